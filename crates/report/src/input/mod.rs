@@ -14,6 +14,17 @@ use fullpipe_archive::{ResultRow, Results, SUMMARY, StudyRecord, SummaryRow, rea
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+/// Each of some values once, in the order in which they first appear.
+pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    distinct
+}
+
 /// Everything the report is made of, but series, which are read when they are drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Records {
@@ -54,11 +65,6 @@ impl Records {
         title.or(run).or_else(|| self.study.name.clone()).unwrap_or_else(|| "Fullpipe report".to_owned())
     }
 
-    /// Whether the study was shortened.
-    pub(crate) fn quick(&self) -> bool {
-        self.study.quick
-    }
-
     /// Keys of the runs that are not to be trusted.
     pub(crate) fn doubtful(&self) -> BTreeSet<&str> {
         self.runs.iter().filter(|run| !run.distrust().is_empty()).map(|run| run.key.as_str()).collect()
@@ -67,12 +73,7 @@ impl Records {
     /// The runs of some rows whose values count, each once: those that are to be trusted, as long as they are at least
     /// half; otherwise all, as in `summary.csv`.
     pub(crate) fn counting<'a>(&'a self, rows: &[&ResultRow]) -> Vec<&'a Run> {
-        let mut keys: Vec<&str> = Vec::new();
-        for row in rows {
-            if !keys.contains(&row.key.as_str()) {
-                keys.push(&row.key);
-            }
-        }
+        let keys = distinct(rows.iter().map(|row| row.key.as_str()));
         let all: Vec<&Run> = keys.into_iter().filter_map(|key| self.run(key)).collect();
         let sound: Vec<&Run> = all.iter().copied().filter(|run| run.distrust().is_empty()).collect();
         if 2 * sound.len() >= all.len() { sound } else { all }

@@ -56,10 +56,7 @@ pub(crate) fn table(records: &Records) -> Result<Option<Table>, ReportError> {
     let only = if all > MOST_ROWS { format!("; the first {MOST_ROWS} of {all}") } else { String::new() };
     let caption =
         format!("What measured links carried, means over runs; dropped and marked are shares of arrivals{only}");
-    let mut table = Table { caption, keys: axes.len() + 1, headings, ..Table::default() };
-    table.groups.push((None, body.collect()));
-    table.drop_empty_columns();
-    Ok(Some(table))
+    Ok(Some(Table::of_rows(caption, axes.len() + 1, headings, body)))
 }
 
 /// The rows of all points in their order.

@@ -24,7 +24,7 @@ pub(crate) fn header(out: &mut String, records: &Records) {
     for paragraph in records.study.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", markdown(paragraph.trim()));
     }
-    if records.quick() {
+    if records.study.quick {
         out.push_str(
             "<div class=\"banner quick\" role=\"note\"><p><strong>Quick run.</strong> This study was shortened \
              (<code>--quick</code>): fewer or shorter runs than it asks for. Use it to see that everything works, not for \
@@ -138,17 +138,6 @@ fn parameters(out: &mut String, records: &Records) {
     if study.parameters.is_empty() && study.axis.is_empty() {
         return;
     }
-    let mut table = Table {
-        caption: "Parameters and axes".to_owned(),
-        keys: 1,
-        headings: vec![
-            Heading::text("Name"),
-            Heading::text("Role"),
-            Heading::long("Value"),
-            Heading::long("What it is"),
-        ],
-        ..Table::default()
-    };
     let axes = study.axis.iter().map(|axis| (&axis.name, "axis", axis.values.join(", "), &axis.text));
     let parameters = study.parameters.iter().map(|(name, parameter)| {
         let value = parameter.default.as_ref().map_or_else(|| "as the scenario says".to_owned(), shown);
@@ -162,7 +151,7 @@ fn parameters(out: &mut String, records: &Records) {
             Field::Markup(markdown(text)),
         ]
     });
-    table.groups.push((None, rows.collect()));
-    table.drop_empty_columns();
-    table.write(out);
+    let headings =
+        vec![Heading::text("Name"), Heading::text("Role"), Heading::long("Value"), Heading::long("What it is")];
+    Table::of_rows("Parameters and axes", 1, headings, rows).write(out);
 }

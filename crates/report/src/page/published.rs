@@ -1,6 +1,6 @@
 //! Claims and published values beside what was measured, each with its verdict.
 
-use crate::input::Records;
+use crate::input::{Records, distinct};
 use crate::markup::{escape, escape_with_links, markdown};
 use crate::numbers::{mean_and_interval, signed_percent, trimmed};
 use crate::page::notes::Notes;
@@ -169,12 +169,7 @@ fn beside(
         Heading::text("Source"),
         Heading::text("Note"),
     ]);
-    let mut metrics: Vec<&str> = Vec::new();
-    for row in rows {
-        if !metrics.contains(&row.metric.as_str()) {
-            metrics.push(&row.metric);
-        }
-    }
+    let metrics = distinct(rows.iter().map(|row| row.metric.as_str()));
     let mut table = Table { caption, keys: axes.len(), headings, ..Table::default() };
     for metric in metrics {
         let group: Vec<_> = rows.iter().filter(|r| r.metric == metric).collect();
@@ -263,14 +258,7 @@ pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
 
 /// The experiments of some rows, in order.
 pub(crate) fn experiments<'a>(rows: &[&'a SummaryRow]) -> Vec<Option<&'a str>> {
-    let mut names: Vec<Option<&str>> = Vec::new();
-    for row in rows {
-        let name = row.point.experiment();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    distinct(rows.iter().map(|row| row.point.experiment()))
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! flows.
 
 use crate::error::ReportError;
-use crate::input::Records;
 use crate::input::flows::{Flows, read_flows};
+use crate::input::{Records, distinct};
 use crate::markup::{escape, markdown};
 use crate::numbers::{exact, mean_and_interval};
 use crate::page::published::{axis_field, axis_heading, experiments, unit_of};
@@ -55,9 +55,7 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
 
 fn fold(out: &mut String, table: &Table) {
     if table.len() > FOLD_ABOVE {
-        let _ = writeln!(out, "<details><summary>{} ({})</summary>", escape(&table.caption), count(table.len(), "row"));
-        table.write(out);
-        out.push_str("</details>\n");
+        table.write_folded(out, &format!("{} ({})", table.caption, count(table.len(), "row")));
     } else {
         table.write(out);
     }
@@ -67,18 +65,15 @@ fn fold(out: &mut String, table: &Table) {
 fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) -> Table {
     let axes = varying(rows.iter().map(|r| &r.point));
     let mut points: Vec<&Point> = Vec::new();
-    let mut metrics: Vec<&str> = Vec::new();
     let mut cells: BTreeMap<(&Point, &str), &SummaryRow> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for row in rows {
         if seen.insert(&row.point) {
             points.push(&row.point);
         }
-        if !metrics.contains(&row.metric.as_str()) {
-            metrics.push(&row.metric);
-        }
         cells.insert((&row.point, &row.metric), row);
     }
+    let metrics = distinct(rows.iter().map(|row| row.metric.as_str()));
     let mut headings: Vec<Heading> = axes.iter().map(|a| axis_heading(records, a, rows)).collect();
     let mut units = Vec::new();
     for metric in &metrics {
@@ -110,20 +105,13 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
         fields.push(runs(records, &doubtful, point, of_point().flatten().map(|r| r.runs()).max().unwrap_or(0)));
         fields
     });
-    let mut table = Table {
-        caption: match (experiment, rows.iter().all(|r| r.runs() <= 1)) {
-            (Some(name), false) => format!("{name}: means over runs ± half width of the 95 % interval"),
-            (None, false) => "Means over runs ± half width of the 95 % interval".to_owned(),
-            (Some(name), true) => format!("{name}: values of one run per point"),
-            (None, true) => "Values of one run".to_owned(),
-        },
-        keys: axes.len(),
-        headings,
-        groups: vec![(None, body.collect())],
-        ..Table::default()
+    let caption = match (experiment, rows.iter().all(|r| r.runs() <= 1)) {
+        (Some(name), false) => format!("{name}: means over runs ± half width of the 95 % interval"),
+        (None, false) => "Means over runs ± half width of the 95 % interval".to_owned(),
+        (Some(name), true) => format!("{name}: values of one run per point"),
+        (None, true) => "Values of one run".to_owned(),
     };
-    table.drop_empty_columns();
-    table
+    Table::of_rows(caption, axes.len(), headings, body)
 }
 
 /// On how many runs a point's values rest, and what of those that are not to be trusted: they are left out as long as
@@ -151,23 +139,11 @@ fn definitions(out: &mut String, records: &Records) {
         let (unit, text) = (Field::Text(metric.unit.clone()), Field::Markup(markdown(&metric.text)));
         vec![code(&metric.name), unit, text, code(&metric.expression)]
     });
-    let mut table = Table {
-        caption: "How the metrics are computed from flows.csv".to_owned(),
-        keys: 1,
-        headings: vec![
-            Heading::text("Metric"),
-            Heading::text("Unit"),
-            Heading::long("What it is"),
-            Heading::long("Expression"),
-        ],
-        groups: vec![(None, rows.collect())],
-        ..Table::default()
-    };
+    let headings =
+        vec![Heading::text("Metric"), Heading::text("Unit"), Heading::long("What it is"), Heading::long("Expression")];
+    let table = Table::of_rows("How the metrics are computed from flows.csv", 1, headings, rows);
     if table.len() > 0 {
-        table.drop_empty_columns();
-        let _ = writeln!(out, "<details><summary>{}</summary>", escape(&table.caption));
-        table.write(out);
-        out.push_str("</details>\n");
+        table.write_folded(out, &table.caption);
     }
 }
 
@@ -216,8 +192,7 @@ fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
     let Some(run) = records.runs.first() else { return Ok(()) };
     let flows = read_flows(&run.folder, MOST_FLOWS)?;
     for (about, columns) in FLOW_TABLES {
-        let mut table = flow_table(&flows, about, columns);
-        table.drop_empty_columns();
+        let table = flow_table(&flows, about, columns);
         if table.headings.len() > 1 {
             fold(out, &table);
         }
@@ -253,11 +228,11 @@ fn flow_table(flows: &Flows, about: &str, from: &[(&str, From)]) -> Table {
         };
         columns.push(flows.rows.iter().map(field).collect());
     }
-    let rows = (0..flows.rows.len()).map(|i| columns.iter().map(|c| c[i].clone()).collect()).collect();
+    let rows = (0..flows.rows.len()).map(|i| columns.iter().map(|c| c[i].clone()).collect());
     let shown = flows.rows.len();
     let caption = match flows.total {
         total if total > shown => format!("Flows, {about}: the first {shown} of {total}; flows.csv has all"),
         _ => format!("Flows, {about}"),
     };
-    Table { caption, keys: 1, headings, groups: vec![(None, rows)], ..Table::default() }
+    Table::of_rows(caption, 1, headings, rows)
 }

@@ -57,6 +57,19 @@ impl Heading {
 }
 
 impl Table {
+    /// A table without groups, without the columns in which no row says anything.
+    pub(crate) fn of_rows(
+        caption: impl Into<String>,
+        keys: usize,
+        headings: Vec<Heading>,
+        rows: impl Iterator<Item = Vec<Field>>,
+    ) -> Self {
+        let groups = vec![(None, rows.collect())];
+        let mut table = Self { caption: caption.into(), keys, headings, groups, ..Self::default() };
+        table.drop_empty_columns();
+        table
+    }
+
     /// Rows in all groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.iter().map(|(_, rows)| rows.len()).sum()
@@ -115,6 +128,13 @@ impl Table {
             out.push_str("</tbody>\n");
         }
         out.push_str("</table></div>\n");
+    }
+
+    /// Writes the table, folded away behind a summary.
+    pub(crate) fn write_folded(&self, out: &mut String, summary: &str) {
+        let _ = writeln!(out, "<details><summary>{}</summary>", escape(summary));
+        self.write(out);
+        out.push_str("</details>\n");
     }
 
     fn write_row(&self, out: &mut String, row: &[Field]) {

@@ -160,13 +160,9 @@ fn run_table(out: &mut String, records: &Records) {
         points.entry(&row.key).or_insert_with(|| row.point.words());
     }
     let body = records.runs.iter().map(|run| run_row(run, points.get(run.key.as_str())));
-    let mut table = Table { caption: "Runs".to_owned(), keys: 1, headings, ..Table::default() };
-    table.groups.push((None, body.collect()));
-    table.drop_empty_columns();
+    let table = Table::of_rows("Runs", 1, headings, body);
     if table.len() > FOLD_ABOVE {
-        let _ = writeln!(out, "<details><summary>Every run ({})</summary>", count(table.len(), "row"));
-        table.write(out);
-        out.push_str("</details>\n");
+        table.write_folded(out, &format!("Every run ({})", count(table.len(), "row")));
     } else {
         table.write(out);
     }
