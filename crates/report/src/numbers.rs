@@ -90,19 +90,8 @@ fn scientific(value: f64, digits: usize) -> String {
 
 /// An exponent in superscript characters.
 pub(crate) fn superscript(exponent: i32) -> String {
-    let raise = |c| match c {
-        '-' => '⁻',
-        '0' => '⁰',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        '4' => '⁴',
-        '5' => '⁵',
-        '6' => '⁶',
-        '7' => '⁷',
-        '8' => '⁸',
-        _ => '⁹',
-    };
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let raise = |c: char| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize]);
     exponent.to_string().chars().map(raise).collect()
 }
 

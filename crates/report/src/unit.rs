@@ -68,14 +68,8 @@ impl Unit {
     pub(crate) fn scale_for(&self, largest: f64) -> Scaled {
         let thousands = thousands_below(largest.abs());
         let prefix = match (self.prefixes, thousands) {
-            (Prefixes::Large, 1) => "k",
-            (Prefixes::Large, 2) => "M",
-            (Prefixes::Large, 3) => "G",
-            (Prefixes::Large, 4) => "T",
-            (Prefixes::Large, 5) => "P",
-            (Prefixes::Small, -1) => "m",
-            (Prefixes::Small, -2) => "µ",
-            (Prefixes::Small, -3) => "n",
+            (Prefixes::Large, n @ 1..=5) => ["k", "M", "G", "T", "P"][n as usize - 1],
+            (Prefixes::Small, n @ -3..=-1) => ["m", "µ", "n"][-n as usize - 1],
             // Counts are read with ease up to a million, shares down to a thousandth.
             (Prefixes::Power, -1..=1) | (Prefixes::Large | Prefixes::Small | Prefixes::Fixed, _) => {
                 return self.unscaled();

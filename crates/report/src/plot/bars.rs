@@ -41,9 +41,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     }
     let words = in_words(&data.series, &x_axis.title, &y_axis.title, &unit);
     let mut frame = Frame::new(&x_axis, &y_axis, legend);
-    if gather::cut(spec) {
-        frame.clip();
-    }
+    frame.clip(gather::cut(spec));
     let width = 0.76 / data.series.len().max(1) as f64;
     for (i, series) in data.series.iter().enumerate() {
         for value in &series.values {

@@ -2,18 +2,14 @@
 //! largest and the last are kept (Jugel et al., "M4", VLDB 2014): the line then covers the same pixels as the whole
 //! series would, and no spike is lost.
 
+use std::collections::BTreeSet;
+
 /// Keeps at most four samples per column; `position` gives a sample's horizontal place in pixels. Samples are in order
 /// of time. A short series comes back whole.
 pub(crate) fn thin(samples: &[(f64, f64)], position: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
     let mut out: Vec<(f64, f64)> = Vec::new();
-    let mut start = 0;
-    while start < samples.len() {
-        let column = position(samples[start].0).floor();
-        let mut end = start + 1;
-        while end < samples.len() && position(samples[end].0).floor() == column {
-            end += 1;
-        }
-        let bucket = &samples[start..end];
+    let column = |sample: &(f64, f64)| position(sample.0).floor();
+    for bucket in samples.chunk_by(|a, b| column(a) == column(b)) {
         if bucket.len() <= 4 {
             out.extend_from_slice(bucket);
         } else {
@@ -27,17 +23,9 @@ pub(crate) fn thin(samples: &[(f64, f64)], position: impl Fn(f64) -> f64) -> Vec
                     high = i;
                 }
             }
-            let mut keep = [0, low, high, bucket.len() - 1];
-            keep.sort_unstable();
-            let mut last = usize::MAX;
-            for i in keep {
-                if i != last {
-                    out.push(bucket[i]);
-                    last = i;
-                }
-            }
+            let keep = BTreeSet::from([0, low, high, bucket.len() - 1]);
+            out.extend(keep.into_iter().map(|i| bucket[i]));
         }
-        start = end;
     }
     out
 }

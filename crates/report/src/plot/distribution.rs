@@ -8,7 +8,7 @@ use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
 use crate::plot::decimate::thin;
 use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers, Scale};
-use crate::plot::gather::{self, Side};
+use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::palette::style;
 use crate::plot::ticks::Ends;
 use fullpipe_archive::FLOWS;
@@ -30,27 +30,19 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
             )
         })?),
     };
-    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
-    let mut series: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut grouping = Grouping::by(&axes);
     for row in &rows {
         let values = match (metric, column, records.run(&row.key)) {
             (Some(metric), ..) => row.values[metric].into_iter().collect(),
             (None, Some(column), Some(run)) => read_flow_column(&run.folder, column)?,
             (None, ..) => Vec::new(),
         };
-        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
-        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-            keys.push(key);
-            series.push((gather::series_label(&axes, &row.point), Vec::new()));
-            series.len() - 1
-        });
-        series[at].1.extend(values);
+        grouping.add(&row.point, values);
     }
-    series.retain(|(_, values)| !values.is_empty());
-    for (_, values) in &mut series {
-        values.sort_by(f64::total_cmp);
-    }
-    let all = series.iter().flat_map(|(_, values)| values.iter().copied());
+    let mut series = grouping.series;
+    series.retain(|one| !one.values.is_empty());
+    series.iter_mut().for_each(|one| one.values.sort_by(f64::total_cmp));
+    let all = series.iter().flat_map(|one| one.values.iter().copied());
     let Some(extent) = Extent::of(all.filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0)) else {
         return Ok(Drawing::nothing(format!("Not drawn: no run has a value of {x} at these points.")));
     };
@@ -65,15 +57,13 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let legend = series
         .iter()
         .enumerate()
-        .filter(|(_, (label, _))| !label.is_empty())
-        .map(|(i, (label, _))| Entry { label: label.clone(), key: Key::Curve(style(i), Markers::None) })
+        .filter(|(_, one)| !one.label.is_empty())
+        .map(|(i, one)| Entry { label: one.label.clone(), key: Key::Curve(style(i), Markers::None) })
         .collect();
     let mut frame = Frame::new(&x_axis, &y_axis, legend);
-    if gather::cut(spec) {
-        frame.clip();
-    }
+    frame.clip(gather::cut(spec));
     let mut words = format!("Cumulative distribution of {}.", x_axis.title);
-    for (i, (label, values)) in series.iter().enumerate() {
+    for (i, Series { label, values }) in series.iter().enumerate() {
         let n = values.len() as f64;
         let mut steps = Vec::with_capacity(values.len() * 2);
         for (k, value) in values.iter().enumerate() {
@@ -85,7 +75,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         let median = unit.value(values[(values.len() - 1) / 2]);
         words.push_str(&format!(" {label}: {} values, median {}.", values.len(), crate::numbers::trimmed(median, 4)));
     }
-    let counts: Vec<String> = series.iter().map(|(_, v)| v.len().to_string()).collect();
+    let counts: Vec<String> = series.iter().map(|one| one.values.len().to_string()).collect();
     let remarks = vec![format!("Cumulative distribution over {of}; n = {}.", counts.join(", "))];
     Ok(Drawing::of(frame, words, remarks))
 }

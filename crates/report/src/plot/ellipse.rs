@@ -14,7 +14,7 @@ use crate::input::study::PlotSpec;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
 use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
-use crate::plot::gather::{self, Side};
+use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::moments::{Ellipse, Moments};
 use crate::plot::palette::style;
 use crate::unit::Scaled;
@@ -68,8 +68,12 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let group_ns = spec.group.map_or(GROUP_NS, Duration::as_nanos);
     let mut clouds: Vec<Cloud> = Vec::new();
     let mut empty = 0;
-    for (label, rows) in series(records, spec) {
-        let pairs = pairs(records, &rows, subject, [x, y], group_ns)?;
+    let rows: Vec<_> = records.results.rows.iter().filter(|r| gather::selected(spec, &r.point)).collect();
+    let axes = gather::series_axes(spec, rows.iter().map(|r| &r.point), None);
+    let mut grouping = Grouping::by(&axes);
+    rows.into_iter().for_each(|row| grouping.add(&row.point, [row]));
+    for Series { label, values } in grouping.series {
+        let pairs = pairs(records, &values, subject, [x, y], group_ns)?;
         match Cloud::of(label, &pairs, [x, y], spec.scaling.unwrap_or_default()) {
             Some(cloud) => clouds.push(cloud),
             None => empty += 1,
@@ -99,9 +103,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         .map(|(i, c)| Entry { label: c.label.clone(), key: Key::Curve(style(i), Markers::OnLine) });
     let mut words = format!("{} over {}.", y_axis.title, x_axis.title);
     let mut frame = Frame::new(&x_axis, &y_axis, legend.collect());
-    if gather::cut(spec) {
-        frame.clip();
-    }
+    frame.clip(gather::cut(spec));
     let place = |cloud: &Cloud, at: (f64, f64)| {
         let (across, upwards) = cloud.scaled(at);
         (x_unit.value(across), y_unit.value(upwards))
@@ -118,24 +120,6 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     }
     frame.place_labels();
     Ok(Drawing::of(frame, words, remarks(spec, group_ns, &clouds, empty)))
-}
-
-/// The rows of each series, with its label.
-fn series<'a>(records: &'a Records, spec: &PlotSpec) -> Vec<(String, Vec<&'a ResultRow>)> {
-    let rows: Vec<_> = records.results.rows.iter().filter(|r| gather::selected(spec, &r.point)).collect();
-    let axes = gather::series_axes(spec, rows.iter().map(|r| &r.point), None);
-    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
-    let mut series: Vec<(String, Vec<&ResultRow>)> = Vec::new();
-    for row in rows {
-        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
-        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-            keys.push(key);
-            series.push((gather::series_label(&axes, &row.point), Vec::new()));
-            series.len() - 1
-        });
-        series[at].1.push(row);
-    }
-    series
 }
 
 /// The pairs of all intervals of the runs that count in which both metrics have samples.

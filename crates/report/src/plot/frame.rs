@@ -141,6 +141,25 @@ struct Mapping {
 }
 
 impl Mapping {
+    /// An axis with about `wanted` steps; its place in the picture follows.
+    fn new(axis: &Axis, wanted: u32) -> Self {
+        let Ticks { low, high, ticks } = match &axis.scale {
+            Scale::Linear(ends) => linear(axis.extent.low, axis.extent.high, wanted, *ends),
+            Scale::Log => logarithmic(axis.extent.low, axis.extent.high),
+            Scale::Names(names) => {
+                let ticks = names.iter().enumerate().map(|(i, n)| Tick { value: i as f64, label: n.clone() }).collect();
+                Ticks { low: -0.5, high: names.len().max(1) as f64 - 0.5, ticks }
+            }
+        };
+        let names = matches!(axis.scale, Scale::Names(_));
+        Mapping { log: axis.scale == Scale::Log, low, high, from: 0.0, to: 0.0, ticks, names }
+    }
+
+    /// The room that the labels need.
+    fn widest_label(&self) -> f64 {
+        self.ticks.iter().map(|t| text_width(&t.label)).fold(0.0, f64::max).min(150.0)
+    }
+
     fn place(&self, value: f64) -> f64 {
         let share = if self.log {
             log10(value / self.low) / log10(self.high / self.low)
@@ -151,61 +170,28 @@ impl Mapping {
     }
 }
 
-fn range(axis: &Axis, wanted: u32) -> (Ticks, bool, bool) {
-    match &axis.scale {
-        Scale::Linear(ends) => (linear(axis.extent.low, axis.extent.high, wanted, *ends), false, false),
-        Scale::Log => (logarithmic(axis.extent.low, axis.extent.high), true, false),
-        Scale::Names(names) => {
-            let ticks = names.iter().enumerate().map(|(i, n)| Tick { value: i as f64, label: n.clone() }).collect();
-            let last = names.len().max(1) as f64 - 0.5;
-            (Ticks { low: -0.5, high: last, ticks }, false, true)
-        }
-    }
-}
-
 impl Frame {
     /// Lays out axes and legend.
     pub(crate) fn new(x_axis: &Axis, y_axis: &Axis, legend: Vec<Entry>) -> Self {
-        let (y_ticks, y_log, y_names) = range(y_axis, 5);
-        let widest = y_ticks.ticks.iter().map(|t| text_width(&t.label)).fold(0.0, f64::max).min(150.0);
-        let left = (TEXT + 10.0 + widest + 12.0).max(48.0);
-        let (x_ticks, x_log, x_names) = range(x_axis, 6);
-        let mut labelled = x_ticks.ticks.iter().filter(|t| !t.label.is_empty());
+        let (mut x, mut y) = (Mapping::new(x_axis, 6), Mapping::new(y_axis, 5));
+        let left = (TEXT + 10.0 + y.widest_label() + 12.0).max(48.0);
+        let mut labelled = x.ticks.iter().filter(|t| !t.label.is_empty());
         let last_label = if x_axis.reversed { labelled.next() } else { labelled.next_back() };
         let last_label = last_label.map_or(0.0, |t| text_width(&t.label));
-        let right = if x_names { WIDTH - 10.0 } else { WIDTH - (last_label / 2.0).clamp(10.0, 40.0) };
+        let right = if x.names { WIDTH - 10.0 } else { WIDTH - (last_label / 2.0).clamp(10.0, 40.0) };
         let rows = legend_rows(&legend, right - left);
         let top = 12.0 + rows.len() as f64 * LEGEND_ROW;
         let bottom = top + PLOT_HEIGHT;
         // Names are turned when they would touch.
-        let room = (right - left) / x_ticks.ticks.len().max(1) as f64;
-        let turned = x_names && x_ticks.ticks.iter().any(|t| text_width(&t.label) + 6.0 > room);
-        let under = if turned {
-            let widest = x_ticks.ticks.iter().map(|t| text_width(&t.label)).fold(0.0, f64::max).min(150.0);
-            widest * 0.65 + TEXT
-        } else {
-            TEXT + 8.0
-        };
+        let room = (right - left) / x.ticks.len().max(1) as f64;
+        let turned = x.names && x.ticks.iter().any(|t| text_width(&t.label) + 6.0 > room);
+        let under = if turned { x.widest_label() * 0.65 + TEXT } else { TEXT + 8.0 };
         let height = bottom + under + if x_axis.title.is_empty() { 6.0 } else { TEXT + 14.0 };
+        (x.from, x.to) = if x_axis.reversed { (right, left) } else { (left, right) };
+        (y.from, y.to) = (bottom, top);
         Self {
-            x: Mapping {
-                log: x_log,
-                low: x_ticks.low,
-                high: x_ticks.high,
-                from: if x_axis.reversed { right } else { left },
-                to: if x_axis.reversed { left } else { right },
-                ticks: x_ticks.ticks,
-                names: x_names,
-            },
-            y: Mapping {
-                log: y_log,
-                low: y_ticks.low,
-                high: y_ticks.high,
-                from: bottom,
-                to: top,
-                ticks: y_ticks.ticks,
-                names: y_names,
-            },
+            x,
+            y,
             legend,
             body: String::new(),
             labels: Vec::new(),
@@ -337,9 +323,9 @@ impl Frame {
         bar(&mut self.body, (from, a.min(b)), (to, a.max(b)), style, pattern);
     }
 
-    /// From now on nothing may reach beyond the plot area (axes that are set by the study can cut data).
-    pub(crate) fn clip(&mut self) {
-        self.clip = true;
+    /// Whether what reaches beyond the plot area is cut (axes that are set by the study can cut data).
+    pub(crate) fn clip(&mut self, clip: bool) {
+        self.clip = clip;
     }
 
     /// The finished picture. `name` makes ids unique within a page; `title` and `description` are read aloud.

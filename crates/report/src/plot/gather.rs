@@ -25,11 +25,47 @@ pub(crate) struct Value {
     pub(crate) n: u64,
 }
 
+impl Value {
+    /// The value of a row at a place.
+    pub(crate) fn of(row: &SummaryRow, x: f64) -> Self {
+        Self { x, mean: row.mean, half_width: row.ci95, published: row.published, n: row.runs() }
+    }
+}
+
 /// One series: what shares the values of the series' axes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Series {
+pub(crate) struct Series<T = Value> {
     pub(crate) label: String,
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Vec<T>,
+}
+
+/// Values on their way into series, one for each combination of the values of some axes.
+pub(crate) struct Grouping<'a, T> {
+    axes: &'a [String],
+    /// The values of the axes, by series.
+    keys: Vec<Vec<Option<&'a str>>>,
+    pub(crate) series: Vec<Series<T>>,
+}
+
+impl<'a, T> Grouping<'a, T> {
+    pub(crate) fn by(axes: &'a [String]) -> Self {
+        Self { axes, keys: Vec::new(), series: Vec::new() }
+    }
+
+    /// The number of the series that has a point, if there is one.
+    pub(crate) fn find(&self, point: &Point) -> Option<usize> {
+        self.keys.iter().position(|key| self.axes.iter().map(|axis| point.get(axis)).eq(key.iter().copied()))
+    }
+
+    /// Adds values to the series of a point, which is made if there is none.
+    pub(crate) fn add(&mut self, point: &'a Point, values: impl IntoIterator<Item = T>) {
+        let at = self.find(point).unwrap_or_else(|| {
+            self.keys.push(self.axes.iter().map(|axis| point.get(axis)).collect());
+            self.series.push(Series { label: series_label(self.axes, point), values: Vec::new() });
+            self.series.len() - 1
+        });
+        self.series[at].values.extend(values);
+    }
 }
 
 /// Series over an axis.
@@ -132,8 +168,7 @@ pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &st
     let rows: Vec<_> = rows.into_iter().filter(|r| r.point.get(x).is_some()).collect();
     let numeric = rows.iter().all(|r| r.point.get(x).is_some_and(|v| parse_number(v).is_some()));
     let mut names: Vec<String> = Vec::new();
-    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
-    let mut series: Vec<Series> = Vec::new();
+    let mut grouping = Grouping::by(&axes);
     for row in &rows {
         let text = row.point.get(x).unwrap_or_default();
         let place = if numeric {
@@ -145,20 +180,9 @@ pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &st
                 names.len() - 1
             }) as f64
         };
-        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
-        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-            keys.push(key);
-            series.push(Series { label: series_label(&axes, &row.point), values: Vec::new() });
-            series.len() - 1
-        });
-        series[at].values.push(Value {
-            x: place,
-            mean: row.mean,
-            half_width: row.ci95,
-            published: row.published,
-            n: row.runs(),
-        });
+        grouping.add(&row.point, [Value::of(row, place)]);
     }
+    let mut series = grouping.series;
     for one in &mut series {
         one.values.sort_by(|a, b| a.x.total_cmp(&b.x));
     }

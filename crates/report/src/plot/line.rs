@@ -42,11 +42,20 @@ pub(crate) fn draw_gathered(
     y: &str,
 ) -> Option<Drawing> {
     let apart = data.names.is_some() && !across.joined;
-    let plan = plan(records, spec, data, across, y)?;
-    let Plan { mut frame, x_unit, y_unit, styles, words } = plan;
-    if gather::cut(spec) {
-        frame.clip();
-    }
+    let height = gather::height(&data.series, gather::is_log(spec.y_scale))?;
+    let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, y, &data.unit, height);
+    let (x_axis, x_unit) = match &data.names {
+        Some(names) => (Axis::names(across.title, names.clone()), Unit::new("%").unscaled()),
+        None => {
+            let places = data.series.iter().flat_map(|s| &s.values).map(|v| v.x);
+            let places = places.filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0);
+            gather::number_axis(records, spec, Side::X, across.x, "", Extent::of(places)?)
+        }
+    };
+    let styles: Vec<_> = (0..data.series.len()).map(style).collect();
+    let words = in_words(&data.series, &x_axis.title, &y_axis.title, &y_unit);
+    let mut frame = Frame::new(&x_axis, &y_axis, legend(&data.series, &styles, apart));
+    frame.clip(gather::cut(spec));
     let mut hidden = 0;
     // Lines first, then intervals, then markers: what matters most lies on top.
     for (series, style) in data.series.iter().zip(&styles) {
@@ -76,37 +85,6 @@ pub(crate) fn draw_gathered(
         }
     }
     Some(Drawing::of(frame, words, remarks(&data.series, hidden)))
-}
-
-/// Frame, units and styles of a plot over an axis.
-struct Plan {
-    frame: Frame,
-    x_unit: Scaled,
-    y_unit: Scaled,
-    styles: Vec<Style>,
-    words: String,
-}
-
-fn plan(records: &Records, spec: &PlotSpec, data: &Gathered, across: Across<'_>, y: &str) -> Option<Plan> {
-    let apart = data.names.is_some() && !across.joined;
-    let height = gather::height(&data.series, gather::is_log(spec.y_scale))?;
-    let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, y, &data.unit, height);
-    let (x_axis, x_unit) = match &data.names {
-        Some(names) => (Axis::names(across.title, names.clone()), Unit::new("%").unscaled()),
-        None => {
-            let places = data
-                .series
-                .iter()
-                .flat_map(|s| &s.values)
-                .map(|v| v.x)
-                .filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0);
-            gather::number_axis(records, spec, Side::X, across.x, "", Extent::of(places)?)
-        }
-    };
-    let styles: Vec<_> = (0..data.series.len()).map(style).collect();
-    let legend = legend(&data.series, &styles, apart);
-    let words = in_words(&data.series, &x_axis.title, &y_axis.title, &y_unit);
-    Some(Plan { frame: Frame::new(&x_axis, &y_axis, legend), x_unit, y_unit, styles, words })
 }
 
 /// Whether a line joins the points of a series: not across names that stand apart, and not where two values share a place.

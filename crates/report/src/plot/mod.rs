@@ -23,9 +23,9 @@ pub(crate) mod ticks;
 mod time;
 
 use crate::error::ReportError;
-use crate::input::Records;
 use crate::input::series::read_series;
 use crate::input::study::PlotSpec;
+use crate::input::{Records, distinct};
 use crate::markup::slug;
 use fullpipe_archive::PlotKind as Kind;
 use std::collections::BTreeSet;
@@ -153,13 +153,7 @@ fn suggested(records: &Records) -> Vec<PlotSpec> {
         rows.iter().filter_map(|r| r.point.get(axis)).all(|v| fullpipe_archive::parse_number(v).is_some())
     });
     let Some(x) = numeric.or(varying.first()) else { return Vec::new() };
-    let mut metrics: Vec<&str> = Vec::new();
-    for row in &rows {
-        if !metrics.contains(&row.metric.as_str()) {
-            metrics.push(&row.metric);
-        }
-    }
-    metrics
+    distinct(rows.iter().map(|row| row.metric.as_str()))
         .into_iter()
         .take(MOST_SUGGESTED)
         .map(|metric| PlotSpec {

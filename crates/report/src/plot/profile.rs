@@ -4,7 +4,7 @@
 use crate::input::Records;
 use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
-use crate::plot::gather::{self, Gathered, Series, Value};
+use crate::plot::gather::{self, Gathered, Grouping, Value};
 use crate::plot::line::{Across, draw_gathered};
 use crate::unit::words;
 
@@ -36,27 +36,14 @@ fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<Ga
         return Err(format!("Not drawn: the metrics have different units, {unit} and {other}."));
     }
     let axes = gather::series_axes(spec, all().map(|row| &row.point), None);
-    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
-    let mut series: Vec<Series> = Vec::new();
+    let mut grouping = Grouping::by(&axes);
     for (place, row) in rows.iter().enumerate().flat_map(|(place, rows)| rows.iter().map(move |row| (place, row))) {
-        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
-        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-            keys.push(key);
-            series.push(Series { label: gather::series_label(&axes, &row.point), values: Vec::new() });
-            series.len() - 1
-        });
-        series[at].values.push(Value {
-            x: place as f64,
-            mean: row.mean,
-            half_width: row.ci95,
-            published: row.published,
-            n: row.runs(),
-        });
+        grouping.add(&row.point, [Value::of(row, place as f64)]);
     }
     let labels = spec.labels.as_deref().unwrap_or_default();
     let label = |(place, metric): (usize, &String)| labels.get(place).cloned().unwrap_or_else(|| words(metric));
     let names = metrics.iter().enumerate().map(label).collect();
-    Ok(Gathered { series, names: Some(names), unit: unit.to_owned() })
+    Ok(Gathered { series: grouping.series, names: Some(names), unit: unit.to_owned() })
 }
 
 /// What the names of metrics begin with, in words: "Response" for `response_1kB_s` and `response_10kB_s`.

@@ -6,7 +6,7 @@ use crate::input::Records;
 use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
 use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
-use crate::plot::gather::{self, Side};
+use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::palette::style;
 
 struct Mark<'a> {
@@ -30,44 +30,34 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
     let across = gather::rows(records, spec, x);
     let upwards = gather::rows(records, spec, y);
     let axes = gather::series_axes(spec, upwards.iter().map(|r| &r.point), along);
-    let mut keys: Vec<Vec<Option<&str>>> = Vec::new();
-    let mut series: Vec<(String, Vec<Mark<'_>>)> = Vec::new();
+    let mut grouping = Grouping::by(&axes);
     for row in &upwards {
         let Some(other) = across.iter().find(|r| r.point == row.point) else { continue };
         let (Some(my), Some(mx)) = (row.mean, other.mean) else { continue };
-        let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
-        let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-            keys.push(key);
-            series.push((gather::series_label(&axes, &row.point), Vec::new()));
-            series.len() - 1
-        });
-        series[at].1.push(Mark {
+        let mark = Mark {
             along: along.and_then(|axis| row.point.get(axis)).unwrap_or_default(),
             x: (mx, other.ci95.unwrap_or(0.0)),
             y: (my, row.ci95.unwrap_or(0.0)),
             published: other.published.zip(row.published),
-        });
+        };
+        grouping.add(&row.point, [mark]);
     }
     if let Some(axis) = along {
         let order = gather::order_of(records, axis);
-        for (_, marks) in &mut series {
-            marks.sort_by(|a, b| order(a.along, b.along));
-        }
+        grouping.series.iter_mut().for_each(|one| one.values.sort_by(|a, b| order(a.along, b.along)));
     }
     // Every run, by series.
     let column = |name: &str| records.results.metrics.iter().position(|m| m == name);
     let mut dots: Vec<(usize, f64, f64)> = Vec::new();
     if let (Some(cx), Some(cy), None) = (column(x), column(y), along) {
         for row in records.results.rows.iter().filter(|r| gather::selected(spec, &r.point)) {
-            let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
-            if let (Some(at), Some(vx), Some(vy)) =
-                (keys.iter().position(|k| *k == key), row.values[cx], row.values[cy])
-            {
+            if let (Some(at), Some(vx), Some(vy)) = (grouping.find(&row.point), row.values[cx], row.values[cy]) {
                 dots.push((at, vx, vy));
             }
         }
     }
-    let marks = || series.iter().flat_map(|(_, marks)| marks);
+    let series = grouping.series;
+    let marks = || series.iter().flat_map(|one| &one.values);
     let extent = |log: bool, values: Vec<f64>| Extent::of(values.into_iter().filter(|v| !log || *v > 0.0));
     let mut xs: Vec<f64> = dots.iter().map(|d| d.1).collect();
     let mut ys: Vec<f64> = dots.iter().map(|d| d.2).collect();
@@ -90,7 +80,7 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
     let path = along.is_some() || gather::varying(upwards.iter().map(|r| &r.point)).len() == axes.len() + 1;
     let has_published = marks().any(|m| m.published.is_some());
     let mut legend: Vec<Entry> = Vec::new();
-    for (i, (label, _)) in series.iter().enumerate() {
+    for (i, Series { label, .. }) in series.iter().enumerate() {
         if !label.is_empty() {
             let markers = if path { Markers::OnLine } else { Markers::Alone };
             legend.push(Entry { label: label.clone(), key: Key::Curve(style(i), markers) });
@@ -102,14 +92,12 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
     let words =
         format!("{} over {}, {} points in {} series.", y_axis.title, x_axis.title, marks().count(), series.len());
     let mut frame = Frame::new(&x_axis, &y_axis, legend);
-    if gather::cut(spec) {
-        frame.clip();
-    }
+    frame.clip(gather::cut(spec));
     for (i, vx, vy) in &dots {
         frame.dot(x_unit.value(*vx), y_unit.value(*vy), style(*i));
     }
     let mut hidden = 0;
-    for (i, (_, marks)) in series.iter().enumerate() {
+    for (i, Series { values: marks, .. }) in series.iter().enumerate() {
         let style = style(i);
         let place = |m: &Mark<'_>| (x_unit.value(m.x.0), y_unit.value(m.y.0));
         if path {

@@ -139,27 +139,21 @@ pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     Ticks { low, high, ticks }
 }
 
+/// 1, 2 and 5 times powers of ten around `value`, in rising order.
+fn around(value: f64) -> [f64; 6] {
+    let exponent = log10(value).floor() as i32;
+    let steps = [(5, exponent - 1), (1, exponent), (2, exponent), (5, exponent), (1, exponent + 1), (2, exponent + 1)];
+    steps.map(|(mantissa, exponent)| f64::from(mantissa) * power_of_ten(exponent))
+}
+
 /// The largest 1, 2 or 5 times a power of ten that is at most `value`.
 fn down(value: f64) -> f64 {
-    let exponent = log10(value).floor() as i32;
-    let candidates = [(5, exponent - 1), (1, exponent), (2, exponent), (5, exponent), (1, exponent + 1)];
-    candidates
-        .into_iter()
-        .rev()
-        .map(|(m, e)| f64::from(m) * power_of_ten(e))
-        .find(|c| *c <= value * (1.0 + 1e-9))
-        .unwrap_or(value)
+    around(value).into_iter().rev().find(|step| *step <= value * (1.0 + 1e-9)).unwrap_or(value)
 }
 
 /// The smallest 1, 2 or 5 times a power of ten that is at least `value`.
 fn up(value: f64) -> f64 {
-    let exponent = log10(value).floor() as i32;
-    let candidates = [(1, exponent), (2, exponent), (5, exponent), (1, exponent + 1), (2, exponent + 1)];
-    candidates
-        .into_iter()
-        .map(|(m, e)| f64::from(m) * power_of_ten(e))
-        .find(|c| *c >= value * (1.0 - 1e-9))
-        .unwrap_or(value)
+    around(value).into_iter().find(|step| *step >= value * (1.0 - 1e-9)).unwrap_or(value)
 }
 
 #[cfg(test)]

@@ -79,9 +79,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         .map(|(i, (label, _))| Entry { label: label.clone(), key: Key::Curve(style(i), Markers::None) })
         .collect();
     let mut frame = Frame::new(&x_axis, &y_axis, legend);
-    if gather::cut(spec) {
-        frame.clip();
-    }
+    frame.clip(gather::cut(spec));
     let mut words = format!("{} over {}.", y_axis.title, x_axis.title);
     let mut thinned = false;
     for (i, (label, samples)) in curves.iter().enumerate() {
