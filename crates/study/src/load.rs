@@ -8,7 +8,7 @@ use crate::port::ScenarioSource;
 use crate::published;
 use crate::shelf::{Folder, Shelf};
 use crate::study::{Axis, CLOCK, Claim, Experiment, Level, Metric, Seeds, Study, clocks, label_of};
-use fullpipe_archive::{Clock, ParameterRecord, Plot, PlotKind, STUDY, of_key};
+use fullpipe_archive::{ClaimRecord, Clock, MetricRecord, ParameterRecord, Plot, PlotKind, STUDY, of_key};
 use fullpipe_scenario::schema::{self, Data, Error, Errors, Node, Place, Sources, Tree, Value};
 use std::path::Path;
 
@@ -74,12 +74,20 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn wrong(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
+    fn wrong(&mut self, place: Place, path: &str, message: impl Into<String>, expected: &[&str]) {
+        let expected = expected.iter().map(|text| (*text).to_owned()).collect();
         self.errors.push(self.sources.error(place, path, message, expected));
     }
 
     fn unknown(&mut self, place: Place, path: &str, message: String, name: &str, valid: &[&str]) {
         self.errors.push(self.sources.unknown_name(place, path, message, name, valid));
+    }
+
+    /// What a name refers to must be among the valid ones.
+    fn exists(&mut self, place: Place, path: &str, what: &str, name: &str, valid: &[&str]) {
+        if !valid.contains(&name) {
+            self.unknown(place, path, format!("there is no {what} {name}"), name, valid);
+        }
     }
 
     fn study(&mut self, root: &Tree, default_name: &str) -> Study {
@@ -98,12 +106,7 @@ impl Loader<'_> {
             experiments.push(experiment);
         }
         if experiments.is_empty() {
-            self.wrong(
-                root.place_of("experiment"),
-                "experiment",
-                "there is no experiment",
-                vec!["[[experiment]]".into()],
-            );
+            self.wrong(root.place_of("experiment"), "experiment", "there is no experiment", &["[[experiment]]"]);
         }
         let metrics = self.metrics(root, &experiments, &parameters);
         let names: Vec<&str> = experiments.iter().map(|experiment| experiment.name.as_str()).collect();
@@ -136,23 +139,18 @@ impl Loader<'_> {
         let name = tree.text("name");
         if before.any(|earlier| earlier == name) {
             let message = format!("there are two of the {what} {name}");
-            self.wrong(tree.place_of("name"), what, message, vec!["each name once".into()]);
+            self.wrong(tree.place_of("name"), what, message, &["each name once"]);
         }
     }
 
     fn selected(&mut self, root: &Tree, names: &[&str]) -> Vec<String> {
         let Some(list) = root.get("experiments") else { return names.iter().map(|name| (*name).to_owned()).collect() };
-        let mut chosen: Vec<&str> = Vec::new();
+        let chosen: Vec<&str> = list.list().iter().map(Value::text).collect();
         for value in list.list() {
-            if names.contains(&value.text()) {
-                chosen.push(value.text());
-            } else {
-                let message = format!("there is no experiment {}", value.text());
-                self.unknown(value.place, "experiments", message, value.text(), names);
-            }
+            self.exists(value.place, "experiments", "experiment", value.text(), names);
         }
-        if list.list().is_empty() {
-            self.wrong(list.place, "experiments", "no experiment is chosen", vec!["at least one".into()]);
+        if chosen.is_empty() {
+            self.wrong(list.place, "experiments", "no experiment is chosen", &["at least one"]);
         }
         names.iter().filter(|name| chosen.contains(name)).map(|name| (*name).to_owned()).collect()
     }
@@ -161,8 +159,8 @@ impl Loader<'_> {
         let mut scenarios = Vec::new();
         for entry in root.map("scenarios") {
             if !schema::is_name(&entry.name) {
-                let expected = vec!["a letter, then letters, digits, \"-\" and \"_\"".into()];
-                self.wrong(entry.name_place, "scenarios", format!("{:?} is not a name", entry.name), expected);
+                let expected = "a letter, then letters, digits, \"-\" and \"_\"";
+                self.wrong(entry.name_place, "scenarios", format!("{:?} is not a name", entry.name), &[expected]);
             }
             let source = match &entry.value.data {
                 Data::Table(tree) => ScenarioSource {
@@ -175,12 +173,7 @@ impl Loader<'_> {
                     let file = entry.value.text();
                     let text = self.shelf.read(file).unwrap_or_else(|reason| {
                         let message = format!("the scenario {} cannot be read: {reason}", self.shelf.display(file));
-                        self.wrong(
-                            entry.value.place,
-                            "scenarios",
-                            message,
-                            vec!["a scenario file beside the study".into()],
-                        );
+                        self.wrong(entry.value.place, "scenarios", message, &["a scenario file beside the study"]);
                         String::new()
                     });
                     let name = self.shelf.display(file);
@@ -196,10 +189,10 @@ impl Loader<'_> {
     fn usable_name(&mut self, name: &str, place: Place, what: &str) {
         if RESERVED.contains(&name) {
             let message = format!("{name} means something else already, so no {what} can be called so");
-            self.wrong(place, what, message, vec!["another name".into()]);
+            self.wrong(place, what, message, &["another name"]);
         } else if !schema::is_name(name) || name.contains('-') {
             let message = format!("{name} is not the name of {what}, which is a word in expressions");
-            self.wrong(place, what, message, vec!["a letter, then letters, digits and \"_\"".into()]);
+            self.wrong(place, what, message, &["a letter, then letters, digits and \"_\""]);
         }
     }
 
@@ -209,10 +202,7 @@ impl Loader<'_> {
             let tree = entry.value.table();
             self.usable_name(&entry.name, entry.name_place, "a parameter");
             for value in tree.list("scenarios") {
-                if !scenarios.contains(&value.text()) {
-                    let message = format!("there is no scenario {}", value.text());
-                    self.unknown(value.place, "scenarios", message, value.text(), scenarios);
-                }
+                self.exists(value.place, "scenarios", "scenario", value.text(), scenarios);
             }
             for value in ["default", "quick"].into_iter().filter_map(|key| tree.get(key)) {
                 self.fixed_name(&entry.name, value.raw());
@@ -225,7 +215,7 @@ impl Loader<'_> {
     fn fixed_name(&mut self, name: &str, value: &Node) {
         if let Some(expected) = wrong_for_fixed_name(name, value) {
             let message = format!("{name} cannot be {}", value.to_toml());
-            self.wrong(value.place, name, message, vec![expected.into()]);
+            self.wrong(value.place, name, message, &[expected]);
         }
     }
 
@@ -238,10 +228,7 @@ impl Loader<'_> {
         quick_runs: Option<u64>,
     ) -> Experiment {
         let scenario = tree.text("scenario");
-        if !scenarios.contains(&scenario) {
-            let message = format!("there is no scenario {scenario}");
-            self.unknown(tree.place_of("scenario"), "scenario", message, scenario, scenarios);
-        }
+        self.exists(tree.place_of("scenario"), "scenario", "scenario", scenario, scenarios);
         let mut axes: Vec<Axis> = Vec::new();
         for axis in tree.tables("axis") {
             self.unique(axis, "axis", axes.iter().map(|axis| axis.name.as_str()));
@@ -252,7 +239,7 @@ impl Loader<'_> {
         for (axis, axis_tree) in axes.iter().zip(tree.tables("axis")) {
             if axis.levels.is_empty() {
                 let message = format!("the axis {} has no values", axis.name);
-                self.wrong(axis_tree.place, "axis", message, vec!["values, or points of the experiment".into()]);
+                self.wrong(axis_tree.place, "axis", message, &["values, or points of the experiment"]);
             }
         }
         let own = |key: &str| tree.get(key).map(|value| value.integer().unsigned_abs());
@@ -271,12 +258,7 @@ impl Loader<'_> {
         };
         let count = experiment.axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.levels.len()));
         if experiment.points.is_none() && count.is_none_or(|count| count > 1_000_000) {
-            self.wrong(
-                tree.place,
-                "experiment",
-                "its axes have more than a million combinations",
-                vec!["fewer".into()],
-            );
+            self.wrong(tree.place, "experiment", "its axes have more than a million combinations", &["fewer"]);
         }
         experiment
     }
@@ -292,24 +274,24 @@ impl Loader<'_> {
             let Some(level) = self.level(&name, value.raw()) else { continue };
             if of_clock && !clocks(Clock::Both).iter().any(|clock| clock.name() == level.label) {
                 let message = format!("found {} for clock", level.label);
-                self.wrong(value.place, "values", message, vec!["\"virtual\"".into(), "\"real\"".into()]);
+                self.wrong(value.place, "values", message, &["\"virtual\"", "\"real\""]);
             }
             if levels.iter().any(|earlier| earlier.label == level.label) {
                 let message = format!("the axis {name} has two values {}", level.label);
-                self.wrong(value.place, "values", message, vec!["each value once".into()]);
+                self.wrong(value.place, "values", message, &["each value once"]);
                 continue;
             }
             levels.push(level);
         }
-        let mut paths = texts(tree, "paths");
+        let mut paths: Vec<String> = of_key(tree, "paths");
         if let Some((_, parameter)) = parameters.iter().find(|(known, _)| paths.is_empty() && *known == name) {
             paths.clone_from(&parameter.paths);
         }
         let sets_itself = |level: &Level| !level.set.is_empty() && level.value.is_none();
         if !of_clock && paths.is_empty() && (levels.is_empty() || !levels.iter().all(sets_itself)) {
             let message = format!("the axis {name} does not say what it sets");
-            let expected = vec!["paths".into(), "the name of a parameter".into(), "values with `set`".into()];
-            self.wrong(tree.place_of("name"), "axis", message, expected);
+            let expected = ["paths", "the name of a parameter", "values with `set`"];
+            self.wrong(tree.place_of("name"), "axis", message, &expected);
         }
         let quick = tree.get("quick").map(|list| {
             let mut kept = Vec::new();
@@ -324,7 +306,7 @@ impl Loader<'_> {
                 }
             }
             if list.list().is_empty() {
-                self.wrong(list.place, "quick", "no value is left", vec!["at least one of the values".into()]);
+                self.wrong(list.place, "quick", "no value is left", &["at least one of the values"]);
             }
             kept
         });
@@ -336,7 +318,7 @@ impl Loader<'_> {
         let level = match level_of(node) {
             Ok(level) => level,
             Err((message, expected)) => {
-                self.wrong(node.place, axis, message, vec![expected.into()]);
+                self.wrong(node.place, axis, message, &[expected]);
                 return None;
             }
         };
@@ -353,12 +335,9 @@ impl Loader<'_> {
         for value in list.list() {
             let entries = value.map();
             let before = self.errors.len();
+            let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
             for entry in entries {
-                if !axes.iter().any(|axis| axis.name == entry.name) {
-                    let valid: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
-                    let message = format!("there is no axis {}", entry.name);
-                    self.unknown(entry.name_place, "points", message, &entry.name, &valid);
-                }
+                self.exists(entry.name_place, "points", "axis", &entry.name, &names);
             }
             let mut point = Vec::new();
             for (axis, declared) in axes.iter_mut().zip(&declared) {
@@ -366,7 +345,7 @@ impl Loader<'_> {
                     // Where an axis is misspelt, its right name is missing, too.
                     if self.errors.len() == before {
                         let message = format!("this point has no value for the axis {}", axis.name);
-                        self.wrong(value.place, "points", message, vec![axis.name.clone()]);
+                        self.wrong(value.place, "points", message, &[&axis.name]);
                     }
                     continue;
                 };
@@ -386,12 +365,12 @@ impl Loader<'_> {
                 }
             }
             if points.contains(&point) && point.len() == axes.len() {
-                self.wrong(value.place, "points", "this point is given twice", vec!["each point once".into()]);
+                self.wrong(value.place, "points", "this point is given twice", &["each point once"]);
             }
             points.push(point);
         }
         if list.list().is_empty() {
-            self.wrong(list.place, "points", "there is no point", vec!["at least one".into()]);
+            self.wrong(list.place, "points", "there is no point", &["at least one"]);
         }
         points
     }
@@ -401,7 +380,7 @@ impl Loader<'_> {
             Ok(expression) => Some(expression),
             Err(error) => {
                 let place = expression_place(self.text, tree, "expression", error.column);
-                self.wrong(place, "expression", error.message, Vec::new());
+                self.wrong(place, "expression", error.message, &[]);
                 None
             }
         }
@@ -417,33 +396,23 @@ impl Loader<'_> {
         let words: Vec<&str> = axes().chain(parameters.iter().map(|(name, _)| name.as_str())).collect();
         let experiment_names: Vec<&str> = experiments.iter().map(|experiment| experiment.name.as_str()).collect();
         let mut metrics: Vec<Metric> = Vec::new();
-        for tree in root.tables("metric") {
+        let records: Vec<MetricRecord> = of_key(root, "metric");
+        for (record, tree) in records.into_iter().zip(root.tables("metric")) {
             self.unique(tree, "metric", metrics.iter().map(|metric| metric.name.as_str()));
-            let name = tree.text("name");
+            let name = record.name.as_str();
             if words.contains(&name) || RESERVED.contains(&name) {
                 let message = format!("{name} is the name of another column");
-                self.wrong(tree.place_of("name"), "metric", message, vec!["another name".into()]);
+                self.wrong(tree.place_of("name"), "metric", message, &["another name"]);
             }
             for value in tree.list("experiments") {
-                if !experiment_names.contains(&value.text()) {
-                    let message = format!("there is no experiment {}", value.text());
-                    self.unknown(value.place, "experiments", message, value.text(), &experiment_names);
-                }
+                self.exists(value.place, "experiments", "experiment", value.text(), &experiment_names);
             }
             let Some(expression) = self.expression(tree, Purpose::Metric) else { continue };
             for (word, column) in expression.names() {
-                if !words.contains(&word) {
-                    let place = expression_place(self.text, tree, "expression", column);
-                    self.unknown(place, "expression", format!("there is no axis or parameter {word}"), word, &words);
-                }
+                let place = expression_place(self.text, tree, "expression", column);
+                self.exists(place, "expression", "axis or parameter", word, &words);
             }
-            metrics.push(Metric {
-                name: name.to_owned(),
-                unit: tree.text("unit").to_owned(),
-                text: tree.text("text").to_owned(),
-                expression,
-                experiments: texts(tree, "experiments"),
-            });
+            metrics.push(Metric { record, expression });
         }
         metrics
     }
@@ -451,35 +420,23 @@ impl Loader<'_> {
     fn claims(&mut self, root: &Tree) -> Vec<Claim> {
         let names: Vec<&str> = root.tables("claim").iter().map(|tree| tree.text("name")).collect();
         let mut claims: Vec<Claim> = Vec::new();
-        for tree in root.tables("claim") {
+        let records: Vec<ClaimRecord> = of_key(root, "claim");
+        for (record, tree) in records.into_iter().zip(root.tables("claim")) {
             self.unique(tree, "claim", claims.iter().map(|claim| claim.name.as_str()));
-            let explained_by = tree.text("explained_by");
-            if !explained_by.is_empty() && !names.contains(&explained_by) {
-                let message = format!("there is no claim {explained_by}");
-                self.unknown(tree.place_of("explained_by"), "explained_by", message, explained_by, &names);
+            let (explained_by, place) = (&record.explained_by, tree.place_of("explained_by"));
+            if !explained_by.is_empty() {
+                self.exists(place, "explained_by", "claim", explained_by, &names);
             }
-            if explained_by == tree.text("name") {
-                let expected = vec!["another claim".into()];
-                self.wrong(tree.place_of("explained_by"), "explained_by", "a claim cannot explain itself", expected);
+            if *explained_by == record.name {
+                self.wrong(place, "explained_by", "a claim cannot explain itself", &["another claim"]);
             }
             let Some(expression) = self.expression(tree, Purpose::Claim) else { continue };
             if let Some((word, column)) = expression.names().first() {
                 let place = expression_place(self.text, tree, "expression", *column);
                 let message = format!("{word} has no value here");
-                self.wrong(
-                    place,
-                    "expression",
-                    message,
-                    vec!["metric(\"EXPERIMENT\", \"METRIC\", AXIS = VALUE)".into()],
-                );
+                self.wrong(place, "expression", message, &["metric(\"EXPERIMENT\", \"METRIC\", AXIS = VALUE)"]);
             }
-            claims.push(Claim {
-                name: tree.text("name").to_owned(),
-                text: tree.text("text").to_owned(),
-                source: tree.text("source").to_owned(),
-                expression,
-                explained_by: explained_by.to_owned(),
-            });
+            claims.push(Claim { record, expression });
         }
         claims
     }
@@ -494,11 +451,6 @@ impl Loader<'_> {
         for (index, (plot, tree)) in plots.iter().zip(root.tables("plot")).enumerate() {
             self.unique(tree, "plot", plots[..index].iter().map(|plot| plot.name.as_str()));
             let kind = plot.kind;
-            let mut refer = |place: Place, key: &str, name: &str, valid: &[&str], what: &str| {
-                if !valid.contains(&name) {
-                    self.unknown(place, key, format!("there is no {what} {name}"), name, valid);
-                }
-            };
             let named = [
                 ("along", &axes, "axis"),
                 ("rows", &axes, "axis"),
@@ -510,20 +462,21 @@ impl Loader<'_> {
             let of_samples = matches!(kind, PlotKind::Time | PlotKind::Ellipse);
             for (key, valid, what) in named.into_iter().take(if of_samples { 3 } else { 5 }) {
                 if let Some(value) = tree.get(key) {
-                    refer(value.place, key, value.text(), valid, what);
+                    self.exists(value.place, key, what, value.text(), valid);
                 }
             }
             for value in tree.list("metrics") {
-                refer(value.place, "metrics", value.text(), &metrics, "metric");
+                self.exists(value.place, "metrics", "metric", value.text(), &metrics);
             }
             for entry in tree.map("best") {
-                refer(entry.name_place, "best", &entry.name, &texts_of(tree, "metrics"), "metric of this table");
+                let shown: Vec<&str> = tree.list("metrics").iter().map(Value::text).collect();
+                self.exists(entry.name_place, "best", "metric of this table", &entry.name, &shown);
             }
             for value in tree.get("series").map(Value::list).unwrap_or_default() {
-                refer(value.place, "series", value.text(), &axes, "axis");
+                self.exists(value.place, "series", "axis", value.text(), &axes);
             }
             for entry in tree.get("where").map(Value::map).unwrap_or_default() {
-                refer(entry.name_place, "where", &entry.name, &axes, "axis");
+                self.exists(entry.name_place, "where", "axis", &entry.name, &axes);
             }
             self.plot_is_whole(tree, kind);
         }
@@ -541,17 +494,12 @@ impl Loader<'_> {
         };
         for key in needed.iter().filter(|key| tree.get(key).is_none_or(|value| !value.given)) {
             let message = format!("a plot of the kind {} needs {key}", kind.name());
-            self.wrong(tree.place_of("kind"), "kind", message, vec![(*key).to_owned()]);
+            self.wrong(tree.place_of("kind"), "kind", message, &[key]);
         }
         let (metrics, labels) = (tree.list("metrics").len(), tree.list("labels").len());
         if labels > 0 && labels != metrics {
             let message = format!("there are {labels} labels for {metrics} metrics");
-            self.wrong(
-                tree.place_of("labels"),
-                "labels",
-                message,
-                vec!["a label for each metric, in their order".into()],
-            );
+            self.wrong(tree.place_of("labels"), "labels", message, &["a label for each metric, in their order"]);
         }
     }
 
@@ -574,21 +522,13 @@ impl Loader<'_> {
                     Err(reason) => {
                         if let Some(given) = given {
                             let message = format!("{} cannot be read: {reason}", self.shelf.display(file));
-                            self.wrong(given.place, "published", message, vec!["a CSV file beside the study".into()]);
+                            self.wrong(given.place, "published", message, &["a CSV file beside the study"]);
                         }
                     }
                 }
             }
         }
     }
-}
-
-fn texts_of<'a>(tree: &'a Tree, key: &str) -> Vec<&'a str> {
-    tree.list(key).iter().map(Value::text).collect()
-}
-
-fn texts(tree: &Tree, key: &str) -> Vec<String> {
-    tree.list(key).iter().map(|value| value.text().to_owned()).collect()
 }
 
 /// The place of a character of an expression within the file; that of the whole text if it is written with escapes.

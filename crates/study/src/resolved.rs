@@ -5,8 +5,8 @@ use crate::level::level_of;
 use crate::published::point_label;
 use crate::study::{Axis, Experiment, Level, Published, Seeds, Setting, Study};
 use fullpipe_archive::{
-    AxisOfStudy, AxisRecord, AxisValue, ClaimRecord, Clock, ExperimentRecord, LateRuns, LongText, MetricRecord, Points,
-    PublishedRecord, ScenarioRecord, Settings, StudyRecord,
+    AxisOfStudy, AxisRecord, AxisValue, Clock, ExperimentRecord, LateRuns, LongText, Points, PublishedRecord,
+    ScenarioRecord, Settings, StudyRecord,
 };
 use fullpipe_scenario::schema::{Content, Entry, Node, Place};
 
@@ -34,25 +34,9 @@ pub fn resolved(study: &Study, build: &str) -> String {
         left_out: study.left_out.clone(),
         experiment: study.experiments.iter().map(experiment_record).collect(),
         axis: study.axis_names().into_iter().map(|name| axis_of_study(study, name)).collect(),
-        metric: (study.metrics.iter().cloned())
-            .map(|metric| MetricRecord {
-                expression: metric.expression.text().to_owned(),
-                name: metric.name,
-                unit: metric.unit,
-                text: metric.text,
-                experiments: metric.experiments,
-            })
-            .collect(),
+        metric: study.metrics.iter().map(|metric| metric.record.clone()).collect(),
         plot: study.plots.clone(),
-        claim: (study.claims.iter().cloned())
-            .map(|claim| ClaimRecord {
-                expression: claim.expression.text().to_owned(),
-                name: claim.name,
-                text: claim.text,
-                source: claim.source,
-                explained_by: claim.explained_by,
-            })
-            .collect(),
+        claim: study.claims.iter().map(|claim| claim.record.clone()).collect(),
         // Given even if there is none, so that a published.csv that happens to lie beside the records is not read.
         published: Some(present(study).cloned().map(published_record).collect()),
     };

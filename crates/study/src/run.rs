@@ -10,7 +10,7 @@ use crate::resolved::resolved;
 use crate::study::{Experiment, Metric, Seeds, Study};
 use crate::summary::{Measured, json};
 use crate::sweep::{Progress, RunResult, Sweep};
-use fullpipe_archive::{LateRuns, Results, SUMMARY, SummaryRow, Verdict};
+use fullpipe_archive::{MetricRecord, Results, SUMMARY, SummaryRow, Verdict};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -128,37 +128,38 @@ pub fn run(
 }
 
 /// Metrics of a scenario that is run on its own, over all flows, reverse directions left out.
-const SINGLE_METRICS: [(&str, &str, &str, &str); 7] = [
-    ("goodput_bps", "bit/s", "Mean goodput of a flow, each over its own time", "mean(present(goodput_bps[\"*\"]))"),
-    (
+const SINGLE_METRICS: [[&str; 4]; 7] = [
+    ["goodput_bps", "bit/s", "Mean goodput of a flow, each over its own time", "mean(present(goodput_bps[\"*\"]))"],
+    [
         "throughput_bps",
         "bit/s",
         "Bits received at the IP layer over the time from the first to the last reception",
         "sum(rx_bytes[\"*\"]) * 8 / (max(present(last_rx_s[\"*\"])) - min(present(first_rx_s[\"*\"])))",
-    ),
-    ("tx_packets", "packets", "Packets sent", "sum(tx_packets[\"*\"])"),
-    ("rx_packets", "packets", "Packets received", "sum(rx_packets[\"*\"])"),
-    ("lost_packets", "packets", "Packets lost", "sum(lost_packets[\"*\"])"),
-    (
+    ],
+    ["tx_packets", "packets", "Packets sent", "sum(tx_packets[\"*\"])"],
+    ["rx_packets", "packets", "Packets received", "sum(rx_packets[\"*\"])"],
+    ["lost_packets", "packets", "Packets lost", "sum(lost_packets[\"*\"])"],
+    [
         "mean_delay_s",
         "s",
         "Mean delay of received packets",
         "sum(present(delay_sum_s[\"*\"])) / sum(rx_packets[\"*\"])",
-    ),
-    (
+    ],
+    [
         "mean_jitter_s",
         "s",
         "Mean jitter of received packets",
         "sum(present(jitter_sum_s[\"*\"])) / sum(rx_packets[\"*\"])",
-    ),
+    ],
 ];
 
 /// The study that a scenario run on its own is: one point, one run with exactly this seed.
 pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> Study {
-    let metrics = SINGLE_METRICS.iter().filter_map(|(name, unit, text, expression)| {
-        let expression = parse(expression, Purpose::Metric).ok()?;
-        let (name, unit, text) = ((*name).to_owned(), (*unit).to_owned(), (*text).to_owned());
-        Some(Metric { name, unit, text, expression, experiments: Vec::new() })
+    let metrics = SINGLE_METRICS.map(|metric| metric.map(str::to_owned)).into_iter();
+    let metrics = metrics.filter_map(|[name, unit, text, expression]| {
+        let parsed = parse(&expression, Purpose::Metric).ok()?;
+        let record = MetricRecord { name, unit, text, expression, experiments: Vec::new() };
+        Some(Metric { record, expression: parsed })
     });
     Study {
         name: name.to_owned(),
@@ -172,16 +173,9 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
         parameters: Vec::new(),
         experiments: vec![Experiment {
             name: "run".to_owned(),
-            text: String::new(),
             scenario: "scenario".to_owned(),
-            set: Vec::new(),
-            quick_set: Vec::new(),
-            axes: Vec::new(),
-            points: None,
-            quick_points: None,
             runs: 1,
-            quick_runs: None,
-            late_runs: LateRuns::LeaveOut,
+            ..Experiment::default()
         }],
         metrics: metrics.collect(),
         plots: Vec::new(),

@@ -3,8 +3,9 @@
 
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
-use fullpipe_archive::{Clock, LateRuns, LeftOut, ParameterRecord, Plot, ScenarioSetting};
+use fullpipe_archive::{ClaimRecord, Clock, LateRuns, LeftOut, MetricRecord, ParameterRecord, Plot, ScenarioSetting};
 use fullpipe_scenario::schema::{Content, Node, Place};
+use std::ops::Deref;
 
 /// A whole study.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +92,7 @@ pub struct Setting {
 }
 
 /// A sweep over one scenario.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Experiment {
     /// Its name.
     pub name: String,
@@ -222,16 +223,18 @@ pub(crate) fn number_of(node: &Node) -> Option<f64> {
 /// A number computed from each run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name: a column of `results.csv`, unit included.
-    pub name: String,
-    /// Its unit.
-    pub unit: String,
-    /// What it is, for reports.
-    pub text: String,
+    /// As the study's file states it.
+    pub record: MetricRecord,
     /// How it is computed.
     pub expression: Expression,
-    /// The experiments that have it; empty: all.
-    pub experiments: Vec<String>,
+}
+
+impl Deref for Metric {
+    type Target = MetricRecord;
+
+    fn deref(&self) -> &MetricRecord {
+        &self.record
+    }
 }
 
 impl Metric {
@@ -244,16 +247,18 @@ impl Metric {
 /// Something that is said to be so.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// Its name.
-    pub name: String,
-    /// What it says, in words.
-    pub text: String,
-    /// Who says so.
-    pub source: String,
+    /// As the study's file states it.
+    pub record: ClaimRecord,
     /// When it holds.
     pub expression: Expression,
-    /// The claim that explains it if it does not hold; empty: none.
-    pub explained_by: String,
+}
+
+impl Deref for Claim {
+    type Target = ClaimRecord;
+
+    fn deref(&self) -> &ClaimRecord {
+        &self.record
+    }
 }
 
 /// A published value.
