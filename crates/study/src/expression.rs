@@ -87,15 +87,9 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     pub(crate) root: Node,
-    pub(crate) text: String,
 }
 
 impl Expression {
-    /// The expression as it was written.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Visits every look-up of a metric at points.
     pub fn lookups(&self) -> Vec<&Lookup> {
         let mut found = Vec::new();
@@ -212,6 +206,16 @@ pub enum Comparison {
     NotEqual,
 }
 
+/// Comparisons by their symbols.
+pub(crate) const COMPARISONS: [(&str, Comparison); 6] = [
+    ("<", Comparison::Less),
+    ("<=", Comparison::LessOrEqual),
+    (">", Comparison::Greater),
+    (">=", Comparison::GreaterOrEqual),
+    ("==", Comparison::Equal),
+    ("!=", Comparison::NotEqual),
+];
+
 /// A metric at the points of an experiment that pass the filters, in the order of the sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lookup {
@@ -275,48 +279,32 @@ pub(crate) enum Function {
     Part,
 }
 
-pub(crate) const FUNCTIONS: [(&str, Function); 22] = [
-    ("abs", Function::Abs),
-    ("sqrt", Function::Sqrt),
-    ("log10", Function::Log10),
-    ("ln", Function::Ln),
-    ("exp", Function::Exp),
-    ("sum", Function::Sum),
-    ("mean", Function::Mean),
-    ("min", Function::Min),
-    ("max", Function::Max),
-    ("median", Function::Median),
-    ("quantile", Function::Quantile),
-    ("count", Function::Count),
-    ("present", Function::Present),
-    ("all", Function::All),
-    ("any", Function::Any),
-    ("paired_low", Function::PairedLow),
-    ("paired_high", Function::PairedHigh),
-    ("ratio_low", Function::RatioLow),
-    ("ratio_high", Function::RatioHigh),
-    ("jain", Function::Jain),
-    ("deviation", Function::Deviation),
-    ("part", Function::Part),
-];
+/// For [`FUNCTIONS`]: any number of arguments.
+const MANY: usize = usize::MAX;
 
-impl Function {
-    /// Kind of arguments, fewest, most, kind of result.
-    pub(crate) fn signature(self) -> (Kind, usize, usize, Kind) {
-        use Kind::{Number, Truth};
-        match self {
-            Function::Abs | Function::Sqrt | Function::Log10 | Function::Ln | Function::Exp => (Number, 1, 1, Number),
-            Function::Sum | Function::Mean | Function::Min | Function::Max | Function::Median => {
-                (Number, 1, usize::MAX, Number)
-            }
-            Function::Count | Function::Present | Function::Jain | Function::Deviation => (Number, 1, 1, Number),
-            Function::Part => (Number, 3, 3, Number),
-            Function::Quantile
-            | Function::PairedLow
-            | Function::PairedHigh
-            | Function::RatioLow
-            | Function::RatioHigh => (Number, 2, 2, Number),
-            Function::All | Function::Any => (Truth, 1, usize::MAX, Truth),
-        }
-    }
-}
+/// Functions by name: the kind of their arguments, which is that of their result too, and how many they take: the fewest, the
+/// most.
+pub(crate) const FUNCTIONS: [(&str, Function, Kind, usize, usize); 22] = [
+    ("abs", Function::Abs, Kind::Number, 1, 1),
+    ("sqrt", Function::Sqrt, Kind::Number, 1, 1),
+    ("log10", Function::Log10, Kind::Number, 1, 1),
+    ("ln", Function::Ln, Kind::Number, 1, 1),
+    ("exp", Function::Exp, Kind::Number, 1, 1),
+    ("sum", Function::Sum, Kind::Number, 1, MANY),
+    ("mean", Function::Mean, Kind::Number, 1, MANY),
+    ("min", Function::Min, Kind::Number, 1, MANY),
+    ("max", Function::Max, Kind::Number, 1, MANY),
+    ("median", Function::Median, Kind::Number, 1, MANY),
+    ("quantile", Function::Quantile, Kind::Number, 2, 2),
+    ("count", Function::Count, Kind::Number, 1, 1),
+    ("present", Function::Present, Kind::Number, 1, 1),
+    ("all", Function::All, Kind::Truth, 1, MANY),
+    ("any", Function::Any, Kind::Truth, 1, MANY),
+    ("paired_low", Function::PairedLow, Kind::Number, 2, 2),
+    ("paired_high", Function::PairedHigh, Kind::Number, 2, 2),
+    ("ratio_low", Function::RatioLow, Kind::Number, 2, 2),
+    ("ratio_high", Function::RatioHigh, Kind::Number, 2, 2),
+    ("jain", Function::Jain, Kind::Number, 1, 1),
+    ("deviation", Function::Deviation, Kind::Number, 1, 1),
+    ("part", Function::Part, Kind::Number, 3, 3),
+];

@@ -13,7 +13,7 @@
 
 use crate::check::{passes, point_passes};
 use crate::evaluate::{self, Environment};
-use crate::expression::{Filter, Literal, Lookup};
+use crate::expression::{COMPARISONS, Comparison, Filter, Literal, Lookup};
 use crate::plan::Plan;
 use crate::statistics::{Summary, summarize};
 use crate::study::{Claim, Level, Published, Study};
@@ -383,15 +383,9 @@ fn statistics(values: Vec<Option<f64>>) -> Option<Summary> {
 }
 
 fn filter_words(filter: &Filter) -> String {
-    use crate::expression::Comparison;
-    let comparison = match filter.comparison {
-        Comparison::Less => " < ",
-        Comparison::LessOrEqual => " <= ",
-        Comparison::Greater => " > ",
-        Comparison::GreaterOrEqual => " >= ",
-        Comparison::Equal => "=",
-        Comparison::NotEqual => " != ",
-    };
+    let symbol =
+        COMPARISONS.into_iter().find(|(_, known)| *known == filter.comparison).map_or("", |(symbol, _)| symbol);
+    let comparison = if filter.comparison == Comparison::Equal { "=".to_owned() } else { format!(" {symbol} ") };
     match &filter.literal {
         Literal::Number(number) => format!("{}{comparison}{number}", filter.axis),
         Literal::Text(text) => format!("{}{comparison}{text}", filter.axis),

@@ -2,8 +2,8 @@
 //! checked on the way, so that evaluation need not fail for them.
 
 use crate::expression::{
-    Arithmetic, Comparison, Expression, ExpressionError, FUNCTIONS, Filter, Kind, Literal, Logic, Lookup, Node,
-    Operation, Purpose, STATISTICS, figure_name, link_column,
+    Arithmetic, COMPARISONS, Comparison, Expression, ExpressionError, FUNCTIONS, Filter, Kind, Literal, Logic, Lookup,
+    Node, Operation, Purpose, STATISTICS, figure_name, link_column,
 };
 use crate::lateness;
 use crate::words::{list_of, suggestion};
@@ -11,8 +11,12 @@ use fullpipe_archive::{FLOWS, LINKS};
 use fullpipe_lab::metric_names;
 use std::fmt;
 
+type Parsed<T = Node> = Result<T, ExpressionError>;
+
 /// How deep an expression may nest.
 const MAX_DEPTH: usize = 60;
+/// How many operators may stand in a row.
+const MAX_CHAIN: usize = 200;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -103,19 +107,21 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExpressionError> {
 pub fn parse(text: &str, purpose: Purpose) -> Result<Expression, ExpressionError> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, purpose, depth: 0 };
     let root = parser.or()?;
-    let (token, column) = parser.peek();
-    if token != Token::End {
-        return Err(ExpressionError::new(column, format!("found {token}, expected an operator or the end")));
+    if parser.peek().0 != Token::End {
+        return unexpected(parser.peek(), "an operator or the end");
     }
-    let expected = match purpose {
-        Purpose::Metric => Kind::Number,
-        Purpose::Claim => Kind::Truth,
-    };
-    require(&root, expected, if purpose == Purpose::Claim { "a claim" } else { "a metric" })?;
-    Ok(Expression { root, text: text.to_owned() })
+    match purpose {
+        Purpose::Metric => require(&root, Kind::Number, "a metric")?,
+        Purpose::Claim => require(&root, Kind::Truth, "a claim")?,
+    }
+    Ok(Expression { root })
 }
 
-fn require(node: &Node, expected: Kind, who: &str) -> Result<(), ExpressionError> {
+fn unexpected<T>((found, column): (Token, usize), expected: impl fmt::Display) -> Parsed<T> {
+    Err(ExpressionError::new(column, format!("found {found}, expected {expected}")))
+}
+
+fn require(node: &Node, expected: Kind, who: &str) -> Parsed<()> {
     match (node.kind, expected) {
         (Kind::Number, Kind::Truth) => Err(ExpressionError::new(
             node.column,
@@ -146,31 +152,22 @@ impl Parser {
         token
     }
 
-    fn takes(&mut self, symbol: &str) -> bool {
-        let found = matches!(self.peek().0, Token::Symbol(found) if found == symbol);
+    /// Whether a symbol or a word comes next, which is then behind.
+    fn takes(&mut self, wanted: &str) -> bool {
+        let found = match self.peek().0 {
+            Token::Symbol(symbol) => symbol == wanted,
+            Token::Word(word) => word == wanted,
+            _ => false,
+        };
         self.at += usize::from(found);
         found
     }
 
-    fn takes_word(&mut self, word: &str) -> bool {
-        let found = matches!(self.peek().0, Token::Word(found) if found == word);
-        self.at += usize::from(found);
-        found
+    fn expect(&mut self, symbol: &'static str, after: &str) -> Parsed<()> {
+        if self.takes(symbol) { Ok(()) } else { unexpected(self.peek(), format_args!("`{symbol}` {after}")) }
     }
 
-    fn expect(&mut self, symbol: &'static str, after: &str) -> Result<(), ExpressionError> {
-        if self.takes(symbol) {
-            return Ok(());
-        }
-        let (token, column) = self.peek();
-        Err(ExpressionError::new(column, format!("found {token}, expected `{symbol}` {after}")))
-    }
-
-    fn deeper<T>(
-        &mut self,
-        column: usize,
-        inside: impl FnOnce(&mut Self) -> Result<T, ExpressionError>,
-    ) -> Result<T, ExpressionError> {
+    fn deeper(&mut self, column: usize, inside: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
         if self.depth >= MAX_DEPTH {
             return Err(ExpressionError::new(column, format!("nested deeper than {MAX_DEPTH}")));
         }
@@ -180,52 +177,39 @@ impl Parser {
         result
     }
 
-    fn or(&mut self) -> Result<Node, ExpressionError> {
-        let mut left = self.and()?;
-        let mut links = 0;
-        loop {
-            let column = self.peek().1;
-            if !self.takes_word("or") {
-                return Ok(left);
-            }
-            links += 1;
-            left = self.logic(Logic::Or, left, column, links, Self::and)?;
-        }
-    }
-
-    fn and(&mut self) -> Result<Node, ExpressionError> {
-        let mut left = self.not()?;
-        let mut links = 0;
-        loop {
-            let column = self.peek().1;
-            if !self.takes_word("and") {
-                return Ok(left);
-            }
-            links += 1;
-            left = self.logic(Logic::And, left, column, links, Self::not)?;
-        }
-    }
-
-    fn logic(
+    /// Operands that are joined, from the left, by operators of one level of binding.
+    fn chain<T: Copy>(
         &mut self,
-        logic: Logic,
-        left: Node,
-        column: usize,
-        links: usize,
-        right: fn(&mut Self) -> Result<Node, ExpressionError>,
-    ) -> Result<Node, ExpressionError> {
-        long_chain(links, column)?;
-        let right = right(self)?;
-        let who = if logic == Logic::And { "`and`" } else { "`or`" };
-        require(&left, Kind::Truth, who)?;
-        require(&right, Kind::Truth, who)?;
-        let operation = Operation::Logic(logic, Box::new(left), Box::new(right));
-        Ok(Node { column, kind: Kind::Truth, operation })
+        operators: &[(&str, T)],
+        operand: fn(&mut Self) -> Parsed,
+        join: fn(T, Node, Node, usize) -> Parsed,
+    ) -> Parsed {
+        let mut left = operand(self)?;
+        for links in 0.. {
+            let column = self.peek().1;
+            let Some((_, operator)) = operators.iter().find(|(name, _)| self.takes(name)) else { break };
+            // A chain of operators is a tree as deep as it is long.
+            if links == MAX_CHAIN {
+                let message = format!("more than {MAX_CHAIN} operators in a row; use brackets or `sum`");
+                return Err(ExpressionError::new(column, message));
+            }
+            let right = operand(self)?;
+            left = join(*operator, left, right, column)?;
+        }
+        Ok(left)
     }
 
-    fn not(&mut self) -> Result<Node, ExpressionError> {
+    fn or(&mut self) -> Parsed {
+        self.chain(&[("or", Logic::Or)], Self::and, logic)
+    }
+
+    fn and(&mut self) -> Parsed {
+        self.chain(&[("and", Logic::And)], Self::not, logic)
+    }
+
+    fn not(&mut self) -> Parsed {
         let column = self.peek().1;
-        if !self.takes_word("not") {
+        if !self.takes("not") {
             return self.comparison();
         }
         let inner = self.deeper(column, Self::not)?;
@@ -234,20 +218,10 @@ impl Parser {
     }
 
     fn comparison_symbol(&mut self) -> Option<Comparison> {
-        let comparison = match self.peek().0 {
-            Token::Symbol("<") => Comparison::Less,
-            Token::Symbol("<=") => Comparison::LessOrEqual,
-            Token::Symbol(">") => Comparison::Greater,
-            Token::Symbol(">=") => Comparison::GreaterOrEqual,
-            Token::Symbol("==") => Comparison::Equal,
-            Token::Symbol("!=") => Comparison::NotEqual,
-            _ => return None,
-        };
-        self.at += 1;
-        Some(comparison)
+        COMPARISONS.into_iter().find(|(symbol, _)| self.takes(symbol)).map(|(_, comparison)| comparison)
     }
 
-    fn comparison(&mut self) -> Result<Node, ExpressionError> {
+    fn comparison(&mut self) -> Parsed {
         let first = self.sum()?;
         let column = self.peek().1;
         let mut rest = Vec::new();
@@ -267,58 +241,15 @@ impl Parser {
         Ok(Node { column, kind: Kind::Truth, operation: Operation::Comparison(Box::new(first), rest) })
     }
 
-    fn arithmetic(
-        &mut self,
-        with: Arithmetic,
-        left: Node,
-        right: Node,
-        column: usize,
-    ) -> Result<Node, ExpressionError> {
-        require(&left, Kind::Number, "arithmetic")?;
-        require(&right, Kind::Number, "arithmetic")?;
-        let operation = Operation::Arithmetic(with, Box::new(left), Box::new(right));
-        Ok(Node { column, kind: Kind::Number, operation })
+    fn sum(&mut self) -> Parsed {
+        self.chain(&[("+", Arithmetic::Add), ("-", Arithmetic::Subtract)], Self::product, arithmetic)
     }
 
-    fn sum(&mut self) -> Result<Node, ExpressionError> {
-        let mut left = self.product()?;
-        let mut links = 0;
-        loop {
-            let column = self.peek().1;
-            let with = if self.takes("+") {
-                Arithmetic::Add
-            } else if self.takes("-") {
-                Arithmetic::Subtract
-            } else {
-                return Ok(left);
-            };
-            links += 1;
-            long_chain(links, column)?;
-            let right = self.product()?;
-            left = self.arithmetic(with, left, right, column)?;
-        }
+    fn product(&mut self) -> Parsed {
+        self.chain(&[("*", Arithmetic::Multiply), ("/", Arithmetic::Divide)], Self::negation, arithmetic)
     }
 
-    fn product(&mut self) -> Result<Node, ExpressionError> {
-        let mut left = self.negation()?;
-        let mut links = 0;
-        loop {
-            let column = self.peek().1;
-            let with = if self.takes("*") {
-                Arithmetic::Multiply
-            } else if self.takes("/") {
-                Arithmetic::Divide
-            } else {
-                return Ok(left);
-            };
-            links += 1;
-            long_chain(links, column)?;
-            let right = self.negation()?;
-            left = self.arithmetic(with, left, right, column)?;
-        }
-    }
-
-    fn negation(&mut self) -> Result<Node, ExpressionError> {
+    fn negation(&mut self) -> Parsed {
         let column = self.peek().1;
         if !self.takes("-") {
             return self.power();
@@ -328,17 +259,17 @@ impl Parser {
         Ok(Node { column, kind: Kind::Number, operation: Operation::Negate(Box::new(inner)) })
     }
 
-    fn power(&mut self) -> Result<Node, ExpressionError> {
+    fn power(&mut self) -> Parsed {
         let base = self.atom()?;
         let column = self.peek().1;
         if !self.takes("^") {
             return Ok(base);
         }
         let exponent = self.deeper(column, Self::negation)?;
-        self.arithmetic(Arithmetic::Power, base, exponent, column)
+        arithmetic(Arithmetic::Power, base, exponent, column)
     }
 
-    fn atom(&mut self) -> Result<Node, ExpressionError> {
+    fn atom(&mut self) -> Parsed {
         let (token, column) = self.next();
         match token {
             Token::Number(number) => Ok(Node { column, kind: Kind::Number, operation: Operation::Number(number) }),
@@ -356,21 +287,16 @@ impl Parser {
                 } else if self.takes("[") {
                     self.column_of_a_table(&word, column)
                 } else if FLOWS.numeric_column(&word).is_some() {
-                    let (found, column) = self.peek();
-                    let message = format!("found {found}, expected `[\"FLOW\"]` after the column `{word}`");
-                    Err(ExpressionError::new(column, message))
+                    unexpected(self.peek(), format_args!("`[\"FLOW\"]` after the column `{word}`"))
                 } else {
                     Ok(Node { column, kind: Kind::Number, operation: Operation::Name(word) })
                 }
             }
-            found => Err(ExpressionError::new(
-                column,
-                format!("found {found}, expected a number, a name, a function, `-`, `not` or `(`"),
-            )),
+            found => unexpected((found, column), "a number, a name, a function, `-`, `not` or `(`"),
         }
     }
 
-    fn column_of_a_table(&mut self, name: &str, column: usize) -> Result<Node, ExpressionError> {
+    fn column_of_a_table(&mut self, name: &str, column: usize) -> Parsed {
         if FLOWS.numeric_column(name).is_none() && link_column(name).is_none() && figure_name(name).is_none() {
             let message = match (name.strip_prefix("link_"), name.strip_prefix("figure_")) {
                 (_, Some(figure)) => {
@@ -401,14 +327,14 @@ impl Parser {
         Ok(Node { column, kind: Kind::Number, operation })
     }
 
-    fn text(&mut self, what: &str) -> Result<String, ExpressionError> {
+    fn text(&mut self, what: &str) -> Parsed<String> {
         match self.next() {
             (Token::Text(text), _) => Ok(text),
-            (found, column) => Err(ExpressionError::new(column, format!("found {found}, expected {what}"))),
+            found => unexpected(found, what),
         }
     }
 
-    fn call(&mut self, name: &str, column: usize) -> Result<Node, ExpressionError> {
+    fn call(&mut self, name: &str, column: usize) -> Parsed {
         match (name, self.purpose) {
             ("metric" | "runs", Purpose::Claim) => return self.lookup(name == "runs", column),
             ("metric" | "runs", Purpose::Metric) => {
@@ -423,8 +349,8 @@ impl Parser {
             }
             _ => {}
         }
-        let Some((_, function)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else {
-            let mut known: Vec<&str> = FUNCTIONS.iter().map(|(known, _)| *known).collect();
+        let Some((_, function, kind, fewest, most)) = FUNCTIONS.into_iter().find(|function| function.0 == name) else {
+            let mut known: Vec<&str> = FUNCTIONS.iter().map(|function| function.0).collect();
             known.extend(match self.purpose {
                 Purpose::Metric => ["series", "measured", "lateness"].as_slice(),
                 Purpose::Claim => ["metric", "runs"].as_slice(),
@@ -436,14 +362,13 @@ impl Parser {
             );
             return Err(ExpressionError::new(column, message));
         };
-        let (wanted, fewest, most, kind) = function.signature();
         let mut arguments = Vec::new();
         while !self.takes(")") {
             if !arguments.is_empty() {
                 self.expect(",", "or `)` after an argument")?;
             }
             let argument = self.or()?;
-            require(&argument, wanted, &format!("`{name}`"))?;
+            require(&argument, kind, &format!("`{name}`"))?;
             arguments.push(argument);
         }
         if arguments.len() < fewest || arguments.len() > most {
@@ -456,11 +381,11 @@ impl Parser {
             let message = format!("`{name}` takes {expected}, found {}", arguments.len());
             return Err(ExpressionError::new(column, message));
         }
-        Ok(Node { column, kind, operation: Operation::Call(*function, arguments) })
+        Ok(Node { column, kind, operation: Operation::Call(function, arguments) })
     }
 
     /// `series("SUBJECT", "METRIC")` or with `, FROM, TO` in seconds, both included.
-    fn series(&mut self, column: usize) -> Result<Node, ExpressionError> {
+    fn series(&mut self, column: usize) -> Parsed {
         let subject = self.text("a subject's name in quotation marks")?;
         self.expect(",", "and a metric of series.csv")?;
         let metric = self.text("a metric's name in quotation marks")?;
@@ -476,7 +401,7 @@ impl Parser {
     }
 
     /// `measured("SUBJECT", "METRIC")`.
-    fn measured(&mut self, column: usize) -> Result<Node, ExpressionError> {
+    fn measured(&mut self, column: usize) -> Parsed {
         let subject = self.text("a subject's name in quotation marks")?;
         self.expect(",", "and a metric of series.csv")?;
         let metric = self.text("a metric's name in quotation marks")?;
@@ -485,7 +410,7 @@ impl Parser {
     }
 
     /// `lateness("NAME")`.
-    fn lateness(&mut self, column: usize) -> Result<Node, ExpressionError> {
+    fn lateness(&mut self, column: usize) -> Parsed {
         let at = self.peek().1;
         let name = self.text("a figure of the account of lateness in quotation marks")?;
         if !lateness::names().any(|known| known == name) {
@@ -503,17 +428,17 @@ impl Parser {
         Ok(Node { column, kind: Kind::Number, operation: Operation::Lateness(name) })
     }
 
-    fn number(&mut self, what: &str) -> Result<f64, ExpressionError> {
+    fn number(&mut self, what: &str) -> Parsed<f64> {
         let negative = self.takes("-");
         match self.next() {
             (Token::Number(number), _) => Ok(if negative { -number } else { number }),
-            (found, column) => Err(ExpressionError::new(column, format!("found {found}, expected {what}"))),
+            found => unexpected(found, what),
         }
     }
 
     /// `metric("EXPERIMENT", "METRIC", "STATISTIC", AXIS = VALUE, ...)`, the statistic if it is not the mean;
     /// `runs("EXPERIMENT", "METRIC", AXIS = VALUE, ...)`.
-    fn lookup(&mut self, every_run: bool, column: usize) -> Result<Node, ExpressionError> {
+    fn lookup(&mut self, every_run: bool, column: usize) -> Parsed {
         let experiment = self.text("an experiment's name in quotation marks")?;
         self.expect(",", "and a metric's name")?;
         let metric = self.text("a metric's name in quotation marks")?;
@@ -535,24 +460,20 @@ impl Parser {
                     statistic = Some(name);
                 }
                 Token::Word(axis) => filters.push(self.filter(axis, column)?),
-                found => {
-                    let message = format!("found {found}, expected AXIS = VALUE");
-                    return Err(ExpressionError::new(column, message));
-                }
+                found => return unexpected((found, column), "AXIS = VALUE"),
             }
         }
         let lookup = Lookup { column, experiment, metric, statistic, filters };
         Ok(Node { column, kind: Kind::Number, operation: Operation::Lookup(lookup) })
     }
 
-    fn filter(&mut self, axis: String, column: usize) -> Result<Filter, ExpressionError> {
+    fn filter(&mut self, axis: String, column: usize) -> Parsed<Filter> {
         let comparison = if self.takes("=") {
             Comparison::Equal
         } else if let Some(comparison) = self.comparison_symbol() {
             comparison
         } else {
-            let (found, column) = self.peek();
-            return Err(ExpressionError::new(column, format!("found {found}, expected `=` after the axis `{axis}`")));
+            return unexpected(self.peek(), format_args!("`=` after the axis `{axis}`"));
         };
         let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
         let negative = self.takes("-");
@@ -562,21 +483,24 @@ impl Parser {
             (Token::Word(word), _) if !negative && !ordered && matches!(word.as_str(), "true" | "false") => {
                 Literal::Text(word)
             }
-            (found, column) => {
-                let expected = if ordered { "a number" } else { "a number or a text in quotation marks" };
-                return Err(ExpressionError::new(column, format!("found {found}, expected {expected}")));
-            }
+            found if ordered => return unexpected(found, "a number"),
+            found => return unexpected(found, "a number or a text in quotation marks"),
         };
         Ok(Filter { column, axis, comparison, literal })
     }
 }
 
-/// A chain of operators is a tree as deep as it is long.
-fn long_chain(links: usize, column: usize) -> Result<(), ExpressionError> {
-    if links > 200 {
-        return Err(ExpressionError::new(column, "more than 200 operators in a row; use brackets or `sum`"));
-    }
-    Ok(())
+fn logic(logic: Logic, left: Node, right: Node, column: usize) -> Parsed {
+    let who = if logic == Logic::And { "`and`" } else { "`or`" };
+    require(&left, Kind::Truth, who)?;
+    require(&right, Kind::Truth, who)?;
+    Ok(Node { column, kind: Kind::Truth, operation: Operation::Logic(logic, Box::new(left), Box::new(right)) })
+}
+
+fn arithmetic(with: Arithmetic, left: Node, right: Node, column: usize) -> Parsed {
+    require(&left, Kind::Number, "arithmetic")?;
+    require(&right, Kind::Number, "arithmetic")?;
+    Ok(Node { column, kind: Kind::Number, operation: Operation::Arithmetic(with, Box::new(left), Box::new(right)) })
 }
 
 #[cfg(test)]
@@ -710,7 +634,7 @@ mod tests {
                 text
             }
             Operation::Call(function, arguments) => {
-                let (name, _) = FUNCTIONS.into_iter().find(|(_, known)| known == function).expect("a function");
+                let (name, ..) = FUNCTIONS.into_iter().find(|known| known.1 == *function).expect("a function");
                 let arguments: Vec<String> = arguments.iter().map(|node| written(node, all_brackets)).collect();
                 format!("{name}({})", arguments.join(", "))
             }
