@@ -236,27 +236,18 @@ fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> R
         let outcome = evaluate::number(&metric.expression, &names);
         let problem = match (names.unmatched.into_inner(), outcome) {
             (Some((subject, name)), _) => {
-                let names = match subject {
-                    Subject::Flow => &scenario.flows,
-                    Subject::Link => &scenario.links,
-                    Subject::Host => &scenario.hosts,
+                let (unknown, names) = match subject {
+                    Subject::Flow => (format!("there is no flow {name:?}"), &scenario.flows),
+                    Subject::Link => (format!("the scenario does not measure {name:?}"), &scenario.links),
+                    Subject::Host => (format!("there is no host {name:?}"), &scenario.hosts),
                 };
                 let near = nearest(&name, names.iter().map(String::as_str));
                 let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
                 let known: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
-                match (subject, known.is_empty()) {
-                    (Subject::Link, true) => {
-                        format!("the scenario measures no link; expected [measurement] with {name:?} in `links`")
-                    }
-                    (Subject::Link, false) => {
-                        format!("the scenario does not measure {name:?}; expected one of {}{near}", known.join(", "))
-                    }
-                    (Subject::Flow, _) => {
-                        format!("there is no flow {name:?}; expected one of {}{near}", known.join(", "))
-                    }
-                    (Subject::Host, _) => {
-                        format!("there is no host {name:?}; expected one of {}{near}", known.join(", "))
-                    }
+                if matches!(subject, Subject::Link) && known.is_empty() {
+                    format!("the scenario measures no link; expected [measurement] with {name:?} in `links`")
+                } else {
+                    format!("{unknown}; expected one of {}{near}", known.join(", "))
                 }
             }
             (None, Err(error)) => error.to_string(),

@@ -60,8 +60,14 @@ impl Study {
 }
 
 impl Applier<'_> {
-    fn error(&self, index: usize, message: String, expected: Vec<String>) -> Box<Error> {
+    fn error<E: Into<String>>(
+        &self,
+        index: usize,
+        message: String,
+        expected: impl IntoIterator<Item = E>,
+    ) -> Box<Error> {
         let path = self.settings.set.get(index).map_or("", |set| &set.path);
+        let expected = expected.into_iter().map(Into::into).collect();
         Box::new(self.sources.error(Place::Set(index as u32), path, message, expected))
     }
 
@@ -96,11 +102,7 @@ impl Applier<'_> {
                     }
                     if is_parameter && !(is_axis && matches!(value.content, Content::Array(_))) {
                         if let Some(expected) = wrong_for_fixed_name(name, &value) {
-                            return Err(self.error(
-                                index,
-                                format!("{name} cannot be {}", value.to_toml()),
-                                vec![expected.into()],
-                            ));
+                            return Err(self.error(index, format!("{name} cannot be {}", value.to_toml()), [expected]));
                         }
                         parameters_set.push(name);
                         for (_, parameter) in study.parameters.iter_mut().filter(|(known, _)| known == name) {
@@ -160,7 +162,7 @@ impl Applier<'_> {
     fn clock(&mut self, study: &mut Study, index: usize, value: &Node) -> Outcome<()> {
         let named = |clock: &&Clock| value.as_text() == Some(clock.name());
         let Some(clock) = Clock::ALL.iter().find(named) else {
-            let expected = Clock::ALL.iter().map(|clock| format!("\"{}\"", clock.name())).collect();
+            let expected = Clock::ALL.iter().map(|clock| format!("\"{}\"", clock.name()));
             return Err(self.error(index, format!("found {} for clock", value.to_toml()), expected));
         };
         if study.axis_names().contains(&CLOCK) {
@@ -178,7 +180,7 @@ impl Applier<'_> {
             Content::Integer(runs) if (1..=1_000_000).contains(&runs) => Ok(runs.unsigned_abs()),
             _ => {
                 let message = format!("found {} for runs", value.to_toml());
-                Err(self.error(index, message, vec!["an integer from 1 to 1000000".into()]))
+                Err(self.error(index, message, ["an integer from 1 to 1000000"]))
             }
         }
     }
@@ -186,11 +188,7 @@ impl Applier<'_> {
     fn replace_axis(&mut self, study: &mut Study, index: usize, name: &str, value: &Node) -> Outcome<()> {
         let wanted = as_list(value);
         if wanted.is_empty() {
-            return Err(self.error(
-                index,
-                format!("the axis {name} would have no values"),
-                vec!["at least one value".into()],
-            ));
+            return Err(self.error(index, format!("the axis {name} would have no values"), ["at least one value"]));
         }
         let selected = study.selected.clone();
         // What one experiment has, another need not have.
@@ -243,8 +241,8 @@ impl Applier<'_> {
                         Some(known) => axis.levels[known].clone(),
                         None => {
                             let valid: Vec<String> = axis.levels.iter().map(|level| level.label.clone()).collect();
-                            let level = level_of(node)
-                                .map_err(|(message, expected)| self.error(index, message, vec![expected.into()]))?;
+                            let level =
+                                level_of(node).map_err(|(message, expected)| self.error(index, message, [expected]))?;
                             if level.value.is_some() && axis.paths.is_empty() {
                                 let message = format!("{} is not a value of {name}", level.label);
                                 let mut error = self.error(index, message, valid.clone());
@@ -256,17 +254,13 @@ impl Applier<'_> {
                                 level.value.as_ref().and_then(|value| wrong_for_fixed_name(name, value))
                             {
                                 let message = format!("{name} cannot be {}", level.label);
-                                return Err(self.error(index, message, vec![expected.into()]));
+                                return Err(self.error(index, message, [expected]));
                             }
                             level
                         }
                     };
                     if levels.iter().any(|earlier| earlier.label == level.label) {
-                        return Err(self.error(
-                            index,
-                            format!("{} is given twice", level.label),
-                            vec!["each value once".into()],
-                        ));
+                        return Err(self.error(index, format!("{} is given twice", level.label), ["each value once"]));
                     }
                     levels.push(level);
                 }
@@ -316,7 +310,7 @@ impl Applier<'_> {
             selected().filter_map(|experiment| Some((experiment.name.clone(), swept_by(experiment)?))).collect();
         if let (Some((_, axis)), true) = (swept.first(), swept.len() == selected().count()) {
             let message = format!("{path} is set by the axis {axis} in every experiment that is run");
-            return Err(self.error(index, message, vec![format!("--set {axis}=[...]")]));
+            return Err(self.error(index, message, [format!("--set {axis}=[...]")]));
         }
         for (experiment, axis) in swept {
             self.messages.push(format!("{path} stays what the axis {axis} says in the experiment {experiment}"));
@@ -341,7 +335,7 @@ impl Applier<'_> {
                 // The laboratory's own words say what is wrong and what instead; where, we say.
                 let place = format!("--set {path}={}: ", single_value);
                 let message = message.strip_prefix(&place).unwrap_or(&message).to_owned();
-                return Err(self.error(index, message, Vec::new()));
+                return Err(self.error(index, message, Vec::<String>::new()));
             }
             Some((name, _)) => {
                 self.messages

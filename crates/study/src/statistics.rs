@@ -52,9 +52,13 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 
 /// Standard deviation of a sample (n - 1); `None` of fewer than two values.
 pub fn deviation(values: &[f64]) -> Option<f64> {
-    let mean = mean(values).filter(|_| values.len() > 1)?;
+    variance(values, mean(values)?).map(f64::sqrt)
+}
+
+/// The unbiased variance of a sample whose mean is known; `None` of fewer than two values.
+fn variance(values: &[f64], mean: f64) -> Option<f64> {
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    Some((squares / (values.len() - 1) as f64).sqrt())
+    (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
 }
 
 /// Jain's index of fairness of shares (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 if all are equal, 1/n if one has all;
@@ -83,12 +87,7 @@ fn quantile_of_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
 
 fn half_width_95(values: &[f64], mean: f64) -> Option<f64> {
     let n = values.len();
-    if n < 2 {
-        return None;
-    }
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    let variance = squares / (n - 1) as f64;
-    Some(student_t(n - 1, 0.95) * (variance / n as f64).sqrt())
+    variance(values, mean).map(|variance| student_t(n - 1, 0.95) * (variance / n as f64).sqrt())
 }
 
 /// Statistics of first minus second, run by run. Pairs with a missing side are left out; `None` if no pair is left.
@@ -194,24 +193,20 @@ fn excess_over_normal(z: f64, degrees: f64) -> f64 {
 fn enclosed(degrees: usize, angle: f64) -> f64 {
     let (sine, cosine) = (math::sin(angle), math::cos(angle));
     let square = cosine * cosine;
+    let series = |first_power: usize, mut term: f64| {
+        let mut sum = 0.0;
+        for power in (first_power..degrees).step_by(2) {
+            sum += term;
+            term *= square * (power + 1) as f64 / (power + 2) as f64;
+        }
+        sum
+    };
     if degrees % 2 == 1 {
         // 2/pi (angle + sin (cos + 2/3 cos^3 + (2 4)/(3 5) cos^5 + ... up to cos^(degrees - 2)))
-        let mut sum = 0.0;
-        let mut term = cosine;
-        for power in (1..degrees).step_by(2) {
-            sum += term;
-            term *= square * (power + 1) as f64 / (power + 2) as f64;
-        }
-        std::f64::consts::FRAC_2_PI * (angle + sine * sum)
+        std::f64::consts::FRAC_2_PI * (angle + sine * series(1, cosine))
     } else {
         // sin (1 + 1/2 cos^2 + (1 3)/(2 4) cos^4 + ... up to cos^(degrees - 2))
-        let mut sum = 0.0;
-        let mut term = 1.0;
-        for power in (0..degrees).step_by(2) {
-            sum += term;
-            term *= square * (power + 1) as f64 / (power + 2) as f64;
-        }
-        sine * sum
+        sine * series(0, 1.0)
     }
 }
 
