@@ -29,7 +29,6 @@ mod tunnel;
 mod wakeups;
 mod watch;
 
-pub use answers::Answered;
 pub(crate) use binding::Place;
 pub(crate) use endpoints::ConnectionMut;
 pub(crate) use flow::{EndpointMaker, Flow, ends};

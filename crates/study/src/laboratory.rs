@@ -2,8 +2,7 @@
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_archive::json::Counts;
-use fullpipe_archive::{AuditRecord, ContentRecord, IcmpRecord, NatRecord, PacketCounts, RefusedFrames, RunRecord};
-use fullpipe_lab::real_time::{Answered, Refused};
+use fullpipe_archive::{AuditRecord, ContentRecord, NatRecord, PacketCounts, RunRecord};
 use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage};
 use fullpipe_scenario::{Override, Scenario};
 use sha2::{Digest, Sha256};
@@ -180,29 +179,4 @@ pub(crate) fn records(
         ..records.run
     };
     Ok(records)
-}
-
-/// What nodes of the model sent to real hosts by ICMP and TCP.
-pub(crate) fn answered(answered: &Answered) -> IcmpRecord {
-    IcmpRecord {
-        errors: answered.errors,
-        errors_limited: answered.limited,
-        echo_replies: answered.echoes,
-        resets: answered.resets,
-    }
-}
-
-/// Frames that did not enter the model, by reason.
-pub(crate) fn refused(refused: &Refused) -> RefusedFrames {
-    RefusedFrames {
-        malformed: refused.malformed,
-        not_ip: refused.not_ip,
-        unroutable: refused.unroutable,
-        spoofed: refused.spoofed,
-        expired: refused.expired,
-        fragments: refused.fragments,
-        too_many_conversations: refused.too_many,
-        unwritable: refused.unwritable,
-        unexpected: refused.unexpected,
-    }
 }

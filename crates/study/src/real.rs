@@ -91,14 +91,9 @@ impl Laboratory for RealLaboratory {
             options.stop.load(Ordering::Relaxed)
         };
         let asked = RealTimeOptions {
-            options: &lab_options,
-            home: &self.home,
             folder: scenario.folder.as_deref(),
-            at_terminal: None,
             record: keep.then(|| laboratory::append(options)),
-            at_hosts: None,
-            frames: None,
-            each: &mut each,
+            ..RealTimeOptions::new(&lab_options, &self.home, &mut each)
         };
         let result = real_time::run(Arc::new(loaded), asked).map_err(|error| match error {
             fullpipe_lab::RunError::Machine(reason) => RunError::Machine(reason),
@@ -119,10 +114,10 @@ impl Laboratory for RealLaboratory {
         let mut records = laboratory::records(&result.outcome, scenario, options, "real")?;
         records.run.lateness = Some(lateness(&result.lateness, [result.ran, result.processor]));
         records.run.arrivals_not_recorded = Some(result.unrecorded);
-        records.run.icmp = Some(laboratory::answered(&result.answered));
-        records.run.refused_frames = Some(laboratory::refused(&result.refused));
         records.run.programs = Some(programs(&result));
         records.run.kernel = Some(kernel(&result));
+        records.run.icmp = Some(result.answered);
+        records.run.refused_frames = Some(result.refused);
         for ended in result.programs {
             for (kind, text) in [("out", ended.output), ("err", ended.errors)] {
                 if !text.is_empty() {

@@ -45,8 +45,8 @@ impl Laboratory for ReplayLaboratory {
         }
         let mut records = laboratory::records(&result.outcome, scenario, options, "replay")?;
         records.run.arrivals = Some(result.arrivals);
-        records.run.icmp = Some(laboratory::answered(&result.answered));
-        records.run.refused_frames = Some(laboratory::refused(&result.refused));
+        records.run.icmp = Some(result.answered);
+        records.run.refused_frames = Some(result.refused);
         Ok(records)
     }
 

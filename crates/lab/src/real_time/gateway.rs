@@ -11,6 +11,7 @@ use crate::witness::Witness;
 use crate::world::World;
 use crate::world::{ETHERNET_HEADER_BYTES, ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 use bytes::Bytes;
+use fullpipe_archive::RefusedFrames;
 use fullpipe_emulate::Arrival;
 use fullpipe_network::{Content, Endpoint, Ends, Network, Packet, Purpose, Side};
 use fullpipe_scenario::Scenario;
@@ -23,30 +24,6 @@ use std::net::{IpAddr, SocketAddr};
 /// Most conversations of real hosts; packets of further ones are refused: a flood of addresses and ports must not take all
 /// memory.
 const MAX_CONVERSATIONS: usize = 65_536;
-
-/// Frames that did not enter the model, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
-    /// Shorter than their headers, or with lengths that contradict each other, or a wrong header checksum.
-    pub malformed: u64,
-    /// Neither IPv4 nor IPv6: address resolution, mostly.
-    pub not_ip: u64,
-    /// For an address that no node of the scenario has, multicast and broadcast among them. The first router, if there is one,
-    /// tells the sender.
-    pub unroutable: u64,
-    /// From an address that is not the sender's (RFC 2827).
-    pub spoofed: u64,
-    /// Whose time to live ends on the way. The router where it does tells the sender.
-    pub expired: u64,
-    /// Fragments that contradict each other, where they had to be put together.
-    pub fragments: u64,
-    /// Of conversations beyond those that there may be.
-    pub too_many: u64,
-    /// Of the model, for a real host, that no header can say: they reached the host in the records and not on the wire.
-    pub unwritable: u64,
-    /// For a model endpoint that does not take them: damaged.
-    pub unexpected: u64,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
@@ -66,7 +43,7 @@ pub(crate) struct Gateway {
     flows: BTreeMap<(NodeId, NodeId, u8, u16), u32>,
     flow_count: u32,
     pieces: Pieces,
-    pub(crate) refused: Refused,
+    pub(crate) refused: RefusedFrames,
 }
 
 impl Gateway {
@@ -97,7 +74,7 @@ impl Gateway {
             flows,
             flow_count: scenario.flows.len() as u32,
             pieces: Pieces::new(),
-            refused: Refused::default(),
+            refused: RefusedFrames::default(),
         }
     }
 
@@ -232,7 +209,7 @@ impl Gateway {
             return Some(*known);
         }
         if self.conversations.len() >= 2 * MAX_CONVERSATIONS {
-            self.refused.too_many += 1;
+            self.refused.too_many_conversations += 1;
             return None;
         }
         Some(self.introduce(world, network, tuple, from, to))

@@ -19,13 +19,11 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use crate::world::Answered;
 #[cfg(target_os = "linux")]
 pub use fullpipe_emulate::{
     Ended, Home, HostNamespace, HostSettings, Negotiated, Refused as NotAllowed, doctor, enter, measure,
 };
 pub use fullpipe_emulate::{Lateness, Limits, Spread};
-pub use gateway::Refused;
 #[cfg(target_os = "linux")]
 pub use interface::FrameCapture;
 #[cfg(target_os = "linux")]

@@ -5,7 +5,7 @@
 //! of the file: its clock goes from one arrival or event to the next and is never late.
 
 use super::driver::{AfterStall, Driver};
-use super::gateway::{Gateway, Refused};
+use super::gateway::Gateway;
 use super::recorder::ARRIVALS;
 use crate::assemble;
 use crate::error::RunError;
@@ -13,9 +13,9 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::plugins::Plugins;
 use crate::prepared::Prepared;
-use crate::world::Answered;
 use crate::world::{RealHost, RealHosts};
 use bytes::Bytes;
+use fullpipe_archive::{IcmpRecord, RefusedFrames};
 use fullpipe_emulate::{Arrival, Lateness, Limits, Machine};
 use fullpipe_record::pcapng::{Block, LinkType, Reader};
 use fullpipe_scenario::Scenario;
@@ -30,9 +30,9 @@ pub struct Replayed {
     /// What the model has seen.
     pub outcome: Outcome,
     /// Frames that did not enter the model.
-    pub refused: Refused,
+    pub refused: RefusedFrames,
     /// What nodes of the model said to real hosts by ICMP.
-    pub answered: Answered,
+    pub answered: IcmpRecord,
     /// Arrivals in the file.
     pub arrivals: u64,
 }
@@ -71,7 +71,7 @@ pub fn replay(
     let ended = driver.run().map_err(|error| RunError::Machine(error.to_string()))?;
     let Prepared { world, network, mut probes, scenario, .. } = prepared;
     probes.sort();
-    let answered = world.real().map_or_else(Answered::default, |real| real.answers.sent);
+    let answered = world.real().map_or_else(IcmpRecord::default, |real| real.answers.sent.clone());
     let outcome =
         Outcome::new(scenario, world, network, probes, false).of_real_time(ended, BTreeMap::new(), Vec::new());
     Ok(Replayed { outcome, refused: gateway.refused, answered, arrivals })

@@ -1,7 +1,7 @@
 //! A real-time run from its set-up to its result.
 
 use super::driver::{AfterStall, Driver, Journal};
-use super::gateway::{Gateway, Refused};
+use super::gateway::Gateway;
 use super::interface::{FrameCapture, InterfacePort, Sides};
 use super::kernel::{KernelEnd, KernelEnds};
 use super::programs;
@@ -13,9 +13,9 @@ use crate::options::{Append, Options};
 use crate::outcome::Outcome;
 use crate::plugins::Plugins;
 use crate::prepared::Prepared;
-use crate::world::Answered;
 use crate::world::{RealHost, RealHosts};
 use bytes::Bytes;
+use fullpipe_archive::{IcmpRecord, RefusedFrames};
 use fullpipe_emulate::{
     Ended, Home, HostNamespace, HostSettings, Lateness, Limits, LinuxMachine, PacketPort, Port, Programs, WallClock,
     hardware_address, thread_processor_time,
@@ -37,9 +37,9 @@ pub struct RealOutcome {
     /// How late the emulator was.
     pub lateness: Lateness,
     /// Frames of real hosts that did not enter the model.
-    pub refused: Refused,
+    pub refused: RefusedFrames,
     /// What nodes of the model said to them by ICMP.
-    pub answered: Answered,
+    pub answered: IcmpRecord,
     /// Arrivals that are missing in the recording, because the disk was too slow for them.
     pub unrecorded: u64,
     /// How long it ran.
@@ -76,6 +76,14 @@ pub struct RealTimeOptions<'a> {
     pub frames: Option<&'a CaptureOf<'a>>,
     /// Hears the clock and the account ten times a second; stops the run by saying so.
     pub each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
+}
+
+impl<'a> RealTimeOptions<'a> {
+    /// The options of a run of which nothing is asked but the run.
+    pub fn new(options: &'a Options, home: &'a Home, each: &'a mut dyn FnMut(Instant, &Lateness) -> bool) -> Self {
+        let (folder, at_terminal, record, at_hosts, frames) = (None, None, None, None, None);
+        RealTimeOptions { options, home, folder, at_terminal, record, at_hosts, frames, each }
+    }
 }
 
 /// Runs a scenario in real time.
@@ -151,8 +159,8 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
     probes.sort();
     let unwritable = world.real().map_or(0, |real| real.unwritable);
-    let answered = world.real().map_or_else(Answered::default, |real| real.answers.sent);
-    let refused = Refused { unwritable, ..gateway.refused };
+    let answered = world.real().map_or_else(IcmpRecord::default, |real| real.answers.sent.clone());
+    let refused = RefusedFrames { unwritable, ..gateway.refused };
     let played = kernel.iter().map(|(place, end)| (*place, end.played())).collect();
     let outcome = Outcome::new(scenario, world, network, probes, false);
     let told = programs::told(outcome.scenario(), &ended_programs);

@@ -103,8 +103,8 @@ struct Ran {
     lateness: Lateness,
     outcome: Outcome,
     journal: Vec<(Instant, usize, Vec<u8>)>,
-    refused: super::gateway::Refused,
-    answered: crate::world::Answered,
+    refused: fullpipe_archive::RefusedFrames,
+    answered: fullpipe_archive::IcmpRecord,
 }
 
 /// Of two real hosts.
@@ -148,7 +148,7 @@ fn run_hosts(world: &World, hosts: u32, machine: MadeUp, after_stall: AfterStall
     driver.run().expect("a machine without faults");
     let refused = gateway.refused;
     let Prepared { world, network, probes, scenario, .. } = prepared;
-    let answered = world.real().expect("real hosts").answers.sent;
+    let answered = world.real().expect("real hosts").answers.sent.clone();
     let outcome = Outcome::new(scenario, world, network, probes, false);
     Ran { machine, lateness, outcome, journal, refused, answered }
 }

@@ -4,6 +4,7 @@
 //! A token bucket, which fills on the model's clock, limits the ICMP errors of each node. Its parameters are the example of
 //! RFC 4443 section 2.4 (f) for a small device; see also RFC 1812 section 4.3.2.8.
 
+use fullpipe_archive::IcmpRecord;
 use fullpipe_units::{Duration, FlowId, Instant, NodeId};
 use std::collections::BTreeMap;
 
@@ -12,23 +13,10 @@ const BURST: u64 = 10;
 /// Interval between two tokens.
 const EACH: Duration = Duration::from_millis(100);
 
-/// Counters of the packets that nodes of the model have sent to real hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answered {
-    /// ICMP errors.
-    pub errors: u64,
-    /// ICMP errors that were not sent because of the rate limit.
-    pub limited: u64,
-    /// Echo replies.
-    pub echoes: u64,
-    /// TCP resets in response to segments for which no connection exists.
-    pub resets: u64,
-}
-
 /// Counters, token buckets and flows of the packets that nodes of the model send to real hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    pub(crate) sent: Answered,
+    pub(crate) sent: IcmpRecord,
     /// The time at which the bucket of each node is full.
     buckets: BTreeMap<NodeId, Instant>,
     /// The flow of the errors from a node to a real host, by protocol.
@@ -45,7 +33,7 @@ impl Answers {
         if is_allowed {
             *full_at = from + EACH;
         } else {
-            self.sent.limited += 1;
+            self.sent.errors_limited += 1;
         }
         is_allowed
     }
@@ -68,7 +56,7 @@ mod tests {
         assert_eq!(send(105, 20), 1);
         assert_eq!(send(350, 20), 2);
         assert_eq!(send(60_000, 20), 10);
-        assert_eq!(answers.sent.limited, 10 + 20 + 19 + 18 + 10);
+        assert_eq!(answers.sent.errors_limited, 10 + 20 + 19 + 18 + 10);
         let now = Instant::ZERO + Duration::from_millis(60_000);
         assert!(answers.may_send_error(now, NodeId(8)), "each node has its own bucket");
     }

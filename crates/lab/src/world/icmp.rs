@@ -26,7 +26,7 @@ impl World {
         let error = match notice.reason {
             Reason::Error(error) => error,
             Reason::Arrived if icmp::echo_reply(&notice.bytes, *identification, &mut bytes).is_ok() => {
-                sent.echoes += 1;
+                sent.echo_replies += 1;
                 return send(network, notice, notice.flow.reverse(), protocol(notice.version), bytes);
             }
             Reason::Arrived if wire::reset(&notice.bytes, *identification, &mut bytes).is_ok() => {

@@ -5,7 +5,7 @@ use super::nat::street;
 use super::world::{FAST, World};
 use super::{MadeUp, Ran, arrival, frame, run_world, with};
 use crate::real_time::driver::AfterStall;
-use crate::real_time::gateway::Refused;
+use fullpipe_archive::RefusedFrames;
 use fullpipe_emulate::Arrival;
 use proptest::prelude::*;
 
@@ -145,9 +145,10 @@ fn among_good_ones(frames: Vec<Vec<u8>>) -> Ran {
     run(with(all))
 }
 
-fn all_refused(refused: &Refused) -> u64 {
-    let Refused { malformed, not_ip, unroutable, expired, fragments, too_many, unexpected, spoofed, unwritable } =
+fn all_refused(refused: &RefusedFrames) -> u64 {
+    let RefusedFrames { malformed, not_ip, unroutable, expired, fragments, unexpected, spoofed, unwritable, .. } =
         *refused;
+    let too_many = refused.too_many_conversations;
     malformed + not_ip + unroutable + expired + fragments + too_many + unexpected + spoofed + unwritable
 }
 
@@ -195,7 +196,7 @@ fn there_are_no_more_conversations_than_there_may_be() {
     let all = ports(1, 2, 0, 65_536).chain(ports(2, 1, 1, 300)).chain(ports(1, 2, 0, 10));
     let ran = run(with(all.map(|arrival| (1000, arrival))));
     // Frames of both ports have one stamp; those of port 0 come first, the sort is stable.
-    assert_eq!(ran.refused, Refused { too_many: 300, ..Refused::default() });
+    assert_eq!(ran.refused, RefusedFrames { too_many_conversations: 300, ..RefusedFrames::default() });
 }
 
 /// A right datagram to a port of a model host that no flow has.

@@ -169,7 +169,7 @@ fn routers_and_model_hosts_answer_echo_requests() {
     };
     let (out, ran) = passed(&[(1_000, request(NEAR)), (10_000, request(FAR)), (20_000, request(MODEL))]);
     assert_eq!(out, [(CLIENT, reply(NEAR, 64, 1)), (CLIENT, reply(FAR, 63, 2)), (CLIENT, reply(MODEL, 62, 3))]);
-    assert_eq!(ran.answered.echoes, 3);
+    assert_eq!(ran.answered.echo_replies, 3);
 
     let long: Vec<u8> = (0..1452).map(|n| n as u8).collect();
     let message = |kind| [&Icmpv4Header::with_checksum(kind, &long).to_bytes()[..], &long].concat();
@@ -262,7 +262,7 @@ fn segments_that_nobody_expects_are_reset() {
 fn errors_are_limited() {
     let burst = |at| (0..30).map(move |_| (at, udp(V4 { to: 99, ..PLAIN }, 4242, 20)));
     let (out, ran) = passed(&burst(1_000).chain(burst(150_000)).collect::<Vec<_>>());
-    assert_eq!((out.len(), ran.answered.errors, ran.answered.limited), (11, 11, 49));
+    assert_eq!((out.len(), ran.answered.errors, ran.answered.errors_limited), (11, 11, 49));
 }
 
 fn v6_address(number: u8) -> [u8; 16] {
