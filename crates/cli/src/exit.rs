@@ -14,23 +14,23 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// The machine refused: disk full, no permission.
-    pub(crate) fn machine(message: impl Into<String>) -> Self {
-        Failure { status: 1, message: message.into() }
+    pub(crate) fn machine(message: impl fmt::Display) -> Self {
+        Failure { status: 1, message: message.to_string() }
     }
 
     /// A run failed.
-    pub(crate) fn run(message: impl Into<String>) -> Self {
-        Failure { status: 1, message: message.into() }
+    pub(crate) fn run(message: impl fmt::Display) -> Self {
+        Failure { status: 1, message: message.to_string() }
     }
 
     /// Bad usage or a bad file.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Failure { status: 2, message: message.into() }
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Failure { status: 2, message: message.to_string() }
     }
 
     /// A result is not to be trusted.
-    pub(crate) fn untrusted(message: impl Into<String>) -> Self {
-        Failure { status: 3, message: message.into() }
+    pub(crate) fn untrusted(message: impl fmt::Display) -> Self {
+        Failure { status: 3, message: message.to_string() }
     }
 }
 

@@ -19,7 +19,7 @@ mod simulator;
 mod tmix;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -74,21 +74,9 @@ fn run(command: Command) -> Result<(), exit::Failure> {
         Command::Http3 { command } => masque::http3(&command),
         Command::Later(words) => {
             let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-            let known = [
-                "run",
-                "study",
-                "report",
-                "check",
-                "list",
-                "bench",
-                "tmix",
-                "shell",
-                "doctor",
-                "simulator",
-                "masque",
-                "http3",
-            ];
-            let hint = fullpipe::scenario::schema::nearest(&word, known)
+            let declared = Arguments::command();
+            let known: Vec<&str> = declared.get_subcommands().map(clap::Command::get_name).collect();
+            let hint = fullpipe::scenario::schema::nearest(&word, known.iter().copied())
                 .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             Err(exit::Failure::usage(format!(
                 "unknown command `{word}`{hint} (there are: {}; see `fullpipe --help`)",

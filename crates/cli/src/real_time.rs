@@ -2,7 +2,8 @@
 
 use crate::exit::Failure;
 use fullpipe::BUILD;
-use fullpipe::lab::real_time::{self, Lateness};
+use fullpipe::lab::RunError;
+use fullpipe::lab::real_time::{self, Home, Lateness};
 use fullpipe::study::{Laboratory, RealLaboratory};
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +11,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Why the last run fell behind, if it did; known when it has ended.
 pub(crate) type Behind = Arc<Mutex<Vec<String>>>;
 
+/// Leaves for namespaces of its own. Threads must not exist yet.
+pub(crate) fn enter() -> Result<Home, Failure> {
+    let home = real_time::enter().and_then(|()| Home::new());
+    home.map_err(|refused| Failure::machine(format!("real time is not possible here: {refused}")))
+}
+
+/// Why a run failed.
+pub(crate) fn failure(error: RunError) -> Failure {
+    match error {
+        RunError::Machine(reason) => Failure::machine(reason),
+        other => Failure::run(other),
+    }
+}
+
 /// Leaves for namespaces of its own and makes a laboratory there. Threads must not exist yet.
 pub(crate) fn laboratory(quiet: bool) -> Result<(Box<dyn Laboratory>, Behind), Failure> {
-    let refused =
-        |refused: real_time::NotAllowed| Failure::machine(format!("real time is not possible here: {refused}"));
-    real_time::enter().map_err(refused)?;
-    let home = real_time::Home::new().map_err(refused)?;
+    let home = enter()?;
     let terminal = !quiet && std::io::stderr().is_terminal();
     let behind = Behind::default();
     let known = Arc::clone(&behind);

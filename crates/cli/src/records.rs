@@ -23,7 +23,7 @@ fn failure_of(error: StudyError) -> Failure {
 }
 
 pub(crate) fn overrides(texts: &[String]) -> Result<Vec<Override>, Failure> {
-    texts.iter().map(|text| Override::parse(text).map_err(|error| Failure::usage(error.to_string()))).collect()
+    texts.iter().map(|text| Override::parse(text).map_err(Failure::usage)).collect()
 }
 
 /// A file's text, or that of the embedded scenario of this name; with what to call it and its folder.
@@ -52,7 +52,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     }
     let common = &arguments.common;
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
-    let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(|e| Failure::usage(e.to_string()))?;
+    let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(Failure::usage)?;
     if let Some(reason) =
         loaded.scenario.needs_real_time().filter(|_| !arguments.real_time && arguments.replay.is_none())
     {
@@ -145,15 +145,15 @@ fn laboratories(ours: VirtualLaboratory, study: &Study, _quiet: bool) -> Result<
 fn find_study(name: &str) -> Result<Study, Failure> {
     let path = Path::new(name);
     if path.is_file() {
-        return study::open(path).map_err(|errors| Failure::usage(errors.to_string()));
+        return study::open(path).map_err(Failure::usage);
     }
     if path.join("study.toml").is_file() {
-        return study::open(&path.join("study.toml")).map_err(|errors| Failure::usage(errors.to_string()));
+        return study::open(&path.join("study.toml")).map_err(Failure::usage);
     }
     let files = embedded::study_files(name);
     if let Some((_, text)) = files.iter().find(|(file, _)| *file == "study.toml") {
         return study::load(text, &format!("{name}/study.toml (embedded)"), name, &Embedded(name, &files))
-            .map_err(|errors| Failure::usage(errors.to_string()));
+            .map_err(Failure::usage);
     }
     let hint = scenario::schema::nearest(name, embedded::study_names())
         .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
@@ -188,6 +188,17 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name))
 }
 
+/// What is true once an interrupt or a request to end has come; the second of them ends the program at once.
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| Failure::machine(format!("signals cannot be handled: {error}")))?;
+    }
+    Ok(stop)
+}
+
 /// Runs a study, writes its report, prints its summary.
 fn make(
     study: &Study,
@@ -197,13 +208,7 @@ fn make(
     default_folder: &Path,
 ) -> Result<(), Failure> {
     let folder = common.out.as_deref().unwrap_or(default_folder);
-    let stop = Arc::new(AtomicBool::new(false));
-    // A second interrupt ends the program at once.
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| Failure::machine(format!("signals cannot be handled: {error}")))?;
-    }
+    let stop = stop_flag()?;
     let clocks = || [ClockId::Monotonic, ClockId::ProcessCPUTime].map(seconds_of);
     let begun = clocks();
     let mut progress = Shown::new(common.quiet);
@@ -212,7 +217,7 @@ fn make(
     let outcome = outcome.map_err(failure_of)?;
     let built = if outcome.failed.is_empty() {
         let options = ReportOptions { limitations: Some(embedded::LIMITATIONS) };
-        Some(report::build_with(folder, options).map_err(|error| Failure::machine(error.to_string()))?)
+        Some(report::build_with(folder, options).map_err(Failure::machine)?)
     } else {
         None
     };
@@ -315,7 +320,7 @@ pub(crate) fn report(folder: &Path) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{} is not a folder of records", folder.display())));
     }
     let options = ReportOptions { limitations: Some(embedded::LIMITATIONS) };
-    let built = report::build_with(folder, options).map_err(|error| Failure::usage(error.to_string()))?;
+    let built = report::build_with(folder, options).map_err(Failure::usage)?;
     eprintln!("{} and {} plots", built.html.display(), built.plots.len());
     if built.distrust.is_empty() {
         Ok(())

@@ -6,11 +6,11 @@
 use crate::arguments::ShellArguments;
 use crate::exit::Failure;
 use crate::records::{find_scenario, overrides};
-use fullpipe::lab::real_time::{self, RealTimeOptions};
-use fullpipe::lab::{self, RunError};
+use fullpipe::lab;
+use fullpipe::lab::real_time::{self, Lateness, RealTimeOptions};
 use fullpipe::scenario::description::{Command, Player, Program};
 use fullpipe::scenario::{self, Scenario};
-use fullpipe::units::{Duration, NodeId};
+use fullpipe::units::{Duration, Instant, NodeId};
 use std::io::IsTerminal;
 use std::sync::Arc;
 
@@ -23,29 +23,19 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
     let set = overrides(&arguments.set)?;
-    let mut scenario = scenario::load(&text, &name, &set).map_err(|error| Failure::usage(error.to_string()))?.scenario;
+    let mut scenario = scenario::load(&text, &name, &set).map_err(Failure::usage)?.scenario;
     let host = put_shell(&mut scenario, arguments)?;
-    let refused =
-        |refused: real_time::NotAllowed| Failure::machine(format!("real time is not possible here: {refused}"));
-    real_time::enter().map_err(refused)?;
-    let home = real_time::Home::new().map_err(refused)?;
+    let home = crate::real_time::enter()?;
     if std::io::stdin().is_terminal() {
         eprintln!("at {host}: hosts are known by name; the run ends with the shell");
     }
+    let (options, mut each) = (lab::Options::default(), |_: Instant, _: &Lateness| false);
     let asked = RealTimeOptions {
-        record: None,
-        options: &lab::Options::default(),
-        home: &home,
         folder: folder.as_deref(),
         at_terminal: Some(NAME),
-        at_hosts: None,
-        frames: None,
-        each: &mut |_, _| false,
+        ..RealTimeOptions::new(&options, &home, &mut each)
     };
-    let outcome = real_time::run(Arc::new(scenario), asked).map_err(|error| match error {
-        RunError::Machine(reason) => Failure::machine(reason),
-        other => Failure::run(other.to_string()),
-    })?;
+    let outcome = real_time::run(Arc::new(scenario), asked).map_err(crate::real_time::failure)?;
     // The shell ends as its last command did, which is the user's own matter.
     let others = outcome.programs.iter().filter(|ended| ended.name != NAME || ended.started.is_none());
     let failures: Vec<&str> = others.filter_map(|ended| ended.failure.as_deref()).collect();

@@ -5,9 +5,10 @@ mod probe;
 
 use crate::arguments::SimulatorArguments;
 use crate::exit::Failure;
+use crate::records::stop_flag;
 use forwarding::Blocked;
+use fullpipe::lab::Options;
 use fullpipe::lab::real_time::{self, FrameCapture, Home, Lateness, RealOutcome, RealTimeOptions};
-use fullpipe::lab::{Options, RunError};
 use fullpipe::scenario::simulator::{CROSS_TRAFFIC, Hosts, translate};
 use std::cell::RefCell;
 use std::fs::File;
@@ -36,24 +37,21 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
         (None, None) => Hosts::Interfaces { left: &arguments.left, right: &arguments.right },
         _ => return Err(Failure::usage("--client and --server belong together")),
     };
-    let file = translate(&text, hosts, arguments.seed).map_err(|wrong| Failure::usage(wrong.to_string()))?;
+    let file = translate(&text, hosts, arguments.seed).map_err(Failure::usage)?;
     if arguments.print {
         print!("{file}");
         return Ok(());
     }
     let loaded = fullpipe::scenario::load(&file, "simulator", &[]);
-    let scenario = Arc::new(loaded.map_err(|errors| Failure::usage(errors.to_string()))?.scenario);
+    let scenario = Arc::new(loaded.map_err(Failure::usage)?.scenario);
     let stop = stop_flag()?;
     let outside = matches!(hosts, Hosts::Interfaces { .. });
     let (home, blocked) = if outside {
         let blocked = Blocked::between(&[&arguments.left, &arguments.right]);
         wait_for_server(&stop)?;
-        (Home::here().map_err(|error| Failure::machine(error.to_string()))?, Some(blocked))
+        (Home::here().map_err(Failure::machine)?, Some(blocked))
     } else {
-        let refused =
-            |refused: real_time::NotAllowed| Failure::machine(format!("real time is not possible here: {refused}"));
-        real_time::enter().map_err(refused)?;
-        (Home::new().map_err(refused)?, None)
+        (crate::real_time::enter()?, None)
     };
     let logs = arguments.logs.as_deref();
     if let Some(logs) = logs {
@@ -75,35 +73,15 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
         stop.load(Ordering::Relaxed) || said.borrow().is_err()
     };
     let capture = |host: &str| capture(logs.unwrap_or(Path::new(".")), host);
+    let options = Options::default();
     let asked = RealTimeOptions {
-        record: None,
-        options: &Options::default(),
-        home: &home,
-        folder: None,
-        at_terminal: None,
-        at_hosts: None,
         frames: logs.is_some().then_some(&capture),
-        each: &mut each,
+        ..RealTimeOptions::new(&options, &home, &mut each)
     };
     let result = real_time::run(scenario, asked);
     drop(blocked);
     said.into_inner()?;
-    let result = result.map_err(|error| match error {
-        RunError::Machine(reason) => Failure::machine(reason),
-        other => Failure::run(other.to_string()),
-    })?;
-    tell(&result, logs)
-}
-
-/// What is true once an interrupt or a request to end has come; the second of them ends the program at once.
-fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| Failure::machine(format!("signals cannot be handled: {error}")))?;
-    }
-    Ok(stop)
+    tell(&result.map_err(crate::real_time::failure)?, logs)
 }
 
 fn wait_for_server(stop: &AtomicBool) -> Result<(), Failure> {

@@ -77,17 +77,20 @@ impl Default for Settings {
     }
 }
 
-static MODES: [(Choice, Mode); 2] = [
+/// How payloads travel.
+pub static MODES: [(Choice, Mode); 2] = [
     (Choice::new("datagram", "payloads in QUIC DATAGRAM frames: what is lost stays lost."), Mode::Datagram),
     (Choice::new("stream", "payloads in capsules on the request stream: what is lost is sent again."), Mode::Stream),
 ];
 
-static DROP_POLICIES: [(Choice, DropPolicy); 2] = [
+/// What a full queue drops.
+pub static DROP_POLICIES: [(Choice, DropPolicy); 2] = [
     (Choice::new("newest", "what arrives."), DropPolicy::Newest),
     (Choice::new("oldest", "what has waited longest."), DropPolicy::Oldest),
 ];
 
-static SCHEDULERS: [(Choice, Scheduler); 2] = [
+/// Whose payload goes next.
+pub static SCHEDULERS: [(Choice, Scheduler); 2] = [
     (Choice::new("round-robin", "requests take turns."), Scheduler::RoundRobin),
     (Choice::new("fifo", "what came first goes first."), Scheduler::Fifo),
 ];

@@ -12,7 +12,7 @@ use fullpipe::lab;
 use fullpipe::lab::real_time::{self, Lateness, RealTimeOptions, Spread};
 use fullpipe::scenario::{self, Override, Scenario};
 use fullpipe::units::{Duration, Instant};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Numbers of UEs.
@@ -49,17 +49,8 @@ fn scenario(ues: u32) -> Result<Scenario, Failure> {
 }
 
 fn saturate(home: &real_time::Home, ues: u32) -> Result<Saturated, Failure> {
-    let options = lab::Options::default();
-    let asked = RealTimeOptions {
-        options: &options,
-        home,
-        folder: None,
-        at_terminal: None,
-        record: None,
-        at_hosts: None,
-        frames: None,
-        each: &mut |_: Instant, _: &Lateness| false,
-    };
+    let (options, mut each) = (lab::Options::default(), |_: Instant, _: &Lateness| false);
+    let asked = RealTimeOptions::new(&options, home, &mut each);
     let ran = real_time::run(Arc::new(scenario(ues)?), asked).map_err(failed)?;
     let verdict = ran.outcome.verdict();
     if !verdict.passed() {
@@ -76,7 +67,10 @@ fn saturate(home: &real_time::Home, ues: u32) -> Result<Saturated, Failure> {
     row.insert("subframes".into(), ran.lateness.subframes().count.into());
     spread("subframe", ran.lateness.subframes(), &mut row);
     spread("packet", ran.lateness.packets(), &mut row);
-    row.insert("own_losses".into(), (ran.lateness.drops() + ran.refused.malformed + ran.refused.too_many).into());
+    row.insert(
+        "own_losses".into(),
+        (ran.lateness.drops() + ran.refused.malformed + ran.refused.too_many_conversations).into(),
+    );
     row.insert("on_time".into(), ran.lateness.verdict().on_time().into());
     row.insert("delivered_bps".into(), (delivered as f64 * 8.0 / seconds).into());
     row.insert("processor_share".into(), (ran.processor.as_secs_f64() / seconds).into());
@@ -92,17 +86,10 @@ pub(super) fn measure() -> Result<Value, Failure> {
     let runs: Vec<Saturated> = UES.iter().map(|ues| saturate(&home, *ues)).collect::<Result<_, _>>()?;
     let cpu_seconds = super::cpu_seconds() - begin;
     let (packets, hops): (u64, u64) = runs.iter().fold((0, 0), |(p, h), run| (p + run.packets, h + run.hops));
-    Ok(json!({
-        "name": super::LTE,
-        "simulated_seconds": runs.iter().map(|run| run.seconds).sum::<f64>(),
-        "packets": packets,
-        "packet_hops": hops,
-        "cpu_seconds": cpu_seconds,
-        "packets_per_cpu_second": packets as f64 / cpu_seconds,
-        "packet_hops_per_cpu_second": hops as f64 / cpu_seconds,
-        "peak_rss_bytes": super::peak_rss_bytes(),
-        "cells": runs.into_iter().map(|run| run.row).collect::<Vec<_>>(),
-    }))
+    let seconds = runs.iter().map(|run| run.seconds).sum::<f64>();
+    let mut row = super::row(super::LTE, seconds, [Some(packets), Some(hops)], cpu_seconds, super::peak_rss_bytes());
+    row["cells"] = runs.into_iter().map(|run| run.row).collect();
+    Ok(row)
 }
 
 /// The row in words: a line for each number of UEs.

@@ -281,27 +281,24 @@ pub(super) fn measure() -> Result<Value, Failure> {
         direct.push(bench.goodput_bps(None)?);
     }
     let packets = carried(&ours).zip(begin).map(|(end, begin)| end - begin);
-    let rate = |count: Option<u64>| count.map(|count| count as f64 / our_figures.cpu_seconds);
+    let seconds = our_figures.goodputs_bps.iter().map(|bps| BYTES as f64 * 8.0 / bps).sum();
+    let counts = [packets, packets.map(|packets| packets * 2)];
+    let row = super::row(super::MASQUE, seconds, counts, our_figures.cpu_seconds, ours.peak_rss_bytes());
     let (goodput, their_goodput) = (our_figures.median_bps(), theirs.as_ref().map(|_| their_figures.median_bps()));
-    Ok(json!({
-        "name": super::MASQUE,
-        "simulated_seconds": our_figures.goodputs_bps.iter().map(|bps| BYTES as f64 * 8.0 / bps).sum::<f64>(),
-        "packets": packets,
-        "packet_hops": packets.map(|packets| packets * 2),
-        "cpu_seconds": our_figures.cpu_seconds,
-        "packets_per_cpu_second": rate(packets),
-        "packet_hops_per_cpu_second": rate(packets.map(|packets| packets * 2)),
-        "peak_rss_bytes": ours.peak_rss_bytes(),
-        "goodput_bps": goodput,
-        "goodputs_bps": our_figures.goodputs_bps,
-        "direct_goodput_bps": super::median(direct),
-        "masque_go_goodput_bps": their_goodput,
-        "masque_go_goodputs_bps": theirs.as_ref().map(|_| &their_figures.goodputs_bps),
-        "masque_go_cpu_seconds": theirs.as_ref().map(|_| their_figures.cpu_seconds),
-        "masque_go_peak_rss_bytes": theirs.as_ref().and_then(Running::peak_rss_bytes),
-        "ratio_to_masque_go": their_goodput.map(|theirs| goodput / theirs),
-        "masque_go_missing": why_not,
-    }))
+    Ok(super::with(
+        row,
+        json!({
+            "goodput_bps": goodput,
+            "goodputs_bps": our_figures.goodputs_bps,
+            "direct_goodput_bps": super::median(direct),
+            "masque_go_goodput_bps": their_goodput,
+            "masque_go_goodputs_bps": theirs.as_ref().map(|_| &their_figures.goodputs_bps),
+            "masque_go_cpu_seconds": theirs.as_ref().map(|_| their_figures.cpu_seconds),
+            "masque_go_peak_rss_bytes": theirs.as_ref().and_then(Running::peak_rss_bytes),
+            "ratio_to_masque_go": their_goodput.map(|theirs| goodput / theirs),
+            "masque_go_missing": why_not,
+        }),
+    ))
 }
 
 /// The row in words.

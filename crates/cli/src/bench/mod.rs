@@ -65,6 +65,29 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// What every benchmark reports: `counts` are data packets and packet-hops.
+fn row(name: &str, seconds: f64, counts: [Option<u64>; 2], cpu_seconds: f64, peak_rss_bytes: Option<u64>) -> Value {
+    let rates = counts.map(|count| count.map(|count| count as f64 / cpu_seconds));
+    json!({
+        "name": name,
+        "simulated_seconds": seconds,
+        "packets": counts[0],
+        "packet_hops": counts[1],
+        "cpu_seconds": cpu_seconds,
+        "packets_per_cpu_second": rates[0],
+        "packet_hops_per_cpu_second": rates[1],
+        "peak_rss_bytes": peak_rss_bytes,
+    })
+}
+
+/// A row with further figures.
+fn with(mut row: Value, mut further: Value) -> Value {
+    if let (Some(row), Some(further)) = (row.as_object_mut(), further.as_object_mut()) {
+        row.append(further);
+    }
+    row
+}
+
 /// What a clock of this machine shows, in seconds.
 pub(crate) fn seconds_of(clock: ClockId) -> f64 {
     let time = clock_gettime(clock);
@@ -188,22 +211,20 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
     }
     let file = format!("bench/{name}");
     let text = embedded::scenario(&file).ok_or_else(|| Failure::usage(format!("no embedded scenario {file}")))?;
-    let loaded = scenario::load(text, &format!("scenarios/{file}.toml"), &[])
-        .map_err(|errors| Failure::usage(errors.to_string()))?;
+    let loaded = scenario::load(text, &format!("scenarios/{file}.toml"), &[]).map_err(Failure::usage)?;
     let shared = Arc::new(loaded.scenario);
     let mut medians = Vec::new();
     let mut last = None;
     for _ in 0..MEASUREMENTS {
         let (mut spent, mut runs) = (0.0, 0u32);
         while spent < CPU_SECONDS_PER_MEASUREMENT {
-            let prepared = lab::prepare_shared(Arc::clone(&shared), &lab::Options::default())
-                .map_err(|error| Failure::run(error.to_string()))?;
+            let prepared = lab::prepare_shared(Arc::clone(&shared), &lab::Options::default()).map_err(Failure::run)?;
             let begin = cpu_seconds();
             let outcome = prepared.run();
             spent += cpu_seconds() - begin;
             runs += 1;
             if !outcome.verdict().passed() {
-                return Err(Failure::untrusted(outcome.verdict().to_string()));
+                return Err(Failure::untrusted(outcome.verdict()));
             }
             // A tunnel lives on after the transfer that it was there for.
             let over = outcome.flow_rows().filter_map(|row| row.completion).max();
@@ -211,19 +232,8 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
         }
         medians.push(spent / f64::from(runs));
     }
-    medians.sort_by(f64::total_cmp);
-    let cpu_seconds = medians[MEASUREMENTS / 2];
     let Some((totals, ended)) = last else { return Ok(()) };
-    let row = json!({
-        "name": name,
-        "simulated_seconds": ended.as_secs_f64(),
-        "packets": totals.data_packets,
-        "packet_hops": totals.packet_hops,
-        "cpu_seconds": cpu_seconds,
-        "packets_per_cpu_second": totals.data_packets as f64 / cpu_seconds,
-        "packet_hops_per_cpu_second": totals.packet_hops as f64 / cpu_seconds,
-        "peak_rss_bytes": peak_rss_bytes(),
-    });
-    println!("{row}");
+    let counts = [Some(totals.data_packets), Some(totals.packet_hops)];
+    println!("{}", row(name, ended.as_secs_f64(), counts, median(medians), peak_rss_bytes()));
     Ok(())
 }

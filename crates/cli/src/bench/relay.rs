@@ -65,18 +65,13 @@ pub(crate) fn through<T: 'static>(
     let loaded = scenario::load(text, "scenarios/bench/relay.toml", &set).map_err(failed)?;
     let running = std::cell::RefCell::new(None);
     let options = lab::Options::default();
+    let mut each = |_: Instant, _: &Lateness| running.borrow().as_ref().is_some_and(measure::Measurement::done);
     let asked = RealTimeOptions {
-        options: &options,
-        home,
-        folder: None,
-        at_terminal: None,
-        record: None,
         at_hosts: Some(&mut |hosts: &[HostNamespace]| {
             *running.borrow_mut() = Some(begin(home, ends(hosts)?)?);
             Ok(())
         }),
-        frames: None,
-        each: &mut |_: Instant, _: &Lateness| running.borrow().as_ref().is_some_and(measure::Measurement::done),
+        ..RealTimeOptions::new(&options, home, &mut each)
     };
     let outcome = real_time::run(Arc::new(loaded.scenario), asked).map_err(failed)?;
     let measurement = running.into_inner().ok_or_else(|| failed("nothing was measured"))?;
@@ -92,7 +87,7 @@ pub(crate) fn through<T: 'static>(
     Ok(Through {
         result: measurement.finish().map_err(failed)?,
         lateness: outcome.lateness,
-        refused: refused.malformed + refused.too_many,
+        refused: refused.malformed + refused.too_many_conversations,
     })
 }
 
@@ -169,29 +164,26 @@ pub(super) fn measure() -> Result<Value, Failure> {
     let (direct, relayed) = (median(direct), median(relayed));
     let rate = median(rate);
     let cpu_seconds = super::cpu_seconds() - begin;
-    Ok(json!({
-        "name": "relay",
-        "simulated_seconds": sums.seconds,
-        "packets": sums.packets,
-        "packet_hops": sums.hops,
-        "cpu_seconds": cpu_seconds,
-        "packets_per_cpu_second": sums.packets as f64 / cpu_seconds,
-        "packet_hops_per_cpu_second": sums.hops as f64 / cpu_seconds,
-        "peak_rss_bytes": super::peak_rss_bytes(),
-        "direct_round_trip_p50_us": direct,
-        "direct_round_trip_p99_us": median(direct_99),
-        "round_trip_p50_us": relayed,
-        "round_trip_p99_us": median(relayed_99),
-        "added_round_trip_p50_us": relayed - direct,
-        "delay_error_p50_us": median(delay_50),
-        "delay_error_p99_us": median(delay_99),
-        "direct_delay_p50_us": median(direct_delay),
-        "rate_bps": rate,
-        "rate_error_percent": (rate / 1e8 - 1.0) * 100.0,
-        "relayed_packets_per_second": median(packets_per_second),
-        "packets_not_arrived": median(lost),
-        "own_losses": own_losses,
-    }))
+    let counts = [Some(sums.packets), Some(sums.hops)];
+    let row = super::row(super::RELAY, sums.seconds, counts, cpu_seconds, super::peak_rss_bytes());
+    Ok(super::with(
+        row,
+        json!({
+            "direct_round_trip_p50_us": direct,
+            "direct_round_trip_p99_us": median(direct_99),
+            "round_trip_p50_us": relayed,
+            "round_trip_p99_us": median(relayed_99),
+            "added_round_trip_p50_us": relayed - direct,
+            "delay_error_p50_us": median(delay_50),
+            "delay_error_p99_us": median(delay_99),
+            "direct_delay_p50_us": median(direct_delay),
+            "rate_bps": rate,
+            "rate_error_percent": (rate / 1e8 - 1.0) * 100.0,
+            "relayed_packets_per_second": median(packets_per_second),
+            "packets_not_arrived": median(lost),
+            "own_losses": own_losses,
+        }),
+    ))
 }
 
 /// The row in words.

@@ -1,10 +1,11 @@
 //! Values that the real programs read as words.
 
 use fullpipe::scenario::description;
-use fullpipe::scenario::schema::quantity;
+use fullpipe::scenario::schema::{Choice, quantity};
 use fullpipe_masque::configuration::{MIN_MTU, Mode, Scheduler};
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
+use fullpipe_masque::settings::{DROP_POLICIES, MODES, SCHEDULERS};
 use std::time::Duration;
 
 /// `250kB`, `100ms` or `none`.
@@ -41,22 +42,21 @@ pub(super) fn window(text: &str) -> Result<u32, String> {
     size(text).and_then(|bytes| u32::try_from(bytes).map_err(|error| error.to_string()))
 }
 
+/// One of a few names, as scenarios have them.
+fn chosen<T: Copy>(text: &str, choices: &[(Choice, T)]) -> Result<T, String> {
+    let names: Vec<&str> = choices.iter().map(|(choice, _)| choice.name).collect();
+    let found = choices.iter().find(|(choice, _)| choice.name == text);
+    found.map(|(_, value)| *value).ok_or_else(|| format!("expected {}", names.join(" or ")))
+}
+
 /// `newest` or `oldest`.
 pub(super) fn drop_policy(text: &str) -> Result<DropPolicy, String> {
-    match text {
-        "newest" => Ok(DropPolicy::Newest),
-        "oldest" => Ok(DropPolicy::Oldest),
-        _ => Err("expected newest or oldest".into()),
-    }
+    chosen(text, &DROP_POLICIES)
 }
 
 /// `round-robin` or `fifo`.
 pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
-    match text {
-        "round-robin" => Ok(Scheduler::RoundRobin),
-        "fifo" => Ok(Scheduler::Fifo),
-        _ => Err("expected round-robin or fifo".into()),
-    }
+    chosen(text, &SCHEDULERS)
 }
 
 /// A rule of the target policy.
@@ -66,11 +66,7 @@ pub(super) fn rule(text: &str) -> Result<Rule, String> {
 
 /// `datagram` or `stream`.
 pub(super) fn mode(text: &str) -> Result<Mode, String> {
-    match text {
-        "datagram" => Ok(Mode::Datagram),
-        "stream" => Ok(Mode::Stream),
-        _ => Err("expected datagram or stream".into()),
-    }
+    chosen(text, &MODES)
 }
 
 /// Bytes of a UDP payload that QUIC works with.

@@ -1,8 +1,9 @@
 //! What `fullpipe tmix` takes.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use fullpipe::scenario::schema::quantity;
-use fullpipe::tmix;
+use fullpipe::tmix::{self, Direction, Format};
 use fullpipe::units::{Duration, Rate};
 use std::path::PathBuf;
 
@@ -46,7 +47,7 @@ pub(crate) struct StatsArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArguments {
     /// The format to write
-    #[arg(long)]
+    #[arg(long, value_parser = one_of(&FORMATS))]
     pub(crate) to: Format,
     /// The trace, in either format
     pub(crate) input: PathBuf,
@@ -69,7 +70,7 @@ pub(crate) struct GenerateArguments {
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) seconds: u64,
     /// The format to write
-    #[arg(long, default_value = "original")]
+    #[arg(long, default_value = "original", value_parser = one_of(&FORMATS))]
     pub(crate) to: Format,
     /// No progress on standard error
     #[arg(long)]
@@ -109,7 +110,7 @@ pub(crate) struct ShuffleArguments {
     #[arg(long)]
     pub(crate) out: PathBuf,
     /// The format to write
-    #[arg(long, default_value = "original")]
+    #[arg(long, default_value = "original", value_parser = one_of(&FORMATS))]
     pub(crate) to: Format,
     #[command(flatten)]
     pub(crate) reading: Reading,
@@ -129,7 +130,7 @@ pub(crate) struct FindTargetArguments {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) max_rtt: Duration,
     /// Which way the load is counted: from initiators to acceptors, or back
-    #[arg(long, default_value = "reverse")]
+    #[arg(long, default_value = "reverse", value_parser = one_of(&DIRECTIONS))]
     pub(crate) direction: Direction,
     /// Length of a bin in run time [default: 500 Mbit of the capacity]
     #[arg(long, value_parser = duration)]
@@ -153,41 +154,22 @@ pub(crate) struct FindTargetArguments {
     pub(crate) reading: Reading,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Format {
-    /// SEQ, CONC; >, <, t
-    Original,
-    /// S, C; I, A
-    Alternate,
-}
+static FORMATS: [(&str, &str, Format); 2] =
+    [("original", "SEQ, CONC; >, <, t", Format::Original), ("alternate", "S, C; I, A", Format::Alternate)];
 
-impl From<Format> for tmix::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Original => tmix::Format::Original,
-            Format::Alternate => tmix::Format::Alternate,
-        }
-    }
-}
+static DIRECTIONS: [(&str, &str, Direction); 3] = [
+    ("forward", "From initiators to acceptors", Direction::Forward),
+    ("reverse", "From acceptors to initiators", Direction::Reverse),
+    ("both", "The sum", Direction::Both),
+];
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Direction {
-    /// From initiators to acceptors
-    Forward,
-    /// From acceptors to initiators
-    Reverse,
-    /// The sum
-    Both,
-}
-
-impl From<Direction> for tmix::Direction {
-    fn from(direction: Direction) -> Self {
-        match direction {
-            Direction::Forward => tmix::Direction::Forward,
-            Direction::Reverse => tmix::Direction::Reverse,
-            Direction::Both => tmix::Direction::Both,
-        }
-    }
+/// Reads one of a few names, each with its meaning.
+fn one_of<T: Copy + Send + Sync>(known: &'static [(&str, &str, T)]) -> impl TypedValueParser<Value = T> {
+    let names = known.iter().map(|(name, text, _)| PossibleValue::new(*name).help(*text));
+    PossibleValuesParser::new(names).try_map(|name| {
+        let found = known.iter().find(|(known, ..)| *known == name);
+        found.map(|(_, _, value)| *value).ok_or("not a known name")
+    })
 }
 
 fn malformed(expected: &str, why: quantity::Malformed) -> String {

@@ -47,7 +47,7 @@ fn convert(arguments: &ConvertArguments) -> Result<(), Failure> {
     let mut reader = Reader::new(input.reader, &name).skip_bad(arguments.reading.skip_bad);
     let mut count = 0u64;
     while let Some(connection) = reader.next() {
-        output.write(&connection.map_err(failure)?, arguments.to.into())?;
+        output.write(&connection.map_err(failure)?, arguments.to)?;
         count += 1;
         shown.at(reader.offset());
     }
@@ -69,7 +69,7 @@ fn generate(arguments: &GenerateArguments) -> Result<(), Failure> {
         let mut count = 0u64;
         for second in 0..arguments.seconds {
             for connection in trace.second(second) {
-                output.write(&connection, arguments.to.into())?;
+                output.write(&connection, arguments.to)?;
                 count += 1;
             }
             shown.at(second);
@@ -98,7 +98,7 @@ fn shuffle(arguments: &ShuffleArguments) -> Result<(), Failure> {
         for connection in stream {
             let connection = connection.map_err(failure)?;
             shown.at(connection.start.as_nanos());
-            output.write(&connection, arguments.to.into())?;
+            output.write(&connection, arguments.to)?;
             count += 1;
         }
         output.finish()?;

@@ -18,7 +18,7 @@ pub(super) fn check_load(load: f64) -> Result<(), Failure> {
 pub(super) fn find_target(arguments: &FindTargetArguments) -> Result<(), Failure> {
     check_load(arguments.load)?;
     let mut suite = Suite::draft(arguments.capacity, arguments.load, arguments.max_rtt, arguments.seed);
-    suite.direction = arguments.direction.into();
+    suite.direction = arguments.direction;
     suite.bin = arguments.bin.unwrap_or(suite.bin);
     suite.minimum_bins = arguments.minimum_bins.unwrap_or(suite.minimum_bins);
     suite.balance_tolerance = arguments.balance_tolerance.unwrap_or(suite.balance_tolerance);
