@@ -12,27 +12,17 @@ use crate::declared::Course;
 /// A link's busy period under audit.
 #[derive(Clone, Debug)]
 pub(crate) struct CourseWatch {
-    promise: Promise,
+    promise: Course,
     since: u64,
     busy_until: Option<u64>,
     bytes: u128,
 }
 
-#[derive(Clone, Debug)]
-enum Promise {
-    Steps { first_bps: u64, steps: Vec<(u64, u64)>, repeat_ns: Option<u64> },
-    Opportunities { at_ns: Vec<u64>, bytes: u32 },
-}
-
 impl CourseWatch {
     /// Nothing if the rate is constant.
     pub(crate) fn new(course: &Course) -> Option<Self> {
-        let promise = match course.clone() {
-            Course::Constant => return None,
-            Course::Steps { first_bps, steps, repeat_ns } => Promise::Steps { first_bps, steps, repeat_ns },
-            Course::Opportunities { at_ns, bytes } => Promise::Opportunities { at_ns, bytes },
-        };
-        Some(CourseWatch { promise, since: 0, busy_until: None, bytes: 0 })
+        let varies = *course != Course::Constant;
+        varies.then(|| CourseWatch { promise: course.clone(), since: 0, busy_until: None, bytes: 0 })
     }
 
     /// A frame of so many bytes; what was expected if it is too fast.
@@ -44,7 +34,8 @@ impl CourseWatch {
         self.bytes += u128::from(wire_bytes);
         let (since, bytes) = (self.since, self.bytes);
         match &self.promise {
-            Promise::Steps { first_bps, steps, repeat_ns } => {
+            Course::Constant => Ok(()),
+            Course::Steps { first_bps, steps, repeat_ns } => {
                 let units = |until| units_before(until, *first_bps, steps, *repeat_ns);
                 let room = units(finish.saturating_add(1)) - units(since);
                 if bytes * 8_000_000_000 <= room {
@@ -53,7 +44,7 @@ impl CourseWatch {
                 let most = room / 8_000_000_000;
                 Err(format!("expected at most {most} bytes from {since} ns to {finish} ns, found {bytes}"))
             }
-            Promise::Opportunities { at_ns, bytes: each } => {
+            Course::Opportunities { at_ns, bytes: each } => {
                 let until = |at| opportunities_before(at, at_ns);
                 let room = (until(finish.saturating_add(1)) - until(since)) * u128::from(*each);
                 let at_one = |at: u64| until(at.saturating_add(1)) > until(at);
