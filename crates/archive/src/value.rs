@@ -135,56 +135,33 @@ impl Value for String {
     }
 }
 
-impl Value for u64 {
-    const KIND: Kind = Kind::Count;
-    const EXPECTED: &'static str = "a count";
+/// Implements [`Value`] for types of numbers.
+macro_rules! numbers {
+    ($($Type:ty, $kind:expr, $expected:literal, $cell:expr, $parse:expr;)+) => {$(
+        impl Value for $Type {
+            const KIND: Kind = $kind;
+            const EXPECTED: &'static str = $expected;
 
-    fn cell(&self) -> Cell<'_> {
-        Cell::Count(*self)
-    }
+            fn cell(&self) -> Cell<'_> {
+                let cell: fn($Type) -> Cell<'static> = $cell;
+                cell(*self)
+            }
 
-    fn parse(text: &str) -> Option<Self> {
-        text.trim().parse().ok()
-    }
+            fn parse(text: &str) -> Option<Self> {
+                let parse: fn(&str) -> Option<$Type> = $parse;
+                parse(text)
+            }
+        }
+    )+};
 }
 
-impl Value for f64 {
-    const KIND: Kind = Kind::Number;
-    const EXPECTED: &'static str = "a number";
-
-    fn cell(&self) -> Cell<'_> {
-        Cell::Number(*self)
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        parse_number(text)
-    }
-}
-
-impl Value for Instant {
-    const KIND: Kind = Kind::Seconds;
-    const EXPECTED: &'static str = "a number of seconds";
-
-    fn cell(&self) -> Cell<'_> {
-        Cell::Nanoseconds(self.as_nanos())
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        nanoseconds(text).map(Instant::from_nanos)
-    }
-}
-
-impl Value for Duration {
-    const KIND: Kind = Kind::Seconds;
-    const EXPECTED: &'static str = "a number of seconds";
-
-    fn cell(&self) -> Cell<'_> {
-        Cell::Nanoseconds(self.as_nanos())
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        nanoseconds(text).map(Duration::from_nanos)
-    }
+numbers! {
+    u64, Kind::Count, "a count", Cell::Count, |text| text.trim().parse().ok();
+    f64, Kind::Number, "a number", Cell::Number, parse_number;
+    Instant, Kind::Seconds, "a number of seconds", |at| Cell::Nanoseconds(at.as_nanos()),
+        |text| nanoseconds(text).map(Instant::from_nanos);
+    Duration, Kind::Seconds, "a number of seconds", |time| Cell::Nanoseconds(time.as_nanos()),
+        |text| nanoseconds(text).map(Duration::from_nanos);
 }
 
 /// Counts by index, joined with semicolons: `0;3;12`.

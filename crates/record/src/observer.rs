@@ -139,46 +139,27 @@ pub trait Observer {
 /// Watches nothing.
 impl Observer for () {}
 
+/// Methods that report an event to both observers of a pair.
+macro_rules! to_both {
+    ($($event:ident($($argument:ident: $Type:ty),+);)+) => {$(
+        #[inline(always)]
+        fn $event(&mut self, $($argument: $Type),+) {
+            self.0.$event($($argument),+);
+            self.1.$event($($argument),+);
+        }
+    )+};
+}
+
 /// Two observers side by side.
 impl<A: Observer, B: Observer> Observer for (A, B) {
-    #[inline(always)]
-    fn sent(&mut self, now: Instant, packet: &PacketView) {
-        self.0.sent(now, packet);
-        self.1.sent(now, packet);
-    }
-    #[inline(always)]
-    fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
-        self.0.delivered(now, packet, sent);
-        self.1.delivered(now, packet, sent);
-    }
-    #[inline(always)]
-    fn dropped(&mut self, now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason) {
-        self.0.dropped(now, packet, link, reason);
-        self.1.dropped(now, packet, link, reason);
-    }
-    #[inline(always)]
-    fn offered(&mut self, now: Instant, link: LinkId, wire_bytes: u32) {
-        self.0.offered(now, link, wire_bytes);
-        self.1.offered(now, link, wire_bytes);
-    }
-    #[inline(always)]
-    fn link_dropped(&mut self, now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        self.0.link_dropped(now, link, wire_bytes, reason);
-        self.1.link_dropped(now, link, wire_bytes, reason);
-    }
-    #[inline(always)]
-    fn marked(&mut self, now: Instant, packet: &PacketView, link: LinkId) {
-        self.0.marked(now, packet, link);
-        self.1.marked(now, packet, link);
-    }
-    #[inline(always)]
-    fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
-        self.0.duplicated(arrival, packet, link);
-        self.1.duplicated(arrival, packet, link);
-    }
-    #[inline(always)]
-    fn transmitted(&mut self, transmission: &Transmission) {
-        self.0.transmitted(transmission);
-        self.1.transmitted(transmission);
+    to_both! {
+        sent(now: Instant, packet: &PacketView);
+        delivered(now: Instant, packet: &PacketView, sent: Instant);
+        dropped(now: Instant, packet: &PacketView, link: Option<LinkId>, reason: DropReason);
+        offered(now: Instant, link: LinkId, wire_bytes: u32);
+        link_dropped(now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason);
+        marked(now: Instant, packet: &PacketView, link: LinkId);
+        duplicated(arrival: Instant, packet: &PacketView, link: LinkId);
+        transmitted(transmission: &Transmission);
     }
 }

@@ -24,33 +24,26 @@ pub trait Trace {
     fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error>;
 }
 
-impl<T: Trace + ?Sized> Trace for Box<T> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
+/// What leads to a trace is one.
+macro_rules! trace_behind {
+    ($($Pointer:ty),+) => {$(
+        impl<T: Trace + ?Sized> Trace for $Pointer {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
 
-    fn length(&self) -> Duration {
-        (**self).length()
-    }
+            fn length(&self) -> Duration {
+                (**self).length()
+            }
 
-    fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {
-        (**self).connections(from, to)
-    }
+            fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {
+                (**self).connections(from, to)
+            }
+        }
+    )+};
 }
 
-impl<T: Trace + ?Sized> Trace for &mut T {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-
-    fn length(&self) -> Duration {
-        (**self).length()
-    }
-
-    fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error> {
-        (**self).connections(from, to)
-    }
-}
+trace_behind!(Box<T>, &mut T);
 
 /// A trace in memory.
 #[derive(Clone, Debug)]
