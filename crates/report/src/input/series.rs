@@ -42,19 +42,11 @@ impl Reader {
     /// Goes on to the next row whose subject and metric are wanted; its time and its value, if it has one.
     fn next(&mut self, wanted: impl Fn(&str, &str) -> bool) -> Result<Option<(f64, Option<f64>)>, ReportError> {
         while self.table.next_into(&mut self.row)? {
-            if wanted(self.subject(), self.metric()) {
+            if wanted(&self.row.subject, &self.row.metric) {
                 return Ok(Some((SeriesRow::time_s().number(&self.row), self.row.value)));
             }
         }
         Ok(None)
-    }
-
-    fn subject(&self) -> &str {
-        &self.row.subject
-    }
-
-    fn metric(&self) -> &str {
-        &self.row.metric
     }
 
     /// Adds a sample to those before it. No value means a moment at which there was nothing to sample.
@@ -80,21 +72,21 @@ pub(crate) fn read_series(
     // Where a metric's and a subject's samples go; the number of a subject that is not kept is beyond the list.
     let mut places: BTreeMap<String, (usize, BTreeMap<String, usize>)> = BTreeMap::new();
     while let Some((at, value)) = reader.next(wanted)? {
-        if !places.contains_key(reader.metric()) {
-            places.insert(reader.metric().to_owned(), (all.len(), BTreeMap::new()));
-            all.push(MetricSeries { metric: reader.metric().to_owned(), ..MetricSeries::default() });
+        if !places.contains_key(&reader.row.metric) {
+            places.insert(reader.row.metric.clone(), (all.len(), BTreeMap::new()));
+            all.push(MetricSeries { metric: reader.row.metric.clone(), ..MetricSeries::default() });
         }
-        let Some((place, subjects)) = places.get_mut(reader.metric()) else { continue };
+        let Some((place, subjects)) = places.get_mut(&reader.row.metric) else { continue };
         let series = &mut all[*place];
-        if !subjects.contains_key(reader.subject()) {
-            subjects.insert(reader.subject().to_owned(), subjects.len());
+        if !subjects.contains_key(&reader.row.subject) {
+            subjects.insert(reader.row.subject.clone(), subjects.len());
             if series.subjects.len() < MOST_SUBJECTS {
-                series.subjects.push((reader.subject().to_owned(), Vec::new()));
+                series.subjects.push((reader.row.subject.clone(), Vec::new()));
             } else {
                 series.more += 1;
             }
         }
-        if let Some((_, samples)) = subjects.get(reader.subject()).and_then(|i| series.subjects.get_mut(*i)) {
+        if let Some((_, samples)) = subjects.get(&reader.row.subject).and_then(|i| series.subjects.get_mut(*i)) {
             reader.keep(samples, at, value)?;
         }
     }
@@ -115,7 +107,7 @@ pub(crate) fn read_pair(
             continue;
         }
         for (samples, metric) in both.iter_mut().zip(metrics) {
-            if metric == reader.metric() {
+            if *metric == reader.row.metric {
                 reader.keep(samples, at, value)?;
             }
         }
