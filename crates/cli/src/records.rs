@@ -9,7 +9,8 @@ use fullpipe::archive::{Cell, Column, SummaryRow};
 use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
 use fullpipe::study::{
-    self, Embedded, Files, Laboratory, ReplayLaboratory, ScenarioSource, Study, StudyError, VirtualLaboratory,
+    self, Embedded, Files, Laboratory, ReplayLaboratory, RunOptions, ScenarioSource, Study, StudyError,
+    VirtualLaboratory,
 };
 use fullpipe::{BUILD, embedded, scenario};
 use rustix::time::ClockId;
@@ -70,16 +71,10 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let source = ScenarioSource { name, origin: "scenario.toml".to_string(), text: loaded.resolved, folder };
     // Folder names have no slashes in them, so that "bench/tcp-1" is one folder's name too.
     let study = study::single(&stem.replace('/', "-"), &title, source, seed);
-    let resume = common.resume;
     let record = arguments.real_time && (arguments.record || loaded.scenario.real_time.record_arrivals);
-    let options = study::Options {
-        audit: common.audit,
-        pcap: arguments.pcap,
-        qlog: arguments.qlog,
-        record,
-        resume,
-        ..study::Options::default()
-    };
+    let (pcap, qlog) = (arguments.pcap, arguments.qlog);
+    let run = RunOptions { audit: common.audit, pcap, qlog, record, resume: common.resume, ..RunOptions::default() };
+    let options = study::Options { run, ..study::Options::default() };
     let folder = Path::new("fullpipe-out").join(&stem);
     if arguments.real_time {
         if !faults.is_empty() {
@@ -184,7 +179,8 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.unwrap_or(cores).max(1);
-    let options = study::Options { jobs, audit: common.audit, resume: common.resume, ..study::Options::default() };
+    let run = RunOptions { audit: common.audit, resume: common.resume, ..RunOptions::default() };
+    let options = study::Options { jobs, run };
     make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name))
 }
 

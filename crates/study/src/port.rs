@@ -51,7 +51,7 @@ pub struct RunOptions {
     pub qlog: bool,
     /// In real time: keep every arrival, for replay.
     pub record: bool,
-    /// Reuse also what would not be the same if it were made again.
+    /// Reuse also what would not be the same if it were made again: real-time runs.
     pub resume: bool,
     /// Where files go that are too large for [`RunRecords::files`]; there is a place if packets or qlog are asked
     /// for.

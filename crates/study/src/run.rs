@@ -19,21 +19,13 @@ use std::sync::atomic::AtomicBool;
 pub struct Options {
     /// Runs made at once; results do not depend on it.
     pub jobs: usize,
-    /// Check packet by packet.
-    pub audit: bool,
-    /// Keep packets: how many bytes of each at most, 0 for all.
-    pub pcap: Option<u32>,
-    /// Keep qlog.
-    pub qlog: bool,
-    /// In real time: keep every arrival, for replay.
-    pub record: bool,
-    /// Reuse real-time runs; runs in virtual time are always reused.
-    pub resume: bool,
+    /// How each is made; where its files go and when it stops follow from the study.
+    pub run: RunOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { jobs: 1, audit: false, pcap: None, qlog: false, record: false, resume: false }
+        Options { jobs: 1, run: RunOptions::default() }
     }
 }
 
@@ -95,14 +87,7 @@ pub fn run(
         laboratory,
         archive: &archive,
         build: &build,
-        options: RunOptions {
-            audit: options.audit,
-            pcap: options.pcap,
-            qlog: options.qlog,
-            record: options.record,
-            resume: options.resume,
-            ..RunOptions::default()
-        },
+        options: options.run.clone(),
         uses_series: study.metrics.iter().any(|metric| metric.expression.uses_series()),
     };
     let results = sweep.run(options.jobs, progress, stop)?;

@@ -98,7 +98,7 @@ fn run_or_resume(
     jobs: usize,
     resume: bool,
 ) -> Result<Outcome, StudyError> {
-    let options = Options { jobs, resume, ..Options::default() };
+    let options = Options { jobs, run: RunOptions { resume, ..RunOptions::default() } };
     run(study, laboratory, folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Fake, Temporary, run_into, stamps, study, study_of, table, tree, with};
 use fullpipe_archive::SUMMARY;
-use fullpipe_study::{Files, FinishedRun, Options, Progress, StudyError, Verdict, run};
+use fullpipe_study::{Files, FinishedRun, Options, Progress, RunOptions, StudyError, Verdict, run};
 use fullpipe_units::random::run_seed;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -186,7 +186,7 @@ fn a_run_made_without_what_is_asked_for_is_made_again() {
     let folder = Temporary::new("options");
     let out = folder.join("out");
     let go = |audit: bool| {
-        let options = Options { audit, ..Options::default() };
+        let options = Options { run: RunOptions { audit, ..RunOptions::default() }, ..Options::default() };
         run(&study(), &Fake::new(), &out, &Files::new(), &options, &mut (), &AtomicBool::new(false)).unwrap()
     };
     assert_eq!(go(false).made, 12);

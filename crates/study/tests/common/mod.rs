@@ -238,7 +238,8 @@ pub(crate) fn run_with(
     jobs: usize,
     files: &Files,
 ) -> Result<Outcome, StudyError> {
-    let options = Options { jobs, pcap: laboratory.captures.then_some(128), ..Options::default() };
+    let asked = RunOptions { pcap: laboratory.captures.then_some(128), ..RunOptions::default() };
+    let options = Options { jobs, run: asked };
     run(study, laboratory, folder, files, &options, &mut (), &laboratory.stop)
 }
 
