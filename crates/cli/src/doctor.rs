@@ -10,20 +10,8 @@ use serde_json::{Value, json};
 /// Datagrams of the calibration run, one each 100 us: three seconds.
 const DATAGRAMS: u64 = 30_000;
 
-/// What the calibration run has shown.
-struct Calibration {
-    arrived: u64,
-    packets_per_second: f64,
-    error_p50_us: f64,
-    error_p99_us: f64,
-    wake_p50_us: f64,
-    wake_p99_us: f64,
-    stalls: u64,
-    own_drops: u64,
-}
-
-/// Two hosts, 10 ms between them, 10 000 small datagrams a second.
-fn calibrate(home: &Home) -> Result<Calibration, Failure> {
+/// What a calibration run shows: two hosts, 10 ms between them, 10 000 small datagrams a second.
+fn calibrate(home: &Home) -> Result<Value, Failure> {
     let set = ["link.path.delay=10ms"];
     let ran = through(home, &set, &mut Sums::default(), |home, [left, right]| {
         measure::stream(home, left, right, 100, Duration::from_nanos(100_000), DATAGRAMS)
@@ -31,64 +19,52 @@ fn calibrate(home: &Home) -> Result<Calibration, Failure> {
     let delays = ran.result.delays();
     let error = |share| (measure::quantile(&delays, share).as_nanos() as f64 / 1e3 - 10_000.0).abs();
     let events = ran.lateness.events();
-    Ok(Calibration {
-        arrived: delays.len() as u64,
-        packets_per_second: ran.result.arrivals_per_second(),
-        error_p50_us: error(0.5),
-        error_p99_us: error(0.99),
-        wake_p50_us: events.p50_nanos as f64 / 1e3,
-        wake_p99_us: events.p99_nanos as f64 / 1e3,
-        stalls: ran.lateness.stall_count(),
-        own_drops: ran.lateness.drops(),
-    })
+    let (stalls, own_drops) = (ran.lateness.stall_count(), ran.lateness.drops());
+    Ok(json!({
+        "packets": DATAGRAMS,
+        "packets_arrived": delays.len(),
+        "packets_per_second": ran.result.arrivals_per_second(),
+        "delay_error_p50_us": error(0.5),
+        "delay_error_p99_us": error(0.99),
+        "wake_lateness_p50_us": events.p50_nanos as f64 / 1e3,
+        "wake_lateness_p99_us": events.p99_nanos as f64 / 1e3,
+        "stalls": stalls,
+        "own_drops": own_drops,
+        "advice": advice(own_drops, stalls, [error(0.5), error(0.99)]),
+    }))
 }
 
-impl Calibration {
-    /// What the figures mean, for scenarios with delays of milliseconds.
-    fn advice(&self) -> &'static str {
-        if self.own_drops > 0 {
-            "The emulator lost packets that it could not read in time: expect fewer than 10000 packets a second, and see load and \
-             socket buffers above."
-        } else if self.error_p99_us > 1000.0 || self.stalls > 0 {
-            "Something takes the processor away now and then: results hold to a millisecond or two. End what else runs, \
-             and look at each run's lateness."
-        } else if self.error_p50_us > 50.0 {
-            "Delays are longer than told by more than 50 us at the median: see clock source and timer slack above."
-        } else {
-            "This machine is good for real time."
-        }
+/// What the figures mean, for scenarios with delays of milliseconds.
+fn advice(own_drops: u64, stalls: u64, [error_p50_us, error_p99_us]: [f64; 2]) -> &'static str {
+    if own_drops > 0 {
+        "The emulator lost packets that it could not read in time: expect fewer than 10000 packets a second, and see load and \
+         socket buffers above."
+    } else if error_p99_us > 1000.0 || stalls > 0 {
+        "Something takes the processor away now and then: results hold to a millisecond or two. End what else runs, \
+         and look at each run's lateness."
+    } else if error_p50_us > 50.0 {
+        "Delays are longer than told by more than 50 us at the median: see clock source and timer slack above."
+    } else {
+        "This machine is good for real time."
     }
+}
 
-    fn json(&self) -> Value {
-        json!({
-            "packets": DATAGRAMS,
-            "packets_arrived": self.arrived,
-            "packets_per_second": self.packets_per_second,
-            "delay_error_p50_us": self.error_p50_us,
-            "delay_error_p99_us": self.error_p99_us,
-            "wake_lateness_p50_us": self.wake_p50_us,
-            "wake_lateness_p99_us": self.wake_p99_us,
-            "stalls": self.stalls,
-            "own_drops": self.own_drops,
-            "advice": self.advice(),
-        })
-    }
-
-    fn text(&self) -> String {
-        format!(
-            "calibration: 10 ms between two hosts, 10000 packets/s asked for, {:.0} packets/s carried ({} of {DATAGRAMS} arrived)\n  \
-             delay error {:.1} us (p50), {:.0} us (p99); wake-ups late by {:.1} us (p50), {:.0} us (p99); stalls {}, own drops {}\n  {}",
-            self.packets_per_second,
-            self.arrived,
-            self.error_p50_us,
-            self.error_p99_us,
-            self.wake_p50_us,
-            self.wake_p99_us,
-            self.stalls,
-            self.own_drops,
-            self.advice(),
-        )
-    }
+/// The calibration in words.
+fn calibration_text(found: &Value) -> String {
+    let number = |key: &str| found[key].as_f64().unwrap_or(f64::NAN);
+    format!(
+        "calibration: 10 ms between two hosts, 10000 packets/s asked for, {:.0} packets/s carried ({} of {DATAGRAMS} arrived)\n  \
+         delay error {:.1} us (p50), {:.0} us (p99); wake-ups late by {:.1} us (p50), {:.0} us (p99); stalls {}, own drops {}\n  {}",
+        number("packets_per_second"),
+        number("packets_arrived"),
+        number("delay_error_p50_us"),
+        number("delay_error_p99_us"),
+        number("wake_lateness_p50_us"),
+        number("wake_lateness_p99_us"),
+        number("stalls"),
+        number("own_drops"),
+        found["advice"].as_str().unwrap_or_default(),
+    )
 }
 
 /// `fullpipe doctor`. To be called before there is a second thread.
@@ -97,7 +73,7 @@ pub(crate) fn doctor(json_wanted: bool) -> Result<(), Failure> {
     let calibration = home.as_ref().map(calibrate).transpose();
     let possible = matches!(calibration, Ok(Some(_)));
     if json_wanted {
-        let calibration = calibration.as_ref().ok().and_then(|found| found.as_ref()).map(Calibration::json);
+        let calibration = calibration.as_ref().ok().and_then(Option::as_ref);
         let answer = json!({
             "real_time": possible,
             "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
@@ -107,7 +83,7 @@ pub(crate) fn doctor(json_wanted: bool) -> Result<(), Failure> {
     } else {
         findings.iter().for_each(|finding| println!("{}", finding_text(finding)));
         if let Ok(Some(found)) = &calibration {
-            println!("{}\nReal time is possible here.", found.text());
+            println!("{}\nReal time is possible here.", calibration_text(found));
         } else {
             println!("Real time is not possible here.");
         }
