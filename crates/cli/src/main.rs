@@ -7,6 +7,7 @@ mod doctor;
 mod exit;
 mod list;
 mod masque;
+mod new_file;
 mod progress;
 #[cfg(target_os = "linux")]
 mod real_time;

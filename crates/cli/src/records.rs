@@ -139,11 +139,8 @@ fn laboratories(ours: VirtualLaboratory, study: &Study, _quiet: bool) -> Result<
 /// The study in a file, or the embedded one of this name.
 fn find_study(name: &str) -> Result<Study, Failure> {
     let path = Path::new(name);
-    if path.is_file() {
-        return study::open(path).map_err(Failure::usage);
-    }
-    if path.join("study.toml").is_file() {
-        return study::open(&path.join("study.toml")).map_err(Failure::usage);
+    if let Some(file) = [path.to_owned(), path.join("study.toml")].iter().find(|file| file.is_file()) {
+        return study::open(file).map_err(Failure::usage);
     }
     let files = embedded::study_files(name);
     if let Some((_, text)) = files.iter().find(|(file, _)| *file == "study.toml") {

@@ -4,20 +4,21 @@ use super::arguments::GetArguments;
 use super::figures::Figures;
 use super::{failure, settings, template, trust};
 use crate::exit::Failure;
+use crate::new_file::NewFile;
 use fullpipe_masque::configuration::{self, Mode, Tunnel};
 use fullpipe_sockets::generated::{self, Check};
 use fullpipe_sockets::programs::{self, Got, Via};
 use fullpipe_sockets::tls::Trust;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
 use std::time::Duration;
 
 pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     let options = options(arguments)?;
-    let mut store = arguments.out.as_deref().map(Store::create).transpose()?;
+    let name = arguments.out.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+    let refused = |error: io::Error| Failure::machine(format!("{name}: {error}"));
+    let mut store = arguments.out.as_deref().map(|path| NewFile::create(path, ".part")).transpose().map_err(refused)?;
     let mut check = arguments.check.then(|| expected(&arguments.url)).transpose()?;
     let mut hash = Sha256::new();
     let got = programs::run(programs::get(options, |piece| {
@@ -25,7 +26,8 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
         if let Some(check) = &mut check {
             check.add(piece);
         }
-        store.as_mut().map_or(Ok(()), |store| store.write(piece))
+        let written = store.as_mut().map_or(Ok(()), |store| store.writer.write_all(piece));
+        written.map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))
     }));
     let got = got.map_err(failure)?;
     let verdict = match (200..=299).contains(&got.status) {
@@ -33,7 +35,7 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
         false => Err(format!("the server answered {}", got.status)),
     };
     if let Some(store) = store.filter(|_| verdict.is_ok()) {
-        store.finish()?;
+        store.finish().map_err(refused)?;
     }
     let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if arguments.json {
@@ -53,52 +55,6 @@ fn expected(url: &str) -> Result<Check, Failure> {
     let length = uri.and_then(|uri| generated::length_at(uri.path()));
     let wrong = || Failure::usage(format!("{url}: --check knows the bodies of /bytes/N alone, for N up to 10 GB"));
     length.map(Check::new).ok_or_else(wrong)
-}
-
-/// Where the body goes. An ordinary file gets its name when all of the body is in it; what is less is removed.
-struct Store {
-    path: PathBuf,
-    file: BufWriter<File>,
-    /// The name until then; `None`: the path is that of a device, a pipe or a link, which is written to directly.
-    part: Option<PathBuf>,
-}
-
-impl Store {
-    fn create(path: &Path) -> Result<Store, Failure> {
-        let is_ordinary = path.symlink_metadata().map_or(true, |metadata| metadata.is_file());
-        let part = is_ordinary.then(|| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(".part");
-            PathBuf::from(name)
-        });
-        let at = part.as_deref().unwrap_or(path);
-        let file = File::create(at).map_err(|error| Failure::machine(format!("{}: {error}", at.display())))?;
-        Ok(Store { path: path.to_owned(), file: BufWriter::new(file), part })
-    }
-
-    fn named(&self, error: &io::Error) -> String {
-        format!("{}: {error}", self.path.display())
-    }
-
-    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.file.write_all(piece).map_err(|error| io::Error::new(error.kind(), self.named(&error)))
-    }
-
-    fn finish(mut self) -> Result<(), Failure> {
-        self.file.flush().map_err(|error| Failure::machine(self.named(&error)))?;
-        if let Some(part) = &self.part {
-            fs::rename(part, &self.path).map_err(|error| Failure::machine(self.named(&error)))?;
-            self.part = None;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        // What cannot be removed has a name that says what it is.
-        let _ = self.part.take().map(fs::remove_file);
-    }
 }
 
 fn options(arguments: &GetArguments) -> Result<programs::Get, Failure> {

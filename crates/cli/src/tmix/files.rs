@@ -3,11 +3,12 @@
 use super::arguments::Reading;
 use super::failure;
 use crate::exit::Failure;
+use crate::new_file::NewFile;
 use fullpipe::tmix::{ConnectionVector, Error, Format, Indexed, Trace, write};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, IsTerminal, Write};
+use std::io::{self, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 
 /// Endings of trace files in a folder.
@@ -104,54 +105,28 @@ pub(super) fn tell_skipped(name: &str, skipped: u64, first: Option<&Error>) {
 
 /// A file that appears under its name when it is complete.
 pub(super) struct Output {
-    path: PathBuf,
-    partial: PathBuf,
     name: String,
-    writer: BufWriter<File>,
-    finished: bool,
+    file: NewFile,
 }
 
 impl Output {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
-        let refused = |error| Failure::machine(format!("{name} cannot be written: {error}"));
-        // Devices and pipes are written to directly.
-        let direct = fs::metadata(path).is_ok_and(|about| !about.is_file());
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = if direct { path.to_path_buf() } else { PathBuf::from(partial) };
-        let file = File::create(&partial).map_err(refused)?;
-        Ok(Output {
-            path: path.to_path_buf(),
-            partial,
-            name,
-            writer: BufWriter::with_capacity(1 << 16, file),
-            finished: false,
-        })
+        let file = NewFile::create(path, ".partial").map_err(|error| refused(&name, error))?;
+        Ok(Output { name, file })
     }
 
     pub(super) fn write(&mut self, connection: &ConnectionVector, format: Format) -> Result<(), Failure> {
-        write(&mut self.writer, connection, format, &self.name).map_err(failure)
+        write(&mut self.file.writer, connection, format, &self.name).map_err(failure)
     }
 
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
-        let refused = |error| Failure::machine(format!("{} cannot be written: {error}", self.path.display()));
-        self.writer.flush().map_err(refused)?;
-        if self.partial != self.path {
-            fs::rename(&self.partial, &self.path).map_err(refused)?;
-        }
-        self.finished = true;
-        Ok(())
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        self.file.finish().map_err(|error| refused(&self.name, error))
     }
 }
 
-impl Drop for Output {
-    fn drop(&mut self) {
-        if !self.finished && self.partial != self.path {
-            // Nothing is left to tell that it failed.
-            let _ = fs::remove_file(&self.partial);
-        }
-    }
+fn refused(name: &str, error: io::Error) -> Failure {
+    Failure::machine(format!("{name} cannot be written: {error}"))
 }
 
 /// How far a file is.
