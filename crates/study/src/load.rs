@@ -162,13 +162,8 @@ impl Loader<'_> {
                 let expected = "a letter, then letters, digits, \"-\" and \"_\"";
                 self.wrong(entry.name_place, "scenarios", format!("{:?} is not a name", entry.name), &[expected]);
             }
-            let source = match &entry.value.data {
-                Data::Table(tree) => ScenarioSource {
-                    name: self.shelf.display(tree.text("origin")),
-                    origin: tree.text("origin").to_owned(),
-                    text: tree.text("text").to_owned(),
-                    folder: self.shelf.folder(),
-                },
+            let (origin, text) = match &entry.value.data {
+                Data::Table(tree) => (tree.text("origin"), tree.text("text").to_owned()),
                 _ => {
                     let file = entry.value.text();
                     let text = self.shelf.read(file).unwrap_or_else(|reason| {
@@ -176,11 +171,11 @@ impl Loader<'_> {
                         self.wrong(entry.value.place, "scenarios", message, &["a scenario file beside the study"]);
                         String::new()
                     });
-                    let name = self.shelf.display(file);
-                    ScenarioSource { name, origin: file.to_owned(), text, folder: self.shelf.folder() }
+                    (file, text)
                 }
             };
-            scenarios.push((entry.name.clone(), source));
+            let (name, folder) = (self.shelf.display(origin), self.shelf.folder());
+            scenarios.push((entry.name.clone(), ScenarioSource { name, origin: origin.to_owned(), text, folder }));
         }
         scenarios
     }
@@ -296,10 +291,10 @@ impl Loader<'_> {
         let quick = tree.get("quick").map(|list| {
             let mut kept = Vec::new();
             for value in list.list() {
-                let label = label_of(value.raw());
-                match levels.iter().find(|level| level.label == label || level.value.as_ref() == Some(value.raw())) {
+                match levels.iter().find(|level| level.is(value.raw())) {
                     Some(level) => kept.push(level.label.clone()),
                     None => {
+                        let label = label_of(value.raw());
                         let valid: Vec<&str> = levels.iter().map(|level| level.label.as_str()).collect();
                         self.unknown(value.place, "quick", format!("{label} is not a value of {name}"), &label, &valid);
                     }
@@ -350,13 +345,11 @@ impl Loader<'_> {
                     continue;
                 };
                 let node = entry.value.raw();
-                let label = label_of(node);
-                let found =
-                    axis.levels.iter().position(|level| level.label == label || level.value.as_ref() == Some(node));
-                if let Some(found) = found {
+                if let Some(found) = axis.levels.iter().position(|level| level.is(node)) {
                     point.push(found);
                 } else if *declared || !may_add {
                     let valid: Vec<&str> = axis.levels.iter().map(|level| level.label.as_str()).collect();
+                    let label = label_of(node);
                     let message = format!("{label} is not a value of {}", axis.name);
                     self.unknown(entry.value.place, "points", message, &label, &valid);
                 } else if let Some(level) = self.level(&axis.name, node) {

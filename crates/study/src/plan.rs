@@ -184,9 +184,7 @@ fn resolve(
 
 /// Answers with as many numbers as there will be flows, and remembers names that match none.
 struct Names<'a> {
-    flows: &'a [String],
-    links: &'a [String],
-    hosts: &'a [String],
+    scenario: &'a ResolvedScenario,
     point: &'a Point,
     /// What it should have been, and its name.
     unmatched: std::cell::RefCell<Option<(Subject, String)>>,
@@ -203,7 +201,8 @@ enum Subject {
 impl Environment for Names<'_> {
     fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
         let of_links = link_column(column).is_some();
-        let (subject, names) = if of_links { (Subject::Link, self.links) } else { (Subject::Flow, self.flows) };
+        let (subject, names) =
+            if of_links { (Subject::Link, &self.scenario.links) } else { (Subject::Flow, &self.scenario.flows) };
         let (pattern, host) = if of_links { (pattern, None) } else { end_of(pattern) };
         let unmatched = |subject, pattern: &str| {
             if !pattern.contains(['*', '?', '#']) {
@@ -214,8 +213,8 @@ impl Environment for Names<'_> {
         if found == 0 && (of_links || !names.is_empty()) {
             unmatched(subject, pattern);
         }
-        let is_no_host =
-            |host: &&str| !self.hosts.is_empty() && !self.hosts.iter().any(|name| flow_matches(host, name));
+        let hosts = &self.scenario.hosts;
+        let is_no_host = |host: &&str| !hosts.is_empty() && !hosts.iter().any(|name| flow_matches(host, name));
         host.filter(is_no_host).into_iter().for_each(|host| unmatched(Subject::Host, host));
         vec![Some(1.0); found]
     }
@@ -226,13 +225,7 @@ impl Environment for Names<'_> {
 
 fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> Result<(), StudyError> {
     for metric in study.metrics.iter().filter(|metric| metric.applies_to(&point.experiment)) {
-        let names = Names {
-            flows: &scenario.flows,
-            links: &scenario.links,
-            hosts: &scenario.hosts,
-            point,
-            unmatched: std::cell::RefCell::new(None),
-        };
+        let names = Names { scenario, point, unmatched: std::cell::RefCell::new(None) };
         let outcome = evaluate::number(&metric.expression, &names);
         let problem = match (names.unmatched.into_inner(), outcome) {
             (Some((subject, name)), _) => {

@@ -192,15 +192,10 @@ impl Applier<'_> {
         }
         let selected = study.selected.clone();
         // What one experiment has, another need not have.
-        let is = |level: &Level, node: &Node| level.label == label_of(node) || level.value.as_ref() == Some(node);
         let axes = study.experiments.iter().filter(|experiment| selected.contains(&experiment.name));
         let axes: Vec<&Axis> = axes.flat_map(|experiment| &experiment.axes).filter(|axis| axis.name == name).collect();
-        let elsewhere: Vec<bool> = wanted
-            .iter()
-            .map(|node| {
-                axes.iter().any(|axis| !axis.paths.is_empty() || axis.levels.iter().any(|level| is(level, node)))
-            })
-            .collect();
+        let has = |axis: &&Axis, node: &Node| !axis.paths.is_empty() || axis.levels.iter().any(|level| level.is(node));
+        let elsewhere: Vec<bool> = wanted.iter().map(|node| axes.iter().any(|axis| has(axis, node))).collect();
         let mut left = 0;
         for experiment in study.experiments.iter_mut().filter(|experiment| selected.contains(&experiment.name)) {
             let Some(position) = experiment.axes.iter().position(|axis| axis.name == name) else {
@@ -208,16 +203,13 @@ impl Applier<'_> {
                 continue;
             };
             let axis = &mut experiment.axes[position];
-            let known = |node: &Node| axis.levels.iter().position(|level| is(level, node));
+            let known = |node: &Node| axis.levels.iter().position(|level| level.is(node));
             let kept: Vec<usize> = wanted.iter().filter_map(|node| known(node)).collect();
+            let is_kept = |point: &[usize]| point.get(position).is_some_and(|level| kept.contains(level));
             let gone = axis.levels.iter().enumerate().filter(|(level, _)| !kept.contains(level));
             let gone: Vec<String> = gone.map(|(_, level)| level.label.clone()).collect();
             if let Some(points) = &experiment.points {
-                let points: Vec<Vec<usize>> = points
-                    .iter()
-                    .filter(|point| point.get(position).is_some_and(|level| kept.contains(level)))
-                    .cloned()
-                    .collect();
+                let points: Vec<Vec<usize>> = points.iter().filter(|point| is_kept(point)).cloned().collect();
                 if points.is_empty() {
                     let labels = list_of(axis.levels.iter().map(|level| level.label.as_str()));
                     let name = &experiment.name;
@@ -230,7 +222,7 @@ impl Applier<'_> {
                     continue;
                 }
                 if let Some(quick) = &mut experiment.quick_points {
-                    quick.retain(|point| point.get(position).is_some_and(|level| kept.contains(level)));
+                    quick.retain(|point| is_kept(point));
                 }
                 experiment.points = Some(points);
             } else {

@@ -204,6 +204,11 @@ pub struct Level {
 }
 
 impl Level {
+    /// Whether a value as it was written means this level.
+    pub(crate) fn is(&self, node: &Node) -> bool {
+        self.label == label_of(node) || self.value.as_ref() == Some(node)
+    }
+
     /// The level as a number, if its label or its value is one.
     pub fn number(&self) -> Option<f64> {
         let of_label = || self.label.parse::<f64>().ok().filter(|number| number.is_finite());

@@ -18,8 +18,7 @@ pub(crate) struct Tables {
     flows: Columns,
     links: Columns,
     figures: Vec<FigureRow>,
-    /// Subject, metric, time, value.
-    series: Vec<(String, String, f64, f64)>,
+    series: Vec<SeriesRow>,
 }
 
 impl Tables {
@@ -34,21 +33,15 @@ impl Tables {
             flows: FLOWS.read_columns(Path::new(FLOWS.file), flows)?,
             links: links.map_or(Ok(Columns::default()), |links| LINKS.read_columns(Path::new(LINKS.file), links))?,
             figures: figures.map_or(Ok(Vec::new()), |figures| FIGURES.read(Path::new(FIGURES.file), figures))?,
-            series: series.map_or(Ok(Vec::new()), samples)?,
+            series: series.map_or(Ok(Vec::new()), |series| SERIES.read(Path::new(SERIES.file), series))?,
         })
     }
-}
 
-/// The samples of `series.csv` that have a value.
-fn samples(series: &[u8]) -> Result<Vec<(String, String, f64, f64)>, RecordError> {
-    let rows = SERIES.read(Path::new(SERIES.file), series)?.into_iter();
-    let time = SeriesRow::time_s();
-    Ok(rows
-        .filter_map(|row| {
-            let (time_s, value) = (time.number(&row), row.value?);
-            Some((row.subject, row.metric, time_s, value))
-        })
-        .collect())
+    /// The samples of a series at the wanted times that have a value.
+    fn samples(&self, subject: &str, metric: &str, wanted: impl Fn(f64) -> bool) -> Vec<Option<f64>> {
+        let of = self.series.iter().filter(|row| row.subject == subject && row.metric == metric && row.value.is_some());
+        of.filter(|row| wanted(SeriesRow::time_s().number(row))).map(|row| row.value).collect()
+    }
 }
 
 /// A column of numbers over the rows whose names, which are in the column `key`, match; nothing without the table.
@@ -83,17 +76,14 @@ impl Environment for AtPoint<'_> {
         }
     }
     fn series(&self, subject: &str, metric: &str, from_s: f64, to_s: f64) -> Vec<Option<f64>> {
-        let wanted =
-            |row: &&(String, String, f64, f64)| row.0 == subject && row.1 == metric && (from_s..=to_s).contains(&row.2);
-        self.tables.series.iter().filter(wanted).map(|row| Some(row.3)).collect()
+        self.tables.samples(subject, metric, |time_s| (from_s..=to_s).contains(&time_s))
     }
     fn measured(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {
         // All measured links have the same window.
         let from_s = self.tables.links.find_column(LinkRow::from_s().name);
         let Some(&from_s) = from_s.ok().and_then(<[f64]>::first) else { return Vec::new() };
         // A sample speaks of the time before it.
-        let wanted = |row: &&(String, String, f64, f64)| row.0 == subject && row.1 == metric && row.2 > from_s;
-        self.tables.series.iter().filter(wanted).map(|row| Some(row.3)).collect()
+        self.tables.samples(subject, metric, |time_s| time_s > from_s)
     }
     fn lateness(&self, name: &str) -> Option<f64> {
         lateness::figure(self.lateness?, name)
