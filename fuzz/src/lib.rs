@@ -10,6 +10,7 @@ use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use fullpipe_masque::transport::{FrameGuard, OneWayGuard, Peer};
 use fullpipe_masque::{capsule, percent, varint};
+use fullpipe_record::pcapng::{Block, Interface, PcapngWriter, Reader, Section, Way};
 use fullpipe_units::{Codepoint, Duration, Instant};
 use fullpipe_wire::{self as wire, Neighbour, Reassembler, Reassembly, Summary, Translation, rewrite};
 
@@ -81,6 +82,10 @@ pub fn capsule(bytes: &[u8]) {
             let mut again = BytesMut::new();
             capsule::encode(&payload, &mut again);
             assert_eq!(again.len(), payload.len() + capsule::overhead(payload.len()));
+            let mut input = again.freeze();
+            let read = capsule::Decoder::default().next(&mut input);
+            let read = read.expect("a whole capsule").expect("a datagram");
+            assert_eq!((datagram::content(read), input.len()), (Content::Udp(payload), 0));
         }
     }
 }
@@ -216,7 +221,9 @@ pub fn tcp_options(bytes: &[u8]) {
 
 /// Ethernet frames, and neighbour discovery's answers to them.
 pub fn frame(bytes: &[u8]) {
-    let _ = wire::EthernetHeader::read(bytes);
+    if let Some((header, payload)) = wire::EthernetHeader::read(bytes) {
+        assert_eq!([&header.bytes(), payload].concat(), bytes);
+    }
     let _ = wire::neighbour::sender(bytes);
     let hardware = wire::HardwareAddress([2, 0, 0, 0, 0, 1]);
     for is_router in [false, true] {
@@ -261,11 +268,25 @@ fn cut_and_joined(packet: &[u8]) {
     assert_eq!(Some(&whole[20..]), packet.get(20..whole.len()));
 }
 
-/// Captures.
+/// Captures: what is read is written and read again as the same.
 pub fn pcapng(bytes: &[u8]) {
-    for block in fullpipe_record::pcapng::Reader::new(bytes) {
-        let Ok(_) = block else { break };
+    let blocks: Vec<Block<'_>> = Reader::new(bytes).map_while(Result::ok).collect();
+    let mut capture = PcapngWriter::new(Vec::new(), &Section::default()).expect("memory takes it");
+    for block in &blocks {
+        match *block {
+            Block::Interface { name, link_type } => {
+                let described = Interface { name, description: "", link_type, snap_bytes: 0 };
+                capture.interface(&described).map(drop)
+            }
+            Block::Packet { interface, at, bytes } => {
+                capture.packet(interface, at, Way::Inbound, bytes, bytes.len() as u32)
+            }
+            Block::End { interface, at } => capture.end_of(interface, at),
+        }
+        .expect("memory takes it");
     }
+    let again = capture.into_inner();
+    assert_eq!(Reader::new(&again).collect::<Result<Vec<_>, _>>(), Ok(blocks));
 }
 
 /// Scenarios, and what the interoperability runner's simulator calls them.
@@ -273,7 +294,8 @@ pub fn scenario(bytes: &[u8]) {
     let text = text(bytes);
     if let Ok(loaded) = fullpipe_scenario::load(&text, "fuzz", &[]) {
         let again = fullpipe_scenario::load(&loaded.resolved, "resolved", &[]);
-        assert!(again.is_ok_and(|again| again.resolved == loaded.resolved), "{}", loaded.resolved);
+        let same = again.is_ok_and(|again| again.resolved == loaded.resolved && again.scenario == loaded.scenario);
+        assert!(same, "{}", loaded.resolved);
     }
     let hosts = fullpipe_scenario::simulator::Hosts::Interfaces { left: "eth0", right: "eth1" };
     if let Ok(translated) = fullpipe_scenario::simulator::translate(&text, hosts, 1) {
@@ -297,7 +319,9 @@ pub fn tmix(bytes: &[u8]) {
     }
 }
 
-/// Traces of Mahimahi.
+/// Traces of Mahimahi: what is read is written, one number a line, and read again as the same.
 pub fn mahimahi(bytes: &[u8]) {
-    let _ = fullpipe_network::Trace::parse(&text(bytes));
+    let Ok(trace) = fullpipe_network::Trace::parse(&text(bytes)) else { return };
+    let written: String = trace.opportunities().iter().map(|time| format!("{time}\n")).collect();
+    assert_eq!(fullpipe_network::Trace::parse(&written), Ok(trace));
 }

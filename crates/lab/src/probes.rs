@@ -251,7 +251,7 @@ impl Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_transport::endpoint::EndpointKind;
+    use fullpipe_transport::endpoint::{EndpointKind, TunnelCounters};
 
     #[test]
     fn every_metric_that_a_file_can_name_has_a_target() {
@@ -277,10 +277,17 @@ mod tests {
         report.pacing_bps = Some(5);
         report.delivery_rate_bps = Some(6);
         report.control_values = vec![("alpha", 7.0)];
-        let names = ["cwnd_bytes", "ssthresh_bytes", "inflight_bytes", "srtt_s", "pacing_bps", "delivery_bps"];
-        let values = names.map(|name| read(name, &report).unwrap());
-        assert_eq!(values, [1.0, 2.0, 3.0, 0.004, 5.0, 6.0]);
-        assert_eq!((read("proxy_cwnd_bytes", &report), read("control_alpha", &report)), (Some(1.0), Some(7.0)));
+        report.tunnel = Some(TunnelCounters { queued_bytes: 8, ..TunnelCounters::default() });
+        let values = |metrics: &'static [ProbeMetric<EndpointReport>]| -> Vec<(&str, f64)> {
+            let names = ProbeMetric::declarations(metrics).map(|metric| metric.name);
+            names.map(|name| (name, read(name, &report).unwrap())).collect()
+        };
+        let own = [("cwnd_bytes", 1.0), ("ssthresh_bytes", 2.0), ("inflight_bytes", 3.0), ("srtt_s", 0.004)];
+        assert_eq!(values(&ENDPOINT), [&own[..], &[("pacing_bps", 5.0), ("delivery_bps", 6.0)]].concat());
+        let proxy = [("proxy_cwnd_bytes", 1.0), ("proxy_ssthresh_bytes", 2.0), ("proxy_inflight_bytes", 3.0)];
+        let rates = [("proxy_pacing_bps", 5.0), ("proxy_delivery_bps", 6.0), ("proxy_queue_bytes", 8.0)];
+        assert_eq!(values(&PROXY), [proxy, rates].concat());
+        assert_eq!(read("control_alpha", &report), Some(7.0));
         assert_eq!(read("control_state", &report), None);
     }
 }

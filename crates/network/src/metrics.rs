@@ -72,3 +72,33 @@ pub static FLOW: [ProbeMetric<FlowCounters>; 3] = [
     ProbeMetric::value(DROPS, |counters| Some(counters.lost_packets as f64)),
     ProbeMetric::value(MARKS, |counters| Some(counters.marked_packets as f64)),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Name and value of each metric; of a rate, its bytes.
+    fn values<R>(metrics: &'static [ProbeMetric<R>], report: &R) -> Vec<(&'static str, f64)> {
+        let value = |metric: &'static ProbeMetric<R>| match metric.reading {
+            Reading::Value(value) => value(report).expect("a value"),
+            Reading::Rate(bytes) => bytes(report) as f64,
+        };
+        metrics.iter().map(|metric| (metric.declaration.name, value(metric))).collect()
+    }
+
+    #[test]
+    fn each_metric_reads_its_own_field() {
+        let counters = LinkCounters { frames: 1, bytes: 2, queue_drops: 3, losses: 40, marks: 5, ..Default::default() };
+        let link = LinkReport { counters, queue_bytes: 6, rate: Some(Rate::from_bits_per_second(16)) };
+        // Six bytes at 16 bit/s take 3 s.
+        let queue = [("queue_bytes", 6.0), ("queue_delay_s", 3.0)];
+        let passed = [("throughput_bps", 2.0), ("drops", 43.0)];
+        assert_eq!(values(&LINK, &link), [&queue[..], &passed, &[("marks", 5.0)]].concat());
+        assert_eq!(values(&SEGMENT, &link), passed);
+        let mut flow = FlowCounters::default();
+        (flow.tx_bytes, flow.rx_bytes, flow.lost_packets, flow.marked_packets) = (1, 2, 3, 4);
+        assert_eq!(values(&FLOW, &flow), [("throughput_bps", 2.0), ("drops", 3.0), ("marks", 4.0)]);
+        let Reading::Value(delay) = LINK[1].reading else { panic!("it is a value") };
+        assert_eq!(delay(&LinkReport { rate: None, ..link }), None);
+    }
+}
