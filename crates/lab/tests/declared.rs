@@ -262,6 +262,52 @@ fn each_column_of_each_file_is_filled_in_a_run() {
     assert_eq!(empty, EMPTY.map(|(file, column, _)| (file, column)));
 }
 
+/// A column that has the values of another breaks one of these.
+#[test]
+fn the_columns_of_flows_and_links_fit_together() {
+    let outcome = played(&flows(), "name", "it");
+    let of = |column: &str| outcome.links().column(column)[0];
+    let left = of("departed_packets") + of("dropped_packets") + of("queued_at_to_packets");
+    assert_eq!(of("queued_at_from_packets") + of("arrivals_packets"), left);
+    assert_eq!(of("drop_ratio"), of("dropped_packets") / of("arrivals_packets"));
+    assert_eq!(of("mark_ratio"), of("marked_packets") / of("arrivals_packets"));
+    assert!(of("marked_packets") > 0.0 && of("drop_ratio") > 0.0 && of("drop_ratio") != of("mark_ratio"));
+    assert_eq!((of("from_s"), of("to_s"), of("measured_s")), (0.1, 3.0, 2.9));
+    let near = |one: f64, other: f64, part: f64| assert!((one / other - 1.0).abs() < part, "{one} {other}");
+    near(of("throughput_bps"), of("departed_bytes") * 8.0 / 2.9, 1e-9);
+    // The rate is 10 Mbit/s; what departs at the end is transmitted later.
+    near(of("utilisation"), of("throughput_bps") / 1e7, 0.01);
+    // Little's law, but for the packets that wait at both ends of the interval.
+    near(of("mean_queue_packets") * 2.9, of("mean_queue_delay_s") * of("departed_packets"), 0.05);
+    // Nearly all packets are full ones, of 1500 bytes and 2 of framing.
+    near(of("mean_queue_bytes"), of("mean_queue_packets") * 1502.0, 0.05);
+    near(of("departed_bytes"), of("departed_packets") * 1502.0, 0.05);
+    near(of("arrivals_bytes"), of("arrivals_packets") * 1502.0, 0.05);
+    assert!(of("arrivals_bytes") > of("departed_bytes") && of("p50_queue_delay_s") < of("p99_queue_delay_s"));
+    for (number, row) in outcome.flow_rows().enumerate() {
+        let of = |column: &str| outcome.flows().column(column)[number];
+        let counters = row.counters;
+        let counts = [
+            ("tx_packets", counters.tx_packets),
+            ("tx_bytes", counters.tx_bytes),
+            ("rx_packets", counters.rx_packets),
+            ("rx_bytes", counters.rx_bytes),
+            ("lost_packets", counters.lost_packets),
+        ];
+        let times = [
+            ("delay_sum_s", counters.delay_sum.as_secs_f64()),
+            ("jitter_sum_s", counters.jitter_sum.as_secs_f64()),
+            ("first_tx_s", counters.first_tx.as_secs_f64()),
+            ("last_tx_s", counters.last_tx.as_secs_f64()),
+            ("first_rx_s", counters.first_rx.as_secs_f64()),
+            ("last_rx_s", counters.last_rx.as_secs_f64()),
+        ];
+        for (column, value) in counts.map(|(column, count)| (column, count as f64)).into_iter().chain(times) {
+            assert!((of(column) - value).abs() < 1e-12, "{}: {column}", row.flow);
+        }
+    }
+}
+
 /// The files that `table!` declares in the sources below a folder.
 fn tables_below(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
