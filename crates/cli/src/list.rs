@@ -61,11 +61,10 @@ fn of_access_networks(list: &str) -> impl Iterator<Item = Row> {
 /// The metrics of probes, and those of `figures.csv` by what reports them.
 fn metrics() -> Vec<Row> {
     let row = |kind, name, text: &str| Row { kind, name, summary: text.trim_end_matches('.').into(), ..Row::default() };
-    let probes = scenario::probe_metrics().into_iter().map(|metric| row("probe", metric.name, metric.text));
-    let stations = ACCESS_NETWORKS.iter().flat_map(|component| component.metrics);
-    let stations = stations.map(|metric| row("probe", metric.name, metric.text));
+    let probes = scenario::probe_metrics(ACCESS_NETWORKS).into_iter();
+    let probes = probes.map(|(metric, text)| row("probe", metric.name, &text));
     let reported = lab::metrics().flat_map(|(of, metrics)| metrics.into_iter().map(move |metric| (of, metric)));
-    probes.chain(stations).chain(reported.map(|(of, metric)| row(of, metric.name, metric.text))).collect()
+    probes.chain(reported.map(|(of, metric)| row(of, metric.name, metric.text))).collect()
 }
 
 /// A name with the title of an embedded scenario.

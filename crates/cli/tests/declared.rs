@@ -42,8 +42,7 @@ fn reported_metrics() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 fn sampled_metrics() -> impl Iterator<Item = &'static str> {
-    let stations = ACCESS_NETWORKS.iter().flat_map(|component| component.metrics).map(|metric| metric.name);
-    probe_metrics().into_iter().map(|metric| metric.name).chain(stations)
+    probe_metrics(ACCESS_NETWORKS).into_iter().map(|(metric, _)| metric.name)
 }
 
 /// Every list with the names that are declared.

@@ -90,9 +90,11 @@ pub mod access {
     };
     pub use fullpipe_network::access::{
         AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, ChoiceList, Nodes,
-        StationDeclaration, StationMetric, WayPromise,
+        StationDeclaration, WayPromise,
     };
+    pub use fullpipe_network::metrics::{DROPS, QUEUE, THROUGHPUT};
     pub use fullpipe_scenario::schema::component::{Comparable, Declaration, Invalid, Reader};
+    pub use fullpipe_scenario::schema::metric::{MetricDeclaration, Sample};
     pub use fullpipe_scenario::schema::{
         Check, Choice, Content, Data, Default, Entry, Field, Kind, Named, Node, Place, Sources, Table, Tree, Value,
         Variant, Variants,

@@ -9,7 +9,7 @@ use fullpipe_network::{Course, Network, Way};
 use fullpipe_record::FlowCounters;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Subject, station_name};
-use fullpipe_scenario::schema::metric::{ProbeMetric, Reading};
+use fullpipe_scenario::schema::metric::{ProbeMetric, Reading, Sample};
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
@@ -50,7 +50,6 @@ enum Target {
         medium: u16,
         station: u32,
         way: Way,
-        is_rate: bool,
     },
 }
 
@@ -112,10 +111,8 @@ impl Sampler {
                     Subject::Station { access: medium, station, way } => {
                         let access = &scenario.access[medium];
                         let host = &scenario.nodes[access.stations()[station].index()].name;
-                        let mut metrics = access.component().metrics.iter();
-                        let is_rate = metrics.any(|metric| metric.name == name && metric.is_rate);
                         let (medium, station) = (medium as u16, station as u32);
-                        (station_name(host, way), Some(Target::Station { medium, station, way, is_rate }))
+                        (station_name(host, way), Some(Target::Station { medium, station, way }))
                     }
                 };
                 // The scenario's schema lets only these names through.
@@ -219,32 +216,24 @@ impl Target {
 
 impl Channel {
     fn value(&mut self, now: Instant, world: &mut World, network: &mut Network<Witness>) -> Option<f64> {
-        match &self.target {
-            &Target::Flow(flow, metric) => self.read(metric, &network.observer.monitor.flow(FlowId(2 * flow as u32))),
-            &Target::Endpoint(end, _) => self.target.of_endpoint(&world.report(end)?),
-            &Target::Control(flow, _) => self.target.of_endpoint(&world.report((flow, 0))?),
-            &Target::Station { medium, station, way, is_rate } => {
-                let value = network.medium(medium).sample(&self.name, station, way)?;
-                Some(if is_rate { self.throughput(value as u64) } else { value })
-            }
+        let sample = match &self.target {
+            &Target::Flow(flow, metric) => metric.sample(&network.observer.monitor.flow(FlowId(2 * flow as u32))),
+            &Target::Endpoint(end, _) => return self.target.of_endpoint(&world.report(end)?),
+            &Target::Control(flow, _) => return self.target.of_endpoint(&world.report((flow, 0))?),
+            &Target::Station { medium, station, way } => network.medium(medium).sample(&self.name, station, way),
             Target::Link { link, rate, course, metric } => {
-                let (link, metric, rate) = (*link, *metric, course.rate_at(now, *rate));
+                let (link, rate) = (*link, course.rate_at(now, *rate));
                 let (counters, queue_bytes) = (network.link_counters(link), network.link_queue(link).1);
-                self.read(metric, &LinkReport { counters, queue_bytes, rate })
+                metric.sample(&LinkReport { counters, queue_bytes, rate })
             }
-        }
-    }
-
-    fn read<R>(&mut self, metric: &ProbeMetric<R>, report: &R) -> Option<f64> {
-        match metric.reading {
-            Reading::Value(value) => value(report),
-            Reading::Rate(bytes) => Some(self.throughput(bytes(report))),
-        }
-    }
-
-    fn throughput(&mut self, bytes: u64) -> f64 {
-        let new = bytes - std::mem::replace(&mut self.last_bytes, bytes);
-        new as f64 * 8.0 / self.interval.as_secs_f64()
+        };
+        Some(match sample? {
+            Sample::Value(value) => value,
+            Sample::Bytes(bytes) => {
+                let new = bytes - std::mem::replace(&mut self.last_bytes, bytes);
+                new as f64 * 8.0 / self.interval.as_secs_f64()
+            }
+        })
     }
 }
 
@@ -255,7 +244,7 @@ mod tests {
 
     #[test]
     fn every_metric_that_a_file_can_name_has_a_target() {
-        for metric in fullpipe_scenario::probe_metrics() {
+        for (metric, _) in fullpipe_scenario::probe_metrics(&[]) {
             let on_link = ProbeMetric::find(&metrics::LINK, metric.name).is_some();
             let known = on_link || Target::of_flow(0, metric.name).is_some();
             assert!(known, "{}", metric.name);

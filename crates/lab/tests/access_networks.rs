@@ -5,12 +5,13 @@
 use fullpipe_archive::{Tables, table};
 use fullpipe_lab::{Options, Outcome, run};
 use fullpipe_network::access::{
-    AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, StationDeclaration, StationMetric,
-    WayPromise,
+    AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, StationDeclaration, WayPromise,
 };
+use fullpipe_network::metrics::THROUGHPUT;
 use fullpipe_network::{Fate, Fated, Frame, Medium, Way};
 use fullpipe_scenario::{Errors, Language, Loaded};
 use fullpipe_schema::component::{Declaration, Invalid, Reader};
+use fullpipe_schema::metric::{MetricDeclaration, Sample};
 use fullpipe_schema::{Field, Kind, Table};
 use fullpipe_units::{Duration, Instant, NodeId, Stream};
 use std::collections::VecDeque;
@@ -38,15 +39,15 @@ static PIGEON_POST: AccessNetworkComponent = AccessNetworkComponent {
         ..Table::EMPTY
     },
     station: StationDeclaration { key: "keeper", name: "keeper" },
-    metrics: &[
-        StationMetric { name: "pigeons_sent", text: "pigeons sent since the start", is_rate: false },
-        StationMetric { name: "throughput_bps", text: "bits per second since the last sample", is_rate: true },
-    ],
+    metrics: || vec![&PIGEONS_SENT, &THROUGHPUT],
     choices: &[],
     tables: || vec![PIGEONS.reference()],
     fill: |_| {},
     read,
 };
+
+static PIGEONS_SENT: MetricDeclaration =
+    MetricDeclaration { name: "pigeons_sent", unit: "", text: "pigeons sent since the start." };
 
 table! {
     /// One row of `pigeons.csv`.
@@ -165,11 +166,11 @@ impl Medium for Sky {
         fates.extend(self.told.drain(..));
     }
 
-    fn sample(&self, metric: &str, _station: u32, way: Way) -> Option<f64> {
+    fn sample(&self, metric: &str, _station: u32, way: Way) -> Option<Sample> {
         let [sent, _, _, bytes] = self.counts[way as usize];
         match metric {
-            "pigeons_sent" => Some(sent as f64),
-            "throughput_bps" => Some(bytes as f64),
+            "pigeons_sent" => Some(Sample::Value(sent as f64)),
+            "throughput_bps" => Some(Sample::Bytes(bytes)),
             _ => None,
         }
     }

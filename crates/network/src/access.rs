@@ -9,6 +9,7 @@ use fullpipe_archive::reference::TableReference;
 use fullpipe_schema::check::Check;
 use fullpipe_schema::component::{Comparable, Declaration, Invalid, Reader};
 use fullpipe_schema::error::{COMPARED, some_of};
+use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_schema::{Place, Table, Tree, is_pattern, matches, natural_order, nearest};
 use fullpipe_units::{Duration, NodeId};
 use std::any::Any;
@@ -26,8 +27,8 @@ pub struct AccessNetworkComponent {
     pub table: &'static Table,
     /// What its stations are called.
     pub station: StationDeclaration,
-    /// What probes can sample of each station, for each way.
-    pub metrics: &'static [StationMetric],
+    /// What probes can sample of each station, for each way, with the declarations of [`crate::metrics`] where they fit.
+    pub metrics: fn() -> Vec<&'static MetricDeclaration>,
     /// What its keys choose by name, for lists.
     pub choices: &'static [ChoiceList],
     /// The tables that its media add to the records of a run.
@@ -62,17 +63,6 @@ pub struct StationDeclaration {
     pub key: &'static str,
     /// What one is called: "UE".
     pub name: &'static str,
-}
-
-/// A metric of a station that a probe can sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StationMetric {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is.
-    pub text: &'static str,
-    /// Whether [`Medium::sample`] gives a sum of bytes since the start, which becomes bit/s since the last sample.
-    pub is_rate: bool,
 }
 
 /// What a scenario states of an access network. It does not depend on the seed.

@@ -26,6 +26,7 @@ use crate::tap::Envelope;
 use fullpipe_archive::Tables;
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_record::{DropReason, Observer, Transmission};
+use fullpipe_schema::metric::Sample;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::VecDeque;
 use std::fmt;
@@ -124,7 +125,7 @@ pub trait Medium: fmt::Debug + Send {
 
     /// The present value of a metric that the medium's component declares, of a station and one way; nothing where there is
     /// none, or none yet.
-    fn sample(&self, _metric: &str, _station: u32, _way: Way) -> Option<f64> {
+    fn sample(&self, _metric: &str, _station: u32, _way: Way) -> Option<Sample> {
         None
     }
 

@@ -1,4 +1,5 @@
-//! The metrics of links, shared segments and packets of flows that probes sample. A new one is an entry here.
+//! The metrics of links, shared segments and packets of flows that probes sample. A new one is an entry here. Stations of
+//! access networks use the same declarations.
 
 use crate::link::LinkCounters;
 use fullpipe_record::FlowCounters;
@@ -17,29 +18,23 @@ pub struct LinkReport {
 }
 
 /// Bit/s since the last sample.
-pub const THROUGHPUT: MetricDeclaration = MetricDeclaration {
-    name: "throughput_bps",
-    unit: "bit/s",
-    text: "bits per second since the last sample (flows, links, segments, UEs).",
-};
+pub const THROUGHPUT: MetricDeclaration =
+    MetricDeclaration { name: "throughput_bps", unit: "bit/s", text: "bits per second since the last sample." };
 
 /// Packets or frames lost since the start.
-pub const DROPS: MetricDeclaration = MetricDeclaration {
-    name: "drops",
-    unit: "",
-    text: "packets lost, frames dropped since the start (flows, links, segments, UEs).",
-};
+pub const DROPS: MetricDeclaration =
+    MetricDeclaration { name: "drops", unit: "", text: "packets or frames lost since the start." };
 
 /// Packets marked since the start.
 pub const MARKS: MetricDeclaration = MetricDeclaration {
     name: "marks",
     unit: "",
-    text: "packets marked by ECN since the start: received (flows), sent (links).",
+    text: "packets marked by ECN since the start: those received of a flow, those sent by a link.",
 };
 
 /// Bytes that wait.
 pub const QUEUE: MetricDeclaration =
-    MetricDeclaration { name: "queue_bytes", unit: "B", text: "bytes in the queue (links), in the RLC buffers (UEs)." };
+    MetricDeclaration { name: "queue_bytes", unit: "B", text: "bytes in the queue or, of a station, in its buffers." };
 
 const LINK_THROUGHPUT: ProbeMetric<LinkReport> =
     ProbeMetric { declaration: THROUGHPUT, reading: Reading::Rate(|report| report.counters.bytes) };
@@ -53,7 +48,7 @@ pub static LINK: [ProbeMetric<LinkReport>; 5] = [
         MetricDeclaration {
             name: "queue_delay_s",
             unit: "s",
-            text: "how long a packet that comes now would wait if the rate stayed as it is (links); at a trace's mean rate; \
+            text: "how long a packet that comes now would wait if the rate stayed as it is; at a trace's mean rate; \
                    nothing during an outage.",
         },
         |report| Some(report.queue_bytes as f64 * 8.0 / report.rate?.bits_per_second() as f64),

@@ -31,3 +31,17 @@ fn every_link_of_the_page_leads_to_a_heading() {
         assert!(headings.iter().any(|heading| heading == target), "{target} is not among {headings:?}");
     }
 }
+
+#[test]
+fn each_metric_of_probes_is_listed_once_with_everything_that_has_it() {
+    let listed = fullpipe_scenario::probe_metrics(fullpipe_scenario::access::ACCESS_NETWORKS);
+    for (index, (metric, _)) in listed.iter().enumerate() {
+        assert!(listed[..index].iter().all(|(other, _)| other.name != metric.name), "{} is listed twice", metric.name);
+    }
+    let text = |name: &str| &*listed.iter().find(|(metric, _)| metric.name == name).expect("it is declared").1;
+    assert_eq!(text("throughput_bps"), "bits per second since the last sample (links, flows, segments, UEs).");
+    assert!(text("queue_bytes").ends_with(" (links, UEs)."));
+    assert!(text("queue_delay_s").ends_with(" (links)."));
+    assert!(text("marks").ends_with(" (links, flows)."));
+    assert_eq!(text("sinr_db"), "mean SINR over the last transport block (UEs).");
+}

@@ -3,7 +3,7 @@
 //! A crate that has a report of something (an endpoint, a link) has one table of metrics over it. Nothing else names them.
 //!
 //! ```
-//! use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading};
+//! use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample};
 //!
 //! struct Tank {
 //!     liters: Option<f64>,
@@ -15,8 +15,7 @@
 //! }];
 //!
 //! let metric = ProbeMetric::find(&TANK, "level_l").unwrap();
-//! let Reading::Value(value) = metric.reading else { panic!("it is a value") };
-//! assert_eq!(value(&Tank { liters: Some(3.0) }), Some(3.0));
+//! assert_eq!(metric.sample(&Tank { liters: Some(3.0) }), Some(Sample::Value(3.0)));
 //! ```
 
 use std::fmt;
@@ -48,10 +47,27 @@ pub enum Reading<R: 'static> {
     Rate(fn(&R) -> u64),
 }
 
+/// What a metric reads from a report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sample {
+    /// The value.
+    Value(f64),
+    /// Bytes since the start; the sample is the rate since the last one, in bit/s.
+    Bytes(u64),
+}
+
 impl<R> ProbeMetric<R> {
     /// A metric that has a value at each instant.
     pub const fn value(declaration: MetricDeclaration, value: fn(&R) -> Option<f64>) -> Self {
         ProbeMetric { declaration, reading: Reading::Value(value) }
+    }
+
+    /// The present value.
+    pub fn sample(&self, report: &R) -> Option<Sample> {
+        match self.reading {
+            Reading::Value(value) => value(report).map(Sample::Value),
+            Reading::Rate(bytes) => Some(Sample::Bytes(bytes(report))),
+        }
     }
 
     /// What each of them declares.

@@ -7,51 +7,45 @@ use crate::rlc::Mode;
 use crate::ue::{WayCounters, WayStatus};
 use crate::{exit, rlc};
 use fullpipe_archive::Tables;
-use fullpipe_network::access::StationMetric;
 use fullpipe_network::medium::{Fate, Fated, Frame, Medium, Way};
+use fullpipe_network::metrics::{DROPS, QUEUE, THROUGHPUT};
+use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
-/// The value of a metric one way; nothing before the first transport block, where it is about one.
-type Read = fn(&WayCounters, &WayStatus) -> Option<f64>;
+/// A UE one way.
+type WayReport = (WayCounters, WayStatus);
 
-const fn metric(name: &'static str, text: &'static str) -> StationMetric {
-    StationMetric { name, text, is_rate: false }
+const fn metric(
+    name: &'static str,
+    unit: &'static str,
+    text: &'static str,
+    value: fn(&WayReport) -> Option<f64>,
+) -> ProbeMetric<WayReport> {
+    ProbeMetric::value(MetricDeclaration { name, unit, text }, value)
 }
 
-const LIST: [(StationMetric, Read); 7] = [
-    (metric("sinr_db", "mean SINR over the last transport block"), |counters, last| of_a_block(counters, last.sinr_db)),
-    (metric("cqi", "CQI by which the last transport block was made"), |counters, last| {
-        of_a_block(counters, last.cqi.into())
+/// What probes can sample of a UE.
+pub(super) static UE: [ProbeMetric<WayReport>; 7] = [
+    metric("sinr_db", "dB", "mean SINR over the last transport block.", |report| of_a_block(report, report.1.sinr_db)),
+    metric("cqi", "", "CQI by which the last transport block was made.", |report| {
+        of_a_block(report, report.1.cqi.into())
     }),
-    (metric("mcs", "MCS of the last transport block"), |counters, last| of_a_block(counters, last.mcs.into())),
-    (metric("tb_errors", "transport blocks received and not decoded since the start"), |counters, _| {
+    metric("mcs", "", "MCS of the last transport block.", |report| of_a_block(report, report.1.mcs.into())),
+    metric("tb_errors", "", "transport blocks received and not decoded since the start.", |(counters, _)| {
         Some(counters.errors as f64)
     }),
-    (metric("queue_bytes", "bytes in the RLC buffers"), |_, last| Some(last.buffer_bytes as f64)),
-    (
-        StationMetric { name: "throughput_bps", text: "bits per second since the last sample", is_rate: true },
-        |counters, _| Some(counters.delivered_bytes as f64),
-    ),
-    (metric("drops", "packets lost since the start"), |counters, _| {
+    ProbeMetric::value(QUEUE, |(_, last)| Some(last.buffer_bytes as f64)),
+    ProbeMetric { declaration: THROUGHPUT, reading: Reading::Rate(|(counters, _)| counters.delivered_bytes) },
+    ProbeMetric::value(DROPS, |(counters, _)| {
         Some((counters.buffer_drops + counters.lost_packets + counters.early_packets) as f64)
     }),
 ];
 
-fn of_a_block(counters: &WayCounters, value: f64) -> Option<f64> {
+/// Nothing before the first transport block.
+fn of_a_block((counters, _): &WayReport, value: f64) -> Option<f64> {
     (counters.blocks > 0 && value.is_finite()).then_some(value)
 }
-
-/// What probes can sample of a UE.
-pub(super) static METRICS: [StationMetric; LIST.len()] = {
-    let mut metrics = [LIST[0].0; LIST.len()];
-    let mut n = 0;
-    while n < LIST.len() {
-        metrics[n] = LIST[n].0;
-        n += 1;
-    }
-    metrics
-};
 
 /// The medium. UEs are known by name, name of the cell, and classes of service of their bearers.
 #[derive(Debug)]
@@ -178,10 +172,9 @@ impl Medium for LteMedium {
         });
     }
 
-    fn sample(&self, metric: &str, station: u32, way: Way) -> Option<f64> {
-        let (_, read) = LIST.iter().find(|(declared, _)| declared.name == metric)?;
+    fn sample(&self, metric: &str, station: u32, way: Way) -> Option<Sample> {
         let status = self.network.ue(station as u16);
-        read(&status.counters[way as usize], &status.last[way as usize])
+        ProbeMetric::find(&UE, metric)?.sample(&(status.counters[way as usize].clone(), status.last[way as usize]))
     }
 
     fn record(&self, tables: &mut Tables) {

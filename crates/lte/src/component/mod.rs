@@ -17,6 +17,7 @@ use crate::scheduler::catalogue;
 use fullpipe_network::access::{AccessNetworkComponent, ChoiceList};
 use fullpipe_schema::Kind;
 use fullpipe_schema::component::Declaration;
+use fullpipe_schema::metric::ProbeMetric;
 
 const DISTANCE: Kind = Kind::Number { min: 0.0, max: 1e6 };
 const DECIBELS: Kind = Kind::Number { min: -200.0, max: 300.0 };
@@ -32,7 +33,7 @@ pub static LTE: AccessNetworkComponent = AccessNetworkComponent {
     },
     table: &keys::NETWORK,
     station: keys::STATION,
-    metrics: &medium::METRICS,
+    metrics: || ProbeMetric::declarations(&medium::UE).collect(),
     choices: &[
         ChoiceList { list: "schedulers", kind: "lte", declarations: || catalogue::declarations().collect() },
         ChoiceList { list: "channels", kind: "path-loss", declarations: || path_loss::MODELS.declarations().collect() },

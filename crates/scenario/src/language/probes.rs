@@ -28,11 +28,30 @@ fn unique(metrics: impl Iterator<Item = &'static MetricDeclaration>) -> Vec<&'st
     metrics.filter(|metric| known.insert(metric.name)).collect()
 }
 
-/// The metrics that probes can sample, those of access networks apart, in the order of lists and of the reference page.
-pub fn probe_metrics() -> Vec<&'static MetricDeclaration> {
-    let endpoints = ProbeMetric::declarations(&ENDPOINT).chain(ProbeMetric::declarations(&PROXY));
-    let links = ProbeMetric::declarations(&metrics::LINK).chain(ProbeMetric::declarations(&metrics::FLOW));
-    unique(endpoints.chain(links).chain(of_controls()))
+/// The metrics that probes can sample, each once, in the order of lists and of the reference page. The text says what has
+/// the metric.
+pub fn probe_metrics(access: &[&'static AccessNetworkComponent]) -> Vec<(&'static MetricDeclaration, String)> {
+    let endpoints = ProbeMetric::declarations(&ENDPOINT).chain(ProbeMetric::declarations(&PROXY)).collect();
+    let mut groups: Vec<(&str, Vec<&'static MetricDeclaration>)> = vec![
+        ("", endpoints),
+        ("link", ProbeMetric::declarations(&metrics::LINK).collect()),
+        ("flow", ProbeMetric::declarations(&metrics::FLOW).collect()),
+        ("segment", ProbeMetric::declarations(&metrics::SEGMENT).collect()),
+        ("", of_controls()),
+    ];
+    groups.extend(access.iter().map(|component| (component.station.name, (component.metrics)())));
+    let every = unique(groups.iter().flat_map(|(_, metrics)| metrics.iter().copied()));
+    let described = every.into_iter().map(|metric| {
+        let has = |metrics: &[&MetricDeclaration]| metrics.iter().any(|other| other.name == metric.name);
+        let having = groups.iter().filter(|(what, metrics)| !what.is_empty() && has(metrics));
+        let mut having: Vec<&str> = having.map(|(what, _)| *what).collect();
+        having.dedup();
+        match having.as_slice() {
+            [] => (metric, metric.text.to_owned()),
+            _ => (metric, format!("{} ({}s).", metric.text.trim_end_matches('.'), having.join("s, "))),
+        }
+    });
+    described.collect()
 }
 
 /// What holds where a key that says what a probe watches is not given.
@@ -74,8 +93,9 @@ static PROBE: Table = Table {
 
 /// The table of a probe, with the keys and metrics of access networks. It stays in memory until the program ends.
 pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
-    let metrics = probe_metrics().into_iter().map(|metric| Choice::new(metric.name, metric.text));
-    let (mut keys, mut metrics) = (Vec::new(), metrics.chain([Choice::later("rsrp_dbm")]).collect::<Vec<_>>());
+    let metrics = probe_metrics(components).into_iter().map(|(metric, text)| Choice::new(metric.name, text.leak()));
+    let metrics: Vec<Choice> = metrics.chain([Choice::later("rsrp_dbm")]).collect();
+    let mut keys = Vec::new();
     for component in components {
         let StationDeclaration { key, name } = component.station;
         if keys.iter().all(|field: &Field| field.key != key) {
@@ -83,11 +103,6 @@ pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
                 "Ways to or from {name}s, by the names of their hosts: `phone` is its downlink, `phone.uplink` its uplink."
             );
             keys.push(Field::optional(key, Kind::Text, ONE_SUBJECT, text.leak()));
-        }
-        for metric in component.metrics {
-            if metrics.iter().all(|known| known.name != metric.name) {
-                metrics.push(Choice::new(metric.name, format!("{} ({name}s).", metric.text).leak()));
-            }
         }
     }
     let kind = Box::leak(Box::new(Kind::Choice(metrics.leak())));
@@ -246,8 +261,7 @@ fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'sta
         }
         Subject::Station { access, station, way } => {
             let component = network.access[*access].component();
-            let metrics = component.metrics.iter().map(|metric| metric.name).collect();
-            return (metrics, component.station.name, (3 + *way as u8, access << 32 | station));
+            ((component.metrics)(), component.station.name, (3 + *way as u8, access << 32 | station))
         }
     };
     (metrics.into_iter().map(|metric| metric.name).collect(), what, number)
