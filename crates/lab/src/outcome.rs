@@ -16,7 +16,7 @@ use fullpipe_scenario::description::{Player, Transport};
 use fullpipe_tcp::Ecn;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use fullpipe_wire::protocol;
-use fullpipe_workload::{Completion, Figure, Progress};
+use fullpipe_workload::{Completion, Figure, Progress, Protocol};
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -351,8 +351,8 @@ impl Outcome {
         }
         let name = |end: Endpoint| &self.scenario.nodes[end.node.index()].name;
         let protocol = match protocol {
-            protocol::TCP => "tcp",
-            protocol::UDP => "udp",
+            protocol::TCP => Protocol::Tcp.name(),
+            protocol::UDP => Protocol::Udp.name(),
             protocol::ICMP | protocol::ICMPV6 => "icmp",
             _ => "other",
         };
@@ -381,15 +381,13 @@ impl Outcome {
         let described = &self.scenario.flows[flow];
         let counters = self.witness.monitor.flow(FlowId((2 * conversation + end) as u32));
         let (sender, receiver) = (self.played.get(&(flow, end)), self.played.get(&(flow, 1 - end)));
-        let (protocol, congestion) = match &described.transport {
-            Transport::Udp => ("udp", None),
-            Transport::Quic(_) => ("quic", self.world.control(flow)),
-            Transport::Masque(_) => ("masque", self.world.control(flow)),
-            Transport::Tcp(_) => {
-                ("tcp", sender.map_or_else(|| self.world.control(flow), |sender| sender.congestion.as_deref()))
-            }
+        let protocol = described.transport.protocol();
+        let congestion = match (protocol, sender) {
+            (Protocol::Udp, _) => None,
+            (Protocol::Tcp, Some(sender)) => sender.congestion.as_deref(),
+            (Protocol::Tcp | Protocol::Quic | Protocol::Masque, _) => self.world.control(flow),
         };
-        if end == 1 && protocol == "udp" && counters.tx_packets == 0 {
+        if end == 1 && protocol == Protocol::Udp && counters.tx_packets == 0 {
             return None;
         }
         let (from, to) = ends(&self.scenario, flow);
@@ -423,7 +421,7 @@ impl Outcome {
             flow: direction_name(&described.name, number, end),
             source: &self.scenario.nodes[from.index()].name,
             destination: &self.scenario.nodes[to.index()].name,
-            protocol,
+            protocol: protocol.name(),
             congestion,
             counters,
             goodput_bps,

@@ -54,7 +54,8 @@ impl Default for Settings {
     }
 }
 
-static STACKS: [(Choice, Stack); 2] = [
+/// Who plays the ends.
+pub static STACKS: [(Choice, Stack); 2] = [
     (Choice::new("noq", "the real stack of that name, on virtual time."), Stack::Noq),
     (
         Choice::new(

@@ -12,6 +12,7 @@ pub use fullpipe_tcp::Settings as Tcp;
 pub use fullpipe_units::QueueLimit;
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_wire::IpVersion;
+use fullpipe_workload::Protocol;
 pub use fullpipe_workload::Workload;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -212,6 +213,16 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// Which one it is.
+    pub fn protocol(&self) -> Protocol {
+        match self {
+            Transport::Udp => Protocol::Udp,
+            Transport::Tcp(_) => Protocol::Tcp,
+            Transport::Quic(_) => Protocol::Quic,
+            Transport::Masque(_) => Protocol::Masque,
+        }
+    }
+
     /// Whether it carries streams.
     pub fn is_stream(&self) -> bool {
         matches!(self, Transport::Tcp(_) | Transport::Quic(_))

@@ -7,7 +7,7 @@ use crate::description::{AfterStall, Attachment, LatenessPolicy, Player, Program
 use crate::schema::component::choices;
 use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
 use fullpipe_units::NodeId;
-use fullpipe_workload::{WORKLOADS, WorkloadCatalogue};
+use fullpipe_workload::{Protocol, WORKLOADS, WorkloadCatalogue};
 use std::collections::BTreeMap;
 
 pub(super) const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
@@ -122,15 +122,15 @@ pub(super) fn player(tree: &Tree, key: &str) -> Player {
 }
 
 /// That the kernel's sockets can play a flow's ends where they should. `tls`: whether something protects its stream.
-pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
+pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check: &mut Check) {
     let by_program = |key: &str| player(flow, key) == Player::Program;
-    let protocol = flow.choice("protocol");
-    if ["quic", "masque"].contains(&protocol) && by_program("from_by") != by_program("to_by") {
+    let over_quic = match protocol {
+        Protocol::Tcp | Protocol::Udp => None,
+        Protocol::Quic => Some("a program understands no QUIC packet of the model, which nothing protects"),
+        Protocol::Masque => Some("client and proxy of a tunnel are both programs, or both the model's"),
+    };
+    if let Some(message) = over_quic.filter(|_| by_program("from_by") != by_program("to_by")) {
         let [program, other] = if by_program("from_by") { ["from_by", "to_by"] } else { ["to_by", "from_by"] };
-        let message = match protocol {
-            "masque" => "client and proxy of a tunnel are both programs, or both the model's",
-            _ => "a program understands no QUIC packet of the model, which nothing protects",
-        };
         check.error(
             flow.place_of(program),
             &format!("{path}.{program}"),
@@ -145,7 +145,7 @@ pub(super) fn ends(flow: &Tree, tls: bool, path: &str, check: &mut Check) {
             let expected = sent.map(|workload| format!("workload = \"{}\"", workload.declaration.name)).collect();
             let name = workload.declaration.name;
             (format!("a socket of the kernel does not play the workload {name} in this version"), expected)
-        } else if ["quic", "masque"].contains(&flow.choice("protocol")) {
+        } else if over_quic.is_some() {
             let message = "the kernel does not speak QUIC".to_string();
             (message, vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()])
         } else if tls {

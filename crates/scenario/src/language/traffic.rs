@@ -4,11 +4,12 @@ use super::fields::MOST;
 use super::network::{Network, known};
 use super::reach::Reach;
 use super::{Check, masque, quic, real_time, some_of, tcp, tunnels};
-use crate::description::{Flow, Transport};
+use crate::description::{Flow, Stack, Transport};
 use crate::schema::component::{Reader, choices};
 use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
 use crate::schema::{SettingsTable, is_pattern, matches, natural_order};
 use fullpipe_congestion::catalogue::CHOICES;
+use fullpipe_quic::settings::STACKS;
 use fullpipe_units::{Duration, NodeId};
 use fullpipe_wire::IpVersion;
 use fullpipe_workload::{Carrier, Protocol, VARIANTS, WORKLOADS, WorkloadCatalogue};
@@ -45,10 +46,7 @@ pub(crate) static FLOW: Table = Table {
         ),
         Field::default(
             "ip",
-            Kind::Choice(&[
-                Choice::new("ipv4", "headers of 20 bytes; a link cuts packets larger than its MTU, except TCP's."),
-                Choice::new("ipv6", "headers of 40 bytes; only the sender cuts packets."),
-            ]),
+            Kind::Choice(&choices(&IP)),
             "ipv4",
             "Version of the Internet Protocol. With IPv6 the `mss` of a preset is 20 bytes smaller.",
         ),
@@ -103,6 +101,11 @@ pub(crate) static FLOW: Table = Table {
     ..Table::EMPTY
 };
 
+static IP: [(Choice, IpVersion); 2] = [
+    (Choice::new("ipv4", "headers of 20 bytes; a link cuts packets larger than its MTU, except TCP's."), IpVersion::V4),
+    (Choice::new("ipv6", "headers of 40 bytes; only the sender cuts packets."), IpVersion::V6),
+];
+
 static PROTOCOLS: [(Choice, Protocol); 4] = [
     (Choice::new(Protocol::Tcp.name(), ""), Protocol::Tcp),
     (Choice::new(Protocol::Udp.name(), ""), Protocol::Udp),
@@ -127,36 +130,32 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
         flow.fill("name", Data::Text(format!("flow{}", index + 1)));
         let protocols = WORKLOADS.named(flow.choice(WorkloadCatalogue::KEY)).protocols;
         flow.fill("protocol", Data::Choice(protocols[0].name()));
-        let protocol = flow.choice("protocol");
-        for (key, owner) in [
-            ("tcp", &["tcp"][..]),
-            ("quic", &["quic"]),
-            ("masque", &["masque"]),
-            ("via", &["quic"]),
-            ("congestion", &["tcp", "quic", "masque"]),
+        let protocol = flow.chosen("protocol", &PROTOCOLS);
+        for (key, whose, owners) in [
+            ("tcp", "TCP", &[Protocol::Tcp][..]),
+            ("quic", "QUIC", &[Protocol::Quic]),
+            ("masque", "MASQUE", &[Protocol::Masque]),
+            ("via", "QUIC", &[Protocol::Quic]),
+            ("congestion", "TCP, QUIC and MASQUE", &[Protocol::Tcp, Protocol::Quic, Protocol::Masque]),
         ] {
-            if let Some(value) = flow.get(key).filter(|_| !owner.contains(&protocol)) {
-                let path = format!("flow.{index}.{key}");
-                let whose = owner.join(", ").to_uppercase();
-                let whose = whose
-                    .rsplit_once(", ")
-                    .map_or_else(|| whose.clone(), |(others, last)| format!("{others} and {last}"));
-                let message = format!("{path} belongs to {whose}, and this flow has protocol = \"{protocol}\"");
-                let expected = owner.iter().map(|owner| format!("protocol = \"{owner}\"")).collect();
+            if let Some(value) = flow.get(key).filter(|_| !owners.contains(&protocol)) {
+                let (path, name) = (format!("flow.{index}.{key}"), protocol.name());
+                let message = format!("{path} belongs to {whose}, and this flow has protocol = \"{name}\"");
+                let expected = owners.iter().map(|owner| format!("protocol = \"{}\"", owner.name())).collect();
                 check.error(value.place, &path, message, expected);
             }
         }
         match protocol {
-            "tcp" => fill_tcp(flow, settings, index, check),
-            "quic" => {
+            Protocol::Tcp => fill_tcp(flow, settings, index, check),
+            Protocol::Quic => {
                 over_quic = true;
                 fill_quic(flow, &quic_settings, index, check);
             }
-            "masque" => {
+            Protocol::Masque => {
                 over_masque = true;
                 fill_masque(flow, &masque_settings, index, check);
             }
-            _ => {}
+            Protocol::Udp => {}
         }
     }
     quic::check(&quic_settings, "quic", check);
@@ -215,7 +214,7 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
     let own = own_settings(flow, "tcp", index, check);
     // The MSS of a preset fills IPv4 packets; an IPv6 header is 20 bytes longer.
     let preset_mss = !settings.is_given("mss") && own.as_ref().is_none_or(|tree| tree.get("mss").is_none());
-    let shorter = flow.choice("ip") == "ipv6" && preset_mss;
+    let shorter = flow.chosen("ip", &IP) == IpVersion::V6 && preset_mss;
     // Most flows say nothing of their own: they share the settings of `[tcp]`.
     if own.is_some() || shorter {
         let mut tree = own.unwrap_or_else(|| Tree::at(flow.place));
@@ -264,7 +263,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     let programs = root.get("program").is_some_and(|programs| !programs.tables().is_empty());
     let common = settings(&tcp::SETTINGS, root.table("tcp"), "tcp", check)?;
     let common_quic = quic::SETTINGS.common(root);
-    let common_stack = common_quic.choice("stack");
+    let common_stack = common_quic.chosen("stack", &STACKS);
     let common_quic = settings(&quic::SETTINGS, &common_quic, "quic", check)?;
     let common_masque = settings(&masque::SETTINGS, &masque::SETTINGS.common(root), "masque", check)?;
     let mut through = Vec::new();
@@ -288,9 +287,9 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             let message = format!("there already is a flow {name}");
             check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
         }
-        let stack = tree.get("quic").map_or(common_stack, |own| own.table().choice("stack"));
+        let stack = tree.get("quic").map_or(common_stack, |own| own.table().chosen("stack", &STACKS));
         let protocol = tree.chosen("protocol", &PROTOCOLS);
-        let carrier = Carrier { protocol, several_streams: protocol == Protocol::Quic && stack == "model" };
+        let carrier = Carrier { protocol, several_streams: protocol == Protocol::Quic && stack == Stack::Model };
         let workload = WORKLOADS.read(&mut Reader { tree, path: &path, check }, &carrier);
         let Some(pairs) = pairs(tree, &path, network, reach, check) else { continue };
         tree.fill("count", Data::Integer(pairs.len() as i64));
@@ -329,7 +328,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             }),
         };
         let tls = matches!(&transport, Transport::Tcp(settings) if settings.tls.is_some());
-        real_time::ends(tree, tls, &path, check);
+        real_time::ends(tree, protocol, tls, &path, check);
         let (start, spread) = (tree.duration("start"), tree.duration("start_spread"));
         let first = flows.list.len();
         for n in 0..count {
@@ -339,7 +338,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 name: if count > 1 { format!("{name}.{}", n + 1) } else { name.clone() },
                 from,
                 to,
-                ip: if tree.choice("ip") == "ipv6" { IpVersion::V6 } else { IpVersion::V4 },
+                ip: tree.chosen("ip", &IP),
                 priority: tree.get("priority").and_then(|band| u32::try_from(band.integer()).ok()),
                 start: start.saturating_add(Duration::from_nanos(later as u64)),
                 workload: workload.clone(),
