@@ -161,7 +161,12 @@ impl Transport {
                 // Hybla's slow start multiplies, by 2^16 - 1 at most.
                 let factor = if controller.name() == "hybla" { 65_535 } else { 1 };
                 let most = from.saturating_add(bytes.saturating_mul(factor)).saturating_add(rounding);
-                assert!(control.cwnd_bytes <= most, "from {} to {}", before.cwnd_bytes, control.cwnd_bytes);
+                assert!(
+                    control.cwnd_bytes <= most,
+                    "an acknowledgement of {bytes} bytes opened the window from {} to {}",
+                    before.cwnd_bytes,
+                    control.cwnd_bytes
+                );
             }
             Call::Loss { in_flight, ecn, persistent } => {
                 let packet =
