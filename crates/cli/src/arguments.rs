@@ -30,9 +30,9 @@ pub(crate) enum Command {
     },
     /// Load and check scenarios and studies, run nothing
     Check {
-        /// Scenario and study files
+        /// Scenario and study files, names of embedded scenarios
         #[arg(required = true)]
-        files: Vec<PathBuf>,
+        files: Vec<String>,
     },
     /// List what scenarios and the command can name
     List {

@@ -30,7 +30,8 @@ pub(crate) fn overrides(texts: &[String]) -> Result<Vec<Override>, Failure> {
 /// A file's text, or that of the embedded scenario of this name; with what to call it and its folder.
 pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBuf>), Failure> {
     let path = Path::new(name);
-    if path.is_file() {
+    // A pipe is a file too: `<(program)` of a shell.
+    if path.exists() && !path.is_dir() {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
         return Ok((text, name.to_string(), path.parent().map(Path::to_path_buf)));
     }
@@ -323,32 +324,30 @@ pub(crate) fn report(folder: &Path) -> Result<(), Failure> {
 }
 
 /// `fullpipe check`.
-pub(crate) fn check(files: &[PathBuf]) -> Result<(), Failure> {
+pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     let laboratory = VirtualLaboratory::new(BUILD);
     for file in files {
-        let text = match std::fs::read_to_string(file) {
-            Ok(text) => text,
-            Err(error) => {
-                wrong.push(format!("{}: cannot be read: {error}", file.display()));
+        let (text, name) = match find_scenario(file) {
+            Ok((text, name, _)) => (text, name),
+            Err(failure) => {
+                wrong.push(failure.message);
                 continue;
             }
         };
         let outcome = if is_study(&text) {
-            study::open(file)
+            study::open(Path::new(file))
                 .map_err(|errors| errors.to_string())
                 .and_then(|study| study::plan::plan(&study, &laboratory).map(|_| ()).map_err(|error| error.to_string()))
         } else {
-            scenario::load(&text, &file.display().to_string(), &[]).map_err(|errors| errors.to_string()).and_then(
-                |loaded| {
-                    fullpipe::lab::prepare(&loaded.scenario, &Default::default())
-                        .map(|_| ())
-                        .map_err(|error| format!("{}: {error}", file.display()))
-                },
-            )
+            scenario::load(&text, &name, &[]).map_err(|errors| errors.to_string()).and_then(|loaded| {
+                fullpipe::lab::prepare(&loaded.scenario, &Default::default())
+                    .map(|_| ())
+                    .map_err(|error| format!("{name}: {error}"))
+            })
         };
         match outcome {
-            Ok(()) => eprintln!("{}: right", file.display()),
+            Ok(()) => eprintln!("{name}: right"),
             Err(message) => wrong.push(message),
         }
     }

@@ -1,5 +1,7 @@
 //! The command as scripts see it: exit status, standard output, standard error, records.
 
+use fullpipe::scenario::Override;
+use fullpipe::{embedded, scenario};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -120,7 +122,7 @@ fn bad_usage_and_bad_files_are_2_with_a_sentence() {
         (vec!["bench", "lte-realtime"], "did you mean \"lte-real-time\""),
         (vec!["list", "things"], "expected one of"),
         (vec!["report", "/nowhere"], "not a folder"),
-        (vec!["check", "/nowhere.toml"], "cannot be read"),
+        (vec!["check", "/nowhere.toml"], "neither a file nor an embedded scenario"),
         (vec!["run"], "Usage"),
     ] {
         let output = fullpipe(&arguments);
@@ -265,4 +267,23 @@ fn an_interrupt_is_130_and_the_same_call_goes_on() {
     let again = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).arg(&out).output().expect("it starts");
     assert_eq!(status(&again), 0, "{}", errors(&again));
     assert!(before >= 3 && finished(&out) > before);
+}
+
+#[test]
+fn the_runs_of_the_readme_are_accepted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).expect("the page");
+    let runs: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("    cargo fullpipe run ")).collect();
+    assert!(runs.len() >= 2, "{runs:?}");
+    for run in runs {
+        let mut words = run.split_whitespace();
+        let file = words.next().expect("a scenario");
+        let text = std::fs::read_to_string(root.join(file)).ok().or(embedded::scenario(file).map(str::to_owned));
+        let mut overrides = Vec::new();
+        while let Some(word) = words.next() {
+            assert_eq!(word, "--set", "{run}");
+            overrides.push(Override::parse(words.next().expect("a key and a value")).expect("an override"));
+        }
+        scenario::load(&text.expect(run), file, &overrides).unwrap_or_else(|errors| panic!("{run}: {errors}"));
+    }
 }
