@@ -1,63 +1,67 @@
-//! How late a real-time run was, and whether it may be believed.
+//! Statistics of a real-time run's lateness, and the verdict that follows from them.
 //!
-//! Five things are counted. **Events**: how long after its time the first due event of the model was worked off, each time
-//! the emulator woke for one. **Subframes**: how long after its beginning the work of each subframe of an access network was
-//! done, all of them, also those of which several were overdue. **Packets**: how long after its time each packet was handed to the kernel. **Arrivals**: how
-//! far behind the model's clock a packet from a real host entered, because the model had gone on already (zero for those that
-//! came in time). **Stalls**: gaps of the emulator's own loop. Frames that the kernel dropped between hosts and the emulator
-//! are losses that the described network does not have, so that one of them suffices to spoil a run.
+//! Five quantities are recorded:
+//!
+//! * **Events**: at each wakeup, how long after its due time the first due event of the model was processed.
+//! * **Subframes**: how long after its beginning each subframe of an access network was processed.
+//! * **Packets**: how long after its due time each packet was passed to the kernel.
+//! * **Arrivals**: how far the model's clock was ahead of the timestamp of a packet from a real host; zero if it was not.
+//! * **Stalls**: gaps in the emulator's own loop.
+//!
+//! Frames that the kernel drops between hosts and the emulator are losses that the described network does not have. A single
+//! one therefore makes the verdict "late".
 
 use fullpipe_units::Duration;
 use hdrhistogram::Histogram;
 
-/// From which a run is not to be trusted.
+/// Limits of lateness, above which the verdict of a run is "late".
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// An event, subframe, packet or arrival more than this late counts as late.
     pub late_after: Duration,
-    /// Largest share of late ones, for each of the four.
+    /// Largest permitted share of late values, for each of the four kinds.
     pub late_share: f64,
-    /// A gap of the emulator's loop longer than this is a stall; none may occur.
+    /// A gap in the emulator's loop longer than this is a stall. A single stall makes the verdict "late".
     pub stall_after: Duration,
 }
 
 impl Default for Limits {
-    /// 1 ms, one per cent, stalls from 25 ms: a shared machine takes a quiet guest's processor away for 20 ms now and then.
+    /// 1 ms, one percent, 25 ms: the hypervisor of a shared machine occasionally deschedules an idle guest for 20 ms.
     fn default() -> Self {
         Limits { late_after: Duration::from_millis(1), late_share: 0.01, stall_after: Duration::from_millis(25) }
     }
 }
 
-/// How something spreads: counts and quantiles, in nanoseconds.
+/// Counts and quantiles of a distribution, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
-    /// How many are above [`Limits::late_after`].
+    /// Number of values above [`Limits::late_after`].
     pub late: u64,
     /// Median.
     pub p50_nanos: u64,
-    /// 90 of 100 are at most this.
+    /// 90th percentile.
     pub p90_nanos: u64,
-    /// 99 of 100 are at most this.
+    /// 99th percentile.
     pub p99_nanos: u64,
-    /// 999 of 1000 are at most this.
+    /// 99.9th percentile.
     pub p999_nanos: u64,
-    /// Largest.
+    /// Largest value.
     pub max_nanos: u64,
 }
 
 impl Spread {
-    /// Share of late ones; 0 without any values.
+    /// Share of late values; 0 if there are no values.
     pub fn late_share(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.late as f64 / self.count as f64 }
     }
 }
 
-/// What is to be thought of a run.
+/// Whether a run was on time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// Why it is not to be trusted; empty if it was on time.
+    /// Why the run was late; empty if it was on time.
     pub reasons: Vec<String>,
 }
 
@@ -68,7 +72,7 @@ impl Verdict {
     }
 }
 
-/// The account of a run.
+/// The recorded lateness of a run.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     limits: Limits,
@@ -76,27 +80,27 @@ pub struct Lateness {
     subframes: Histogram<u64>,
     packets: Histogram<u64>,
     arrivals: Histogram<u64>,
-    /// Gaps of the loop that were longer than [`Limits::stall_after`].
+    /// Gaps in the loop that were longer than [`Limits::stall_after`].
     stalls: Vec<Duration>,
-    /// Stalls beyond those kept.
+    /// Number of stalls beyond those stored.
     further_stalls: u64,
     dropped: u64,
     worked: Duration,
 }
 
-/// Longest lateness that is told from longer ones: an hour.
+/// Largest recorded lateness, one hour; longer ones are recorded as this.
 const LONGEST_NANOS: u64 = 3_600_000_000_000;
 
-/// Stalls that are kept one by one.
+/// Most stalls that are stored individually.
 const STALLS_KEPT: usize = 1000;
 
 fn histogram() -> Histogram<u64> {
-    // Three digits: 0.1 % of a value. The bounds are constants that the library accepts.
+    // Three significant digits: 0.1 % of a value.
     Histogram::new_with_bounds(1, LONGEST_NANOS, 3).expect("constant bounds are good")
 }
 
 impl Lateness {
-    /// An empty account.
+    /// No recorded values.
     pub fn new(limits: Limits) -> Self {
         Lateness {
             limits,
@@ -111,32 +115,32 @@ impl Lateness {
         }
     }
 
-    /// What counts as late.
+    /// The limits of this run.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// The emulator woke for an event and was so late.
+    /// Records the lateness of an event for which the emulator woke.
     pub fn event(&mut self, by: Duration) {
         self.events.saturating_record(by.as_nanos());
     }
 
-    /// The work of a subframe was done so long after its beginning.
+    /// Records the time from the beginning of a subframe until it was processed.
     pub fn subframe(&mut self, by: Duration) {
         self.subframes.saturating_record(by.as_nanos());
     }
 
-    /// A packet was handed to the kernel so late.
+    /// Records the lateness of a packet when it was passed to the kernel.
     pub fn packet(&mut self, by: Duration) {
         self.packets.saturating_record(by.as_nanos());
     }
 
-    /// A packet from a real host entered so far behind the model's clock.
+    /// Records how far the model's clock was ahead of a packet from a real host.
     pub fn arrival(&mut self, by: Duration) {
         self.arrivals.saturating_record(by.as_nanos());
     }
 
-    /// The loop should have come round so much earlier; says whether that is a stall.
+    /// Records a delay of the loop. Returns whether it is a stall.
     pub fn gap(&mut self, by: Duration) -> bool {
         let stalled = by > self.limits.stall_after;
         if stalled && self.stalls.len() < STALLS_KEPT {
@@ -147,12 +151,12 @@ impl Lateness {
         stalled
     }
 
-    /// The kernel has dropped so many frames between hosts and the emulator, since the last call.
+    /// Adds frames that the kernel dropped between hosts and the emulator since the last call.
     pub fn dropped(&mut self, frames: u64) {
         self.dropped += frames;
     }
 
-    /// The loop was busy for so long before it waited again.
+    /// Adds the time for which the loop was busy before it waited again.
     pub fn worked(&mut self, during: Duration) {
         self.worked += during;
     }
@@ -180,22 +184,22 @@ impl Lateness {
         self.spread(&self.subframes)
     }
 
-    /// Lateness of packets on their way out.
+    /// Lateness of packets to real hosts.
     pub fn packets(&self) -> Spread {
         self.spread(&self.packets)
     }
 
-    /// Lateness of packets on their way in.
+    /// Lateness of packets from real hosts.
     pub fn arrivals(&self) -> Spread {
         self.spread(&self.arrivals)
     }
 
-    /// The stalls, in order; the first thousand.
+    /// The first 1000 stalls, in order.
     pub fn stalls(&self) -> &[Duration] {
         &self.stalls
     }
 
-    /// How many stalls there were.
+    /// Number of stalls.
     pub fn stall_count(&self) -> u64 {
         self.stalls.len() as u64 + self.further_stalls
     }
@@ -205,12 +209,12 @@ impl Lateness {
         self.dropped
     }
 
-    /// How long the loop was busy in all; the rest of the run it waited.
+    /// Total time for which the loop was busy; it waited for the rest of the run.
     pub fn time_worked(&self) -> Duration {
         self.worked
     }
 
-    /// What is to be thought of the run.
+    /// The verdict of the run.
     pub fn verdict(&self) -> Verdict {
         let mut reasons = Vec::new();
         let limit = self.limits.late_after;
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn quantiles_of_a_ladder() {
-        // 1, 2, ..., 1000 us: the median is the 500th, p99 the 990th; three digits are exact to 0.1 %.
+        // 1, 2, ..., 1000 us: the median is the 500th value, p99 the 990th; three digits are exact to 0.1 %.
         let mut lateness = Lateness::new(Limits { late_after: micros(900), ..Limits::default() });
         (1..=1000).for_each(|step| lateness.packet(micros(step)));
         let spread = lateness.packets();
@@ -297,7 +301,7 @@ mod tests {
             let verdict = lateness.verdict();
             assert!(verdict.reasons.len() == 1 && verdict.reasons[0].contains(word), "{verdict:?}");
         }
-        // Ten late ones of 1010 are less than one per cent.
+        // Ten late values of 1010 are less than one percent.
         let mut lateness = clean();
         (0..10).for_each(|_| lateness.packet(Duration::from_millis(2)));
         assert!(lateness.verdict().on_time());

@@ -1,27 +1,27 @@
-//! Bearers: what a packet's class of service asks for, which bearer a packet takes, what headers and reports cost.
+//! Bearers: quality of service, the classification of packets, tunnel headers and buffer status reports.
 //!
-//! A **QCI** names a class of service (3GPP TS 23.203 table 6.1.7). It decides about RLC ([`RlcChoice`]), about the logical
-//! channel group in which a UE reports what waits, and what a scheduler may look at.
+//! A **QCI** identifies a class of service (3GPP TS 23.203 table 6.1.7). It determines the RLC mode ([`RlcChoice`]), the logical
+//! channel group in which a UE reports its buffer status, and the parameters that schedulers use.
 //!
-//! A **traffic flow template** is a bearer's list of packet filters (24.008 section 10.5.6.12). The UE classifies uplink, the
-//! PGW downlink packets ([`Classifier`]). As in the reference model bearers are tried from the highest number to the lowest,
-//! and a packet belongs to the first of which any filter matches: the default bearer, number 1 and matching everything,
-//! comes last. Precedence, by which the specification orders the filters of all bearers, is carried but decides nothing.
-//! What no bearer takes is dropped. "Local" is the UE's side, "remote" that of whom it speaks to.
+//! A **traffic flow template** is a bearer's list of packet filters (24.008 section 10.5.6.12). The UE classifies uplink packets,
+//! the PGW downlink packets ([`Classifier`]). As in the reference model, bearers are tried from the highest number to the
+//! lowest, and a packet belongs to the first one with a matching filter. The default bearer, number 1, matches every packet and
+//! is tried last. The specification orders the filters of all bearers by precedence; the model stores precedence and ignores
+//! it. A packet without a matching bearer is dropped. "Local" is the UE, "remote" its peer.
 //!
-//! Between eNB, SGW and PGW a packet travels in a **tunnel**, with [`TUNNEL_BYTES`] more.
+//! Between eNB, SGW and PGW a packet is in a **tunnel**, which adds [`TUNNEL_BYTES`].
 //!
-//! A **buffer status report** (36.321 section 6.1.3.1) tells the eNB how much waits in a group, in 64 steps.
+//! A **buffer status report** (36.321 section 6.1.3.1) gives the eNB the bytes that wait in a group, in 64 steps.
 
 use crate::rlc::{Mode, Way};
 use fullpipe_units::Duration;
 use std::fmt;
 use std::net::IpAddr;
 
-/// GTP-U: the 8 bytes that are mandatory, and the 4 optional ones (29.281 section 5.1), which the reference always sends.
+/// GTP-U header: 8 mandatory bytes, and the 4 optional ones (29.281 section 5.1), which the reference model always sends.
 pub const GTP_U_HEADER_BYTES: u32 = 12;
 
-/// What a packet gains in the tunnel: GTP-U, UDP (8) and IPv4 (20).
+/// Bytes that the tunnel adds to a packet: GTP-U, UDP (8) and IPv4 (20).
 pub const TUNNEL_BYTES: u32 = GTP_U_HEADER_BYTES + 8 + 20;
 
 /// Most bearers of a UE: logical channels 3 to 10 carry data (36.331 section 6.3.2).
@@ -30,7 +30,7 @@ pub const MOST_BEARERS: u8 = 8;
 /// Most packet filters of a bearer (24.008 section 10.5.6.12).
 pub const MOST_FILTERS: usize = 16;
 
-/// What was asked for and cannot be.
+/// An invalid bearer, packet filter or address set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// No class of service has this number.
@@ -39,18 +39,18 @@ pub enum Error {
     NoSuchBearer(u8),
     /// Two bearers were given this number.
     BearerTwice(u8),
-    /// A bearer was given so many packet filters.
+    /// A bearer has too many packet filters.
     TooManyFilters(usize),
-    /// An address of this family has no so long prefix.
+    /// A prefix is longer than the addresses of its family.
     PrefixTooLong {
-        /// What was asked for, bits.
+        /// Length of the prefix, bits.
         bits: u8,
-        /// What there is, bits.
+        /// Length of an address, bits.
         most: u8,
     },
-    /// An IPv4 address with an IPv6 mask, or the other way round.
+    /// An IPv4 address with an IPv6 mask, or the reverse.
     MixedFamilies,
-    /// A range of ports whose first is behind its last.
+    /// A range of ports whose first exceeds its last.
     PortsReversed {
         /// The first.
         first: u16,
@@ -85,20 +85,20 @@ impl std::error::Error for Error {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Qci(u8);
 
-/// What a class of service promises (3GPP TS 23.203 table 6.1.7).
+/// The parameters of a class of service (3GPP TS 23.203 table 6.1.7).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Class {
     /// Whether a bit rate is guaranteed.
     pub guaranteed: bool,
-    /// 1 is served first.
+    /// Priority; 1 is the highest.
     pub priority: u8,
-    /// Delay between UE and PGW that 98 % of packets stay below.
+    /// Upper bound of the delay between UE and PGW for 98 % of packets.
     pub delay_budget: Duration,
-    /// Share of packets that may be lost where nothing is congested.
+    /// Permitted share of lost packets without congestion.
     pub loss_rate: f64,
 }
 
-/// Of QCI 1 to 9, release 11.
+/// The classes of QCI 1 to 9, release 11.
 const CLASSES: [Class; 9] = [
     class(true, 2, 100, 1e-2),
     class(true, 4, 150, 1e-3),
@@ -116,7 +116,7 @@ const fn class(guaranteed: bool, priority: u8, delay_ms: u64, loss_rate: f64) ->
 }
 
 impl Qci {
-    /// That of the default bearer.
+    /// The class of the default bearer.
     pub const DEFAULT: Qci = Qci(9);
 
     /// The class of this number, 1 to 9.
@@ -129,18 +129,18 @@ impl Qci {
         self.0
     }
 
-    /// What it promises.
+    /// Its parameters.
     pub const fn class(self) -> &'static Class {
         &CLASSES[self.0 as usize - 1]
     }
 
-    /// The logical channel group in which what waits is reported: 1 with a guaranteed bit rate, 2 without; 0 is signalling's.
+    /// The logical channel group for buffer status reports: 1 with a guaranteed bit rate, 2 without; 0 is for signaling.
     pub const fn logical_channel_group(self) -> u8 {
         if self.class().guaranteed { 1 } else { 2 }
     }
 }
 
-/// How a data bearer's RLC is chosen.
+/// How the RLC mode of a data bearer is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RlcChoice {
     /// Always UM.
@@ -148,14 +148,14 @@ pub enum RlcChoice {
     Unacknowledged,
     /// Always AM.
     Acknowledged,
-    /// UM where more than 1 in 100,000 may be lost, AM elsewhere.
+    /// UM if more than 1 in 100,000 packets may be lost, otherwise AM.
     ByLossRate,
-    /// Always the source that never runs dry, for tests of the radio.
+    /// Always a source with unlimited data, for tests of the radio.
     Saturated,
 }
 
 impl RlcChoice {
-    /// Highest share of lost packets that asks for AM.
+    /// Highest permitted share of lost packets for which AM is chosen.
     const RELIABLE_LOSS_RATE: f64 = 1e-5;
 
     /// The mode of a bearer of this class.
@@ -170,12 +170,12 @@ impl RlcChoice {
     }
 }
 
-/// The logical channel of a bearer, numbered from 1: behind those of signalling, 3 to 10.
+/// The logical channel of a bearer with this number, counted from 1: 3 to 10, after those of signaling.
 pub const fn logical_channel(bearer: u8) -> Result<u8, Error> {
     if bearer >= 1 && bearer <= MOST_BEARERS { Ok(bearer + 2) } else { Err(Error::NoSuchBearer(bearer)) }
 }
 
-/// A set of addresses: those that agree with one where its mask has ones.
+/// A set of addresses: those equal to one address in the bits of a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     is_ipv6: bool,
@@ -183,7 +183,7 @@ pub struct Addresses {
     mask: u128,
 }
 
-/// An address' family, length and bits.
+/// The family, length and bits of an address.
 const fn bits_of(address: IpAddr) -> (bool, u8, u128) {
     match address {
         IpAddr::V4(address) => (false, 32, address.to_bits() as u128),
@@ -192,7 +192,7 @@ const fn bits_of(address: IpAddr) -> (bool, u8, u128) {
 }
 
 impl Addresses {
-    /// Those that share a prefix with this address.
+    /// The addresses that share a prefix with this address.
     pub const fn prefix(address: IpAddr, prefix_bits: u8) -> Result<Addresses, Error> {
         let (is_ipv6, most, bits) = bits_of(address);
         if prefix_bits > most {
@@ -204,7 +204,7 @@ impl Addresses {
         Ok(Addresses { is_ipv6, bits: bits & mask, mask })
     }
 
-    /// Those that agree with this address where the mask has ones.
+    /// The addresses equal to this address in the bits of the mask.
     pub fn masked(address: IpAddr, mask: IpAddr) -> Result<Addresses, Error> {
         let ((is_ipv6, _, bits), (mask_is_ipv6, _, mask)) = (bits_of(address), bits_of(mask));
         if is_ipv6 != mask_is_ipv6 {
@@ -228,15 +228,15 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// All of them; and packets that have none.
+    /// All ports, and packets without ports.
     pub const ANY: Ports = Ports { first: 0, last: u16::MAX };
 
-    /// From the first to the last, both included.
+    /// The ports from `first` to `last`, inclusive.
     pub const fn new(first: u16, last: u16) -> Result<Ports, Error> {
         if first <= last { Ok(Ports { first, last }) } else { Err(Error::PortsReversed { first, last }) }
     }
 
-    /// This one.
+    /// This port.
     pub const fn one(port: u16) -> Ports {
         Ports { first: port, last: port }
     }
@@ -247,7 +247,7 @@ impl Ports {
     }
 }
 
-/// Which ways a packet filter is for.
+/// The directions to which a packet filter applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ways {
     /// To the UE.
@@ -270,29 +270,29 @@ impl Ways {
     }
 }
 
-/// What packets of a bearer look like; a packet has to agree with all of it.
+/// A packet filter of a bearer. A packet matches if it matches all fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketFilter {
-    /// Ways.
+    /// Directions.
     pub ways: Ways,
-    /// Evaluation precedence. Decides nothing.
+    /// Evaluation precedence; ignored.
     pub precedence: u8,
-    /// Address of whom the UE speaks to; none: any of either family.
+    /// Addresses of the UE's peer; `None`: any address of either family.
     pub remote: Option<Addresses>,
-    /// Address of the UE.
+    /// Addresses of the UE.
     pub local: Option<Addresses>,
-    /// Ports of whom the UE speaks to.
+    /// Ports of the UE's peer.
     pub remote_ports: Ports,
     /// Ports of the UE.
     pub local_ports: Ports,
-    /// Type of service (traffic class), where the mask has ones.
+    /// Type of service (traffic class) in the bits of the mask.
     pub type_of_service: u8,
-    /// Bits of the type of service that are looked at.
+    /// Bits of the type of service that are compared.
     pub type_of_service_mask: u8,
 }
 
 impl PacketFilter {
-    /// Matches everything.
+    /// Matches every packet.
     pub const ANY: PacketFilter = PacketFilter {
         ways: Ways::Both,
         precedence: 255,
@@ -304,7 +304,7 @@ impl PacketFilter {
         type_of_service_mask: 0,
     };
 
-    /// Whether it matches a packet that travels this way.
+    /// Whether it matches a packet in this direction.
     pub fn matches(&self, way: Way, headers: &Headers) -> bool {
         let ((remote, remote_port), (local, local_port)) = match way {
             Way::Downlink => (headers.source, headers.destination),
@@ -319,10 +319,10 @@ impl PacketFilter {
     }
 }
 
-/// What a packet filter looks at.
+/// The fields of a packet that filters compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Source address and port; port 0 where the protocol has none. Fragments: those of the whole datagram.
+    /// Source address and port; port 0 if the protocol has none. For a fragment, those of the whole datagram.
     pub source: (IpAddr, u16),
     /// Destination address and port.
     pub destination: (IpAddr, u16),
@@ -333,7 +333,7 @@ pub struct Headers {
 /// The traffic flow templates of a UE's bearers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classifier {
-    /// Highest number first.
+    /// Bearers and their filters, highest number first.
     bearers: Vec<(u8, Vec<PacketFilter>)>,
 }
 
@@ -343,7 +343,7 @@ impl Classifier {
         Classifier::default()
     }
 
-    /// A UE with the default bearer, which takes everything.
+    /// A UE with the default bearer, which matches every packet.
     pub fn with_default_bearer() -> Classifier {
         Classifier { bearers: vec![(1, vec![PacketFilter::ANY])] }
     }
@@ -363,7 +363,7 @@ impl Classifier {
         }
     }
 
-    /// The bearer that a packet takes which travels this way; none: it is dropped.
+    /// The bearer of a packet in this direction; `None` if the packet is dropped.
     pub fn classify(&self, way: Way, headers: &Headers) -> Option<u8> {
         let takes = |filters: &[PacketFilter]| filters.iter().any(|filter| filter.matches(way, headers));
         self.bearers.iter().find(|(_, filters)| takes(filters)).map(|&(number, _)| number)
@@ -373,8 +373,8 @@ impl Classifier {
 /// Steps of a buffer status report.
 const STEPS: usize = 64;
 
-/// Upper edges of the steps, bytes; the last is open and has that of the one before (see `data/README.md`). That of step 59
-/// is ns-3's, 93749; by the rule from which the specification has the others it is 93479.
+/// Upper bounds of the steps, bytes. The last step has no bound and repeats the one before (see `data/README.md`). The bound of
+/// step 59 is that of ns-3, 93749; the rule by which the specification computes the others gives 93479.
 const STEP_BYTES: [u32; STEPS] = edges(include_bytes!("../data/buffer_status.csv"));
 
 /// The second column of a table of whole numbers with a header line.
@@ -394,14 +394,14 @@ const fn edges(text: &[u8]) -> [u32; STEPS] {
     edges
 }
 
-/// The step in which a UE reports that so many bytes wait: the first that is not too small.
+/// The step with which a UE reports this number of bytes: the first whose upper bound is not less.
 #[inline]
 pub fn buffer_status_index(bytes: u32) -> u8 {
     STEP_BYTES.partition_point(|&edge| edge < bytes).min(STEPS - 1) as u8
 }
 
-/// How many bytes an eNB takes a step for: its upper edge; of the last, which has none, its lower. Steps beyond the last are
-/// taken for it.
+/// The number of bytes that an eNB assumes for a step: its upper bound, or the lower bound of the last step, which has no upper
+/// one. Larger steps count as the last.
 #[inline]
 pub fn buffer_status_bytes(index: u8) -> u32 {
     STEP_BYTES[usize::from(index).min(STEPS - 1)]

@@ -1,22 +1,22 @@
-//! A medium whose inside is somebody else's: a hub and its stations, and a machine that decides what becomes of each frame.
+//! A medium that is modeled outside this crate: a hub, its stations, and a [`Medium`] that decides the outcome of each frame.
 //!
-//! Links and shared Ethernet are models of this crate. A radio access network is not: what it does with a frame follows from
-//! schedulers, transport blocks and retransmissions, which know nothing of networks. [`Medium`] is what the two have to
-//! say to each other: a frame comes, time passes, a frame's fate is known.
+//! Links and shared Ethernet are models of this crate. A radio access network is not: its schedulers, transport blocks and
+//! retransmissions are independent of networks. [`Medium`] is the interface between the two: a frame is offered, time passes,
+//! the outcome of a frame is reported.
 //!
-//! **Star.** Stations reach the hub, the hub reaches each station; two stations talk by way of the hub, if that is a router.
-//! So there are two ways, [`Way::Down`] from the hub and [`Way::Up`] to it, and each is a link of its own to whoever observes:
-//! see [`Network::medium_link`]. A frame waits there from when it is offered until its fate; how long it then was on the air is
-//! not told, so a transmission begins, ends and arrives at one instant.
+//! **Topology.** A star: each station is connected with the hub only. If the hub is a router, it forwards packets between
+//! stations. There are two directions, [`Way::Down`] from the hub and [`Way::Up`] to it. Observers see each direction as one link
+//! ([`Network::medium_link`]). A frame is queued there from when it is offered until its outcome. The medium does not report how
+//! long a frame was on the air, so its transmission begins, ends and arrives at one instant.
 //!
-//! **Frames that wait to be offered.** Where one link alone feeds the hub's way down, and nothing else, its packets need no
-//! event each: they stay in the link's lane and are offered, with the time at which they came, when the machine is woken, when
-//! another frame comes, or when [`Medium::offer_by`] says. As with links that are computed ahead, [`Network::finish`] decides
-//! this once, and not for a way that is observed.
+//! **Deferred offers.** If a single link feeds the downlink, its packets need no event each. They stay in the link's lane and are
+//! offered with their arrival times when the medium is woken, when another frame is offered, or at the latest at
+//! [`Medium::offer_by`]. As for links that are computed ahead, [`Network::finish`] decides this once, and never for a direction
+//! that is observed.
 //!
-//! **Order at one instant.** A machine that wants to be woken at an instant is woken before it is offered anything at that
-//! instant, whatever the order of events: who comes exactly at the beginning of a subframe has missed it. Frames that arrive at
-//! one instant do so in the order in which the machine told their fates.
+//! **Order at one instant.** A medium that is due at an instant is woken before any frame is offered at that instant, in whatever
+//! order the events occur: a frame that arrives exactly at the beginning of a subframe is too late for it. Frames that arrive at
+//! one instant do so in the order in which the medium reported them.
 
 use crate::link::{LinkCounters, NO_LINK};
 use crate::network::{Hosts, Network};
@@ -31,11 +31,11 @@ use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Medium events from this number on belong to media of this kind; shared Ethernet has those below and those of its stations
-/// above.
+/// First event number of these media in the class of medium events; shared Ethernet uses the numbers below, and those above for
+/// its stations.
 pub(crate) const FIRST_EVENT: u32 = 1 << 26;
 
-/// From the hub, or to it.
+/// A direction of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// From the hub to a station.
@@ -45,10 +45,10 @@ pub enum Way {
 }
 
 impl Way {
-    /// Both, in the order of their numbers.
+    /// Both directions, in the order of their numbers.
     pub const ALL: [Way; 2] = [Way::Down, Way::Up];
 
-    /// What records and links call it.
+    /// Its name in records and links.
     pub const fn name(self) -> &'static str {
         match self {
             Way::Down => "downlink",
@@ -57,28 +57,28 @@ impl Way {
     }
 }
 
-/// What a machine gets to know of a frame.
+/// A frame that is offered to a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Which frame, for [`Fated::token`].
+    /// Identifies the frame; returned in [`Fated::token`].
     pub token: u64,
-    /// Its way.
+    /// Its direction.
     pub way: Way,
-    /// The station that it goes to or comes from.
+    /// Its destination or source station.
     pub station: u32,
     /// The flow of its packet.
     pub flow: FlowId,
     /// Size of the IP packet.
     pub ip_bytes: u32,
-    /// What its headers say, if the machine reads them and the flow has ports; of a fragment those of the whole packet. Addresses
-    /// are those at the station.
+    /// The fields of its headers, if the medium reads them and the flow has ports; for a fragment, those of the whole packet.
+    /// Addresses are those at the station.
     pub envelope: Option<Envelope>,
 }
 
-/// What has become of a frame.
+/// The outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It has arrived.
+    /// It arrived.
     Delivered,
     /// A buffer had no room for it.
     BufferFull,
@@ -86,45 +86,45 @@ pub enum Fate {
     Lost,
 }
 
-/// A frame whose fate is known.
+/// A frame with a known outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fated {
-    /// Which frame.
+    /// Identifies the frame.
     pub token: u64,
-    /// When; not before it is told.
+    /// Time of the outcome; not before the medium reports it.
     pub at: Instant,
-    /// What.
+    /// The outcome.
     pub fate: Fate,
 }
 
-/// The machine inside.
+/// The model of a medium.
 pub trait Medium: fmt::Debug + Send {
-    /// A frame comes. The machine has been woken if it wanted to be by now. A frame from the hub may be offered late (see
-    /// [`Medium::offer_by`]), but before anything later is told.
+    /// Offers a frame. The medium has been woken if it was due by now. A frame from the hub may be offered late (see
+    /// [`Medium::offer_by`]), but before any later event is reported.
     fn offer(&mut self, now: Instant, frame: Frame);
 
-    /// By when it has to be offered a frame that comes from the hub at `at`: before, it would do nothing because of it, neither
-    /// want to be woken nor know its fate. Until then the frame may wait, and be offered together with others.
+    /// The latest time for offering a frame that arrives at the hub at `at`. Before this time the frame changes neither
+    /// [`Medium::next`] nor any outcome, so it may wait and be offered together with others.
     fn offer_by(&self, at: Instant) -> Instant {
         at
     }
 
-    /// Whether it wants [`Frame::envelope`].
+    /// Whether it reads [`Frame::envelope`].
     fn reads_headers(&self) -> bool {
         false
     }
 
-    /// When it wants to be woken: after the last time that it was; [`Instant::NEVER`] if it wants nothing.
+    /// When it is due to be woken next, later than the last wakeup; [`Instant::NEVER`] if it has no work.
     fn next(&self) -> Instant;
 
-    /// Time has come to `now`, which is no later than [`Medium::next`] said.
+    /// Advances the medium to `now`, which is no later than [`Medium::next`].
     fn wake(&mut self, now: Instant);
 
-    /// Adds the frames whose fate became known in the last `offer` or `wake`; asked after each of them.
+    /// Adds the frames whose outcome became known in the last `offer` or `wake`; called after each of them.
     fn fates(&mut self, fates: &mut VecDeque<Fated>);
 
-    /// The present value of a metric that the medium's component declares, of a station and one way; nothing where there is
-    /// none, or none yet.
+    /// The present value of a metric that the medium's component declares, for a station and a direction; `None` if it has no
+    /// value, or none yet.
     fn sample(&self, _metric: &str, _station: u32, _way: Way) -> Option<Sample> {
         None
     }
@@ -133,7 +133,7 @@ pub trait Medium: fmt::Debug + Send {
     fn record(&self, _tables: &mut Tables) {}
 }
 
-/// What a medium is built from.
+/// The specification of a medium.
 #[derive(Debug)]
 pub struct MediumSpecification {
     /// The hub.
@@ -142,13 +142,13 @@ pub struct MediumSpecification {
     pub stations: Vec<NodeId>,
     /// Largest IP packet.
     pub mtu_bytes: u32,
-    /// Least time that a frame takes, down and up.
+    /// Least delay of a frame, downlink and uplink.
     pub least_delays: [Duration; 2],
-    /// The machine.
+    /// The model.
     pub machine: Box<dyn Medium>,
 }
 
-/// A frame inside.
+/// A frame in a medium.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
     offered: Instant,
@@ -157,7 +157,7 @@ struct Inside {
     ip_bytes: u32,
 }
 
-/// One medium.
+/// A medium and the state of its frames.
 #[derive(Debug)]
 pub(crate) struct Star {
     hub: NodeId,
@@ -165,26 +165,26 @@ pub(crate) struct Star {
     pub(crate) mtu_bytes: u32,
     pub(crate) least_delays: [Duration; 2],
     machine: Box<dyn Medium>,
-    /// Frames by their packets' place in the arena, which is their token.
+    /// Frames by their token, which is the index of their packet in the arena.
     inside: Vec<Inside>,
-    /// The link whose lane has the packets that come to the hub, if they wait there to be offered; else [`NO_LINK`].
+    /// The link in whose lane packets for the hub wait to be offered; [`NO_LINK`] if they do not wait.
     pub(crate) feeder: LinkId,
-    /// By when the first of them has to be offered.
+    /// The latest time for offering the first of them.
     offer_by: Instant,
-    /// When the machine wants to be woken.
+    /// When the medium is due to be woken.
     due: Instant,
-    /// Fates that are known and not yet met, in order.
+    /// Known outcomes that are still in the future, in order of time.
     fates: VecDeque<Fated>,
     slot: Slot,
     counters: [LinkCounters; 2],
-    /// Frames and bytes inside.
+    /// Frames and bytes in each direction.
     waiting: [(u64, u64); 2],
-    /// Frames of which every hundredth arrives at once, if somebody broke this way on purpose.
+    /// Count of frames for an injected fault, with which every hundredth frame arrives at once.
     exceeds: [Option<u64>; 2],
 }
 
 impl Star {
-    /// Where a frame of this way comes out.
+    /// The node at which a frame in this direction arrives.
     pub(crate) fn end(&self, way: Way, station: u32) -> NodeId {
         match way {
             Way::Down => self.stations[station as usize],
@@ -199,7 +199,7 @@ impl Star {
         }
     }
 
-    /// Takes note of what the machine has to tell.
+    /// Fetches outcomes and the next wakeup from the medium.
     #[inline]
     fn listen(&mut self, now: Instant) {
         let known = self.fates.len();
@@ -210,7 +210,7 @@ impl Star {
         }
     }
 
-    /// Of fates from this place on each goes behind all that are met by then; nearly always that is where it stands.
+    /// Sorts the outcomes from this index on into the order of time. They nearly always are in order.
     #[inline(never)]
     fn put_in_order(&mut self, from: usize, now: Instant) {
         debug_assert!(self.fates.range(from..).all(|fated| fated.at >= now), "a fate is told before it is met");
@@ -238,12 +238,12 @@ impl Star {
         fate.min(self.due).min(self.offer_by)
     }
 
-    /// Whether frames from the hub may wait to be offered, if a link with this MTU feeds it.
+    /// Whether offers of frames from the hub may be deferred, if a link with this MTU feeds it.
     pub(crate) fn may_offer_late(&self, mtu_bytes: u16) -> bool {
         u32::from(mtu_bytes) <= self.mtu_bytes && !self.machine.reads_headers() && self.exceeds == [None; 2]
     }
 
-    /// `first`: when the next packet comes that waits to be offered.
+    /// Sets `offer_by`; `first` is the arrival time of the first packet that waits to be offered.
     fn expect(&mut self, first: Option<Instant>) {
         self.offer_by = first.map_or(Instant::NEVER, |at| self.machine.offer_by(at));
     }
@@ -267,7 +267,7 @@ impl Star {
         frame
     }
 
-    /// Whether this frame is one that a fault lets arrive at once.
+    /// Whether an injected fault makes this frame arrive at once.
     fn exceeds(&mut self, way: Way) -> bool {
         self.exceeds[way as usize].as_mut().is_some_and(|count| {
             *count += 1;
@@ -277,10 +277,10 @@ impl Star {
 }
 
 impl<O: Observer> Network<O> {
-    /// Adds a medium and says its number. A node may be at several media, once at each.
+    /// Adds a medium and returns its number. A node may be attached to several media, once to each.
     ///
     /// # Panics
-    /// If the hub is a station as well.
+    /// If the hub is also a station.
     pub fn add_medium(&mut self, specification: MediumSpecification) -> u16 {
         let MediumSpecification { hub, stations, mtu_bytes, least_delays, machine } = specification;
         assert!(!stations.contains(&hub), "the hub of a medium is none of its stations");
@@ -310,33 +310,33 @@ impl<O: Observer> Network<O> {
         medium
     }
 
-    /// The machine of a medium.
+    /// The model of a medium.
     pub fn medium(&self, medium: u16) -> &dyn Medium {
         &*self.media[usize::from(medium)].machine
     }
 
-    /// Identity of a way through a medium. Valid after the last [`Network::add_link`] and [`Network::add_ethernet`].
+    /// Identity of a direction of a medium. Valid after the last [`Network::add_link`] and [`Network::add_ethernet`].
     pub fn medium_link(&self, medium: u16, way: Way) -> LinkId {
         LinkId((self.links.len() + self.channels.len() + 2 * usize::from(medium) + way as usize) as u32)
     }
 
-    /// The medium and the way that a link's identity stands for.
+    /// The medium and the direction of a link's identity.
     fn way_of(&self, link: LinkId) -> Option<(&Star, usize)> {
         let number = link.index().checked_sub(self.links.len() + self.channels.len())?;
         Some((self.media.get(number / 2)?, number % 2))
     }
 
-    /// Counters of a way through a medium, by its identity; of what was delivered and dropped by now.
+    /// Counters of a direction of a medium, by its identity: frames delivered and dropped by now.
     pub(crate) fn way_counters(&self, link: LinkId) -> Option<LinkCounters> {
         self.way_of(link).map(|(star, way)| star.counters[way])
     }
 
-    /// Frames and bytes that have come to a way through a medium and whose fate is not met.
+    /// Frames and bytes in a direction of a medium, by its identity, that are neither delivered nor dropped.
     pub(crate) fn way_queue(&self, link: LinkId) -> Option<(u64, u64)> {
         self.way_of(link).map(|(star, way)| star.waiting[way])
     }
 
-    /// Breaks a way on purpose: every hundredth frame arrives when it is offered. False if the link is none of a medium.
+    /// Injects a fault into a direction: every hundredth frame arrives when it is offered. False if the link belongs to no medium.
     pub(crate) fn exceed_medium(&mut self, link: LinkId) -> bool {
         let first = self.links.len() + self.channels.len();
         let Some(number) = link.index().checked_sub(first) else { return false };
@@ -345,12 +345,12 @@ impl<O: Observer> Network<O> {
         true
     }
 
-    /// What each way through each medium holds.
+    /// Frames and bytes in each direction of each medium.
     pub(crate) fn held_by_media(&self) -> impl Iterator<Item = (u64, u64)> {
         self.media.iter().flat_map(|star| star.waiting)
     }
 
-    /// A packet leaves for a medium. (The long way and the short one apart: together they save and restore all registers.)
+    /// Sends a packet into a medium. (Fragmentation is a function of its own, because inlined it saves and restores all registers.)
     #[inline]
     pub(crate) fn send_on_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
         if self.arena.get(handle).ip_bytes > self.media[usize::from(medium)].mtu_bytes {
@@ -399,8 +399,7 @@ impl<O: Observer> Network<O> {
         self.arm_medium(medium);
     }
 
-    /// The first packet in the lane of a link that feeds a hub waits to be offered. (An event for each packet took 200
-    /// instructions.)
+    /// Registers the first packet in the lane of a link that feeds a hub. (An event per packet cost 200 instructions.)
     #[inline(never)]
     pub(crate) fn await_offer(&mut self, link: LinkId) {
         let first = self.links[link.index()].flight.next();
@@ -413,7 +412,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Offers what has come by now. What comes just when the machine is woken is offered after that.
+    /// Offers packets that have arrived by now. Those that arrive exactly at a wakeup are offered after it.
     #[inline(always)]
     fn offer_coming(&mut self, medium: u16) {
         let feeder = self.media[usize::from(medium)].feeder;
@@ -445,7 +444,7 @@ impl<O: Observer> Network<O> {
         star.listen(now);
     }
 
-    /// Offers what has come to media when the clock stops.
+    /// Offers all packets that have arrived when the clock stops.
     pub(crate) fn offer_all_that_came(&mut self) {
         for medium in 0..self.media.len() as u16 {
             self.offer_coming(medium);
@@ -461,7 +460,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A machine wants to be woken, or a fate is met.
+    /// Processes a wakeup of a medium or outcomes that are due.
     #[cold]
     #[inline(never)]
     pub(crate) fn medium_due(&mut self, hosts: &mut impl Hosts<O>, medium: u16) {
@@ -472,7 +471,7 @@ impl<O: Observer> Network<O> {
         }
         self.offer_coming(medium);
         self.media[usize::from(medium)].wake(now);
-        // Whoever receives may send at once, and what is sent may be refused at once.
+        // A receiver may send at once, and the medium may drop that packet at once.
         loop {
             let star = &mut self.media[usize::from(medium)];
             let Some(&Fated { token, fate, .. }) = star.fates.front().filter(|fated| fated.at <= now) else { break };

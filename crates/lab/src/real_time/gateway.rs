@@ -1,10 +1,12 @@
-//! Where frames of real hosts enter the model.
+//! Passes frames of real hosts into the model.
 //!
-//! A frame must be Ethernet with IPv4 or IPv6 in it. Its five-tuple is a conversation of the model from its first packet on;
-//! the conversation belongs to the scenario's flow that describes it (hosts, protocol, acceptor's port), or to none. What is
-//! for a real host or a router travels as it is ([`Content::Wire`]); what is for a model endpoint is parsed for it. A packet
-//! whose hop limit will run out goes to the router where it does, one without a route to the first router: these tell its
-//! sender ([`crate::world`]). Whatever cannot enter is counted by its reason, never an error: hosts may send what they like.
+//! A frame must be an Ethernet frame with an IPv4 or IPv6 packet. The first packet of a five-tuple opens a conversation of the
+//! model. The conversation belongs to the flow of the scenario with the same hosts, protocol and acceptor's port, if there is
+//! one. Packets for real hosts and routers keep their bytes ([`Content::Wire`]); packets for model endpoints are parsed.
+//!
+//! A packet whose hop limit will expire is addressed to the router where it expires, and a packet without a route to the first
+//! router. These routers send an ICMP error to its source ([`crate::world`]). A frame that cannot enter is counted by its
+//! reason and is never an error, because hosts may send any bytes.
 
 use super::pieces::{FiveTuple, Pieces, need_whole};
 use crate::witness::Witness;
@@ -21,25 +23,25 @@ use fullpipe_wire::{self as wire, IpVersion, ParsedContent, Summary, Translation
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Most conversations of real hosts; packets of further ones are refused: a flood of addresses and ports must not take all
+/// Most conversations of real hosts. Packets of further ones are dropped, so that a flood of addresses and ports cannot exhaust
 /// memory.
 const MAX_CONVERSATIONS: usize = 65_536;
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
     flow: FlowId,
-    /// Routers on the way.
+    /// Number of routers on the path.
     routers: u8,
 }
 
-/// The way in.
+/// The state of conversations with real hosts.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     nodes: BTreeMap<IpAddr, NodeId>,
-    /// Of each port.
+    /// The host of each port.
     hosts: Vec<NodeId>,
     conversations: BTreeMap<FiveTuple, Known>,
-    /// Flows of the scenario by hosts, protocol and the acceptor's port.
+    /// The flows of the scenario by hosts, protocol and the acceptor's port.
     flows: BTreeMap<(NodeId, NodeId, u8, u16), u32>,
     flow_count: u32,
     pieces: Pieces,
@@ -62,8 +64,8 @@ impl Gateway {
                 Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => protocol::UDP,
                 Transport::Tcp(_) => protocol::TCP,
             };
-            // Of several flows that look alike from outside, the first has all.
-            // What went through a tunnel begins at its proxy.
+            // Packets that cannot be told apart belong to the first flow that they fit.
+            // A flow through a tunnel begins at the tunnel's proxy.
             let from = flow.via.map_or(flow.from, |tunnel| scenario.flows[tunnel].to);
             flows.entry((from, flow.to, protocol, flow.port)).or_insert(number as u32);
         }
@@ -78,7 +80,7 @@ impl Gateway {
         }
     }
 
-    /// A frame arrives, now by the network's clock. There may be an answer for its port.
+    /// Processes the arrival of a frame at the current time of the network. Returns the port and the frame of an answer, if any.
     pub(crate) fn enter(
         &mut self,
         world: &mut World,
@@ -111,7 +113,7 @@ impl Gateway {
         }
         let address = summary.destination.ip();
         let to = self.nodes.get(&address).copied().or_else(|| network.rebound_host(address));
-        // A host has no way to itself over the network.
+        // A host has no route to itself through the network.
         let Some(to) = to.filter(|to| *to != from) else {
             return self.no_route(world, network, from, &summary, bytes);
         };
@@ -121,7 +123,7 @@ impl Gateway {
         match self.pieces.whole(network.now(), bytes) {
             Ok(Some(whole)) => match Summary::of(&whole) {
                 Ok(summary) => {
-                    // What its source has cut, it may cut again.
+                    // A packet that its source has fragmented may be fragmented again.
                     let dont_fragment = summary.dont_fragment && summary.version == IpVersion::V4;
                     let summary = Summary { dont_fragment, ..summary };
                     self.enter_toward(world, network, (from, to), &summary, &whole);
@@ -171,8 +173,8 @@ impl Gateway {
         send_wire(network, from, Packet { content, ..packet }, bytes);
     }
 
-    /// A packet to an address that no node has: it gets as far as the first router. Not what goes to a group, as much of what
-    /// hosts say of themselves does.
+    /// Sends a packet for an address that no node has to the first router. Multicast and broadcast packets, such as announcements
+    /// of hosts, are only counted.
     #[cold]
     fn no_route(
         &mut self,
@@ -189,7 +191,7 @@ impl Gateway {
         };
         let is_own = self.nodes.get(&summary.destination.ip()) == Some(&from);
         let Some(router) = network.router_beside(from).filter(|_| !is_group && !is_own) else { return };
-        // All of a host are one conversation, with the router.
+        // All such packets of a host belong to one conversation with the router.
         let end = |node| SocketAddr::new(network.directory.address(node, summary.version), 0);
         let tuple = (0, end(from), end(router));
         let Some(known) = self.known(world, network, tuple, (from, router)) else { return };
@@ -197,7 +199,7 @@ impl Gateway {
         send_wire(network, from, Packet { content, ..packet(known.flow, router, summary) }, bytes);
     }
 
-    /// A conversation, which may be new; `None` if there are too many.
+    /// The conversation of a five-tuple, which is opened if it is new; `None` if there are too many.
     fn known(
         &mut self,
         world: &mut World,
@@ -215,17 +217,17 @@ impl Gateway {
         Some(self.introduce(world, network, tuple, from, to))
     }
 
-    /// The flow, in the direction in which the error goes, of the packet that an ICMP error is about: translators let it pass
-    /// if they know that (RFC 5508 REQ-3 to REQ-5).
+    /// The flow and protocol of the packet that an ICMP error quotes, in the direction of the error. NATs need it to translate
+    /// the error (RFC 5508 REQ-3 to REQ-5).
     fn about(&self, bytes: &Bytes) -> Option<(FlowId, u8)> {
         let quoted = wire::quoted(bytes)?;
         let known = self.conversations.get(&(quoted.protocol, quoted.destination, quoted.source))?;
         Some((known.flow, quoted.protocol))
     }
 
-    /// A packet for the outside address of a translator, as the host inside will get it, and that host: whose port it is is
-    /// known from the mappings of now; whether it may pass is seen when it gets there. `None`: it is for no such address, or
-    /// nobody has the port, or it comes from inside: then the translator looks it up.
+    /// The inside host of a packet that is addressed to a NAT, and the packet as that host will receive it. The host follows from
+    /// the present mappings; the NAT filters the packet when it arrives there. `None` if the packet is not addressed to a NAT,
+    /// the port has no mapping, or the packet comes from inside; the NAT translates the latter itself.
     fn through_nat(
         &self,
         network: &Network<Witness>,
@@ -248,7 +250,7 @@ impl Gateway {
         Some((inside.node, changed.into()))
     }
 
-    /// A packet for an endpoint of the model, which understands fields, not bytes.
+    /// Parses a packet for an endpoint of the model, which processes fields instead of bytes.
     fn enter_model(&mut self, network: &mut Network<Witness>, from: NodeId, packet: Packet, bytes: &Bytes) {
         let parsed = match wire::parse(bytes) {
             Ok(parsed) => parsed,
@@ -277,13 +279,13 @@ impl Gateway {
         network.send(from, &packet);
     }
 
-    /// The direction of a flow of the scenario that has these ends.
+    /// The direction of a scenario flow with these ends.
     fn described(&self, network: &Network<Witness>, ends: Ends) -> Option<FlowId> {
         let flows = (0..self.flow_count).flat_map(|number| [FlowId(2 * number), FlowId(2 * number).reverse()]);
         flows.into_iter().find(|flow| network.directory.ends(*flow) == Some(ends))
     }
 
-    /// A conversation that was not known.
+    /// Opens a conversation.
     #[cold]
     fn introduce(
         &mut self,
@@ -301,9 +303,9 @@ impl Gateway {
             source: Endpoint { node: from, port: source.port() },
             destination: Endpoint { node: to, port: destination.port() },
         };
-        // The answer to a model endpoint, which began it.
+        // A packet for a model endpoint may answer a conversation that the endpoint opened.
         let begun = match world.is_real(to) {
-            // Between real hosts only the scenario's own flows can be known: a flood is not searched through for each packet.
+            // Between real hosts, search the flows of the scenario only: a search of all conversations would be slow in a flood.
             true => self.described(network, ends),
             false if network.is_router(to) => None,
             false => network.directory.find(ends.reverse()).map(FlowId::reverse),
@@ -320,14 +322,14 @@ impl Gateway {
     }
 }
 
-/// The conversation that a packet belongs to; `None` if it cannot be read any more.
+/// The five-tuple of a packet; `None` if it cannot be parsed after translation.
 fn conversation_of(summary: &Summary, bytes: &Bytes, translated: bool) -> Option<FiveTuple> {
     let changed = if translated { Some(Summary::of(bytes).ok()?) } else { None };
     let Summary { protocol, source, destination, .. } = changed.as_ref().unwrap_or(summary);
     Some((*protocol, *source, *destination))
 }
 
-/// The router at which a hop limit runs out; `None` if it is none.
+/// The router at which a hop limit expires; `None` if the node there is not a router.
 fn last_router(network: &Network<Witness>, (from, to): (NodeId, NodeId), hop_limit: u8) -> Option<NodeId> {
     let way = network.path(from, to);
     let hop = way.get(usize::from(hop_limit).saturating_sub(1))?;

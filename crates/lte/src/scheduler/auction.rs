@@ -1,26 +1,27 @@
-//! Each free group to the UE that bids most for it: the inner step of every scheduler that looks at single groups.
+//! Assigns each free group to the UE with the highest metric ("bid") for it: the inner step of every scheduler that assigns
+//! single groups.
 //!
-//! A UE's bid for a group depends on the CQI that it reported there. Reports are worked out when read, which costs far
-//! more than comparing bids, so UEs are called in the order of the most that they could bid, and when that does not
-//! reach the weakest of the bids that lead, the rest need not be asked. The result is the same as asking all: ties go
-//! to the lowest RNTI whatever the order of calls.
+//! A UE's bid for a group depends on the CQI that it reported for the group. Reports are computed when they are read, which costs
+//! far more than comparing bids. UEs are therefore evaluated in the order of an upper bound of their bids. The evaluation ends
+//! when the next bound is below the lowest of the leading bids. The result equals that of evaluating all UEs: ties go to the
+//! lowest RNTI in any order of evaluation.
 
 use super::{Groups, MOST_GROUPS, NOBODY, Subframe, indices};
 
-/// Bids of a UE for one group, by the CQI there. That of CQI 0 does not count.
+/// Bids of a UE for a group, by its CQI for the group. The bid for CQI 0 is ignored.
 pub(super) type Bids = [f32; 16];
 
-/// Candidates that share a maximum.
+/// Number of candidates that share a maximum.
 const BLOCK: usize = 16;
 
-/// The room for an auction, kept from one to the next.
+/// Buffers of an auction, reused by the next one.
 ///
-/// Numbers are kept as their bits: those of positive ones order as the numbers do, and integers are compared faster.
+/// Numbers are stored as their bits. The bits of positive numbers have the order of the numbers, and integers compare faster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Auction {
-    /// The most that each candidate could bid; 0: has been called, or cannot bid.
+    /// Upper bound of each candidate's bids; 0 if it has been evaluated or cannot bid.
     bounds: Vec<[i32; BLOCK]>,
-    /// The highest of each block of them.
+    /// The highest bound of each block.
     highest: Vec<i32>,
 }
 
@@ -39,17 +40,17 @@ impl Auction {
         }
     }
 
-    /// The highest bound of those that have not been called; 0 if there is none.
+    /// The highest bound of the candidates that have not been evaluated; 0 if there are none.
     fn highest(&self) -> i32 {
         maximum(&self.highest)
     }
 
-    /// Calls the first candidate with this bound, which is the highest. Returns its index.
+    /// Marks the first candidate with this bound, which is the highest, as evaluated. Returns its index.
     fn call(&mut self, bound: i32) -> usize {
         let first = |bounds: &[i32]| bounds.iter().position(|&one| one == bound).expect("it was found there");
         let block = first(&self.highest);
         let index = first(&self.bounds[block]);
-        // Before it is struck out: what was just written to memory cannot be read at once as a part of a vector.
+        // Compute the maximum before the write: reading a vector just after writing a part of it stalls.
         let others = self.bounds[block].iter().enumerate().map(|(one, &bound)| if one == index { 0 } else { bound });
         self.highest[block] = others.fold(0, i32::max);
         self.bounds[block][index] = 0;
@@ -64,7 +65,7 @@ fn maximum(bounds: &[i32]) -> i32 {
 impl Auction {
     /// Gives each free group to the candidate with the highest bid above 0. Candidates are in the order of RNTI.
     ///
-    /// `bound` is the most that a UE may bid for any group; `bids` works out what it does, of the UEs that may win.
+    /// `bound` returns an upper bound of a UE's bids; `bids` computes the bids, and is called only for UEs that may win.
     pub(super) fn hold(
         &mut self,
         subframe: &mut Subframe<'_>,
@@ -75,13 +76,13 @@ impl Auction {
     ) {
         self.open(candidates.iter().map(|&ue| bound(subframe, ue)));
         let free = subframe.free;
-        // Nobody reaches the bid for a group that is not free; 0 for a free one is not beaten by a bid of 0.
+        // No bid exceeds that for a group that is not free. A bid of 0 does not exceed the initial 0 of a free one.
         let mut best = [i32::MAX; MOST_GROUPS];
         let mut winner = [0; MOST_GROUPS];
         for k in indices(free) {
             best[k] = 0;
         }
-        // The lowest of the best bids: what has to be reached.
+        // The lowest of the leading bids.
         let mut weakest = if free == 0 { i32::MAX } else { 0 };
         loop {
             let highest = self.highest();
@@ -109,7 +110,7 @@ impl Auction {
 impl Auction {
     /// The active UE with the highest bid above 0 for the whole band.
     ///
-    /// `bound` is the most that a UE may bid; `bid` works out what it does.
+    /// `bound` returns an upper bound of a UE's bid; `bid` computes the bid.
     pub(super) fn hold_one(
         &mut self,
         subframe: &mut Subframe<'_>,
@@ -136,19 +137,19 @@ impl Auction {
     }
 }
 
-/// What an auction gives its only candidate: each free group for which it bids anything.
+/// The result of an auction with one candidate: each free group for which its bid is positive.
 pub(super) fn hold_with_one(subframe: &mut Subframe<'_>, ue: u16, bids: &Bids, owners: &mut [u16; MOST_GROUPS]) {
     let mut winning = 0u32;
     for (cqi, &bid) in bids.iter().enumerate() {
         winning |= if bid > 0.0 { 1 << cqi } else { 0 };
     }
-    // Those that are neither 0 nor above what the UE can have reported.
+    // Only CQIs from 1 to the highest that the UE can have reported.
     winning &= (2 << subframe.channel.ceiling(ue)) - 2;
     let free = subframe.free;
     if winning == 0 || free == 0 {
         return owners.fill(NOBODY);
     }
-    // To look at groups one by one takes 190 instructions more.
+    // A loop over groups costs 190 more instructions.
     let mut won = match subframe.channel.even(ue) {
         Some(cqi) => 0u32.wrapping_sub(winning >> (cqi & 15) & 1),
         None => 0,
@@ -164,7 +165,7 @@ pub(super) fn hold_with_one(subframe: &mut Subframe<'_>, ue: u16, bids: &Bids, o
     }
 }
 
-/// Gives all these groups to one UE, or to nobody.
+/// Assigns all these groups to one UE, or to none.
 pub(super) fn give_all(groups: Groups, winner: Option<u16>, owners: &mut [u16; MOST_GROUPS]) {
     owners.fill(NOBODY);
     for k in indices(groups) {

@@ -1,13 +1,13 @@
-//! Packets of real hosts to a translator's outside address itself.
+//! Packets of real hosts that are addressed to the outside address of a NAT.
 //!
-//! Whose port it is, is looked up when the packet comes to the router, through all translators that stand behind each other;
-//! all of them are asked at that instant whether it may pass. The new addresses are written into its bytes, since its
-//! conversation is that with the router. From outside, the destination becomes the inside endpoint. From inside
-//! (hairpinning) the source becomes the router's address with the sender's own mapping, which is made as for any other
-//! packet that leaves: RFC 4787 REQ-9 asks for "external source address and port".
+//! When such a packet arrives at the router, its port is looked up in the NAT's mappings, and then in those of every NAT nested
+//! behind it. All of them apply their filters at that instant. The new addresses are written into the packet's bytes, because
+//! the packet belongs to a conversation with the router. For a packet from outside, the destination becomes the inside
+//! endpoint. For a packet from inside (hairpinning), the source also becomes the router's address with the port of the sender's
+//! mapping, which is created as for any other outbound packet: RFC 4787 REQ-9 requires "external source address and port".
 //!
-//! An ICMP error about such a packet is changed the other way round, and so is what it quotes: to the one who sent it, the
-//! other's address is the router's (RFC 5508 REQ-7). An echo request is for the router itself.
+//! An ICMP error about such a packet, and the packet that it quotes, are translated in reverse, so that the sender of the quoted
+//! packet sees only the router's address (RFC 5508 REQ-7). An echo request is for the router itself.
 
 use super::session::Side;
 use super::translate::{Kind, Translated, Translators};
@@ -21,17 +21,17 @@ use fullpipe_units::{Instant, NodeId};
 use fullpipe_wire::{IcmpError, IpVersion, Summary, Translation, Transport, quoted};
 use std::net::SocketAddr;
 
-/// Translators on the way in, by number, each with the endpoint inside it.
+/// The NATs on the path inwards, by number, each with the endpoint inside it.
 type Way = Vec<(usize, Endpoint)>;
 
-/// What a packet becomes.
+/// The endpoints of a packet after translation.
 struct Settled {
     source: Endpoint,
     destination: Endpoint,
 }
 
 impl Translators {
-    /// The way to whoever has an outside port now; `None` if nobody has.
+    /// The path to the endpoint that an outside port is mapped to at present; `None` if it has no mapping.
     pub(super) fn inward(&self, now: Instant, outside: Endpoint, transport: Translated) -> Option<Way> {
         let mut way = Way::new();
         let mut found = outside;
@@ -42,7 +42,7 @@ impl Translators {
         Some(way)
     }
 
-    /// Whether all translators on a way let a packet of `remote` in.
+    /// Whether the filters of all NATs on a path accept a packet from `remote`.
     fn let_in(&mut self, now: Instant, way: &Way, remote: Endpoint, transport: Translated, kind: Kind) -> bool {
         let mut each = way.iter();
         each.all(|(number, inside)| {
@@ -50,7 +50,7 @@ impl Translators {
         })
     }
 
-    /// Counts what the translator at a router drops because nobody has asked for it.
+    /// Counts an unsolicited packet that the NAT at a router drops.
     pub(super) fn unsolicited_at(&mut self, router: NodeId) {
         if let Some(&number) = self.at.get(&router) {
             self.unsolicited(number);
@@ -61,7 +61,7 @@ impl Translators {
         self.translators[number].counters.unsolicited += 1;
     }
 
-    /// A packet from `source` to `outside`, the address of the translator with this number.
+    /// Translates a packet from `source` to `outside`, the address of the NAT with this number; `None` if it is dropped.
     fn settle(
         &mut self,
         now: Instant,
@@ -75,7 +75,7 @@ impl Translators {
         };
         let destination = way.last()?.1;
         let source = if transport == Translated::Echo && self.contains(number, source.node) {
-            // An echo reply has the identifier of whom it goes to, and none of its own.
+            // An echo reply has the identifier of its destination and none of its source.
             Endpoint { node: outside.node, port: 0 }
         } else if self.contains(number, source.node) {
             let inside = self.seen(source, transport, |other| other < number);
@@ -89,8 +89,8 @@ impl Translators {
         self.let_in(now, &way, source, transport, Kind::Packet).then_some(Settled { source, destination })
     }
 
-    /// An ICMP error to the address of the translator with this number. It quotes a packet from `outside` to `receiver`,
-    /// who, if outside, need not be the error's sender.
+    /// Translates an ICMP error to the address of the NAT with this number; `None` if it is dropped. The error quotes a packet
+    /// from `outside` to `receiver`. If the receiver is outside, another node may have sent the error.
     fn settle_error(
         &mut self,
         now: Instant,
@@ -116,7 +116,7 @@ impl Translators {
 }
 
 impl<O: Observer> Network<O> {
-    /// A packet has come to a translator whose own address it has.
+    /// Processes a packet that has arrived at the NAT to which it is addressed.
     #[cold]
     pub(super) fn at_outside_address(&mut self, router: NodeId, handle: Handle) {
         let Some(handle) = self.whole_at(handle) else { return };
@@ -152,7 +152,7 @@ impl<O: Observer> Network<O> {
         self.route_elsewhere(router, attachment, handle);
     }
 
-    /// What a packet becomes, and its bytes then; `None`: it goes no further.
+    /// The endpoints of a packet after translation, and its bytes; `None` if it is dropped.
     fn settled(
         &mut self,
         router: NodeId,
