@@ -10,12 +10,14 @@ mod common;
 use common::{flows_csv, outcome};
 
 /// Hosts and routers draw nothing: there is no processing jitter.
-const HOSTS: [&str; 9] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "omega"];
+const HOSTS: [&str; 10] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "omega"];
 const ROUTER: &str = "middle";
+/// The host of a UE. The UE has its name and draws its fading.
+const PHONE: &str = "phone";
 
 /// Each link draws for another model, but for the last two. Delays differ by parts that no sum of packet times makes up for: no
 /// two packets arrive in the same nanosecond, so that no tie is broken by the order of declarations.
-const LINKS: [(&str, &str); 9] = [
+const LINKS: [(&str, &str); 10] = [
     (
         "queue",
         "from = 'middle', to = 'omega', rate = '8Mbit/s', delay = '9000049ns', \
@@ -45,11 +47,20 @@ const LINKS: [(&str, &str); 9] = [
         "damage",
         "from = 'zeta', to = 'middle', rate = '100Mbit/s', delay = '6000041ns', corruption = { probability = 0.01 }",
     ),
+    ("early", "from = 'iota', to = 'middle', rate = '200kbit/s', delay = '10000061ns', discipline = { kind = 'red' }"),
     ("plain", "from = 'eta', to = 'middle', rate = '100Mbit/s', delay = '7000043ns'"),
     ("plain-too", "from = 'theta', to = 'middle', rate = '100Mbit/s', delay = '8000047ns'"),
 ];
 
-const FLOWS: [(&str, &str); 8] = [
+/// A cell with one UE; a second would compete with it by the order of declarations where both are worth the same.
+const ACCESS: (&str, &str) = (
+    "access",
+    "gateway = 'middle', path_loss = { model = 'log-distance' }, fading = { kind = 'etu', speed = 60 }, \
+     cell = [{}], ue = [{ host = 'phone', position = [300, 0] }]",
+);
+
+/// Each draws, but for the last two.
+const FLOWS: [(&str, &str); 10] = [
     ("bbr3", "from = 'alpha', to = 'omega', congestion = 'bbr3'"),
     ("bbr1", "from = 'beta', to = 'omega', congestion = 'bbr1', start = '1000007ns'"),
     (
@@ -69,6 +80,12 @@ const FLOWS: [(&str, &str); 8] = [
          payload = '500B', on = { kind = 'exponential', mean = '500ms' }, off = { kind = 'exponential', mean = '200ms' }",
     ),
     ("pages", "from = 'theta', to = 'omega', start = '7000013ns', workload = 'web', http = '1.1'"),
+    (
+        "plain",
+        "from = 'iota', to = 'omega', start = '8000009ns', protocol = 'udp', workload = 'constant-rate', \
+         rate = '250kbit/s', payload = '500B'",
+    ),
+    ("plain-uplink", "from = 'phone', to = 'omega', start = '9000011ns'"),
 ];
 
 /// The tables of a scenario: a name and the keys beside it.
@@ -77,6 +94,7 @@ struct World {
     hosts: Vec<String>,
     routers: Vec<String>,
     links: Vec<(String, String)>,
+    access: Vec<(String, String)>,
     flows: Vec<(String, String)>,
 }
 
@@ -85,9 +103,10 @@ impl World {
         let tables =
             |list: &[(&str, &str)]| list.iter().map(|(name, keys)| (name.to_string(), keys.to_string())).collect();
         World {
-            hosts: HOSTS.map(str::to_string).to_vec(),
+            hosts: HOSTS.iter().chain([&PHONE]).map(|name| name.to_string()).collect(),
             routers: vec![ROUTER.to_string()],
             links: tables(&LINKS),
+            access: tables(&[ACCESS]),
             flows: tables(&FLOWS),
         }
     }
@@ -99,10 +118,11 @@ impl World {
             list.iter().map(|(name, keys)| format!("{{ name = '{name}', {keys} }}")).collect::<Vec<_>>().join(",\n  ")
         };
         format!(
-            "duration = '10s'\nprocessing_jitter = '0s'\nhost = [{}]\nrouter = [{}]\nlink = [\n  {}]\nflow = [\n  {}]\n",
+            "duration = '10s'\nprocessing_jitter = '0s'\nhost = [{}]\nrouter = [{}]\nlink = [\n  {}]\nlte = [\n  {}]\nflow = [\n  {}]\n",
             names(&self.hosts),
             names(&self.routers),
             tables(&self.links),
+            tables(&self.access),
             tables(&self.flows)
         )
     }
@@ -127,6 +147,7 @@ impl World {
             hosts: self.hosts.iter().map(|name| rename(name)).collect(),
             routers: self.routers.iter().map(|name| rename(name)).collect(),
             links: tables(&self.links),
+            access: tables(&self.access),
             flows: tables(&self.flows),
         }
     }
@@ -134,7 +155,10 @@ impl World {
 
 #[test]
 fn hosts_and_routers_renamed_give_the_same_records() {
-    let rename = |name: &str| format!("node-{}", name.chars().rev().collect::<String>());
+    let rename = |name: &str| match name {
+        PHONE => name.to_string(),
+        _ => format!("node-{}", name.chars().rev().collect::<String>()),
+    };
     let mut expected: Vec<String> = World::new().rows();
     assert!(expected.len() > 2 * FLOWS.len() && expected.iter().any(|row| row.contains(",omega,")), "{expected:?}");
     for name in HOSTS {
@@ -157,8 +181,12 @@ fn an_entity_that_draws_gives_other_records_under_another_name() {
         world.flows[changed].0 = "another-name".to_string();
         let mut after: Vec<String> = world.rows().iter().map(|row| row.replace("another-name", name)).collect();
         after.sort();
-        assert_ne!(after, before, "{name}");
+        assert_eq!(after == before, name.starts_with("plain"), "{name}");
     }
+    let other = World::new().with_nodes_renamed(|name| if name == PHONE { "another-name" } else { name }.to_string());
+    let mut after: Vec<String> = other.rows().iter().map(|row| row.replace("another-name", PHONE)).collect();
+    after.sort();
+    assert_ne!(after, before, "the UE");
 }
 
 #[test]
@@ -174,7 +202,7 @@ fn tables_in_another_order_give_the_same_records() {
             world.flows.rotate_left(3);
         },
         |world| {
-            world.hosts.swap(0, 8);
+            world.hosts.swap(0, 9);
             world.links.swap(1, 6);
             world.flows.swap(2, 5);
         },
@@ -191,11 +219,13 @@ fn tables_in_another_order_give_the_same_records() {
 #[test]
 fn an_unrelated_network_changes_no_record() {
     let mut world = World::new().with_nodes_renamed(|name| format!("island-{name}"));
-    world.links.iter_mut().chain(&mut world.flows).for_each(|(name, _)| *name = format!("island-{name}"));
+    let tables = world.links.iter_mut().chain(&mut world.access).chain(&mut world.flows);
+    tables.for_each(|(name, _)| *name = format!("island-{name}"));
     let mut own = World::new();
     world.hosts.append(&mut own.hosts);
     world.routers.append(&mut own.routers);
     world.links.append(&mut own.links);
+    world.access.append(&mut own.access);
     world.flows.append(&mut own.flows);
     let (island, rows): (Vec<String>, Vec<String>) =
         world.rows().into_iter().partition(|row| row.starts_with("island-"));
