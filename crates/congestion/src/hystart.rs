@@ -160,12 +160,17 @@ impl HyStart {
 }
 
 #[cfg(test)]
-pub(crate) mod fixture {
+mod tests {
     use super::*;
+    use crate::catalogue::{Options, create};
+    use crate::control::Control;
+    use crate::controls::CONTROLS;
     use fullpipe_units::Instant;
 
+    const MSS: u64 = 1_448;
+
     /// An acknowledgement of a segment of 1448 bytes in slow start.
-    pub(crate) fn ack(now: Instant, rtt: Duration, round_start: bool) -> Ack {
+    pub(super) fn acknowledgement(now: Instant, rtt: Duration, round_start: bool) -> Ack {
         Ack {
             now,
             acked_bytes: 1_448,
@@ -189,20 +194,9 @@ pub(crate) mod fixture {
             ce_bytes: 0,
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::catalogue::{Options, create};
-    use crate::control::Control;
-    use crate::controls::CONTROLS;
-    use fullpipe_units::Instant;
-
-    const MSS: u64 = 1_448;
 
     fn ack(rtt_us: u64, round_start: bool) -> Ack {
-        fixture::ack(Instant::ZERO, Duration::from_micros(rtt_us), round_start)
+        acknowledgement(Instant::ZERO, Duration::from_micros(rtt_us), round_start)
     }
 
     /// A round of so many samples, all alike; the phase after it.

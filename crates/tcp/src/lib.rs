@@ -12,8 +12,6 @@ mod acknowledge;
 mod config;
 mod connection;
 mod ecn;
-#[cfg(test)]
-mod fuzz;
 mod path_mtu;
 mod quick_ack;
 mod receiver;
@@ -23,6 +21,8 @@ mod sender;
 mod sequence;
 pub mod settings;
 mod status;
+#[cfg(test)]
+mod tests;
 mod tuning;
 mod undo;
 

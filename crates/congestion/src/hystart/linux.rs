@@ -81,10 +81,10 @@ impl LinuxHyStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hystart;
+    use crate::hystart::tests::acknowledgement;
 
     fn ack(at_ms: f64, rtt_ms: u64, round_start: bool) -> Ack {
-        hystart::fixture::ack(Instant::from_nanos((at_ms * 1e6) as u64), Duration::from_millis(rtt_ms), round_start)
+        acknowledgement(Instant::from_nanos((at_ms * 1e6) as u64), Duration::from_millis(rtt_ms), round_start)
     }
 
     /// A path of 20 ms: a train is too long beyond (20 + 1) / 2 = 10.5 ms, paced beyond 21 ms.

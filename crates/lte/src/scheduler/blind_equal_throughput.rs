@@ -131,7 +131,7 @@ impl Scheduler for FdBlindEqualThroughput {
 
 #[cfg(test)]
 mod tests {
-    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, assert_close, full};
+    use super::super::tests::{BY_DISTANCE, Cell, GROUPS, assert_close, full};
     use super::*;
 
     fn schedulers() -> [Box<dyn Scheduler>; 2] {

@@ -203,7 +203,7 @@ pub const fn choices() -> [Choice; ENTRIES.len()] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::harness::{Cell, GROUPS, Reports, Source, full, rates, shares};
+    use super::super::tests::{Cell, GROUPS, Reports, Source, full, rates, shares};
     use super::super::{Groups, MOST_GROUPS, NOBODY, Promise, Queues, Refusal, Subframe, Waiting, indices};
     use super::*;
     use proptest::prelude::*;

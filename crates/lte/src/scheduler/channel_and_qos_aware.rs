@@ -158,7 +158,7 @@ impl Scheduler for ChannelAndQosAware {
 #[cfg(test)]
 mod tests {
     use super::super::Waiting;
-    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, Source, assert_close};
+    use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, assert_close};
     use super::*;
 
     fn schedulers() -> [Box<dyn Scheduler>; 2] {

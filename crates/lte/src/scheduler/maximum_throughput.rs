@@ -90,7 +90,7 @@ impl Scheduler for TdMaximumThroughput {
 
 #[cfg(test)]
 mod tests {
-    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full};
+    use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full};
     use super::*;
 
     /// All to the first of the best, wherever it is: rows 052 to 091 of the reference's `scheduler` vectors, bytes/s.

@@ -94,12 +94,12 @@ mod average;
 mod blind_equal_throughput;
 pub mod catalogue;
 mod channel_and_qos_aware;
-#[cfg(test)]
-mod harness;
 mod maximum_throughput;
 mod priority_set;
 mod proportional_fair;
 mod round_robin;
+#[cfg(test)]
+mod tests;
 mod throughput_to_average;
 mod token_bank;
 

@@ -169,7 +169,7 @@ fn shares(cqis: &[u8; MOST_GROUPS], factor: f32) -> Bids {
 
 #[cfg(test)]
 mod tests {
-    use super::super::harness::{BY_DISTANCE, Buffers, Cell, GROUPS, Reports, Source, assert_close, full, rates};
+    use super::super::tests::{BY_DISTANCE, Buffers, Cell, GROUPS, Reports, Source, assert_close, full, rates};
     use super::*;
 
     fn schedulers() -> [Box<dyn Scheduler>; 2] {

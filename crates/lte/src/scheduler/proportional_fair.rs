@@ -71,9 +71,7 @@ fn metrics(rates: &Bids, inverse: f32) -> Bids {
 #[cfg(test)]
 mod tests {
     use super::super::average::next;
-    use super::super::harness::{
-        BY_DISTANCE, Buffers, Cell, GROUPS, Reports, Source, assert_close, bytes, full, rates,
-    };
+    use super::super::tests::{BY_DISTANCE, Buffers, Cell, GROUPS, Reports, Source, assert_close, bytes, full, rates};
     use super::super::{Channel, Groups, NOBODY, Rates, indices};
     use super::*;
     use proptest::prelude::*;

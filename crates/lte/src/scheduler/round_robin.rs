@@ -65,7 +65,7 @@ impl Scheduler for RoundRobin {
 
 #[cfg(test)]
 mod tests {
-    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, assert_close, bytes, shares};
+    use super::super::tests::{BY_DISTANCE, Cell, GROUPS, assert_close, bytes, shares};
     use super::*;
 
     fn cell(cqis: &[u8]) -> Cell {

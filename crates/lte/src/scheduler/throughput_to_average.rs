@@ -64,7 +64,7 @@ impl Scheduler for ThroughputToAverage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, Source, full};
+    use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, full};
     use super::*;
 
     fn scheduler() -> Box<dyn Scheduler> {

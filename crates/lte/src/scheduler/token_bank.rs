@@ -254,7 +254,7 @@ impl Scheduler for TdTokenBank {
 #[cfg(test)]
 mod tests {
     use super::super::Waiting;
-    use super::super::harness::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full, shares};
+    use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full, shares};
     use super::*;
 
     fn schedulers() -> [Box<dyn Scheduler>; 2] {

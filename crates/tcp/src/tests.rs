@@ -303,7 +303,7 @@ fn config(bits: u8, more: u8) -> Config {
     config
 }
 
-// Also with many more cases by hand: `PROPTEST_CASES=100000 cargo test -p fullpipe-tcp fuzz`.
+// Also with many more cases by hand: `PROPTEST_CASES=100000 cargo test -p fullpipe-tcp tests::`.
 proptest! {
     #[test]
     fn an_open_connection_survives_anything(bits in any::<(u8, u8)>(), initial in any::<u32>(), steps in steps(1)) {
