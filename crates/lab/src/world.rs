@@ -19,6 +19,7 @@ mod programs;
 mod quic_model;
 mod quic_stack;
 mod service;
+mod slots;
 mod state;
 mod streams;
 mod tcp;

@@ -41,7 +41,7 @@ impl Io for AtHost<'_> {
     fn open_beside(&mut self, beside: StreamId) -> Option<StreamId> {
         let (index, _) = self.locate(beside)?;
         let now = self.network.now();
-        let endpoint = self.core.endpoints.quic_model.get_mut(index)?;
+        let endpoint = self.core.endpoints.quic_model.slots.get_mut(index)?;
         let number = endpoint.connection.open_stream(now, true)?;
         endpoint.single = false;
         let stream = StreamKey::QuicModel(self.core.endpoints.quic_model.stream(index, number)?).id();
@@ -67,7 +67,7 @@ impl Io for AtHost<'_> {
         match StreamKey::of(stream)? {
             StreamKey::QuicModel(_) => {
                 let (index, number) = self.locate(stream)?;
-                let id = self.core.endpoints.quic_model.get(index)?.connection.stream_id(number)?;
+                let id = self.core.endpoints.quic_model.slots.get(index)?.connection.stream_id(number)?;
                 Some(id / 4)
             }
             StreamKey::Tcp(_) | StreamKey::QuicStack(_) => self.connection_number(stream).map(|_| 0),
@@ -83,19 +83,19 @@ impl Io for AtHost<'_> {
         let endpoints = &mut self.core.endpoints;
         match key {
             StreamKey::Tcp(index) => {
-                let endpoint = endpoints.tcp.get_mut(index)?;
+                let endpoint = endpoints.tcp.slots.get_mut(index)?;
                 (endpoint.binding.application == application).then_some(endpoint as &mut dyn Stream)
             }
             StreamKey::QuicModel(stream) => {
                 let (index, number) = endpoints.quic_model.locate(stream)?;
-                let endpoint = endpoints.quic_model.get_mut(index)?;
+                let endpoint = endpoints.quic_model.slots.get_mut(index)?;
                 if endpoint.binding.application != application {
                     return None;
                 }
                 endpoint.connection.stream(self.network.now(), number)
             }
             StreamKey::QuicStack(index) => {
-                let endpoint = endpoints.quic_stack.get_mut(index)?;
+                let endpoint = endpoints.quic_stack.slots.get_mut(index)?;
                 (endpoint.binding.application == application).then_some(&mut endpoint.connection as &mut dyn Stream)
             }
         }
@@ -104,14 +104,14 @@ impl Io for AtHost<'_> {
     fn connection_number(&self, stream: StreamId) -> Option<u32> {
         let endpoints = &self.core.endpoints;
         let binding = match StreamKey::of(stream)? {
-            StreamKey::Tcp(index) => &endpoints.tcp.get(index)?.binding,
+            StreamKey::Tcp(index) => &endpoints.tcp.slots.get(index)?.binding,
             StreamKey::QuicModel(stream) => {
                 let (index, number) = endpoints.quic_model.locate(stream)?;
-                let endpoint = endpoints.quic_model.get(index)?;
+                let endpoint = endpoints.quic_model.slots.get(index)?;
                 endpoint.connection.stream_id(number)?;
                 &endpoint.binding
             }
-            StreamKey::QuicStack(index) => &endpoints.quic_stack.get(index)?.binding,
+            StreamKey::QuicStack(index) => &endpoints.quic_stack.slots.get(index)?.binding,
         };
         let conversation = &self.core.conversations[binding.place().0];
         (binding.application == self.application).then_some(conversation.number)
@@ -147,12 +147,12 @@ impl AtHost<'_> {
         let StreamKey::QuicModel(stream) = StreamKey::of(stream)? else { return None };
         let model = &self.core.endpoints.quic_model;
         let (index, number) = model.locate(stream)?;
-        (model.get(index)?.binding.application == self.application).then_some((index, number))
+        (model.slots.get(index)?.binding.application == self.application).then_some((index, number))
     }
 
     fn model_connection(&mut self, stream: StreamId) -> Option<(&mut fullpipe_quic::Connection, u32)> {
         let (index, number) = self.locate(stream)?;
-        let endpoint = self.core.endpoints.quic_model.get_mut(index)?;
+        let endpoint = self.core.endpoints.quic_model.slots.get_mut(index)?;
         Some((&mut endpoint.connection, number))
     }
 }

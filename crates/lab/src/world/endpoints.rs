@@ -49,9 +49,9 @@ impl Endpoints {
     /// The binding of an endpoint that has a connection.
     pub(super) fn binding(&self, id: EndpointId) -> Option<&Binding> {
         match id.kind() {
-            EndpointKind::Tcp => self.tcp.get(id.index()).map(|endpoint| &endpoint.binding),
-            EndpointKind::QuicModel => self.quic_model.get(id.index()).map(|endpoint| &endpoint.binding),
-            EndpointKind::QuicStack => self.quic_stack.get(id.index()).map(|endpoint| &endpoint.binding),
+            EndpointKind::Tcp => self.tcp.slots.get(id.index()).map(|endpoint| &endpoint.binding),
+            EndpointKind::QuicModel => self.quic_model.slots.get(id.index()).map(|endpoint| &endpoint.binding),
+            EndpointKind::QuicStack => self.quic_stack.slots.get(id.index()).map(|endpoint| &endpoint.binding),
             EndpointKind::Kernel | EndpointKind::Tunnel => None,
         }
     }
@@ -65,23 +65,23 @@ impl Endpoints {
     pub(super) fn connection_mut(&mut self, id: EndpointId) -> Option<ConnectionMut<'_>> {
         let index = id.index();
         Some(match id.kind() {
-            EndpointKind::Tcp => ConnectionMut::Tcp(&mut self.tcp.get_mut(index)?.connection),
-            EndpointKind::QuicModel => ConnectionMut::Model(&mut self.quic_model.get_mut(index)?.connection),
-            EndpointKind::QuicStack => ConnectionMut::Stack(&mut self.quic_stack.get_mut(index)?.connection),
+            EndpointKind::Tcp => ConnectionMut::Tcp(&mut self.tcp.slots.get_mut(index)?.connection),
+            EndpointKind::QuicModel => ConnectionMut::Model(&mut self.quic_model.slots.get_mut(index)?.connection),
+            EndpointKind::QuicStack => ConnectionMut::Stack(&mut self.quic_stack.slots.get_mut(index)?.connection),
             EndpointKind::Kernel | EndpointKind::Tunnel => return None,
         })
     }
 
     /// Number of connections that are not closed.
     pub(super) fn live(&self) -> usize {
-        self.tcp.live() + self.quic_model.live() + self.quic_stack.live()
+        self.tcp.slots.len() + self.quic_model.slots.len() + self.quic_stack.slots.len()
     }
 
     /// State and counters of an endpoint.
     pub(super) fn report_mut(&mut self, id: EndpointId) -> Option<EndpointReport> {
         match id.kind() {
             // The QUIC stack's counters need mutable access.
-            EndpointKind::QuicStack => self.quic_stack.get_mut(id.index()).map(|endpoint| endpoint.report()),
+            EndpointKind::QuicStack => self.quic_stack.slots.get_mut(id.index()).map(|endpoint| endpoint.report()),
             _ => self.report(id),
         }
     }
@@ -90,8 +90,8 @@ impl Endpoints {
     pub(super) fn report(&self, id: EndpointId) -> Option<EndpointReport> {
         let index = id.index();
         match id.kind() {
-            EndpointKind::Tcp => self.tcp.get(index).map(|endpoint| endpoint.report()),
-            EndpointKind::QuicModel => self.quic_model.get(index).map(|endpoint| endpoint.report()),
+            EndpointKind::Tcp => self.tcp.slots.get(index).map(|endpoint| endpoint.report()),
+            EndpointKind::QuicModel => self.quic_model.slots.get(index).map(|endpoint| endpoint.report()),
             EndpointKind::Tunnel => self.tunnels.as_ref()?.report(index / 2, index as usize % 2),
             EndpointKind::QuicStack | EndpointKind::Kernel => None,
         }

@@ -20,7 +20,8 @@ impl World {
     #[inline(always)]
     fn receive_segment(&mut self, network: &mut Network<Witness>, index: u32, handle: Handle) {
         let packet = network.arena.get(handle);
-        let (Content::Tcp(header), Some(endpoint)) = (&packet.content, self.core.endpoints.tcp.get_mut(index)) else {
+        let (Content::Tcp(header), Some(endpoint)) = (&packet.content, self.core.endpoints.tcp.slots.get_mut(index))
+        else {
             return network.arena.release(handle);
         };
         let segment = Segment {
@@ -60,7 +61,8 @@ impl World {
             return network.arena.release(handle);
         };
         let packet = network.arena.get(handle);
-        let (Content::Quic(header), Some(endpoint)) = (&packet.content, self.core.endpoints.quic_model.get_mut(index))
+        let (Content::Quic(header), Some(endpoint)) =
+            (&packet.content, self.core.endpoints.quic_model.slots.get_mut(index))
         else {
             return network.arena.release(handle);
         };
@@ -110,7 +112,7 @@ impl World {
     }
 
     fn tcp_timer(&mut self, network: &mut Network<Witness>, index: u32, reach: Reach, now: Instant) {
-        let Some(endpoint) = self.core.endpoints.tcp.get_mut(index) else { return };
+        let Some(endpoint) = self.core.endpoints.tcp.slots.get_mut(index) else { return };
         if endpoint.timers.fired(reach, now) {
             endpoint.connection.handle_timeout(now);
             self.service_tcp(network, index);
@@ -119,7 +121,7 @@ impl World {
     }
 
     fn model_timer(&mut self, network: &mut Network<Witness>, index: u32, reach: Reach, now: Instant) {
-        let Some(endpoint) = self.core.endpoints.quic_model.get_mut(index) else { return };
+        let Some(endpoint) = self.core.endpoints.quic_model.slots.get_mut(index) else { return };
         if endpoint.timers.fired(reach, now) {
             endpoint.connection.handle_timeout(now);
             self.service_model(network, index);
@@ -130,7 +132,7 @@ impl World {
     #[cold]
     #[inline(never)]
     fn stack_timer(&mut self, network: &mut Network<Witness>, index: u32, now: Instant) {
-        let Some(endpoint) = self.core.endpoints.quic_stack.get_mut(index) else { return };
+        let Some(endpoint) = self.core.endpoints.quic_stack.slots.get_mut(index) else { return };
         if !endpoint.timer.fired(now) {
             return;
         }

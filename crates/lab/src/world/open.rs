@@ -106,7 +106,7 @@ impl Core {
             self.set_fast_open_entry(&mut connection, flow);
         }
         let endpoint = TcpEndpoint::new(connection, tls, self.initiator(conversation));
-        let index = self.endpoints.tcp.insert(endpoint);
+        let index = self.endpoints.tcp.slots.insert(endpoint);
         self.set_endpoint(conversation, 0, EndpointKind::Tcp, index);
         Some(StreamKey::Tcp(index))
     }
@@ -134,7 +134,7 @@ impl Core {
         {
             connection.set_fast_open_cookie(cookie);
         }
-        let index = self.endpoints.tcp.insert(TcpEndpoint::new(connection, tls, binding));
+        let index = self.endpoints.tcp.slots.insert(TcpEndpoint::new(connection, tls, binding));
         self.set_endpoint(conversation, 1, EndpointKind::Tcp, index);
         Some(index)
     }
@@ -162,7 +162,7 @@ impl Core {
     /// Stores the Fast Open cookie that a client has received.
     #[cold]
     pub(super) fn note_fast_open(&mut self, index: u32) {
-        let Some(endpoint) = self.endpoints.tcp.get(index) else { return };
+        let Some(endpoint) = self.endpoints.tcp.slots.get(index) else { return };
         if let Some(entry) = endpoint.connection.fast_open_entry() {
             self.fast_open.insert((endpoint.binding.node, endpoint.binding.peer), entry);
         }
@@ -179,7 +179,7 @@ impl Core {
         maker.schedule(&mut connection, number, true);
         let stream = connection.open_stream(now, true);
         let endpoint = ModelEndpoint::new(connection, self.initiator(conversation), !options.several_streams);
-        let index = self.endpoints.quic_model.insert(endpoint);
+        let index = self.endpoints.quic_model.slots.insert(Box::new(endpoint));
         self.keep_options(conversation, options);
         self.set_endpoint(conversation, 0, EndpointKind::QuicModel, index);
         self.endpoints.quic_model.stream(index, stream?).map(StreamKey::QuicModel)
@@ -198,7 +198,7 @@ impl Core {
         let mut connection = fullpipe_quic::Connection::server(maker.config(&options, 1), control, now);
         maker.schedule(&mut connection, number, false);
         let endpoint = ModelEndpoint::new(connection, self.acceptor(conversation), false);
-        let index = self.endpoints.quic_model.insert(endpoint);
+        let index = self.endpoints.quic_model.slots.insert(Box::new(endpoint));
         self.set_endpoint(conversation, 1, EndpointKind::QuicModel, index);
         Some(index)
     }
@@ -259,7 +259,7 @@ impl Core {
             wakeups: maker.wakeups(seed),
         };
         self.keep_options(conversation, options);
-        let index = self.endpoints.quic_stack.insert(endpoint);
+        let index = self.endpoints.quic_stack.slots.insert(Box::new(endpoint));
         self.set_endpoint(conversation, 0, EndpointKind::QuicStack, index);
         Some(StreamKey::QuicStack(index))
     }
@@ -290,7 +290,7 @@ impl Core {
             via: None,
             wakeups: maker.wakeups(seed),
         };
-        let index = self.endpoints.quic_stack.insert(endpoint);
+        let index = self.endpoints.quic_stack.slots.insert(Box::new(endpoint));
         self.set_endpoint(conversation, 1, EndpointKind::QuicStack, index);
         Some(index)
     }

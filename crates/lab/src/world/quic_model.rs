@@ -4,6 +4,7 @@
 //! closed.
 
 use super::binding::Binding;
+use super::slots::Slots;
 use super::timers::{Reach, Timer, TimerPair};
 use crate::plugins::{ControlMaker, SchedulerMaker};
 use crate::witness::Witness;
@@ -135,29 +136,17 @@ pub(super) enum AfterOutput {
 /// All endpoints of the QUIC model, and the indices of their streams.
 #[derive(Debug, Default)]
 pub(super) struct ModelEndpoints {
-    slots: Vec<Option<Box<ModelEndpoint>>>,
-    free: Vec<u32>,
+    pub(super) slots: Slots<Box<ModelEndpoint>>,
     /// The endpoint of each stream, and the stream's number on its connection.
-    streams: Vec<Option<(u32, u32)>>,
-    free_streams: Vec<u32>,
+    streams: Slots<(u32, u32)>,
     beside: Beside,
 }
 
 impl ModelEndpoints {
-    #[inline]
-    pub(super) fn get(&self, index: u32) -> Option<&ModelEndpoint> {
-        self.slots.get(index as usize)?.as_deref()
-    }
-
-    #[inline]
-    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut ModelEndpoint> {
-        self.slots.get_mut(index as usize)?.as_deref_mut()
-    }
-
     /// The endpoint of a stream, and the stream's number on its connection.
     #[inline]
     pub(super) fn locate(&self, stream: u32) -> Option<(u32, u32)> {
-        *self.streams.get(stream as usize)?
+        self.streams.get(stream).copied()
     }
 
     /// Whether two streams are on the same connection.
@@ -167,7 +156,7 @@ impl ModelEndpoints {
 
     /// The index of a stream by its number on its connection. A new stream gets an index.
     pub(super) fn stream(&mut self, endpoint: u32, number: u32) -> Option<u32> {
-        let owner = self.slots.get_mut(endpoint as usize)?.as_deref_mut()?;
+        let owner = self.slots.get_mut(endpoint)?;
         if owner.streams.len() <= number as usize {
             owner.streams.resize(number as usize + 1, None);
         }
@@ -175,53 +164,25 @@ impl ModelEndpoints {
         if known.is_some() {
             return *known;
         }
-        let index = match self.free_streams.pop() {
-            Some(index) => {
-                self.streams[index as usize] = Some((endpoint, number));
-                index
-            }
-            None => {
-                self.streams.push(Some((endpoint, number)));
-                self.streams.len() as u32 - 1
-            }
-        };
-        *known = Some(index);
+        *known = Some(self.streams.insert((endpoint, number)));
         *known
     }
 
     /// Releases the index of a closed stream.
     pub(super) fn release(&mut self, endpoint: u32, number: u32) {
-        let Some(owner) = self.get_mut(endpoint) else { return };
-        let Some(index) = owner.streams.get_mut(number as usize).and_then(Option::take) else { return };
-        self.streams[index as usize] = None;
-        self.free_streams.push(index);
-    }
-
-    pub(super) fn insert(&mut self, endpoint: ModelEndpoint) -> u32 {
-        let endpoint = Some(Box::new(endpoint));
-        if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = endpoint;
-            index
-        } else {
-            self.slots.push(endpoint);
-            self.slots.len() as u32 - 1
+        let Some(owner) = self.slots.get_mut(endpoint) else { return };
+        if let Some(index) = owner.streams.get_mut(number as usize).and_then(Option::take) {
+            self.streams.remove(index);
         }
     }
 
     /// Removes an endpoint, and releases the indices of its streams.
     pub(super) fn remove(&mut self, index: u32) -> Option<Box<ModelEndpoint>> {
-        let endpoint = self.slots.get_mut(index as usize)?.take()?;
+        let endpoint = self.slots.remove(index)?;
         for &stream in endpoint.streams.iter().flatten() {
-            self.streams[stream as usize] = None;
-            self.free_streams.push(stream);
+            self.streams.remove(stream);
         }
-        self.free.push(index);
         Some(endpoint)
-    }
-
-    /// Number of endpoints whose connections are not closed.
-    pub(super) fn live(&self) -> usize {
-        self.slots.len() - self.free.len()
     }
 
     /// Sends all pending datagrams of an endpoint. Arms its timers unless sending produced events.
@@ -229,7 +190,7 @@ impl ModelEndpoints {
     pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32) -> AfterOutput {
         let now = network.now();
         let ModelEndpoints { slots, beside, .. } = self;
-        let Some(Some(endpoint)) = slots.get_mut(index as usize) else { return AfterOutput::Waits };
+        let Some(endpoint) = slots.get_mut(index) else { return AfterOutput::Waits };
         let ModelEndpoint { connection, binding, timers, .. } = &mut **endpoint;
         loop {
             let handle = network.arena.vacant();

@@ -1,6 +1,7 @@
 //! Endpoints of the real QUIC stack, each with a UDP port of its own.
 
 use super::binding::{Binding, Place};
+use super::slots::Slots;
 use super::timers::Timer;
 use super::wakeups::{WakeupTiming, Wakeups};
 use crate::plugins::ControlMaker;
@@ -127,47 +128,28 @@ pub(super) fn of_control(kind: EndpointKind, seen: Option<Inspection>) -> Endpoi
 /// All endpoints of the real stack.
 #[derive(Debug, Default)]
 pub(super) struct StackEndpoints {
-    slots: Vec<Option<Box<StackEndpoint>>>,
-    free: Vec<u32>,
+    pub(super) slots: Slots<Box<StackEndpoint>>,
     /// The journals of endpoints and of ends of tunnels, if an observer reads them.
     pub(super) journals: Option<BTreeMap<Place, Journal>>,
 }
 
 impl StackEndpoints {
-    pub(super) fn get(&self, index: u32) -> Option<&StackEndpoint> {
-        self.slots.get(index as usize)?.as_deref()
-    }
-
-    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut StackEndpoint> {
-        self.slots.get_mut(index as usize)?.as_deref_mut()
-    }
-
-    /// All endpoints whose connections are not closed.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut StackEndpoint> {
-        self.slots.iter_mut().flatten().map(|endpoint| &mut **endpoint)
-    }
-
     /// A journal for one end of a conversation, if journals are kept.
     pub(super) fn open_journal(&mut self, place: Place) -> Option<Journal> {
         let journals = self.journals.as_mut()?;
         Some(journals.entry(place).or_default().clone())
     }
 
-    /// Number of endpoints whose connections are not closed.
-    pub(super) fn live(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
     /// Passes a datagram to an endpoint; returns false if there is no such endpoint.
     pub(super) fn handle_datagram(&mut self, index: u32, now: Instant, datagram: Datagram) -> bool {
-        let Some(endpoint) = self.get_mut(index) else { return false };
+        let Some(endpoint) = self.slots.get_mut(index) else { return false };
         endpoint.connection.handle_datagram(now, datagram);
         true
     }
 
     /// Whether an endpoint delays its reaction to a datagram. If so, arms its timer.
     pub(super) fn waits(&mut self, network: &mut Network<Witness>, index: u32) -> bool {
-        let Some(endpoint) = self.get_mut(index).filter(|endpoint| !endpoint.wakeups.is_at_once()) else {
+        let Some(endpoint) = self.slots.get_mut(index).filter(|endpoint| !endpoint.wakeups.is_at_once()) else {
             return false;
         };
         if let Some(at) = endpoint.wakeups.begin(network.now()) {
@@ -175,22 +157,5 @@ impl StackEndpoints {
             endpoint.timer.arm(&mut network.calendar, Timer::QuicStack(index).event(), at);
         }
         true
-    }
-
-    pub(super) fn insert(&mut self, endpoint: StackEndpoint) -> u32 {
-        let endpoint = Some(Box::new(endpoint));
-        if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = endpoint;
-            index
-        } else {
-            self.slots.push(endpoint);
-            self.slots.len() as u32 - 1
-        }
-    }
-
-    pub(super) fn remove(&mut self, index: u32) -> Option<Box<StackEndpoint>> {
-        let endpoint = self.slots.get_mut(index as usize)?.take()?;
-        self.free.push(index);
-        Some(endpoint)
     }
 }

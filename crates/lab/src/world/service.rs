@@ -50,7 +50,7 @@ impl World {
     pub(super) fn service_tcp(&mut self, network: &mut Network<Witness>, index: u32) {
         let now = network.now();
         loop {
-            let Some(endpoint) = self.core.endpoints.tcp.get_mut(index) else { return };
+            let Some(endpoint) = self.core.endpoints.tcp.slots.get_mut(index) else { return };
             let application = endpoint.binding.application;
             let Some(event) = endpoint.connection.poll_event() else { break };
             if endpoint.attended {
@@ -71,11 +71,11 @@ impl World {
     #[cold]
     #[inline(never)]
     fn on_protected(&mut self, network: &mut Network<Witness>, index: u32, event: Event) -> bool {
-        let Some(endpoint) = self.core.endpoints.tcp.get_mut(index) else { return false };
+        let Some(endpoint) = self.core.endpoints.tcp.slots.get_mut(index) else { return false };
         let Some(session) = &mut endpoint.tls else { return false };
         session.on_event(&mut endpoint.connection, event);
         loop {
-            let Some(endpoint) = self.core.endpoints.tcp.get_mut(index) else { return true };
+            let Some(endpoint) = self.core.endpoints.tcp.slots.get_mut(index) else { return true };
             let application = endpoint.binding.application;
             let Some(event) = endpoint.tls.as_mut().and_then(|session| session.poll_event()) else { return true };
             self.on_stream(network, application, StreamKey::Tcp(index).id(), event);
@@ -86,7 +86,7 @@ impl World {
     #[inline]
     pub(super) fn service_model(&mut self, network: &mut Network<Witness>, index: u32) {
         loop {
-            let Some(endpoint) = self.core.endpoints.quic_model.get_mut(index) else { return };
+            let Some(endpoint) = self.core.endpoints.quic_model.slots.get_mut(index) else { return };
             let application = endpoint.binding.application;
             let Some((number, event)) = endpoint.connection.poll_event() else {
                 match self.core.endpoints.quic_model.output(network, index) {
@@ -101,7 +101,7 @@ impl World {
             if let Event::Closed(_) = event {
                 let model = &mut self.core.endpoints.quic_model;
                 model.release(index, number);
-                if let Some(endpoint) = model.get_mut(index)
+                if let Some(endpoint) = model.slots.get_mut(index)
                     && endpoint.single
                 {
                     endpoint.connection.close_when_done(network.now());
@@ -116,7 +116,7 @@ impl World {
     pub(super) fn service_stack(&mut self, network: &mut Network<Witness>, index: u32) {
         // Sending can produce further events, such as the end of the connection.
         loop {
-            let Some(endpoint) = self.core.endpoints.quic_stack.get_mut(index) else { return };
+            let Some(endpoint) = self.core.endpoints.quic_stack.slots.get_mut(index) else { return };
             endpoint.wakeups.end();
             let application = endpoint.binding.application;
             if let Some(event) = endpoint.connection.poll_event() {
@@ -125,7 +125,7 @@ impl World {
                 break;
             }
         }
-        let Some(endpoint) = self.core.endpoints.quic_stack.get_mut(index) else { return };
+        let Some(endpoint) = self.core.endpoints.quic_stack.slots.get_mut(index) else { return };
         if endpoint.connection.is_drained() {
             self.core.forget_stack(index);
         } else {
@@ -142,16 +142,20 @@ impl Core {
     /// Sends all pending datagrams of a QUIC stack endpoint. Returns whether it has events for its application.
     fn stack_output(&mut self, network: &mut Network<Witness>, index: u32) -> bool {
         let now = network.now();
-        let Some(endpoint) = self.endpoints.quic_stack.get_mut(index) else { return false };
+        let Some(endpoint) = self.endpoints.quic_stack.slots.get_mut(index) else { return false };
         let binding = endpoint.binding;
         if let Some(tunnel) = endpoint.via {
             let conversation = binding.place().0 as u32;
-            while let Some(datagram) =
-                self.endpoints.quic_stack.get_mut(index).and_then(|endpoint| endpoint.connection.poll_transmit(now))
+            while let Some(datagram) = self
+                .endpoints
+                .quic_stack
+                .slots
+                .get_mut(index)
+                .and_then(|endpoint| endpoint.connection.poll_transmit(now))
             {
                 self.send_through(tunnel, conversation, datagram);
             }
-            return self.endpoints.quic_stack.get(index).is_some_and(|endpoint| endpoint.connection.has_events());
+            return self.endpoints.quic_stack.slots.get(index).is_some_and(|endpoint| endpoint.connection.has_events());
         }
         while let Some(Datagram { payload, codepoint }) = endpoint.connection.poll_transmit(now) {
             let payload_bytes = payload.len() as u32;
@@ -164,7 +168,7 @@ impl Core {
     }
 
     fn forget_stack(&mut self, index: u32) {
-        let Some(mut endpoint) = self.endpoints.quic_stack.remove(index) else { return };
+        let Some(mut endpoint) = self.endpoints.quic_stack.slots.remove(index) else { return };
         let place = endpoint.binding.place();
         self.keep_last_report(place, endpoint.report());
         if let Some(tunnel) = endpoint.via {

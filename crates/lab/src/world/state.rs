@@ -220,7 +220,7 @@ impl Core {
     /// Removes the endpoint of a closed TCP connection.
     #[cold]
     pub(super) fn forget_tcp(&mut self, index: u32) {
-        let Some(endpoint) = self.endpoints.tcp.remove(index) else { return };
+        let Some(endpoint) = self.endpoints.tcp.slots.remove(index) else { return };
         let (conversation, end) = endpoint.binding.place();
         let conversation = &mut self.conversations[conversation];
         conversation.endpoints[end] = None;

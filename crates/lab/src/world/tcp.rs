@@ -1,6 +1,7 @@
 //! Endpoints of the TCP model ([`fullpipe_tcp`]), each with one stream, and with a TLS session if the flow uses TLS.
 
 use super::binding::Binding;
+use super::slots::Slots;
 use super::timers::{Reach, Timer, TimerPair};
 use crate::plugins::ControlMaker;
 use crate::witness::Witness;
@@ -131,8 +132,7 @@ impl TcpEndpoint {
 /// All TCP endpoints of a world.
 #[derive(Debug)]
 pub(super) struct TcpEndpoints {
-    slots: Vec<Option<TcpEndpoint>>,
-    free: Vec<u32>,
+    pub(super) slots: Slots<TcpEndpoint>,
     beside: Beside,
     /// From this acknowledgement on, receivers acknowledge one byte too many, a fault for tests of the auditor; 0: never.
     faulty_from: u64,
@@ -149,49 +149,17 @@ impl TcpEndpoints {
     pub(super) fn new(expected: usize, faulty_from: u64) -> Self {
         TcpEndpoints {
             // Exactly the expected number: a vector that grows by doubling could waste the memory of 200 000 endpoints.
-            slots: Vec::with_capacity(expected),
-            free: Vec::new(),
+            slots: Slots::with_capacity(expected),
             beside: Beside::default(),
             faulty_from,
             acknowledgements: 0,
         }
     }
 
-    #[inline(always)]
-    pub(super) fn get(&self, index: u32) -> Option<&TcpEndpoint> {
-        self.slots.get(index as usize)?.as_ref()
-    }
-
-    #[inline(always)]
-    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut TcpEndpoint> {
-        self.slots.get_mut(index as usize)?.as_mut()
-    }
-
-    pub(super) fn insert(&mut self, endpoint: TcpEndpoint) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = Some(endpoint);
-            index
-        } else {
-            self.slots.push(Some(endpoint));
-            self.slots.len() as u32 - 1
-        }
-    }
-
-    pub(super) fn remove(&mut self, index: u32) -> Option<TcpEndpoint> {
-        let endpoint = self.slots.get_mut(index as usize)?.take()?;
-        self.free.push(index);
-        Some(endpoint)
-    }
-
-    /// Number of endpoints whose connections are not closed.
-    pub(super) fn live(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
     /// Sends all pending segments of an endpoint and arms its timers. Returns whether its connection is closed.
     #[inline]
     pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32, now: Instant) -> bool {
-        let Some(Some(endpoint)) = self.slots.get_mut(index as usize) else { return false };
+        let Some(endpoint) = self.slots.get_mut(index) else { return false };
         let binding = &endpoint.binding;
         loop {
             // Write the header into the packet's slot of the arena, to avoid a copy.

@@ -53,7 +53,7 @@ impl World {
     /// Keeps the last reports of the QUIC stack's endpoints after the run, because reading them needs mutable access.
     pub(crate) fn finish(&mut self) {
         let Core { endpoints, conversations, flows, over, of_flows, .. } = &mut self.core;
-        for endpoint in endpoints.quic_stack.iter_mut() {
+        for endpoint in endpoints.quic_stack.slots.iter_mut() {
             let (conversation, end) = endpoint.binding.place();
             over.insert((conversation as u32, end), endpoint.report());
         }

@@ -1,0 +1,56 @@
+//! A table whose entries keep their index until they are removed; the index is then used again.
+
+/// Entries by index.
+#[derive(Debug)]
+pub(super) struct Slots<T> {
+    entries: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots::with_capacity(0)
+    }
+}
+
+impl<T> Slots<T> {
+    pub(super) fn with_capacity(expected: usize) -> Self {
+        Slots { entries: Vec::with_capacity(expected), free: Vec::new() }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, index: u32) -> Option<&T> {
+        self.entries.get(index as usize)?.as_ref()
+    }
+
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.entries.get_mut(index as usize)?.as_mut()
+    }
+
+    /// Adds an entry, at the index that became free last if there is one.
+    pub(super) fn insert(&mut self, entry: T) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.entries[index as usize] = Some(entry);
+            index
+        } else {
+            self.entries.push(Some(entry));
+            self.entries.len() as u32 - 1
+        }
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> Option<T> {
+        let entry = self.entries.get_mut(index as usize)?.take()?;
+        self.free.push(index);
+        Some(entry)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().flatten()
+    }
+
+    /// Number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+}
