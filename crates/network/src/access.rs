@@ -10,7 +10,7 @@ use fullpipe_schema::check::Check;
 use fullpipe_schema::component::{Comparable, Declaration, Invalid, Reader};
 use fullpipe_schema::error::{COMPARED, some_of};
 use fullpipe_schema::metric::MetricDeclaration;
-use fullpipe_schema::{Place, Table, Tree, is_pattern, matches, natural_order, nearest};
+use fullpipe_schema::{Place, Table, Tree, is_pattern, matches, natural_order};
 use fullpipe_units::{Duration, NodeId};
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -159,7 +159,7 @@ pub trait Nodes {
     fn find(&self, name: &str) -> Option<NodeId>;
 }
 
-fn names(nodes: &dyn Nodes) -> impl ExactSizeIterator<Item = &str> {
+fn names(nodes: &dyn Nodes) -> impl ExactSizeIterator<Item = &str> + Clone {
     (0..nodes.count()).map(|number| nodes.name(NodeId(number as u32)))
 }
 
@@ -169,9 +169,7 @@ pub fn known(name: &str, place: Place, path: &str, nodes: &dyn Nodes, check: &mu
     if found.is_none() && !check.full() {
         let shown: String = name.chars().take(64).collect();
         let message = format!("there is no host or router {shown}");
-        let mut error = check.sources.error(place, path, message, some_of(names(nodes)));
-        error.suggestion = nearest(name, names(nodes).take(COMPARED)).map(|name| format!("\"{name}\""));
-        check.push(error);
+        check.unknown_name(place, path, message, name, names(nodes));
     }
     found
 }

@@ -1,7 +1,8 @@
 //! Errors that involve several keys, collected while a checked [`Tree`](crate::Tree) is converted into typed settings.
 
-use crate::error::{Error, Errors, MOST_ERRORS};
+use crate::error::{COMPARED, Error, Errors, MOST_ERRORS, nearest, some_of};
 use crate::node::{Place, Sources};
+use crate::tree::Tree;
 
 /// Collects errors that involve several keys. [`load`](crate::load) finds errors within one key before.
 #[derive(Debug)]
@@ -34,6 +35,27 @@ impl<'a> Check<'a> {
     pub fn error(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
         let error = self.sources.error(place, path, message, expected);
         if self.errors.last() != Some(&error) {
+            self.push(error);
+        }
+    }
+
+    /// Adds an error at the value of a key of the table at a path.
+    pub fn error_at(&mut self, tree: &Tree, path: &str, key: &str, message: impl Into<String>, expected: &str) {
+        self.error(tree.place_of(key), &format!("{path}.{key}"), message, vec![expected.to_string()]);
+    }
+
+    /// Adds an error about a name that does not exist, with some of the names that do and the nearest one.
+    pub fn unknown_name<'n>(
+        &mut self,
+        place: Place,
+        path: &str,
+        message: String,
+        name: &str,
+        names: impl ExactSizeIterator<Item = &'n str> + Clone,
+    ) {
+        if !self.full() {
+            let mut error = self.sources.error(place, path, message, some_of(names.clone()));
+            error.suggestion = nearest(name, names.take(COMPARED)).map(|name| format!("\"{name}\""));
             self.push(error);
         }
     }

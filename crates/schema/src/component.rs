@@ -140,7 +140,7 @@ impl<'c> Reader<'_, 'c> {
 
     /// Adds an error at the value of one of the keys.
     pub fn error(&mut self, key: &str, message: impl Into<String>, expected: &str) -> Invalid {
-        self.check.error(self.tree.place_of(key), &self.path_of(key), message, vec![expected.to_string()]);
+        self.check.error_at(self.tree, self.path, key, message, expected);
         Invalid
     }
 }

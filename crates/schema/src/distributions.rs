@@ -33,70 +33,66 @@ macro_rules! distributions {
                 default: None,
                 text: "It names the distribution.",
                 list: &[
-                    Variant {
-                        name: "constant",
-                        text: "always the same.",
-                        fields: &[&[Field::required("value", $kind, "The value.")]],
-                    },
-                    Variant {
-                        name: "uniform",
-                        text: "uniform between two values.",
-                        fields: &[&[
+                    Variant::new("constant", "always the same.", &[&[Field::required("value", $kind, "The value.")]]),
+                    Variant::new(
+                        "uniform",
+                        "uniform between two values.",
+                        &[&[
                             Field::required("low", $kind, "Smallest value."),
                             Field::required("high", $kind, "Largest value."),
                         ]],
-                    },
-                    Variant {
-                        name: "exponential",
-                        text: "P(X > x) = exp(-x / mean).",
-                        fields: &[&[Field::required("mean", $kind, "The mean.")]],
-                    },
-                    Variant {
-                        name: "pareto",
-                        text: "P(X > x) = (scale / x)^shape; the mean is scale * shape / (shape - 1), infinite for a \
+                    ),
+                    Variant::new(
+                        "exponential",
+                        "P(X > x) = exp(-x / mean).",
+                        &[&[Field::required("mean", $kind, "The mean.")]],
+                    ),
+                    Variant::new(
+                        "pareto",
+                        "P(X > x) = (scale / x)^shape; the mean is scale * shape / (shape - 1), infinite for a \
                                shape of 1 or less.",
-                        fields: &[&[
+                        &[&[
                             Field::required("shape", SHAPE, "Tail index."),
                             Field::required("scale", $kind, "Smallest value."),
                         ]],
-                    },
-                    Variant {
-                        name: "bounded-pareto",
-                        text: "a Pareto distribution cut off at a largest value.",
-                        fields: &[&[
+                    ),
+                    Variant::new(
+                        "bounded-pareto",
+                        "a Pareto distribution cut off at a largest value.",
+                        &[&[
                             Field::required("shape", SHAPE, "Tail index."),
                             Field::required("low", $kind, "Smallest value."),
                             Field::required("high", $kind, "Largest value."),
                         ]],
-                    },
-                    Variant {
-                        name: "log-normal",
-                        text: "the logarithm is normal; the mean is median * exp(sigma^2 / 2).",
-                        fields: &[&[
+                    ),
+                    Variant::new(
+                        "log-normal",
+                        "the logarithm is normal; the mean is median * exp(sigma^2 / 2).",
+                        &[&[
                             Field::required("median", $kind, "The median."),
                             Field::required("sigma", SIGMA, "Standard deviation of the natural logarithm."),
                         ]],
-                    },
-                    Variant {
-                        name: "weibull",
-                        text: "P(X > x) = exp(-(x / scale)^shape).",
-                        fields: &[&[
+                    ),
+                    Variant::new(
+                        "weibull",
+                        "P(X > x) = exp(-(x / scale)^shape).",
+                        &[&[
                             Field::required("shape", SHAPE, "Shape; 1 is the exponential distribution."),
                             Field::required("scale", $kind, "Scale."),
                         ]],
-                    },
-                    Variant {
-                        name: "extreme-value",
-                        text: "largest extreme value (Gumbel), P(X <= x) = exp(-exp(-(x - location) / scale)).",
-                        fields: &[&[
+                    ),
+                    Variant::new(
+                        "extreme-value",
+                        "largest extreme value (Gumbel), P(X <= x) = exp(-exp(-(x - location) / scale)).",
+                        &[&[
                             Field::required("location", $kind, "The mode."),
                             Field::required("scale", $kind, "Scale."),
                         ]],
-                    },
-                    Variant {
-                        name: "empirical",
-                        text: "a table of the cumulative distribution, with straight lines between its points.",
-                        fields: &[&[
+                    ),
+                    Variant::new(
+                        "empirical",
+                        "a table of the cumulative distribution, with straight lines between its points.",
+                        &[&[
                             Field::required("values", Kind::List(&$kind), "Values, ascending."),
                             Field::required(
                                 "probabilities",
@@ -104,7 +100,7 @@ macro_rules! distributions {
                                 "Probability of not exceeding each value, ascending; the last is 1.",
                             ),
                         ]],
-                    },
+                    ),
                 ],
                 later: &[],
             }),

@@ -282,6 +282,11 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// A value with this name, text and further keys.
+    pub const fn new(name: &'static str, text: &'static str, fields: &'static [&'static [Field]]) -> Self {
+        Variant { name, text, fields }
+    }
+
     /// The fields that only this variant has.
     pub fn fields(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().flat_map(|group| group.iter())

@@ -26,8 +26,7 @@ use crate::scheduler::catalogue::{self, Parameters};
 use fullpipe_network::access::{AccessContext, AccessNetwork};
 use fullpipe_schema::component::{Invalid, Reader};
 use fullpipe_schema::distributions::{checked, distribution};
-use fullpipe_schema::error::some_of;
-use fullpipe_schema::{Place, Tree, Value, nearest};
+use fullpipe_schema::{Place, Tree, Value};
 use fullpipe_units::{QueueLimit, Rate};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -320,11 +319,9 @@ fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &m
 }
 
 fn unknown_cell(reader: &mut Reader<'_, '_>, name: &Value, cells: &[CellConfig]) -> Invalid {
-    let names = || cells.iter().map(|cell| cell.name.as_str());
+    let names = cells.iter().map(|cell| cell.name.as_str());
     let (message, path) = (format!("there is no cell {}", name.text()), reader.path_of("cell"));
-    let mut error = reader.check.sources.error(name.place, &path, message, some_of(names()));
-    error.suggestion = nearest(name.text(), names()).map(|name| format!("\"{name}\""));
-    reader.check.push(error);
+    reader.check.unknown_name(name.place, &path, message, name.text(), names);
     Invalid
 }
 

@@ -1,9 +1,9 @@
 //! The keys of `[measurement]`: what is summed up over a run, and from when on.
 
+use super::Check;
 use super::network::Network;
-use super::{COMPARED, Check, some_of};
 use crate::description::Measurement;
-use crate::schema::{Field, Kind, Table, Tree, Value, nearest};
+use crate::schema::{Field, Kind, Table, Tree, Value};
 use crate::schema::{is_pattern, matches};
 use fullpipe_units::Duration;
 
@@ -28,8 +28,8 @@ pub(super) fn measurement(root: &Tree, network: &Network, duration: Duration, ch
     let Some(tree) = root.get("measurement").map(Value::table) else { return Measurement::default() };
     let from = tree.duration("from");
     if from >= duration {
-        let message = "the measurement begins when the run is over".to_string();
-        check.error(tree.place_of("from"), "measurement.from", message, vec!["less than duration".into()]);
+        let message = "the measurement begins when the run is over";
+        check.error_at(tree, "measurement", "from", message, "less than duration");
     }
     let mut links = Vec::new();
     for (index, element) in tree.list("links").iter().enumerate() {
@@ -37,12 +37,10 @@ pub(super) fn measurement(root: &Tree, network: &Network, duration: Duration, ch
         let is = |name: &str| if is_pattern(wanted) { matches(wanted, name) } else { wanted == name };
         let found: Vec<usize> = (0..network.links.len()).filter(|link| is(&network.links[*link].name)).collect();
         if found.is_empty() {
-            let names: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
+            let names = network.links.iter().map(|link| link.name.as_str());
             let message = format!("no link of this scenario is {}", check.sources.found(element.place));
             let path = format!("measurement.links.{index}");
-            let mut error = check.sources.error(element.place, &path, message, some_of(names.iter().copied()));
-            error.suggestion = nearest(wanted, names.into_iter().take(COMPARED)).map(|name| format!("\"{name}\""));
-            check.push(error);
+            check.unknown_name(element.place, &path, message, wanted, names);
         }
         links.extend(found);
     }

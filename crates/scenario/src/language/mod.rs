@@ -46,7 +46,7 @@ pub use probes::probe_metrics;
 
 use crate::access::ACCESS_NETWORKS;
 use crate::description::Scenario;
-pub(crate) use crate::schema::error::{COMPARED, some_of};
+pub(crate) use crate::schema::error::some_of;
 use crate::schema::{self, Check, Data, Errors, Field, Kind, Override, Table, Tree, Value};
 use fullpipe_masque::settings as masque;
 use fullpipe_network::access::AccessNetworkComponent;

@@ -208,6 +208,11 @@ impl Network {
 }
 
 impl Network {
+    /// The names of hosts.
+    pub(super) fn host_names(&self) -> Vec<&str> {
+        self.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect()
+    }
+
     /// The node of a name.
     pub(super) fn node_named(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
@@ -289,16 +294,15 @@ pub(super) fn segment(
     const MOST_STATIONS: usize = 1024;
     if !(2..=MOST_STATIONS).contains(&hosts.len()) {
         let message = format!("{} hosts are on {name}", hosts.len());
-        let expected = vec![format!("2 to {MOST_STATIONS} hosts")];
-        check.error(tree.place_of("hosts"), &format!("{path}.hosts"), message, expected);
+        check.error_at(tree, path, "hosts", message, &format!("2 to {MOST_STATIONS} hosts"));
         return;
     }
     let arp = tree.table("arp");
     let fixed_delays: Vec<Duration> = arp.list("fixed_delays").iter().map(Value::duration).collect();
     if fixed_delays.len() > hosts.len() {
         let message = format!("there are {} delays for {} hosts", fixed_delays.len(), hosts.len());
-        let expected = vec!["at most one delay for each host".into()];
-        check.error(arp.place_of("fixed_delays"), &format!("{path}.arp.fixed_delays"), message, expected);
+        let path = format!("{path}.arp");
+        check.error_at(arp, &path, "fixed_delays", message, "at most one delay for each host");
     }
     let device = device(tree);
     let discipline = discipline(tree, device, path, check);

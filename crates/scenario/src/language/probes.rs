@@ -1,11 +1,11 @@
 //! Probes: their keys, and how one `[[probe]]` becomes one probe for each thing that it watches.
 
+use super::Check;
 use super::access::with_keys;
 use super::network::Network;
 use super::traffic::Flows;
-use super::{COMPARED, Check, some_of};
 use crate::description::{Probe, Subject, Transport, station_name};
-use crate::schema::{Choice, Field, Kind, Table, Tree, Value, nearest};
+use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
 use crate::schema::{is_pattern, matches};
 use fullpipe_congestion::controls::CONTROLS;
 use fullpipe_network::access::{AccessNetworkComponent, StationDeclaration};
@@ -140,12 +140,7 @@ pub(crate) fn probes(
         let metrics = tree.list("metrics");
         if metrics.is_empty() {
             let message = format!("{path} samples nothing");
-            check.error(
-                tree.place_of("metrics"),
-                &format!("{path}.metrics"),
-                message,
-                vec!["at least one metric".into()],
-            );
+            check.error_at(tree, &path, "metrics", message, "at least one metric");
         }
         let subjects = subjects(tree, key, &path, network, flows, check);
         // A pattern may mean flows of several kinds: each is asked for what it has, all for what none has.
@@ -167,8 +162,7 @@ pub(crate) fn probes(
                 / u128::from(tree.duration("interval").as_nanos().max(1));
             if samples > MOST_SAMPLES {
                 let message = format!("with {path} the run would write more than {MOST_SAMPLES} values");
-                let expected = vec!["fewer subjects or a longer interval".into()];
-                check.error(tree.place_of("interval"), &format!("{path}.interval"), message, expected);
+                check.error_at(tree, &path, "interval", message, "fewer subjects or a longer interval");
                 break;
             }
             probes.push(Probe {
@@ -223,9 +217,7 @@ fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows
         };
         let token = check.sources.found(place);
         let message = format!("no {what} of this scenario is {token}");
-        let mut error = check.sources.error(place, &format!("{path}.{key}"), message, some_of(names.iter().copied()));
-        error.suggestion = nearest(text, names.into_iter().take(COMPARED)).map(|name| format!("\"{name}\""));
-        check.push(error);
+        check.unknown_name(place, &format!("{path}.{key}"), message, text, names.into_iter());
     }
     found
 }

@@ -2,9 +2,9 @@
 
 use super::network::{Network, known};
 use super::real_time::{PORT, port};
-use super::{COMPARED, Check, some_of};
+use super::{Check, some_of};
 use crate::description::{Command, Flow, Program, Ready};
-use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants, nearest};
+use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most programs of a scenario.
@@ -63,6 +63,8 @@ pub(super) static PROGRAM: Table = Table {
     ..Table::EMPTY
 };
 
+const PORTS: &[Field] = &[Field::required("port", PORT, "The port.")];
+
 static READY: Table = Table {
     name: "ready",
     text: "When a program counts as ready, so that those that wait for it start.",
@@ -72,23 +74,15 @@ static READY: Table = Table {
         default: Some("started"),
         text: "It says what is waited for.",
         list: &[
-            Variant { name: "started", text: "as soon as it has started.", fields: &[] },
-            Variant {
-                name: "tcp-port",
-                text: "when somebody at its host listens at a TCP port.",
-                fields: &[&[Field::required("port", PORT, "The port.")]],
-            },
-            Variant {
-                name: "udp-port",
-                text: "when somebody at its host has bound a UDP port.",
-                fields: &[&[Field::required("port", PORT, "The port.")]],
-            },
-            Variant {
-                name: "output",
-                text: "when it has written a line with a text.",
-                fields: &[&[Field::required("text", Kind::Text, "The text, part of one line.")]],
-            },
-            Variant { name: "exit", text: "when it has ended as it must.", fields: &[] },
+            Variant::new("started", "as soon as it has started.", &[]),
+            Variant::new("tcp-port", "when somebody at its host listens at a TCP port.", &[PORTS]),
+            Variant::new("udp-port", "when somebody at its host has bound a UDP port.", &[PORTS]),
+            Variant::new(
+                "output",
+                "when it has written a line with a text.",
+                &[&[Field::required("text", Kind::Text, "The text, part of one line.")]],
+            ),
+            Variant::new("exit", "when it has ended as it must.", &[]),
         ],
         later: &[],
     }),
@@ -120,8 +114,7 @@ pub(super) fn programs(root: &Tree, network: &Network, check: &mut Check) -> Vec
     for (index, tree) in trees.iter().enumerate() {
         if numbers.insert(tree.text("name"), index).is_some() {
             let message = format!("there already is a program {}", tree.text("name"));
-            let path = format!("program.{index}.name");
-            check.error(tree.place_of("name"), &path, message, vec!["a name of its own".into()]);
+            check.error_at(tree, &format!("program.{index}"), "name", message, "a name of its own");
         }
     }
     let mut programs = Vec::new();
@@ -148,26 +141,19 @@ fn program(
     plain(tree.text("directory"), tree.get("directory"), &format!("{path}.directory"), check);
     for (n, other) in tree.list("after").iter().enumerate() {
         if !numbers.contains_key(other.text()) && !check.full() {
-            let message = format!("there is no program {}", other.text());
-            let expected = some_of(numbers.keys().copied());
-            let mut error = check.sources.error(other.place, &format!("{path}.after.{n}"), message, expected);
-            let near = nearest(other.text(), numbers.keys().copied().take(COMPARED));
-            error.suggestion = near.map(|name| format!("\"{name}\""));
-            check.push(error);
+            let (message, path) = (format!("there is no program {}", other.text()), format!("{path}.after.{n}"));
+            check.unknown_name(other.place, &path, message, other.text(), numbers.keys().copied());
         }
     }
     if tree.boolean("background") && tree.get("exit_status").is_some() {
         let message = format!("{} runs in the background, where it may end with anything", tree.text("name"));
-        let expected = vec!["background = false, or no exit_status".into()];
-        check.error(tree.place_of("exit_status"), &format!("{path}.exit_status"), message, expected);
+        check.error_at(tree, path, "exit_status", message, "background = false, or no exit_status");
     }
     let ready = ready(tree.table("ready"), path, check);
     let host = known(tree.text("host"), place, &format!("{path}.host"), network, check)?;
     if network.nodes[host.index()].router {
-        let hosts: Vec<&str> =
-            network.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect();
         let message = format!("{} is a router, and routers run no programs", tree.text("host"));
-        check.error(place, &format!("{path}.host"), message, some_of(hosts.into_iter()));
+        check.error(place, &format!("{path}.host"), message, some_of(network.host_names().into_iter()));
         return None;
     }
     Some(Program {
@@ -198,12 +184,10 @@ pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], che
         let Some(named) = tree.get("figures_of") else { continue };
         let found = flows.iter().position(|flow| flow.name == named.text());
         if found.is_none() {
-            let names = || flows.iter().map(|flow| flow.name.as_str());
+            let names = flows.iter().map(|flow| flow.name.as_str());
             let message = format!("there is no flow {}", named.text());
             let path = format!("program.{index}.figures_of");
-            let mut error = check.sources.error(named.place, &path, message, some_of(names()));
-            error.suggestion = nearest(named.text(), names().take(COMPARED)).map(|name| format!("\"{name}\""));
-            check.push(error);
+            check.unknown_name(named.place, &path, message, named.text(), names);
         }
         // Programs in which something is wrong are missing in the list.
         let program = programs.iter_mut().find(|program| program.name == tree.text("name"));
@@ -328,10 +312,6 @@ fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Check) {
         [first, ..] => format!("{first} and {} more programs wait for each other in a circle", names.len() - 1),
         [] => return,
     };
-    check.error(
-        closing.place,
-        &format!("program.{index}.after"),
-        message,
-        vec!["programs that can start in turn".into()],
-    );
+    let path = format!("program.{index}.after");
+    check.error(closing.place, &path, message, vec!["programs that can start in turn".into()]);
 }

@@ -131,12 +131,7 @@ pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check
     };
     if let Some(message) = over_quic.filter(|_| by_program("from_by") != by_program("to_by")) {
         let [program, other] = if by_program("from_by") { ["from_by", "to_by"] } else { ["to_by", "from_by"] };
-        check.error(
-            flow.place_of(program),
-            &format!("{path}.{program}"),
-            message.to_string(),
-            vec![format!("{other} = \"program\"")],
-        );
+        check.error_at(flow, path, program, message, &format!("{other} = \"program\""));
     }
     let workload = WORKLOADS.named(flow.choice(WorkloadCatalogue::KEY));
     for key in ["from_by", "to_by"].into_iter().filter(|key| player(flow, key) == Player::Kernel) {

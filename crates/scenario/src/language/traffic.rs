@@ -186,14 +186,19 @@ fn own_settings(flow: &mut Tree, key: &'static str, index: usize, check: &mut Ch
     Some(tree)
 }
 
+/// Gives a flow settings of its own, if they are not those of all.
+fn set_own(flow: &mut Tree, key: &'static str, own: Tree, common: &Tree) {
+    if own != *common {
+        let place = own.place;
+        flow.set(key, Value { data: Data::Table(own), place, given: false });
+    }
+}
+
 fn fill_quic(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
     if let Some(mut tree) = own_settings(flow, "quic", index, check) {
         quic::fill(&mut tree, Some(settings));
         quic::check(&tree, &format!("flow.{index}.quic"), check);
-        if tree != *settings {
-            let place = tree.place;
-            flow.set("quic", Value { data: Data::Table(tree), place, given: false });
-        }
+        set_own(flow, "quic", tree, settings);
     }
     let send_buffer = flow.get("quic").map_or(settings, Value::table).size("send_buffer");
     fit_writes(flow, "quic", send_buffer, index, check);
@@ -203,10 +208,7 @@ fn fill_masque(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check
     let Some(mut tree) = own_settings(flow, "masque", index, check) else { return };
     masque::SETTINGS.fill(&mut tree, Some(settings), |_| true);
     masque::check(&tree, &format!("flow.{index}.masque"), check);
-    if tree != *settings {
-        let place = tree.place;
-        flow.set("masque", Value { data: Data::Table(tree), place, given: false });
-    }
+    set_own(flow, "masque", tree, settings);
 }
 
 fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
@@ -224,10 +226,7 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
             tree.set("mss", Value { data: mss, place: flow.place, given: false });
         }
         tcp::check(&tree, &format!("{path}.tcp"), check);
-        if tree != *settings {
-            let place = tree.place;
-            flow.set("tcp", Value { data: Data::Table(tree), place, given: false });
-        }
+        set_own(flow, "tcp", tree, settings);
     }
     let send_buffer = flow.get("tcp").map_or(settings, Value::table).size("send_buffer");
     fit_writes(flow, "tcp", send_buffer, index, check);
@@ -240,10 +239,9 @@ fn fit_writes(flow: &mut Tree, protocol: &str, send_buffer: u64, index: usize, c
     let size = flow.size(key);
     // A write waits for room for all of it: one that is larger than the buffer would wait for ever.
     if size > send_buffer {
-        let path = format!("flow.{index}.{key}");
-        let message = format!("{path} = {size}B is more than the send buffer ever holds");
+        let message = format!("flow.{index}.{key} = {size}B is more than the send buffer ever holds");
         let expected = format!("at most {protocol}.send_buffer = {send_buffer}B");
-        check.error(flow.place_of(key), &path, message, vec![expected]);
+        check.error_at(flow, &format!("flow.{index}"), key, message, &expected);
     }
 }
 
@@ -296,18 +294,13 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
         let count = usize::try_from(tree.integer("count")).unwrap_or(usize::MAX);
         if flows.list.len().saturating_add(count) > MOST {
             let message = format!("with {count} flows of {name} there are too many");
-            check.error(
-                tree.place_of("count"),
-                &format!("{path}.count"),
-                message,
-                vec![format!("at most {MOST} in all")],
-            );
+            check.error_at(tree, &path, "count", message, &format!("at most {MOST} in all"));
             continue;
         }
         if !ports_suffice(&pairs, count, protocol != Protocol::Tcp, &mut of_pair) {
             let message = format!("{count} flows of {name} are too many for the ports of their hosts");
-            let expected = vec![format!("at most {MOST_FLOWS_OF_A_PAIR} flows of one protocol between two hosts")];
-            check.error(tree.place_of("count"), &format!("{path}.count"), message, expected);
+            let expected = format!("at most {MOST_FLOWS_OF_A_PAIR} flows of one protocol between two hosts");
+            check.error_at(tree, &path, "count", message, &expected);
             continue;
         }
         let Ok(workload) = workload else { continue };
@@ -434,7 +427,7 @@ fn hosts(tree: &Tree, key: &str, path: &str, network: &Network, check: &mut Chec
         let node = known(text, place, &path, network, check)?;
         if network.nodes[node.index()].router {
             let message = format!("{text} is a router, and routers run no transport");
-            check.error(place, &path, message, some_of(host_names(network).iter().copied()));
+            check.error(place, &path, message, some_of(network.host_names().into_iter()));
             return None;
         }
         return Some(vec![node]);
@@ -447,13 +440,9 @@ fn hosts(tree: &Tree, key: &str, path: &str, network: &Network, check: &mut Chec
     }
     if found.is_empty() {
         let message = format!("no host matches {}", check.sources.found(place));
-        check.error(place, &path, message, some_of(host_names(network).iter().copied()));
+        check.error(place, &path, message, some_of(network.host_names().into_iter()));
         return None;
     }
     found.sort_by(|a, b| natural_order(&network.nodes[a.index()].name, &network.nodes[b.index()].name));
     Some(found)
-}
-
-fn host_names(network: &Network) -> Vec<&str> {
-    network.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect()
 }
