@@ -99,19 +99,8 @@ fn unknown(name: &str) -> UnknownControl {
 /// Letters to insert, delete or exchange to turn one word into the other, capitals and underscores forgiven
 /// (Levenshtein 1966).
 fn distance(from: &str, to: &str) -> usize {
-    let fold = |c: char| if c == '_' { '-' } else { c.to_ascii_lowercase() };
-    let to: Vec<char> = to.chars().map(fold).collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().map(fold).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let exchange = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = exchange.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
+    let fold = |word: &str| word.to_ascii_lowercase().replace('_', "-");
+    strsim::levenshtein(&fold(from), &fold(to))
 }
 
 #[cfg(test)]

@@ -31,11 +31,25 @@ pub trait Law: fmt::Debug + Send {
     /// The name by which scenarios choose it.
     const NAME: &'static str;
 
+    /// The round-trip times that the law keeps, which the next two methods sample unless the law has its own.
+    fn round_trips(&mut self) -> Option<&mut RoundTrips> {
+        None
+    }
+
     /// The connection is established; `rtt` is the handshake's sample where there was one.
-    fn established(&mut self, _now: Instant, _rtt: Option<Duration>) {}
+    fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
+        if let (Some(times), Some(rtt)) = (self.round_trips(), rtt) {
+            times.sample(rtt);
+            times.begin_round();
+        }
+    }
 
     /// An acknowledgement, in recovery too, before the window changes.
-    fn measure(&mut self, _control: &Control, _ack: &Ack) {}
+    fn measure(&mut self, _control: &Control, ack: &Ack) {
+        if let (Some(times), Some(rtt)) = (self.round_trips(), ack.rtt) {
+            times.sample(rtt);
+        }
+    }
 
     /// A round ended outside recovery. Only here can a law lower the window without a reduction.
     fn end_round(&mut self, _control: &mut Control, _ack: &Ack) {}
@@ -178,7 +192,7 @@ impl<L: Law> Controller for Governed<L> {
 
 /// Round-trip times of the connection and of the present round, as the laws that watch queues need them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RoundTrips {
+pub struct RoundTrips {
     /// Smallest and largest of the connection; the smallest is [`Duration::MAX`] before the first sample.
     pub(crate) base: Duration,
     pub(crate) largest: Duration,

@@ -2,7 +2,6 @@
 
 use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
 use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, LINKS, SERIES};
-use std::io::{self, Write};
 
 /// The tables column by column. Each is gathered when it is asked for the first time.
 impl Outcome {
@@ -68,38 +67,6 @@ impl Outcome {
         }
         tables
     }
-}
-
-/// Writes `flows.csv`.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_flows(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    FLOWS.write(flow_records(outcome), out)
-}
-
-/// Writes `series.csv`.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_series(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    SERIES.write(series_records(outcome), out)
-}
-
-/// Writes `links.csv`.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_links(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    LINKS.write(outcome.measured_links().map(link_record), out)
-}
-
-/// Writes `figures.csv`.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_figures(outcome: &Outcome, out: impl Write) -> io::Result<()> {
-    FIGURES.write(outcome.figure_rows().map(figure_record), out)
 }
 
 fn flow_records(outcome: &Outcome) -> impl Iterator<Item = fullpipe_archive::FlowRow> {

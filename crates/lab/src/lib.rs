@@ -41,7 +41,6 @@ mod run;
 mod witness;
 mod world;
 
-pub use archive::{write_figures, write_flows, write_links, write_series};
 pub use error::RunError;
 pub use figures::{metric_names, metrics};
 pub use options::{Append, Capture, Options, Qlog, Sabotage};

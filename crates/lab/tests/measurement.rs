@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{behind_fast_access, flows_csv, outcome};
-use fullpipe_lab::{MeasuredLink, Options, Outcome, Plugins, run, run_with, write_links};
+use common::{behind_fast_access, csv, flows_csv, outcome};
+use fullpipe_lab::{MeasuredLink, Options, Outcome, Plugins, run, run_with};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{Instant, LinkId};
@@ -39,9 +39,7 @@ fn only(outcome: &Outcome) -> MeasuredLink<'_> {
 }
 
 fn links_csv(outcome: &Outcome) -> String {
-    let mut bytes = Vec::new();
-    write_links(outcome, &mut bytes).expect("memory takes it");
-    String::from_utf8(bytes).expect("it is text")
+    csv(outcome, "links.csv")
 }
 
 #[test]

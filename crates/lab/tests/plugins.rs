@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::flows_csv;
+use common::{csv, flows_csv};
 use fullpipe_congestion::cubic::{Cubic, CubicConfig};
 use fullpipe_congestion::hystart::HyStart;
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, Signals, Timeout};
-use fullpipe_lab::{ConnectionContext, Options, Outcome, Plugins, RunError, prepare_with, run, run_with, write_series};
+use fullpipe_lab::{ConnectionContext, Options, Outcome, Plugins, RunError, prepare_with, run, run_with};
 use fullpipe_network::queue::Queued;
 use fullpipe_network::{Fifo, Limit, QueueDiscipline};
 use fullpipe_quic::scheduler::{self, StreamScheduler};
@@ -67,9 +67,7 @@ fn outcome(scenario: &Scenario, plugins: Plugins) -> Outcome {
 
 /// All that a run writes about flows, and its series.
 fn records(outcome: &Outcome) -> (String, String) {
-    let mut series = Vec::new();
-    write_series(outcome, &mut series).expect("memory takes it");
-    (flows_csv(outcome), String::from_utf8(series).expect("it is text"))
+    (flows_csv(outcome), csv(outcome, "series.csv"))
 }
 
 /// With these plug-ins the records are those of the same run without any.

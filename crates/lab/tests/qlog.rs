@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::flows_csv;
-use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, run, write_series};
+use common::{csv, flows_csv};
+use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, run};
 use fullpipe_scenario::Scenario;
 use qlog::events::EventData;
 use qlog::reader::{Event, QlogSeqReader};
@@ -185,9 +185,7 @@ fn time_ms(record: &Value) -> f64 {
 }
 
 fn series_csv(outcome: &Outcome) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    write_series(outcome, &mut bytes).expect("memory takes it");
-    bytes
+    csv(outcome, "series.csv").into_bytes()
 }
 
 #[test]

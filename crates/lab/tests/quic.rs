@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{flows_csv, mean, outcome, outcome_with};
+use common::{csv, flows_csv, mean, outcome, outcome_with};
 use fullpipe_congestion::cubic::Cubic;
-use fullpipe_lab::{Options, Outcome, Plugins, RunError, prepare_with, run, write_series};
+use fullpipe_lab::{Options, Outcome, Plugins, RunError, prepare_with, run};
 use fullpipe_units::Duration;
 use std::sync::Arc;
 
@@ -32,9 +32,7 @@ fn seconds(outcome: &Outcome, flow: &str) -> f64 {
 }
 
 fn series_csv(outcome: &Outcome) -> String {
-    let mut bytes = Vec::new();
-    write_series(outcome, &mut bytes).expect("memory takes it");
-    String::from_utf8(bytes).expect("it is text")
+    csv(outcome, "series.csv")
 }
 
 /// What the real stack sends can be derived from the packet formats (the stack's own tests do): 8562 to 8569 packets of

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{flows_csv, outcome, outcome_with};
+use common::{csv, flows_csv, outcome, outcome_with};
 use fullpipe_congestion::cubic::Cubic;
-use fullpipe_lab::{Options, Outcome, Plugins, RunError, run_with, write_figures};
+use fullpipe_lab::{Options, Outcome, Plugins, RunError, run_with};
 use std::fmt::Write;
 
 /// 10 Mbit/s, 5 ms and 200 ms of queue between client and proxy, 25 ms beyond, as in the EPIQ evaluation. Packets of 1200
@@ -88,10 +88,8 @@ fn through(changes: &[(&str, &str)]) -> Outcome {
     outcome_with(&format!("{NETWORK}{TUNNEL}{DOWNLOAD}{VIA}"), &overrides)
 }
 
-fn csv(outcome: &Outcome) -> String {
-    let mut figures = Vec::new();
-    write_figures(outcome, &mut figures).expect("memory takes it");
-    flows_csv(outcome) + &String::from_utf8(figures).expect("it is text")
+fn records(outcome: &Outcome) -> String {
+    flows_csv(outcome) + &csv(outcome, "figures.csv")
 }
 
 /// Handshake and request of the tunnel are two round trips, in each of which the proxy waits once and the client once. The inner
@@ -139,7 +137,7 @@ fn a_datagram_adds_thirty_bytes_to_a_packet() {
 #[test]
 fn the_same_seed_gives_the_same_run_in_both_modes() {
     for mode in ["datagram", "stream"] {
-        let (one, two) = (csv(&through(&[("mode", mode)])), csv(&through(&[("mode", mode)])));
+        let (one, two) = (records(&through(&[("mode", mode)])), records(&through(&[("mode", mode)])));
         assert_eq!(one, two);
     }
 }
@@ -147,9 +145,9 @@ fn the_same_seed_gives_the_same_run_in_both_modes() {
 #[test]
 fn tls_in_tunnel_and_connection_changes_no_record() {
     let tls = ("cryptography", "tls");
-    let null = csv(&through(&[]));
-    assert_eq!(null, csv(&through(&[tls])));
-    assert_eq!(null, csv(&through(&[tls, ("quic.cryptography", "tls")])));
+    let null = records(&through(&[]));
+    assert_eq!(null, records(&through(&[tls])));
+    assert_eq!(null, records(&through(&[tls, ("quic.cryptography", "tls")])));
 }
 
 /// Without losses beyond the proxy, each packet that the server sent has reached the proxy; what did not come out of the
@@ -275,7 +273,7 @@ fn a_flow_may_stand_before_its_tunnel() {
 fn a_tunnel_with_a_control_that_draws_follows_the_seed() {
     let run = |seed: u32| {
         let text = format!("seed = {seed}\n{NETWORK}{TUNNEL}congestion = \"bbr3\"\n{DOWNLOAD}{VIA}");
-        csv(&outcome(&text))
+        records(&outcome(&text))
     };
     let one = run(1);
     assert_eq!(one, run(1));

@@ -11,6 +11,7 @@ mod quantity;
 #[cfg(test)]
 mod tests;
 
+use crate::schema::node::quote;
 use options::Options;
 use std::fmt::{self, Write};
 
@@ -254,7 +255,7 @@ fn write_file(out: &mut String, text: &str, hosts: Hosts<'_>, seed: u64, path: &
     let title: String = title.chars().filter(|letter| !"\"\\'".contains(*letter) && !letter.is_control()).collect();
     writeln!(out, "title = \"{title}\"\nduration = \"{DURATION}\"\nseed = {seed}\n")?;
     let interfaces = match hosts {
-        Hosts::Interfaces { left, right } => [left, right].map(|name| format!("interface = {}\n", quoted(name))),
+        Hosts::Interfaces { left, right } => [left, right].map(|name| format!("interface = {}\n", quote(name))),
         Hosts::Programs { .. } => [String::new(), String::new()],
     };
     let [client, server] = [["193.167.0.100", "fd00:cafe:cafe::100"], ["193.167.100.100", "fd00:cafe:cafe:100::100"]];
@@ -279,7 +280,7 @@ fn write_file(out: &mut String, text: &str, hosts: Hosts<'_>, seed: u64, path: &
     out.write_str(&extra.more)?;
     if let Hosts::Programs { client, server } = hosts {
         let program = |name: &str, command: &str| {
-            format!("\n[[program]]\nname = \"{name}\"\nhost = \"{name}\"\ncommand = {}\n", quoted(command))
+            format!("\n[[program]]\nname = \"{name}\"\nhost = \"{name}\"\ncommand = {}\n", quote(command))
         };
         write!(
             out,
@@ -289,17 +290,4 @@ fn write_file(out: &mut String, text: &str, hosts: Hosts<'_>, seed: u64, path: &
         )?;
     }
     Ok(())
-}
-
-/// A text as TOML has it.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            letter if letter.is_control() => quoted += &format!("\\u{:04x}", letter as u32),
-            letter => quoted.push(letter),
-        }
-    }
-    quoted + "\""
 }

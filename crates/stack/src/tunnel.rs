@@ -26,6 +26,7 @@ use fullpipe_masque::queue::QueueLimit;
 use fullpipe_masque::settings::Settings;
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
+use fullpipe_transport::endpoint::TunnelCounters;
 use fullpipe_units::{self as units, Duration};
 use noq::congestion::ControllerFactory;
 use noq::{MtuDiscoveryConfig, PathId};
@@ -128,34 +129,24 @@ impl TunnelSettings {
 /// What one side of a tunnel has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelStatistics {
-    /// Payloads that did not fit a datagram, or the path.
-    pub dropped_too_large: u64,
-    /// Payloads that found a queue full, or waited in it for too long.
-    pub dropped_queue: u64,
-    /// Bytes of payload that wait now, ahead of the QUIC stack.
-    pub queued_bytes: u64,
-    /// The most that have waited.
-    pub peak_queued_bytes: u64,
-    /// Requests that the proxy refused.
-    pub refused: u64,
-    /// Requests that are open now, as the proxy counts them.
-    pub open: u64,
+    /// What it has counted.
+    pub counters: TunnelCounters,
     /// Mean of the smoothed round-trip times of the tunnel at each acknowledged packet; `None` without congestion control.
     pub mean_rtt: Option<Duration>,
 }
 
 fn statistics(metrics: &Metrics, round_trips: &RoundTrips) -> TunnelStatistics {
-    TunnelStatistics {
+    let counters = TunnelCounters {
         dropped_too_large: metrics.dropped_too_large_total.get(),
         dropped_queue: metrics.dropped_queue_total.get()
             + metrics.dropped_memory_total.get()
             + metrics.dropped_busy_total.get(),
         queued_bytes: metrics.queued_bytes.get(),
         peak_queued_bytes: metrics.queued_peak_bytes.get(),
-        refused: metrics.requests_refused_total.get(),
-        open: metrics.requests_open.get(),
-        mean_rtt: round_trips.mean(),
-    }
+        requests_refused: metrics.requests_refused_total.get(),
+        requests_open: metrics.requests_open.get(),
+    };
+    TunnelStatistics { counters, mean_rtt: round_trips.mean() }
 }
 
 /// A proxy that runs on a host.
@@ -346,8 +337,10 @@ impl TunnelClient {
     /// What it has done.
     pub fn statistics(&self) -> TunnelStatistics {
         let state = self.shared.state();
-        let known = statistics(&self.shared.metrics, &self.shared.told.round_trips);
-        TunnelStatistics { refused: state.refused, dropped_queue: known.dropped_queue + state.undelivered, ..known }
+        let mut known = statistics(&self.shared.metrics, &self.shared.told.round_trips);
+        known.counters.requests_refused = state.refused;
+        known.counters.dropped_queue += state.undelivered;
+        known
     }
 
     /// What the congestion control of its connection shows; `None`: there is no connection, or no control.

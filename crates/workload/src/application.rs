@@ -1,7 +1,7 @@
 //! The trait between applications and whatever carries their data.
 
 use fullpipe_transport::{Event, Priority, Stream};
-use fullpipe_units::Instant;
+use fullpipe_units::{Duration, Instant};
 use std::fmt;
 
 /// A stream of an application: the number that [`Io::open`] gave, or that of an accepted stream.
@@ -80,6 +80,15 @@ pub struct Progress {
     pub completed: Option<Instant>,
 }
 
+impl Progress {
+    /// Counts payload bytes that reached the application at an instant.
+    #[inline]
+    pub(crate) fn receive(&mut self, bytes: u64, now: Instant) {
+        self.received_bytes += bytes;
+        self.last_received = Some(now);
+    }
+}
+
 /// An exchange or a transfer that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -152,6 +161,27 @@ pub(crate) fn summary(completions: &[Completion], metrics: &[Metric; 3]) -> Vec<
         figures.push(metrics[2].figure(longest.as_secs_f64()));
     }
     figures
+}
+
+/// Times in seconds, ascending; of none there is neither mean nor quantile.
+pub(crate) struct Sorted(Vec<f64>);
+
+impl Sorted {
+    pub(crate) fn new(times: &[Duration]) -> Self {
+        let mut seconds: Vec<f64> = times.iter().map(|time| time.as_secs_f64()).collect();
+        seconds.sort_by(f64::total_cmp);
+        Sorted(seconds)
+    }
+
+    pub(crate) fn mean(&self) -> f64 {
+        if self.0.is_empty() { f64::NAN } else { self.0.iter().sum::<f64>() / self.0.len() as f64 }
+    }
+
+    /// The nearest rank.
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
+        let rank = (share * self.0.len() as f64).ceil() as usize;
+        self.0.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+    }
 }
 
 /// An application at one host. All methods default to doing nothing.

@@ -34,8 +34,7 @@ impl Application for Sink {
                 let Some(stream) = io.stream(stream) else { return };
                 // Bytes come in the pieces in which they arrived.
                 while let Some(payload) = stream.read(u64::MAX) {
-                    self.progress.received_bytes += payload.len();
-                    self.progress.last_received = Some(now);
+                    self.progress.receive(payload.len(), now);
                     if let (Some(digest), Payload::Bytes(bytes)) = (&mut self.digest, &payload) {
                         digest.update(bytes);
                     }
@@ -54,8 +53,7 @@ impl Application for Sink {
     }
 
     fn on_datagram(&mut self, payload_bytes: u32, io: &mut dyn Io) {
-        self.progress.received_bytes += u64::from(payload_bytes);
-        self.progress.last_received = Some(io.now());
+        self.progress.receive(u64::from(payload_bytes), io.now());
     }
 
     fn progress(&self) -> Progress {

@@ -19,7 +19,7 @@ mod spec;
 pub(crate) use spec::TMIX;
 pub use spec::{TmixSpec, TmixTrace};
 
-use crate::application::{self, Application, Completion, Figure, Io, Metric, OpenOptions, Progress, StreamId};
+use crate::application::{self, Application, Completion, Figure, Io, Metric, OpenOptions, Progress, Sorted, StreamId};
 use fullpipe_tmix::{Adu, ConnectionVector, PerSide, Scheduled, Side, Trace};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant};
@@ -445,8 +445,7 @@ impl Table {
                 self.completions.push(completion);
             }
         }
-        self.progress.received_bytes += bytes;
-        self.progress.last_received = Some(now);
+        self.progress.receive(bytes, now);
         self.go_on(id, io);
     }
 
@@ -540,20 +539,12 @@ impl Application for TmixInitiator {
         let counts = [self.opened, self.table.finished, self.table.broken_off, open, broken];
         let mut figures = Metric::figures(&METRICS, counts.map(|count| count as f64));
         for (times, metrics) in self.table.responses.iter().zip(&RESPONSES) {
-            figures.extend(response_figures(times, metrics));
+            let sorted = Sorted::new(times);
+            let values = [times.len() as f64, sorted.mean(), sorted.quantile(0.5), sorted.quantile(0.95)];
+            figures.extend(Metric::figures(metrics, values));
         }
         figures
     }
-}
-
-/// Number, mean, median and 95th percentile (nearest rank) of response times; of none there is no mean.
-fn response_figures(times: &[Duration], metrics: &[Metric; 4]) -> Vec<Figure> {
-    let mut seconds: Vec<f64> = times.iter().map(|time| time.as_secs_f64()).collect();
-    seconds.sort_by(f64::total_cmp);
-    let rank = |share: f64| seconds.get(((share * seconds.len() as f64).ceil() as usize).saturating_sub(1)).copied();
-    let mean = (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64);
-    let values = [Some(seconds.len() as f64), mean, rank(0.5), rank(0.95)];
-    Metric::figures(metrics, values.map(|value| value.unwrap_or(f64::NAN)))
 }
 
 /// The end that accepts them.

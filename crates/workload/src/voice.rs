@@ -229,8 +229,7 @@ impl Application for Voice {
     }
 
     fn on_datagram(&mut self, payload_bytes: u32, io: &mut dyn Io) {
-        self.progress.received_bytes += u64::from(payload_bytes);
-        self.progress.last_received = Some(io.now());
+        self.progress.receive(u64::from(payload_bytes), io.now());
         if self.speaks && !self.started {
             self.start(io);
             self.pause(io.now());

@@ -15,7 +15,7 @@ use crate::control::{Ack, Control};
 use crate::law::{Cause, Governed, Law, RoundTrips};
 use crate::window::segment;
 use fullpipe_schema::component::Declaration;
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::Instant;
 
 pub(super) static VENO: ControlComponent = ControlComponent::new(
     Declaration {
@@ -47,11 +47,8 @@ impl Veno {
 impl Law for Veno {
     const NAME: &'static str = VENO.declaration.name;
 
-    fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
-        if let Some(rtt) = rtt {
-            self.times.sample(rtt);
-            self.times.begin_round();
-        }
+    fn round_trips(&mut self) -> Option<&mut RoundTrips> {
+        Some(&mut self.times)
     }
 
     fn measure(&mut self, control: &Control, ack: &Ack) {

@@ -20,7 +20,7 @@ use crate::control::{Ack, Control};
 use crate::law::{Cause, Governed, Law, RoundTrips};
 use crate::window::{segment, two_segments};
 use fullpipe_schema::component::Declaration;
-use fullpipe_units::{Duration, Instant};
+use fullpipe_units::Instant;
 
 pub(super) static YEAH: ControlComponent = ControlComponent::new(
     Declaration {
@@ -94,17 +94,8 @@ impl Yeah {
 impl Law for Yeah {
     const NAME: &'static str = YEAH.declaration.name;
 
-    fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
-        if let Some(rtt) = rtt {
-            self.times.sample(rtt);
-            self.times.begin_round();
-        }
-    }
-
-    fn measure(&mut self, _control: &Control, ack: &Ack) {
-        if let Some(rtt) = ack.rtt {
-            self.times.sample(rtt);
-        }
+    fn round_trips(&mut self) -> Option<&mut RoundTrips> {
+        Some(&mut self.times)
     }
 
     fn end_round(&mut self, control: &mut Control, ack: &Ack) {

@@ -1,6 +1,7 @@
 //! The log's state of one endpoint of a connection, and the events that it writes when that state changes.
 
 use super::datagram::{self, Carried, Numbers};
+use super::frames::Meaning;
 use super::metrics::{Metrics, congestion_state};
 use super::words::{TransportSide, word_of};
 use fullpipe_record::qlog::QlogWriter;
@@ -154,6 +155,15 @@ impl ConnectionLog {
         });
     }
 
+    /// Keeps the effects of a packet on the state of the connection.
+    fn note(&mut self, side: TransportSide, packet_type: QuicPacketType, meaning: Meaning) {
+        self.handshake |= packet_type == QuicPacketType::Handshake;
+        self.confirmed |= meaning.confirms;
+        if meaning.closes {
+            self.closed_by.get_or_insert(side);
+        }
+    }
+
     /// Writes the entries of the QUIC stack's journal in order.
     pub(super) fn write_journal(&mut self, writer: &mut QlogWriter, at: Instant, journal: Vec<Entry>) {
         let mut made = Vec::new();
@@ -177,11 +187,7 @@ impl ConnectionLog {
                     let (side, bytes) = (TransportSide::Remote, bytes as u64);
                     let carried = Carried { at, group: &self.group, side, id, codepoint, bytes };
                     let meaning = datagram::of_stack(writer, &carried, &packet);
-                    self.handshake |= datagram::type_of(&packet.header) == QuicPacketType::Handshake;
-                    self.confirmed |= meaning.confirms;
-                    if meaning.closes {
-                        self.closed_by.get_or_insert(side);
-                    }
+                    self.note(side, datagram::type_of(&packet.header), meaning);
                 }
                 Entry::Sent(packet) => made.push(packet),
                 Entry::DatagramSent { bytes, codepoint } => {
@@ -191,15 +197,11 @@ impl ConnectionLog {
                         let carried = Carried { at, group: &self.group, side, id, codepoint, bytes: bytes as u64 };
                         let meaning = datagram::of_stack(writer, &carried, &packet);
                         let packet_type = datagram::type_of(&packet.header);
-                        self.handshake |= packet_type == QuicPacketType::Handshake;
-                        self.confirmed |= meaning.confirms;
+                        self.note(side, packet_type, meaning);
                         if packet_type != QuicPacketType::OneRtt {
                             self.opening.push((packet.number, packet.bytes, packet_type));
                         } else if meaning.probes {
                             self.probe = Some(packet.number);
-                        }
-                        if meaning.closes {
-                            self.closed_by.get_or_insert(side);
                         }
                     }
                 }

@@ -230,6 +230,15 @@ pub(super) fn of_bytes(frames: &mut Array<'_>, payload: &[u8], ack_delay_exponen
     meaning
 }
 
+/// Frames that consist of integers: type, name and keys.
+const NUMBERS: [(u64, &str, &[&str]); 5] = [
+    (0x10, "max_data", &["maximum"]),
+    (0x11, "max_stream_data", &["stream_id", "maximum"]),
+    (0x14, "data_blocked", &["limit"]),
+    (0x15, "stream_data_blocked", &["stream_id", "limit"]),
+    (0x19, "retire_connection_id", &["sequence_number"]),
+];
+
 fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning: &mut Meaning) -> Option<()> {
     let begin = *reader;
     let padding = reader.bytes.iter().take_while(|byte| **byte == 0).count() as u64;
@@ -242,6 +251,11 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
     // noq adds an IMMEDIATE_ACK frame to its probes.
     meaning.probes &= matches!(kind, 0x01 | IMMEDIATE_ACK);
     let length = |reader: &Reader<'_>| (begin.bytes.len() - reader.bytes.len()) as u64;
+    if let Some((_, name, keys)) = NUMBERS.iter().find(|(number, ..)| *number == kind) {
+        let fields = keys.iter().map(|key| Some((*key, reader.varint()?))).collect::<Option<Vec<_>>>()?;
+        numbers(frames, name, length(reader), &fields);
+        return Some(());
+    }
     match kind {
         0x01 => simple(frames, "ping", 1, None),
         0x02 | 0x03 => {
@@ -288,25 +302,9 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
             reader.take(data)?;
             stream(frames, id, offset, kind & 1 != 0, length(reader), data);
         }
-        0x10 => {
-            let maximum = reader.varint()?;
-            numbers(frames, "max_data", length(reader), &[("maximum", maximum)]);
-        }
-        0x11 => {
-            let (id, maximum) = (reader.varint()?, reader.varint()?);
-            numbers(frames, "max_stream_data", length(reader), &[("stream_id", id), ("maximum", maximum)]);
-        }
         0x12 | 0x13 => {
             let maximum = reader.varint()?;
             of_streams(frames, "max_streams", kind == 0x12, ("maximum", maximum), length(reader));
-        }
-        0x14 => {
-            let limit = reader.varint()?;
-            numbers(frames, "data_blocked", length(reader), &[("limit", limit)]);
-        }
-        0x15 => {
-            let (id, limit) = (reader.varint()?, reader.varint()?);
-            numbers(frames, "stream_data_blocked", length(reader), &[("stream_id", id), ("limit", limit)]);
         }
         0x16 | 0x17 => {
             let limit = reader.varint()?;
@@ -325,10 +323,6 @@ fn frame(frames: &mut Array<'_>, reader: &mut Reader<'_>, exponent: u8, meaning:
                 out.text("connection_id", &hexadecimal(identifier));
                 raw(out, length(reader), None);
             });
-        }
-        0x19 => {
-            let sequence = reader.varint()?;
-            numbers(frames, "retire_connection_id", length(reader), &[("sequence_number", sequence)]);
         }
         0x1a => path(frames, "path_challenge", reader.take(8)?, 9),
         0x1b => path(frames, "path_response", reader.take(8)?, 9),

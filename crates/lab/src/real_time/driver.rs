@@ -15,18 +15,9 @@ use super::gateway::Gateway;
 use crate::prepared::Prepared;
 use bytes::Bytes;
 use fullpipe_emulate::{Arrival, Lateness, Machine};
+use fullpipe_scenario::description::AfterStall;
 use fullpipe_units::{Duration, Instant};
 use std::io;
-
-/// What to do about a stall.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum AfterStall {
-    /// Catch up: what is overdue leaves at once.
-    #[default]
-    CatchUp,
-    /// The model's clock stood still as well.
-    Pause,
-}
 
 /// Longest sleep: a stall is noticed by its gap even if nothing was due in it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);

@@ -4,7 +4,7 @@
 //! the records are the same, byte for byte, without a namespace, a program or a wait. The machine that the driver sees is made
 //! of the file: its clock goes from one arrival or event to the next and is never late.
 
-use super::driver::{AfterStall, Driver};
+use super::driver::Driver;
 use super::gateway::Gateway;
 use super::recorder::ARRIVALS;
 use crate::assemble;
@@ -19,6 +19,7 @@ use fullpipe_archive::{IcmpRecord, RefusedFrames};
 use fullpipe_emulate::{Arrival, Lateness, Limits, Machine};
 use fullpipe_record::pcapng::{Block, LinkType, Reader};
 use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::AfterStall;
 use fullpipe_units::{Duration, Instant, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

@@ -1,6 +1,6 @@
 //! A real-time run from its set-up to its result.
 
-use super::driver::{AfterStall, Driver, Journal};
+use super::driver::{Driver, Journal};
 use super::gateway::Gateway;
 use super::interface::{FrameCapture, InterfacePort, Sides};
 use super::kernel::{KernelEnd, KernelEnds};
@@ -131,10 +131,6 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     ends.begin(clock);
     let mut machine = LinuxMachine::new(clock, ports, programs);
     let mut lateness = Lateness::new(limits(&scenario.real_time));
-    let after_stall = match scenario.real_time.after_stall {
-        description::AfterStall::CatchUp => AfterStall::CatchUp,
-        description::AfterStall::Pause => AfterStall::Pause,
-    };
     let mut each =
         |now: Instant, lateness: &Lateness| (asked.each)(now, lateness) || (!namespaces.is_empty() && ends.done());
     let driver = Driver {
@@ -142,7 +138,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         gateway: &mut gateway,
         machine: &mut machine,
         lateness: &mut lateness,
-        after_stall,
+        after_stall: scenario.real_time.after_stall,
         journal: keep.as_mut().map(|keep| keep as &mut Journal<'_>),
         each: &mut each,
     };

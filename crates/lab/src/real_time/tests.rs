@@ -5,13 +5,14 @@ mod icmp;
 mod nat;
 mod world;
 
-use super::driver::{AfterStall, Driver};
+use super::driver::Driver;
 use super::gateway::Gateway;
 use crate::world::{RealHost, RealHosts};
 use crate::{Options, Outcome, Plugins, Prepared, assemble};
 use bytes::Bytes;
 use etherparse::{Ipv4Header, UdpHeader, ip_number};
 use fullpipe_emulate::{Arrival, Lateness, Limits, Machine};
+use fullpipe_scenario::description::AfterStall;
 use fullpipe_units::{Duration, Instant, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

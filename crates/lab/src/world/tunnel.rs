@@ -18,9 +18,9 @@ use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 use fullpipe_engine::Slot;
 use fullpipe_network::Network;
 use fullpipe_scenario::description;
-use fullpipe_stack::tunnel::{TunnelClient, TunnelProxy, TunnelSettings, TunnelStatistics};
+use fullpipe_stack::tunnel::{TunnelClient, TunnelProxy, TunnelSettings};
 use fullpipe_stack::{Datagram, Entropy, Host, HostSettings, Maker};
-use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, TunnelCounters};
+use fullpipe_transport::endpoint::{EndpointKind, EndpointReport};
 use fullpipe_units::{FlowId, NodeId, Stream};
 use fullpipe_wire::IpVersion;
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,12 +180,12 @@ impl Running {
     fn report_client(&self) -> EndpointReport {
         let client = self.client.as_ref();
         let mut counts = client.map(TunnelClient::statistics).unwrap_or_default();
-        counts.dropped_queue += self.early.dropped;
+        counts.counters.dropped_queue += self.early.dropped;
         EndpointReport {
             smoothed_rtt: client.and_then(TunnelClient::smoothed_rtt),
             mean_rtt: counts.mean_rtt,
             lost_packets: Some(client.map_or(0, TunnelClient::lost_packets)),
-            tunnel: Some(counters(&counts)),
+            tunnel: Some(counts.counters),
             ..of_control(EndpointKind::Tunnel, client.and_then(TunnelClient::inspect))
         }
     }
@@ -195,20 +195,9 @@ impl Running {
         let counts = self.proxy.statistics();
         EndpointReport {
             mean_rtt: counts.mean_rtt,
-            tunnel: Some(counters(&counts)),
+            tunnel: Some(counts.counters),
             ..of_control(EndpointKind::Tunnel, self.proxy.inspect())
         }
-    }
-}
-
-fn counters(counts: &TunnelStatistics) -> TunnelCounters {
-    TunnelCounters {
-        dropped_too_large: counts.dropped_too_large,
-        dropped_queue: counts.dropped_queue,
-        queued_bytes: counts.queued_bytes,
-        peak_queued_bytes: counts.peak_queued_bytes,
-        requests_refused: counts.refused,
-        requests_open: counts.open,
     }
 }
 

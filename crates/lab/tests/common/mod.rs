@@ -47,7 +47,11 @@ pub(crate) fn mean(outcome: &Outcome, metric: &str, from_s: f64) -> f64 {
 
 /// The rows of `flows.csv` as text.
 pub(crate) fn flows_csv(outcome: &Outcome) -> String {
-    let mut bytes = Vec::new();
-    fullpipe_lab::write_flows(outcome, &mut bytes).expect("memory takes it");
-    String::from_utf8(bytes).expect("it is text")
+    csv(outcome, "flows.csv")
+}
+
+/// A file of the run as text; empty if the run has no such file.
+pub(crate) fn csv(outcome: &Outcome, file: &str) -> String {
+    let bytes = outcome.tables().into_iter().find(|(name, _)| *name == file).map(|(_, bytes)| bytes);
+    String::from_utf8(bytes.unwrap_or_default()).expect("it is text")
 }

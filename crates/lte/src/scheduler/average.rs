@@ -22,7 +22,7 @@ const EPOCHS_TO_NOTHING: u64 = 16;
 
 /// Past average throughput of every UE.
 #[derive(Clone, Debug)]
-pub(super) struct Averages {
+pub struct Averages {
     /// S of each UE.
     sums: Vec<f64>,
     /// 1 / S, which is asked for far more often than S changes.

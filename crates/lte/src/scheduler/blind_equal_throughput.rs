@@ -13,7 +13,7 @@
 
 use super::auction::{Auction, give_all};
 use super::average::Averages;
-use super::{MOST_GROUPS, NOBODY, Promise, Scheduler, Subframe, indices};
+use super::{MOST_GROUPS, NOBODY, Scheduler, Subframe, indices};
 
 /// Blind equal throughput over the whole band.
 #[derive(Clone, Debug, Default)]
@@ -22,17 +22,9 @@ pub struct TdBlindEqualThroughput {
     auction: Auction,
 }
 
-impl TdBlindEqualThroughput {
-    /// With no UE attached.
-    #[must_use]
-    pub fn new() -> TdBlindEqualThroughput {
-        TdBlindEqualThroughput::default()
-    }
-}
-
 impl Scheduler for TdBlindEqualThroughput {
-    fn attach(&mut self, _promise: Promise) {
-        self.averages.attach();
+    fn averages(&mut self) -> Option<&mut Averages> {
+        Some(&mut self.averages)
     }
 
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
@@ -43,14 +35,6 @@ impl Scheduler for TdBlindEqualThroughput {
             |subframe, ue| if subframe.channel.wideband(ue) > 0 { averages.inverse(ue) } else { 0.0 },
         );
         give_all(subframe.free, winner, owners);
-    }
-
-    fn served(&mut self, ue: u16, bytes: u32) {
-        self.averages.served(ue, bytes);
-    }
-
-    fn passed(&mut self, subframes: u64) {
-        self.averages.passed(subframes);
     }
 
     fn wideband_mcs(&self) -> bool {
@@ -74,17 +58,9 @@ pub struct FdBlindEqualThroughput {
     candidates: Vec<Candidate>,
 }
 
-impl FdBlindEqualThroughput {
-    /// With no UE attached.
-    #[must_use]
-    pub fn new() -> FdBlindEqualThroughput {
-        FdBlindEqualThroughput::default()
-    }
-}
-
 impl Scheduler for FdBlindEqualThroughput {
-    fn attach(&mut self, _promise: Promise) {
-        self.averages.attach();
+    fn averages(&mut self) -> Option<&mut Averages> {
+        Some(&mut self.averages)
     }
 
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
@@ -116,14 +92,6 @@ impl Scheduler for FdBlindEqualThroughput {
         }
     }
 
-    fn served(&mut self, ue: u16, bytes: u32) {
-        self.averages.served(ue, bytes);
-    }
-
-    fn passed(&mut self, subframes: u64) {
-        self.averages.passed(subframes);
-    }
-
     fn wideband_mcs(&self) -> bool {
         true
     }
@@ -135,7 +103,7 @@ mod tests {
     use super::*;
 
     fn schedulers() -> [Box<dyn Scheduler>; 2] {
-        [Box::new(TdBlindEqualThroughput::new()), Box::new(FdBlindEqualThroughput::new())]
+        [Box::new(TdBlindEqualThroughput::default()), Box::new(FdBlindEqualThroughput::default())]
     }
 
     /// T = 1 / sum (1 / R_i), for equal channels full-band rate / N: the reference's rule, within its 10 %.
@@ -205,7 +173,7 @@ mod tests {
     /// first gets another group and expects 3769 of 373 bytes; the second is at 3526 of 349 bytes when all are given.
     #[test]
     fn groups_go_to_the_smallest_expected_average() {
-        let mut cell = Cell::saturated(Box::new(FdBlindEqualThroughput::new()), &[15, 5, 0]);
+        let mut cell = Cell::saturated(Box::new(FdBlindEqualThroughput::default()), &[15, 5, 0]);
         let owners = cell.subframe();
         assert_eq!(owners[..GROUPS], [0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1]);
     }
@@ -213,7 +181,7 @@ mod tests {
     /// Only the one that is served is asked, unless it is out of range.
     #[test]
     fn nobody_is_asked_in_vain() {
-        let mut cell = Cell::saturated(Box::new(TdBlindEqualThroughput::new()), &[0, 15, 15, 15]);
+        let mut cell = Cell::saturated(Box::new(TdBlindEqualThroughput::default()), &[0, 15, 15, 15]);
         for turn in [1, 2, 3, 1, 2, 3] {
             cell.reports.asked.clear();
             cell.subframe();

@@ -39,37 +39,37 @@ const fn entry_of(
 /// Every scheduler that [`make`] knows, in the order of lists.
 pub const ENTRIES: &[Entry] = &[
     entry_of("rr", "Round robin: the same number of resource block groups for each in turn.", SURVEY, |_| {
-        Box::new(RoundRobin::new())
+        Box::new(RoundRobin::default())
     }),
     entry_of(
         "pf",
         "Proportional fair: each group to the highest rate there over the average throughput.",
         "Sesia, Toufik and Baker, LTE: the UMTS Long Term Evolution (2009)",
-        |_| Box::new(ProportionalFair::new()),
+        |_| Box::new(ProportionalFair::default()),
     ),
     entry_of("fd-mt", "Maximum throughput: each group to the highest rate there; others starve.", SURVEY, |_| {
-        Box::new(FdMaximumThroughput::new())
+        Box::new(FdMaximumThroughput::default())
     }),
     entry_of("td-mt", "Maximum throughput: the whole band to the highest rate; others starve.", SURVEY, |_| {
-        Box::new(TdMaximumThroughput::new())
+        Box::new(TdMaximumThroughput::default())
     }),
     entry_of(
         "tta",
         "Throughput to average: each group to the UE for which it is best compared with its own band.",
         SURVEY,
-        |_| Box::new(ThroughputToAverage::new()),
+        |_| Box::new(ThroughputToAverage::default()),
     ),
     entry_of(
         "fd-bet",
         "Blind equal throughput: group by group to the smallest expected average.",
         "Kela et al., ISWPC (2008)",
-        |_| Box::new(FdBlindEqualThroughput::new()),
+        |_| Box::new(FdBlindEqualThroughput::default()),
     ),
     entry_of(
         "td-bet",
         "Blind equal throughput: the whole band to the smallest average.",
         "Kela et al., ISWPC (2008)",
-        |_| Box::new(TdBlindEqualThroughput::new()),
+        |_| Box::new(TdBlindEqualThroughput::default()),
     ),
     Entry {
         parameters: TOKEN_KEYS,

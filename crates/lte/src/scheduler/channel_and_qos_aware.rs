@@ -142,16 +142,8 @@ impl Scheduler for ChannelAndQosAware {
         self.candidates = candidates;
     }
 
-    fn served(&mut self, ue: u16, bytes: u32) {
-        self.averages.served(ue, bytes);
-    }
-
-    fn passed(&mut self, subframes: u64) {
-        self.averages.passed(subframes);
-    }
-
-    fn wideband_mcs(&self) -> bool {
-        false
+    fn averages(&mut self) -> Option<&mut Averages> {
+        Some(&mut self.averages)
     }
 }
 

@@ -8,7 +8,7 @@
 //! as ns-3's schedulers of these names.
 
 use super::auction::{Auction, give_all, running_maximum};
-use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
+use super::{MOST_GROUPS, Scheduler, Subframe};
 
 /// Maximum throughput per group.
 #[derive(Clone, Debug, Default)]
@@ -16,17 +16,7 @@ pub struct FdMaximumThroughput {
     auction: Auction,
 }
 
-impl FdMaximumThroughput {
-    /// With no UE attached.
-    #[must_use]
-    pub fn new() -> FdMaximumThroughput {
-        FdMaximumThroughput::default()
-    }
-}
-
 impl Scheduler for FdMaximumThroughput {
-    fn attach(&mut self, _promise: Promise) {}
-
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
         let rates = subframe.rates.each_ref().map(|rates| rates.group.map(|bytes| bytes as f32));
         let most = rates.each_ref().map(running_maximum);
@@ -38,14 +28,6 @@ impl Scheduler for FdMaximumThroughput {
             owners,
         );
     }
-
-    fn served(&mut self, _ue: u16, _bytes: u32) {}
-
-    fn passed(&mut self, _subframes: u64) {}
-
-    fn wideband_mcs(&self) -> bool {
-        false
-    }
 }
 
 /// Maximum throughput over the whole band.
@@ -54,17 +36,7 @@ pub struct TdMaximumThroughput {
     auction: Auction,
 }
 
-impl TdMaximumThroughput {
-    /// With no UE attached.
-    #[must_use]
-    pub fn new() -> TdMaximumThroughput {
-        TdMaximumThroughput::default()
-    }
-}
-
 impl Scheduler for TdMaximumThroughput {
-    fn attach(&mut self, _promise: Promise) {}
-
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
         let rates = subframe.rates.each_ref().map(|rates| rates.band.map(|bytes| bytes as f32));
         let most = rates.each_ref().map(running_maximum);
@@ -79,10 +51,6 @@ impl Scheduler for TdMaximumThroughput {
         give_all(subframe.free, winner, owners);
     }
 
-    fn served(&mut self, _ue: u16, _bytes: u32) {}
-
-    fn passed(&mut self, _subframes: u64) {}
-
     fn wideband_mcs(&self) -> bool {
         true
     }
@@ -90,6 +58,7 @@ impl Scheduler for TdMaximumThroughput {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Promise;
     use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full};
     use super::*;
 
@@ -98,7 +67,7 @@ mod tests {
     fn the_first_of_the_best_gets_all() {
         for whole in [false, true] {
             let scheduler = || -> Box<dyn Scheduler> {
-                if whole { Box::new(TdMaximumThroughput::new()) } else { Box::new(FdMaximumThroughput::new()) }
+                if whole { Box::new(TdMaximumThroughput::default()) } else { Box::new(FdMaximumThroughput::default()) }
             };
             let vectors = [2_196_000.0, 1_383_000.0, 1_191_000.0, 775_000.0, 421_000.0];
             for (cqi, bytes_per_second) in BY_DISTANCE.into_iter().zip(vectors) {
@@ -118,7 +87,7 @@ mod tests {
     fn groups_are_looked_at_or_not() {
         for whole in [false, true] {
             let scheduler: Box<dyn Scheduler> =
-                if whole { Box::new(TdMaximumThroughput::new()) } else { Box::new(FdMaximumThroughput::new()) };
+                if whole { Box::new(TdMaximumThroughput::default()) } else { Box::new(FdMaximumThroughput::default()) };
             let mut cell = Cell::new(scheduler);
             for (wideband, halves) in [(7, [12, 6]), (8, [9, 8]), (8, [6, 10])] {
                 let mut row = [halves[0]; GROUPS];
@@ -137,7 +106,7 @@ mod tests {
     fn who_cannot_win_is_not_asked() {
         for whole in [false, true] {
             let scheduler: Box<dyn Scheduler> =
-                if whole { Box::new(TdMaximumThroughput::new()) } else { Box::new(FdMaximumThroughput::new()) };
+                if whole { Box::new(TdMaximumThroughput::default()) } else { Box::new(FdMaximumThroughput::default()) };
             let mut cell = Cell::saturated(scheduler, &[5, 14, 15, 15, 3]);
             cell.reports.slack[1] = 1;
             let owners = cell.subframe();
@@ -151,7 +120,7 @@ mod tests {
     fn ties_go_to_the_lowest_rnti() {
         for whole in [false, true] {
             let scheduler: Box<dyn Scheduler> =
-                if whole { Box::new(TdMaximumThroughput::new()) } else { Box::new(FdMaximumThroughput::new()) };
+                if whole { Box::new(TdMaximumThroughput::default()) } else { Box::new(FdMaximumThroughput::default()) };
             let mut cell = Cell::saturated(scheduler, &[3, 12, 12, 12]);
             cell.reports.slack[2] = 3;
             let owners = cell.subframe();

@@ -112,6 +112,7 @@ pub use round_robin::RoundRobin;
 pub use throughput_to_average::ThroughputToAverage;
 pub use token_bank::{FdTokenBank, TdTokenBank, TokenBankLimits};
 
+use average::Averages;
 use std::fmt;
 
 /// Most resource block groups that a bandwidth has (25 at 20 MHz), rounded up to whole vectors.
@@ -275,8 +276,17 @@ pub trait Scheduler: Send {
         Ok(())
     }
 
+    /// The past average throughputs that it keeps, if any; the next methods maintain them unless the scheduler has its own.
+    fn averages(&mut self) -> Option<&mut Averages> {
+        None
+    }
+
     /// A UE has been attached; UEs are numbered from 0 in order of RNTI.
-    fn attach(&mut self, promise: Promise);
+    fn attach(&mut self, _promise: Promise) {
+        if let Some(averages) = self.averages() {
+            averages.attach();
+        }
+    }
 
     /// Writes the owner of each group, [`NOBODY`] where there is none. Only free groups are given away, only to active UEs,
     /// and to none whose CQI there is 0.
@@ -284,11 +294,21 @@ pub trait Scheduler: Send {
 
     /// In this subframe the UE was given transport blocks of so many bytes, new data only. Comes after `allocate` of the
     /// same subframe.
-    fn served(&mut self, ue: u16, bytes: u32);
+    fn served(&mut self, ue: u16, bytes: u32) {
+        if let Some(averages) = self.averages() {
+            averages.served(ue, bytes);
+        }
+    }
 
     /// So many subframes have passed, the one of the last `allocate` or `served` first.
-    fn passed(&mut self, subframes: u64);
+    fn passed(&mut self, subframes: u64) {
+        if let Some(averages) = self.averages() {
+            averages.passed(subframes);
+        }
+    }
 
     /// Whether a transport block's MCS follows the wideband CQI instead of the lowest of its groups'.
-    fn wideband_mcs(&self) -> bool;
+    fn wideband_mcs(&self) -> bool {
+        false
+    }
 }

@@ -155,10 +155,6 @@ impl Scheduler for PrioritySet {
             self.given.fill(0);
         }
     }
-
-    fn wideband_mcs(&self) -> bool {
-        false
-    }
 }
 
 /// CQI / sum of CQIs, by CQI, times a factor.

@@ -10,7 +10,7 @@
 
 use super::auction::{Auction, Bids, hold_with_one, running_maximum};
 use super::average::Averages;
-use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
+use super::{MOST_GROUPS, Scheduler, Subframe};
 
 /// Proportional fair per group.
 #[derive(Clone, Debug, Default)]
@@ -19,17 +19,9 @@ pub struct ProportionalFair {
     auction: Auction,
 }
 
-impl ProportionalFair {
-    /// With no UE attached.
-    #[must_use]
-    pub fn new() -> ProportionalFair {
-        ProportionalFair::default()
-    }
-}
-
 impl Scheduler for ProportionalFair {
-    fn attach(&mut self, _promise: Promise) {
-        self.averages.attach();
+    fn averages(&mut self) -> Option<&mut Averages> {
+        Some(&mut self.averages)
     }
 
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
@@ -49,18 +41,6 @@ impl Scheduler for ProportionalFair {
             owners,
         );
     }
-
-    fn served(&mut self, ue: u16, bytes: u32) {
-        self.averages.served(ue, bytes);
-    }
-
-    fn passed(&mut self, subframes: u64) {
-        self.averages.passed(subframes);
-    }
-
-    fn wideband_mcs(&self) -> bool {
-        false
-    }
 }
 
 /// R_u / T_u by CQI.
@@ -70,6 +50,7 @@ fn metrics(rates: &Bids, inverse: f32) -> Bids {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Promise;
     use super::super::average::next;
     use super::super::tests::{BY_DISTANCE, Buffers, Cell, GROUPS, Reports, Source, assert_close, bytes, full, rates};
     use super::super::{Channel, Groups, NOBODY, Rates, indices};
@@ -77,7 +58,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn cell(cqis: &[u8]) -> Cell {
-        Cell::saturated(Box::new(ProportionalFair::new()), cqis)
+        Cell::saturated(Box::new(ProportionalFair::default()), cqis)
     }
 
     /// With the same SINR, full-band rate / N.
@@ -139,7 +120,7 @@ mod tests {
     /// Two UEs whose bands are good where the other's is bad: each gets its own half, and all of it.
     #[test]
     fn peaks_are_used() {
-        let mut cell = Cell::new(Box::new(ProportionalFair::new()));
+        let mut cell = Cell::new(Box::new(ProportionalFair::default()));
         for halves in [[12, 6], [6, 12]] {
             let mut row = [halves[0]; GROUPS];
             row[GROUPS / 2..].fill(halves[1]);
@@ -237,7 +218,7 @@ mod tests {
         /// 10^-28: rates, of 4 to 370 bytes, make up for less than a factor of 100.
         #[test]
         fn pruning_changes_nothing(steps in prop::collection::vec(step(), 1..200), dip in any::<bool>()) {
-            let mut scheduler = ProportionalFair::new();
+            let mut scheduler = ProportionalFair::default();
             let mut reports = Reports::default();
             let rates = if dip { dipped() } else { rates() };
             let layers: Vec<u8> = (0..UES as u64).map(|ue| 1 + (ue % 5 == 0) as u8).collect();

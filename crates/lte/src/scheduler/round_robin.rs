@@ -8,7 +8,7 @@
 //!
 //! **Source.** As ns-3's round robin scheduler.
 
-use super::{MOST_GROUPS, NOBODY, Promise, Scheduler, Subframe, indices};
+use super::{MOST_GROUPS, NOBODY, Scheduler, Subframe, indices};
 
 /// Round robin.
 #[derive(Clone, Debug, Default)]
@@ -19,17 +19,7 @@ pub struct RoundRobin {
     turn: Vec<u16>,
 }
 
-impl RoundRobin {
-    /// With no UE attached.
-    #[must_use]
-    pub fn new() -> RoundRobin {
-        RoundRobin::default()
-    }
-}
-
 impl Scheduler for RoundRobin {
-    fn attach(&mut self, _promise: Promise) {}
-
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
         owners.fill(NOBODY);
         let free = subframe.free.count_ones() as usize;
@@ -54,10 +44,6 @@ impl Scheduler for RoundRobin {
         }
     }
 
-    fn served(&mut self, _ue: u16, _bytes: u32) {}
-
-    fn passed(&mut self, _subframes: u64) {}
-
     fn wideband_mcs(&self) -> bool {
         true
     }
@@ -69,7 +55,7 @@ mod tests {
     use super::*;
 
     fn cell(cqis: &[u8]) -> Cell {
-        Cell::saturated(Box::new(RoundRobin::new()), cqis)
+        Cell::saturated(Box::new(RoundRobin::default()), cqis)
     }
 
     /// T = TBS(MCS, floor(B / (N G)) G) / 8 per ms up to as many UEs as groups, then that of one group, 12 of N times.

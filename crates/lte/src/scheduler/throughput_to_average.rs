@@ -11,7 +11,7 @@
 //! as ns-3's scheduler of this name.
 
 use super::auction::{Auction, running_maximum};
-use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
+use super::{MOST_GROUPS, Scheduler, Subframe};
 
 /// Throughput to average.
 #[derive(Clone, Debug, Default)]
@@ -19,17 +19,7 @@ pub struct ThroughputToAverage {
     auction: Auction,
 }
 
-impl ThroughputToAverage {
-    /// With no UE attached.
-    #[must_use]
-    pub fn new() -> ThroughputToAverage {
-        ThroughputToAverage::default()
-    }
-}
-
 impl Scheduler for ThroughputToAverage {
-    fn attach(&mut self, _promise: Promise) {}
-
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
         let rates = subframe.rates.each_ref().map(|rates| rates.group.map(|bytes| bytes as f32));
         let most = rates.each_ref().map(running_maximum);
@@ -52,23 +42,16 @@ impl Scheduler for ThroughputToAverage {
             owners,
         );
     }
-
-    fn served(&mut self, _ue: u16, _bytes: u32) {}
-
-    fn passed(&mut self, _subframes: u64) {}
-
-    fn wideband_mcs(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Promise;
     use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, full};
     use super::*;
 
     fn scheduler() -> Box<dyn Scheduler> {
-        Box::new(ThroughputToAverage::new())
+        Box::new(ThroughputToAverage::default())
     }
 
     /// Quotients of one, all of them, however good the channel: rows 094 to 114 of the reference's `scheduler` vectors.

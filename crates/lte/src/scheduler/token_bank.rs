@@ -167,14 +167,8 @@ impl Scheduler for FdTokenBank {
         }
     }
 
-    fn served(&mut self, _ue: u16, _bytes: u32) {}
-
     fn passed(&mut self, subframes: u64) {
         self.bank.passed(subframes);
-    }
-
-    fn wideband_mcs(&self) -> bool {
-        false
     }
 }
 
@@ -240,14 +234,8 @@ impl Scheduler for TdTokenBank {
         }
     }
 
-    fn served(&mut self, _ue: u16, _bytes: u32) {}
-
     fn passed(&mut self, subframes: u64) {
         self.bank.passed(subframes);
-    }
-
-    fn wideband_mcs(&self) -> bool {
-        false
     }
 }
 

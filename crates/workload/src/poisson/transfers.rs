@@ -216,8 +216,7 @@ impl PoissonTransfersAcceptor {
             return;
         }
         transfer.received_bytes += length;
-        self.progress.received_bytes += length;
-        self.progress.last_received = Some(now);
+        self.progress.receive(length, now);
         if transfer.received_bytes == size {
             self.completions.push(Completion { started: transfer.planned.at, completed: now, bytes: size });
             if self.spec.count == Some(self.completions.len() as u64) {

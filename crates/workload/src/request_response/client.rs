@@ -84,8 +84,7 @@ impl RequestResponseClient {
             return;
         }
         exchange.unread_bytes -= length;
-        self.progress.received_bytes += length;
-        self.progress.last_received = Some(now);
+        self.progress.receive(length, now);
         if exchange.unread_bytes == 0 {
             self.complete(now, io);
         }

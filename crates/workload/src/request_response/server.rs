@@ -75,8 +75,7 @@ impl RequestResponseServer {
         if length == 0 {
             return;
         }
-        self.progress.received_bytes += length;
-        self.progress.last_received = Some(now);
+        self.progress.receive(length, now);
         served.stage = Stage::Reading(missing_bytes - length);
         if length < missing_bytes {
             return;

@@ -97,8 +97,7 @@ impl VideoAbrClient {
             && let Some(payload) = stream.read(fetch.unread_bytes)
         {
             fetch.unread_bytes -= payload.len();
-            self.progress.received_bytes += payload.len();
-            self.progress.last_received = Some(now);
+            self.progress.receive(payload.len(), now);
         }
         if fetch.unread_bytes == 0 {
             self.arrived(now, io);

@@ -49,8 +49,7 @@ impl VideoAbrServer {
         while served.unwritten_bytes == 0
             && let Some(payload) = stream.read(self.request_bytes - served.request_bytes)
         {
-            self.progress.received_bytes += payload.len();
-            self.progress.last_received = Some(now);
+            self.progress.receive(payload.len(), now);
             served.request_bytes += payload.len();
             served.keep(&payload);
             if served.request_bytes == self.request_bytes {

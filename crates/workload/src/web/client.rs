@@ -114,8 +114,7 @@ impl WebClient {
     fn learn(&mut self, news: &News, io: &mut dyn Io) {
         let now = io.now();
         if news.bytes > 0 {
-            self.progress.received_bytes += news.bytes;
-            self.progress.last_received = Some(now);
+            self.progress.receive(news.bytes, now);
         }
         for &(number, stream) in &news.came {
             self.came(number, stream, now);

@@ -1,7 +1,7 @@
 //! What a browser has to say of its run.
 
 use super::WebCompletions;
-use crate::application::{Completion, Figure, Metric};
+use crate::application::{Completion, Figure, Metric, Sorted};
 use fullpipe_units::{Duration, Instant};
 
 /// All that a browser reports. A quantile is the nearest rank.
@@ -113,25 +113,5 @@ impl Results {
             figures.extend(Metric::figures(metrics, [loads.mean(), quartiles[0], quartiles[1], quartiles[2]]));
         }
         figures
-    }
-}
-
-/// Times in seconds, ascending; of none there is neither mean nor quantile.
-struct Sorted(Vec<f64>);
-
-impl Sorted {
-    fn new(times: &[Duration]) -> Self {
-        let mut seconds: Vec<f64> = times.iter().map(|time| time.as_secs_f64()).collect();
-        seconds.sort_by(f64::total_cmp);
-        Sorted(seconds)
-    }
-
-    fn mean(&self) -> f64 {
-        if self.0.is_empty() { f64::NAN } else { self.0.iter().sum::<f64>() / self.0.len() as f64 }
-    }
-
-    fn quantile(&self, share: f64) -> f64 {
-        let rank = (share * self.0.len() as f64).ceil() as usize;
-        self.0.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
     }
 }

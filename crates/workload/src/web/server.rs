@@ -12,7 +12,7 @@ use super::{Http, WebSpec};
 use crate::application::{Application, Io, Progress, StreamId};
 use crate::component::WorkloadSettings;
 use fullpipe_transport::Event;
-use fullpipe_units::{Instant, Invalid, Stream};
+use fullpipe_units::{Invalid, Stream};
 
 /// The side that has the pages.
 #[derive(Debug)]
@@ -72,10 +72,4 @@ impl Shelf {
     fn object(&mut self, request: Request) -> Option<&Object> {
         self.page(request.page)?.objects.get(request.object as usize)
     }
-}
-
-/// So many bytes of requests have been read.
-fn note(progress: &mut Progress, bytes: u64, now: Instant) {
-    progress.received_bytes += bytes;
-    progress.last_received = Some(now);
 }

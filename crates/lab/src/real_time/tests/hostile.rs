@@ -4,9 +4,9 @@
 use super::nat::street;
 use super::world::{FAST, World};
 use super::{MadeUp, Ran, arrival, frame, run_world, with};
-use crate::real_time::driver::AfterStall;
 use fullpipe_archive::RefusedFrames;
 use fullpipe_emulate::Arrival;
+use fullpipe_scenario::description::AfterStall;
 use proptest::prelude::*;
 
 /// Real hosts 10.0.0.1 and 10.0.0.2, behind routers 10.0.0.4 and 10.0.0.5, and a host of the model, 10.0.0.3, that talks TCP

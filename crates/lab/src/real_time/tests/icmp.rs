@@ -3,13 +3,13 @@
 
 use super::hostile::world;
 use super::{Ran, arrival, run_world, with};
-use crate::real_time::driver::AfterStall;
 use bytes::Bytes;
 use etherparse::icmpv4::{DestUnreachableHeader, TimeExceededCode};
 use etherparse::{
     IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Icmpv6Header, Icmpv6Type, IpNumber, Ipv4Header, Ipv6Header, TcpHeader,
     UdpHeader, ip_number,
 };
+use fullpipe_scenario::description::AfterStall;
 
 const CLIENT: usize = 0;
 const SERVER: usize = 1;

@@ -3,9 +3,9 @@
 
 use super::world::{FAST, World};
 use super::{MadeUp, Ran, arrival, run_hosts, run_world, with};
-use crate::real_time::driver::AfterStall;
 use bytes::Bytes;
 use etherparse::{IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Ipv4Header, UdpHeader, ip_number};
+use fullpipe_scenario::description::AfterStall;
 
 /// 10.0.0.1 inside, 10.0.0.2 outside, the translator 10.0.0.3 between them: 1 ms on either side.
 fn home() -> World {

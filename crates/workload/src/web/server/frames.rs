@@ -8,7 +8,7 @@
 
 use super::super::outbox::Outbox;
 use super::super::wire::{self, CONTENT_BYTES, Collector, FRAME_HEADER_BYTES, FrameHeader, Request};
-use super::{Shelf, note};
+use super::Shelf;
 use crate::application::{Application, Io, Progress, StreamId};
 use fullpipe_transport::{Event, Stream};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ impl Frames {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Some(stream) = io.stream(id) else { return };
         while let Some(payload) = stream.read(connection.request.missing_bytes()) {
-            note(&mut self.progress, payload.len(), now);
+            self.progress.receive(payload.len(), now);
             let Some(content) = connection.request.take(&payload) else { continue };
             connection.request = Collector::new(length);
             let Some((turn, response)) = asked(&mut self.shelf, &content) else {

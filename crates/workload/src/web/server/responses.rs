@@ -3,7 +3,7 @@
 use super::super::Http;
 use super::super::outbox::Outbox;
 use super::super::wire::{CONTENT_BYTES, Collector, Request};
-use super::{Shelf, note};
+use super::Shelf;
 use crate::application::{self, Application, Io, Progress, StreamId};
 use fullpipe_transport::{Event, Priority};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Responses {
     fn serve(&mut self, id: StreamId, io: &mut dyn Io) {
         let Some(served) = self.served.get_mut(&id) else {
             let bytes = application::read_length(id, u64::MAX, io);
-            return note(&mut self.progress, bytes, io.now());
+            return self.progress.receive(bytes, io.now());
         };
         let now = io.now();
         loop {
@@ -52,7 +52,7 @@ impl Responses {
                 return;
             }
             let Some(payload) = stream.read(served.request.missing_bytes()) else { break };
-            note(&mut self.progress, payload.len(), now);
+            self.progress.receive(payload.len(), now);
             let Some(content) = served.request.take(&payload) else { continue };
             served.request = Collector::new(self.shelf.spec.request_length());
             let Some((length, urgency, incremental)) = answer(&mut self.shelf, &content) else {

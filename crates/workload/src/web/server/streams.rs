@@ -6,7 +6,7 @@
 use super::super::outbox::Outbox;
 use super::super::page::Object;
 use super::super::wire::{CONTENT_BYTES, Collector, Request};
-use super::{Shelf, note};
+use super::Shelf;
 use crate::application::{self, Application, Io, Progress, StreamId};
 use fullpipe_transport::{Event, Priority};
 use std::collections::{BTreeMap, VecDeque};
@@ -84,13 +84,13 @@ impl Streams {
         let Some(&(connection, 0)) = self.streams.get(&id) else {
             // What further streams begin with says nothing new.
             let bytes = application::read_length(id, u64::MAX, io);
-            return note(&mut self.progress, bytes, now);
+            return self.progress.receive(bytes, now);
         };
         while let Some(served) = self.connections.get_mut(&connection)
             && let Some(stream) = io.stream(id)
             && let Some(payload) = stream.read(served.request.missing_bytes())
         {
-            note(&mut self.progress, payload.len(), now);
+            self.progress.receive(payload.len(), now);
             let Some(content) = served.request.take(&payload) else { continue };
             served.request = Collector::new(self.shelf.spec.request_length());
             let Some(objects) = answer(&mut self.shelf, &content) else { return stream.abort() };
