@@ -10,12 +10,12 @@ use std::path::Path;
 const NAMES: Kind = Kind::List(&Kind::Name);
 const TEXTS: Kind = Kind::List(&Kind::Text);
 const RAWS: Kind = Kind::List(&Kind::Raw);
-const RUNS: Kind = Kind::Integer { min: 1, max: 1_000_000 };
-const SEED: Kind = Kind::Integer { min: 0, max: (1 << 53) - 1 };
+const RUNS: Kind = Kind::integer(1, 1_000_000);
+const SEED: Kind = Kind::integer(0, (1 << 53) - 1);
 const SETTINGS: Kind = Kind::Map(&Kind::Raw);
 const POINTS: Kind = Kind::List(&SETTINGS);
 const SCALE: Kind = Kind::Choice(Scale::CHOICES);
-const NUMBER: Kind = Kind::Number { min: f64::NEG_INFINITY, max: f64::INFINITY };
+const NUMBER: Kind = Kind::number(f64::NEG_INFINITY, f64::INFINITY);
 
 names! {
     /// Which clock runs.

@@ -168,19 +168,19 @@ static KEYS: [Key<Settings>; 18] = [
     ),
     Key::setting(
         "datagram_buffer",
-        Kind::Size { min: 1200, max: 1 << 30 },
+        Kind::size(1200, 1 << 30),
         "Datagram mode: what is handed to the QUIC stack ahead of its congestion control.",
         at!(datagram_buffer_bytes),
     ),
     Key::setting(
         "send_buffer",
-        Kind::Size { min: 1200, max: 1 << 30 },
+        Kind::size(1200, 1 << 30),
         "Stream mode: what the QUIC stack keeps, of all requests, until it is acknowledged.",
         at!(send_buffer_bytes),
     ),
     Key::setting(
         "receive_buffer",
-        Kind::Size { min: 1200, max: 1 << 28 },
+        Kind::size(1200, 1 << 28),
         "What of a stream may be on its way or unread (flow control); eight times as much of all.",
         at!(receive_buffer_bytes),
     ),
@@ -206,7 +206,7 @@ static KEYS: [Key<Settings>; 18] = [
     ),
     Key::setting(
         "certificates",
-        Kind::Size { min: 0, max: 1 << 20 },
+        Kind::size(0, 1 << 20),
         "Size of the proxy's certificate chain; with `cryptography = \"tls\"` 400 to 60 000 bytes.",
         at!(certificate_bytes),
     ),

@@ -213,13 +213,13 @@ pub(crate) static CONNECTION_KEYS: [Key<Config>; 6] = [
     }),
     Key::setting(
         "send_buffer",
-        Kind::Size { min: 16, max: 16 << 30 },
+        Kind::size(16, 16 << 30),
         "What the stack keeps until it is acknowledged; as much again waits for room there.",
         at!(send_buffer_bytes),
     ),
     Key::setting(
         "receive_buffer",
-        Kind::Size { min: 1200, max: 1 << 30 },
+        Kind::size(1200, 1 << 30),
         "What of a stream may be on its way or unread (flow control).",
         at!(receive_buffer_bytes),
     ),
@@ -234,7 +234,7 @@ pub(crate) static CONNECTION_KEYS: [Key<Config>; 6] = [
 /// The key of the server's certificates, also of the real stack's.
 pub(crate) static CERTIFICATE_KEYS: [Key<Config>; 1] = [Key::setting(
     "certificates",
-    Kind::Size { min: 0, max: 1 << 20 },
+    Kind::size(0, 1 << 20),
     "Size of the server's certificate chain; with `cryptography = \"tls\"` 400 to 60 000 bytes.",
     at!(handshake.certificate_bytes),
 )];
@@ -262,7 +262,7 @@ pub(crate) static MODEL_KEYS: [Key<Config>; 13] = [
     ),
     Key::<Config>::setting(
         "ack_every",
-        Kind::Integer { min: 1, max: 1000 },
+        Kind::integer(1, 1000),
         "Ack-eliciting packets after which an acknowledgement is sent at once (RFC 9000 section 13.2.2).",
         at!(ack_every_packets),
     )
@@ -275,7 +275,7 @@ pub(crate) static MODEL_KEYS: [Key<Config>; 13] = [
     ),
     Key::<Config>::setting(
         "ack_frequency",
-        Kind::Integer { min: 0, max: 1000 },
+        Kind::integer(0, 1000),
         "Ack-eliciting packets that the peer is asked to let pass without acknowledging them (ACK_FREQUENCY, \
              draft-ietf-quic-ack-frequency-11); 0: nothing is asked.",
         Access {
@@ -303,7 +303,7 @@ pub(crate) static MODEL_KEYS: [Key<Config>; 13] = [
     ),
     Key::<Config>::setting(
         "pacing_burst",
-        Kind::Integer { min: 1, max: 1000 },
+        Kind::integer(1, 1000),
         "Packets that may leave in one burst when paced, or 2 ms worth if that is more; at most 10 ms worth.",
         at!(pacing_burst_packets),
     )
@@ -316,13 +316,13 @@ pub(crate) static MODEL_KEYS: [Key<Config>; 13] = [
     ),
     Key::setting(
         "max_streams",
-        Kind::Integer { min: 1, max: 1 << 20 },
+        Kind::integer(1, 1 << 20),
         "Streams that the peer may have open at a time.",
         at!(max_streams),
     ),
     Key::setting(
         "initial_receive_window",
-        Kind::Size { min: 0, max: 1 << 30 },
+        Kind::size(0, 1 << 30),
         "Receive window at first; it doubles up to the buffer while the application reads it within two round-trip times. 0B: \
              the whole buffer from the beginning.",
         Access {
@@ -332,7 +332,7 @@ pub(crate) static MODEL_KEYS: [Key<Config>; 13] = [
     ),
     Key::setting(
         "connection_receive_buffer",
-        Kind::Size { min: 1200, max: 1 << 40 },
+        Kind::size(1200, 1 << 40),
         "What of all streams of a connection may be on its way or unread.",
         at!(connection_receive_buffer_bytes),
     ),

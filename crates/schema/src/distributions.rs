@@ -6,18 +6,18 @@ use crate::{Check, Data, Field, Kind, Table, Tree, Value, Variant, Variants};
 use fullpipe_units::{Distribution, Duration, math};
 
 /// A shape parameter.
-const SHAPE: Kind = Kind::Number { min: 0.01, max: 1000.0 };
+const SHAPE: Kind = Kind::number(0.01, 1000.0);
 /// Standard deviation of a logarithm.
-const SIGMA: Kind = Kind::Number { min: 0.0, max: 20.0 };
+const SIGMA: Kind = Kind::number(0.0, 20.0);
 /// A size that may be drawn: up to 2^50 bytes.
-const BYTES: Kind = Kind::Size { min: 0, max: 1 << 50 };
+const BYTES: Kind = Kind::size(0, 1 << 50);
 /// A number that may be drawn.
-const NUMBER: Kind = Kind::Number { min: 0.0, max: 1e6 };
+const NUMBER: Kind = Kind::number(0.0, 1e6);
 /// A time that may be drawn.
-const TIME: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(10_000_000) };
+const TIME: Kind = Kind::duration(Duration::ZERO, Duration::from_secs(10_000_000));
 
 /// A size: constant or drawn.
-pub const SIZE_OR_RANDOM: Kind = Kind::Either(&Kind::Size { min: 1, max: 1 << 50 }, &Kind::Table(&SIZES));
+pub const SIZE_OR_RANDOM: Kind = Kind::Either(&Kind::size(1, 1 << 50), &Kind::Table(&SIZES));
 /// A time: constant or drawn.
 pub const TIME_OR_RANDOM: Kind = Kind::Either(&TIME, &Kind::Table(&TIMES));
 /// A number: constant or drawn.

@@ -121,15 +121,35 @@ pub enum Kind {
 
 impl Kind {
     /// Any duration that a file may state.
-    pub const DURATION: Kind = Kind::Duration { min: Duration::ZERO, max: LONGEST };
+    pub const DURATION: Kind = Kind::duration(Duration::ZERO, LONGEST);
     /// A duration that is not zero.
-    pub const INTERVAL: Kind = Kind::Duration { min: Duration::from_nanos(1), max: LONGEST };
+    pub const INTERVAL: Kind = Kind::duration(Duration::from_nanos(1), LONGEST);
     /// A rate.
     pub const RATE: Kind = Kind::Rate;
     /// A size that is not zero.
-    pub const SIZE: Kind = Kind::Size { min: 1, max: LARGEST };
+    pub const SIZE: Kind = Kind::size(1, LARGEST);
     /// A probability.
-    pub const PROBABILITY: Kind = Kind::Number { min: 0.0, max: 1.0 };
+    pub const PROBABILITY: Kind = Kind::number(0.0, 1.0);
+
+    /// An integer within bounds.
+    pub const fn integer(min: i64, max: i64) -> Kind {
+        Kind::Integer { min, max }
+    }
+
+    /// A finite number within bounds.
+    pub const fn number(min: f64, max: f64) -> Kind {
+        Kind::Number { min, max }
+    }
+
+    /// A duration within bounds.
+    pub const fn duration(min: Duration, max: Duration) -> Kind {
+        Kind::Duration { min, max }
+    }
+
+    /// A size in bytes within bounds.
+    pub const fn size(min: u64, max: u64) -> Kind {
+        Kind::Size { min, max }
+    }
 }
 
 /// One name of a [`Kind::Choice`].
@@ -199,6 +219,11 @@ impl Field {
     /// A field with a default value.
     pub const fn default(key: &'static str, kind: Kind, value: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: Default::Value(value), unit: "", text }
+    }
+
+    /// `true` or `false`, with a default value.
+    pub const fn boolean(key: &'static str, value: bool, text: &'static str) -> Self {
+        Field::default(key, Kind::Boolean, if value { "true" } else { "false" }, text)
     }
 
     /// A table, array of tables, map or list that is empty if the file does not give it.

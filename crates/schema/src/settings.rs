@@ -32,7 +32,7 @@
 //! static KEYS: [Key<Server>; 3] = [
 //!     Key::setting("wait", Kind::DURATION, "How long.", at!(wait)),
 //!     Key::setting("order", Kind::Choice(&choices(&ORDER)), "What goes first.", at!(order, ORDER)),
-//!     Key::optional("limit", Kind::Integer { min: 1, max: 9 }, "none", "How many.", at!(limit)),
+//!     Key::optional("limit", Kind::integer(1, 9), "none", "How many.", at!(limit)),
 //! ];
 //! static SERVER: Table = Table {
 //!     name: "server",

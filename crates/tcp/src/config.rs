@@ -336,7 +336,7 @@ static ECN_FEEDBACK: [(Choice, EcnFeedback); 3] = [
 
 /// Of keys that a preset fills in.
 pub(crate) const BY_PRESET: &str = "by preset";
-const RTO: Kind = Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(3600) };
+const RTO: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
 
 pub(crate) const fn key<S>(name: &'static str, kind: Kind, text: &'static str, access: Access<S>) -> Key<S> {
     Key::optional(name, kind, BY_PRESET, text, access)
@@ -346,32 +346,27 @@ pub(crate) const fn key<S>(name: &'static str, kind: Kind, text: &'static str, a
 pub(crate) static KEYS: [Key<Config>; 40] = [
     key(
         "mss",
-        Kind::Size { min: 16, max: 65_000 },
+        Kind::size(16, 65_000),
         "Payload of a full data segment; options come on top (1448B with timestamps fills 1500 bytes).",
         at!(mss_bytes),
     ),
     key::<Config>(
         "initial_window",
-        Kind::Integer { min: 1, max: 1000 },
+        Kind::integer(1, 1000),
         "Initial window (RFC 6928: 10).",
         at!(initial_window_segments),
     )
     .unit("segments"),
     key(
         "send_buffer",
-        Kind::Size { min: 16, max: 16 << 30 },
+        Kind::size(16, 16 << 30),
         "What is written and not yet acknowledged. 32MiB limits nothing below 6 Gbit/s at 40 ms.",
         at!(send_buffer_bytes),
     ),
-    key(
-        "receive_buffer",
-        Kind::Size { min: 16, max: 1 << 30 },
-        "Bounds the window that is offered.",
-        at!(receive_buffer_bytes),
-    ),
+    key("receive_buffer", Kind::size(16, 1 << 30), "Bounds the window that is offered.", at!(receive_buffer_bytes)),
     Key::optional(
         "initial_receive_window",
-        Kind::Size { min: 16, max: 1 << 30 },
+        Kind::size(16, 1 << 30),
         "all of `receive_buffer` from the start",
         "The receive buffer begins with so much and grows with what the application reads in a round-trip time (Linux: \
              64KiB).",
@@ -381,7 +376,7 @@ pub(crate) static KEYS: [Key<Config>; 40] = [
     key("timestamps", Kind::Boolean, "Timestamps (RFC 7323).", at!(timestamps)),
     key(
         "timestamp_tick",
-        Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(1) },
+        Kind::duration(Duration::from_nanos(1), Duration::from_secs(1)),
         "Granularity of timestamps and of round-trip times taken from them.",
         at!(timestamp_tick),
     ),
@@ -395,14 +390,14 @@ pub(crate) static KEYS: [Key<Config>; 40] = [
     key("mss_option", Kind::Boolean, "Announce the MSS on SYN segments.", at!(mss_option)),
     key::<Config>(
         "delayed_ack_segments",
-        Kind::Integer { min: 1, max: 255 },
+        Kind::integer(1, 255),
         "Segments acknowledged by one acknowledgement; 1: each at once.",
         at!(delayed_ack_segments),
     )
     .unit("segments"),
     key(
         "delayed_ack_timeout",
-        Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(10) },
+        Kind::duration(Duration::ZERO, Duration::from_secs(10)),
         "Longest delay of an acknowledgement.",
         at!(delayed_ack_timeout),
     ),
@@ -423,16 +418,11 @@ pub(crate) static KEYS: [Key<Config>; 40] = [
     ),
     key(
         "max_syn_retransmissions",
-        Kind::Integer { min: 0, max: 255 },
+        Kind::integer(0, 255),
         "SYN retransmissions before giving up.",
         at!(max_syn_retransmissions),
     ),
-    key(
-        "max_retransmissions",
-        Kind::Integer { min: 1, max: 255 },
-        "Time-outs in a row before giving up.",
-        at!(max_retransmissions),
-    ),
+    key("max_retransmissions", Kind::integer(1, 255), "Time-outs in a row before giving up.", at!(max_retransmissions)),
     Key::optional(
         "user_timeout",
         Kind::INTERVAL,
@@ -448,12 +438,7 @@ pub(crate) static KEYS: [Key<Config>; 40] = [
         "Silence after which the peer is asked for a sign of life (RFC 9293 section 3.8.4), then each 75 s, nine times.",
         at!(keep_alive),
     ),
-    key(
-        "time_wait",
-        Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) },
-        "Length of TIME-WAIT.",
-        at!(time_wait),
-    ),
+    key("time_wait", Kind::duration(Duration::ZERO, Duration::from_secs(3600)), "Length of TIME-WAIT.", at!(time_wait)),
     key(
         "first_segment_acknowledged_at_once",
         Kind::Boolean,
@@ -507,7 +492,7 @@ pub(crate) static KEYS: [Key<Config>; 40] = [
     ),
     Key::optional(
         "black_hole_timeouts",
-        Kind::Integer { min: 1, max: 255 },
+        Kind::integer(1, 255),
         "never",
         "Time-outs in a row of a full segment after which smaller ones are tried (RFC 4821).",
         at!(black_hole_timeouts),
@@ -529,7 +514,7 @@ pub(crate) static KEYS: [Key<Config>; 40] = [
     key("pacing", Kind::Boolean, "Pace every control, as Linux's fq does.", at!(pacing)),
     key::<Config>(
         "pacing_quantum",
-        Kind::Integer { min: 1, max: 1000 },
+        Kind::integer(1, 1000),
         "Segments that leave together when paced.",
         at!(pacing_quantum_segments),
     )

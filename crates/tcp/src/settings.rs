@@ -138,7 +138,7 @@ static ABOVE: [Key<Settings>; 6] = [
     ),
     Key::default(
         "tls_certificates",
-        Kind::Size { min: 0, max: 1 << 20 },
+        Kind::size(0, 1 << 20),
         "3000B",
         "Size of the server's certificate chain.",
         at!(tls_certificate_bytes),

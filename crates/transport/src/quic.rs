@@ -25,10 +25,10 @@ pub static CRYPTOGRAPHY: [(Choice, Cryptography); 2] = [
 static CRYPTOGRAPHY_NAMES: [Choice; 2] = choices(&CRYPTOGRAPHY);
 
 /// A UDP payload that QUIC may send: RFC 9000 section 14, and what IPv4 and UDP can carry.
-pub const DATAGRAM: Kind = Kind::Size { min: 1200, max: 65_507 };
+pub const DATAGRAM: Kind = Kind::size(1200, 65_507);
 
 /// Between ticks of a program's timers.
-pub const GRANULARITY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(1) };
+pub const GRANULARITY: Kind = Kind::duration(Duration::ZERO, Duration::from_secs(1));
 
 /// The key of what protects packets.
 pub const fn cryptography<S>(access: Access<S>) -> Key<S> {
@@ -47,8 +47,7 @@ pub const fn hystart<S>(access: Access<S>) -> Key<S> {
 
 /// The key of the initial window.
 pub const fn initial_window<S>(access: Access<S>) -> Key<S> {
-    Key::setting("initial_window", Kind::Integer { min: 1, max: 1000 }, "Initial window (RFC 9002: 10).", access)
-        .unit("packets")
+    Key::setting("initial_window", Kind::integer(1, 1000), "Initial window (RFC 9002: 10).", access).unit("packets")
 }
 
 /// The key of the largest MTU.

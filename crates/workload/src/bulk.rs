@@ -21,7 +21,7 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
             Field::optional("size", Kind::SIZE, "without end", "Bytes in all."),
             Field::optional(
                 "write_size",
-                Kind::Size { min: 1, max: 1 << 30 },
+                Kind::size(1, 1 << 30),
                 "64KiB, or the send buffer if that is smaller",
                 "Bytes that the application writes at a time. A write waits until the send buffer has room for all of it.",
             ),

@@ -319,9 +319,9 @@ pub(crate) const fn variants<const N: usize>(components: &[&WorkloadComponent]) 
 }
 
 /// Payload of a packet, or size of a write.
-pub(crate) const PAYLOAD: Kind = Kind::Size { min: 1, max: crate::MAX_DATAGRAM_BYTES as u64 };
+pub(crate) const PAYLOAD: Kind = Kind::size(1, crate::MAX_DATAGRAM_BYTES as u64);
 /// A number of packets, transfers or the like.
-pub(crate) const COUNT: Kind = Kind::Integer { min: 1, max: 1_000_000_000_000_000 };
+pub(crate) const COUNT: Kind = Kind::integer(1, 1_000_000_000_000_000);
 /// After how many packets a workload ends.
 pub(crate) const PACKETS: Field = Field::optional("packets", COUNT, "without end", "How many packets or writes.");
 

@@ -15,11 +15,7 @@ pub(crate) static CONSTANT_RATE: WorkloadComponent = WorkloadComponent {
         name: "constant-rate",
         text: "datagrams (UDP) or writes (TCP) of one size at a constant interval. Default port 9.",
         fields: &[&[
-            Field::required(
-                "payload",
-                Kind::Size { min: 1, max: 16 << 20 },
-                "Payload of each; at most 65507B in a UDP datagram.",
-            ),
+            Field::required("payload", Kind::size(1, 16 << 20), "Payload of each; at most 65507B in a UDP datagram."),
             Field::optional("interval", Kind::INTERVAL, "from `rate`", "From one to the next."),
             Field::optional(
                 "rate",

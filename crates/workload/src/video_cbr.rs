@@ -21,15 +21,9 @@ pub(crate) static VIDEO_CBR: WorkloadComponent = WorkloadComponent {
                (TCP) that follow one another at once. Default port 5004.",
         fields: &[&[
             Field::required("rate", Kind::RATE, "Payload bits per second over a group."),
-            Field::default("frame_rate", Kind::Number { min: 0.1, max: 1000.0 }, "25.0", "Frames per second."),
-            Field::default("group", Kind::Integer { min: 1, max: 10_000 }, "12", "From one I frame to the next.")
-                .unit("frames"),
-            Field::default(
-                "i_to_p",
-                Kind::Number { min: 1.0, max: 1000.0 },
-                "3.0",
-                "Size of an I frame over a P frame.",
-            ),
+            Field::default("frame_rate", Kind::number(0.1, 1000.0), "25.0", "Frames per second."),
+            Field::default("group", Kind::integer(1, 10_000), "12", "From one I frame to the next.").unit("frames"),
+            Field::default("i_to_p", Kind::number(1.0, 1000.0), "3.0", "Size of an I frame over a P frame."),
             Field::default("payload", PAYLOAD, "1200B", "Largest payload of a packet or write."),
             Field::optional("frames", COUNT, "without end", "How many frames."),
         ]],

@@ -20,13 +20,12 @@ pub(crate) static VOICE: WorkloadComponent = WorkloadComponent {
         text: "a call (UDP): speech under an RTP header, in talk spurts or all the time. Default port 5004.",
         fields: &[&[
             Field::default("codec", Kind::Choice(&choices(&CODEC)), "g711", "Sizes and intervals."),
-            Field::default(
+            Field::boolean(
                 "silence_suppression",
-                Kind::Boolean,
-                "true",
+                true,
                 "Talk spurts of 1.004 s and pauses of 1.587 s in the mean, both exponential (ITU-T P.59).",
             ),
-            Field::default("both_ways", Kind::Boolean, "true", "Whether the callee speaks too."),
+            Field::boolean("both_ways", true, "Whether the callee speaks too."),
             Field::optional("time", Kind::INTERVAL, "without end", "How long each side speaks."),
         ]],
         ..Declaration::EMPTY

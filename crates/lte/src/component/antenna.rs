@@ -6,15 +6,9 @@ use fullpipe_schema::component::{Catalogue, Component, choice, variants};
 use fullpipe_schema::{Field, Kind, Table, Variants};
 
 const SECTOR: &[Field] = &[
-    Field::default("orientation", Kind::Number { min: -360.0, max: 360.0 }, "0.0", "Its axis, from east to north.")
+    Field::default("orientation", Kind::number(-360.0, 360.0), "0.0", "Its axis, from east to north.").unit("degrees"),
+    Field::default("beam_width", Kind::number(1.0, 359.0), "65.0", "Angle over which the gain is within 3 dB.")
         .unit("degrees"),
-    Field::default(
-        "beam_width",
-        Kind::Number { min: 1.0, max: 359.0 },
-        "65.0",
-        "Angle over which the gain is within 3 dB.",
-    )
-    .unit("degrees"),
     Field::default("gain", DECIBELS, "0.0", "Gain on the axis.").unit("dB"),
 ];
 

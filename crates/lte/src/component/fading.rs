@@ -78,14 +78,14 @@ pub(super) struct Faded {
 const SPEED: &[Field] = &[
     Field::default(
         "speed",
-        Kind::Number { min: 0.0, max: 1000.0 },
+        Kind::number(0.0, 1000.0),
         "3.0",
         "Speed of UEs, for the Doppler shift only: they move by their own keys.",
     )
     .unit("km/h"),
     Field::optional(
         "repeat",
-        Kind::Duration { min: Duration::from_secs(1), max: Duration::from_secs(60) },
+        Kind::duration(Duration::from_secs(1), Duration::from_secs(60)),
         "never",
         "Whole seconds that are generated once, for all pairs, of which each reads from a random place on, again and again; as from \
          a trace, and as fast.",
@@ -111,16 +111,11 @@ const LIST: &[&Component<FadingSource, Faded>] = &[
             Field::required("file", Kind::Text, "The file, by its path from this file's folder."),
             Field::default(
                 "window",
-                Kind::Duration { min: Duration::from_millis(1), max: Duration::from_secs(3600) },
+                Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)),
                 "500ms",
                 "Whole milliseconds after which all pairs go on at another random place of the trace.",
             ),
-            Field::default(
-                "continuous",
-                Kind::Boolean,
-                "false",
-                "Whether each pair reads on from its first random place instead.",
-            ),
+            Field::boolean("continuous", false, "Whether each pair reads on from its first random place instead."),
         ]],
         traced,
     ),

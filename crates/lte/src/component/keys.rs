@@ -18,14 +18,14 @@ use fullpipe_schema::{Choice, Field, Kind, Table};
 use fullpipe_units::{Duration, Instant, QueueLimit};
 
 /// Metres: no cell is as wide.
-const METRES: Kind = Kind::Number { min: -1e6, max: 1e6 };
-const POWER: Kind = Kind::Number { min: -100.0, max: 100.0 };
-const CHANNEL: Kind = Kind::Integer { min: 0, max: 70_000 };
-const BLOCKS: Kind = Kind::Integer { min: 6, max: 100 };
-const TOKENS: Kind = Kind::Size { min: 0, max: 1_000_000_000 };
+const METRES: Kind = Kind::number(-1e6, 1e6);
+const POWER: Kind = Kind::number(-100.0, 100.0);
+const CHANNEL: Kind = Kind::integer(0, 70_000);
+const BLOCKS: Kind = Kind::integer(6, 100);
+const TOKENS: Kind = Kind::size(0, 1_000_000_000);
 /// A delay of a link of the core.
-const DELAY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
-const TIMER: Kind = Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(3600) };
+const DELAY: Kind = Kind::duration(Duration::ZERO, Duration::from_secs(3600));
+const TIMER: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
 /// What a station is called.
 pub(super) const STATION: StationDeclaration = StationDeclaration { key: "ue", name: "UE" };
 /// Keys that say where a UE is; it has one of them.
@@ -221,16 +221,15 @@ pub(super) static NETWORK: Table = Table {
             .unit("RB"),
         Field::default("earfcn", CHANNEL, "100", "Channel number of the downlink (3GPP TS 36.101): 100 is 2120 MHz."),
         Field::default("uplink_earfcn", CHANNEL, "18100", "Channel number of the uplink: 18100 is 1930 MHz."),
-        Field::default(
+        Field::boolean(
             "allow_nonstandard_bandwidth",
-            Kind::Boolean,
-            "false",
+            false,
             "Whether a carrier may be wider or narrower than the channels of its band.",
         ),
         Field::empty("path_loss", Kind::Table(&PATH_LOSS), "Path loss between any cell and any UE."),
         Field::default(
             "shadowing",
-            Kind::Number { min: 0.0, max: 100.0 },
+            Kind::number(0.0, 100.0),
             "0.0",
             "Standard deviation of log-normal shadowing, drawn once for each cell and UE.",
         )
@@ -245,13 +244,13 @@ pub(super) static NETWORK: Table = Table {
         ),
         Field::optional(
             "fading_begins_with",
-            Kind::Size { min: 1, max: 65_535 },
+            Kind::size(1, 65_535),
             "any packet",
             "Least IP packet that is the first for `fading_begins`: `\"500B\"` leaves out pings, TCP's handshake and bare \
              acknowledgements.",
         ),
-        Field::default("data_errors", Kind::Boolean, "true", "Whether transport blocks are lost."),
-        Field::default("control_errors", Kind::Boolean, "true", "Whether the control region of a subframe is."),
+        Field::boolean("data_errors", true, "Whether transport blocks are lost."),
+        Field::boolean("control_errors", true, "Whether the control region of a subframe is."),
         Field::default(
             "mutual_information",
             Kind::Choice(&choices(&MUTUAL_INFORMATION)),
@@ -267,12 +266,7 @@ pub(super) static NETWORK: Table = Table {
         Field::default("core_rate", Kind::RATE, "10Gbit/s", "Rate of the two links between gateway, SGW and eNB."),
         Field::default("s5_delay", DELAY, "0s", "Delay between gateway and SGW."),
         Field::default("s1_delay", DELAY, "0s", "Delay between SGW and eNB."),
-        Field::default(
-            "mtu",
-            Kind::Size { min: 68, max: 65_535 },
-            "1500B",
-            "Largest IP packet; larger ones are fragmented.",
-        ),
+        Field::default("mtu", Kind::size(68, 65_535), "1500B", "Largest IP packet; larger ones are fragmented."),
         Field::required("cell", Kind::Tables(&CELL), "The cells, at least one: `[[lte.cell]]`."),
         Field::required("ue", Kind::Tables(&UE), "The UEs, at least one: `[[lte.ue]]`."),
     ]],
@@ -325,7 +319,7 @@ pub(super) static CELL: Table = Table {
         ),
         Field::optional(
             "multiplexed_ues",
-            Kind::Integer { min: 1, max: 65_534 },
+            Kind::integer(1, 65_534),
             "half of those with data",
             "With `pss`: UEs that are chosen for a subframe, before groups are given.",
         ),
@@ -337,21 +331,20 @@ pub(super) static CELL: Table = Table {
         ),
         Field::optional(
             "waiting_unit",
-            Kind::Duration { min: Duration::from_millis(1), max: Duration::from_secs(3600) },
+            Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)),
             "`\"1s\"`",
             "With `cqa`: who has waited a unit longer comes first; whole milliseconds.",
         ),
         Field::optional(
             "groups",
-            Kind::List(&Kind::Integer { min: 0, max: 31 }),
+            Kind::List(&Kind::integer(0, 31)),
             "all",
             "First and last resource block group of the downlink that it may use, counted from 0: hard frequency reuse, if neighbours \
              have others. A group has 1 resource block of 6, 2 of 15 and 25, 3 of 50, 4 of 75 and 100.",
         ),
         Field::default("amc", Kind::Choice(&choices(&AMC)), "error-model", "How CQI follow from SINR."),
         Field::default("cqi", Kind::Choice(&choices(&CQI_SOURCES)), "mixed", "Where the SINR for CQI is measured."),
-        Field::default("cqi_period", Kind::Integer { min: 1, max: 160 }, "2", "Subframes between two reports of CQI.")
-            .unit("ms"),
+        Field::default("cqi_period", Kind::integer(1, 160), "2", "Subframes between two reports of CQI.").unit("ms"),
         Field::default(
             "uplink_reports",
             Kind::Choice(&choices(&UPLINK_REPORTS)),
@@ -360,12 +353,12 @@ pub(super) static CELL: Table = Table {
         ),
         Field::default(
             "sounding_period",
-            Kind::Integer { min: 2, max: 320 },
+            Kind::integer(2, 320),
             "40",
             "Subframes between two sounding signals of a UE: 2, 5, 10, 20, 40, 80, 160 or 320.",
         )
         .unit("ms"),
-        Field::default("harq", Kind::Boolean, "true", "Whether what was not decoded is sent again."),
+        Field::boolean("harq", true, "Whether what was not decoded is sent again."),
     ]],
     ..Table::EMPTY
 };
@@ -404,21 +397,21 @@ pub(super) static UE: Table = Table {
         Field::default("noise_figure", DECIBELS, "9.0", "Noise figure.").unit("dB"),
         Field::default(
             "transmission_mode",
-            Kind::Integer { min: 1, max: 7 },
+            Kind::integer(1, 7),
             "1",
             "As 3GPP counts: 1 one antenna, 2 transmit diversity, 3 and 4 spatial multiplexing, 5 multi-user, 6 closed loop \
              with one layer, 7 one antenna on port 5.",
         ),
         Field::default(
             "data_power_offset",
-            Kind::Number { min: -6.0, max: 3.0 },
+            Kind::number(-6.0, 3.0),
             "0.0",
             "P_A: power of data over that of the control region.",
         )
         .unit("dB"),
         Field::default(
             "qci",
-            Kind::Integer { min: 1, max: 9 },
+            Kind::integer(1, 9),
             "9",
             "Class of service of its default bearer; 1 to 4 are guaranteed.",
         ),
@@ -466,7 +459,7 @@ static BEARER: Table = Table {
     text: "A dedicated bearer of a UE: a class of service, an RLC and buffers of its own, and the packets that take it. A scheduler \
            knows the sum of a UE's rates; what a UE is given, its bearers with something to send share alike.",
     fields: &[&[
-        Field::required("qci", Kind::Integer { min: 1, max: 9 }, "Class of service; 1 to 4 are guaranteed."),
+        Field::required("qci", Kind::integer(1, 9), "Class of service; 1 to 4 are guaranteed."),
         GUARANTEED_RATE,
         MAXIMUM_RATE,
         Field::empty("rlc", Kind::Table(&RLC), "Its RLC."),
@@ -479,7 +472,7 @@ static BEARER: Table = Table {
     ..Table::EMPTY
 };
 
-const PORTS: Kind = Kind::List(&Kind::Integer { min: 0, max: 65_535 });
+const PORTS: Kind = Kind::List(&Kind::integer(0, 65_535));
 
 static FILTER: Table = Table {
     name: "packet filter",
@@ -520,7 +513,7 @@ static POWER_CONTROL: Table = Table {
     name: "power control",
     text: "Power control of the uplink.",
     fields: &[&[
-        Field::default("enabled", Kind::Boolean, "true", "Whether there is any; otherwise `power` holds."),
+        Field::boolean("enabled", true, "Whether there is any; otherwise `power` holds."),
         Field::default("largest", POWER, "23.0", "Largest power.").unit("dBm"),
         Field::default("smallest", POWER, "-40.0", "Smallest power.").unit("dBm"),
         Field::default("target", POWER, "-80.0", "P0: what is to arrive of a resource block.").unit("dBm"),

@@ -19,8 +19,8 @@ use fullpipe_schema::Kind;
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::metric::ProbeMetric;
 
-const DISTANCE: Kind = Kind::Number { min: 0.0, max: 1e6 };
-const DECIBELS: Kind = Kind::Number { min: -200.0, max: 300.0 };
+const DISTANCE: Kind = Kind::number(0.0, 1e6);
+const DECIBELS: Kind = Kind::number(-200.0, 300.0);
 
 /// LTE.
 pub static LTE: AccessNetworkComponent = AccessNetworkComponent {

@@ -28,8 +28,7 @@ const STREET: &[Field] = &[
     Field::default("street_width", DISTANCE, "20.0", "Width of streets.").unit("m"),
     Field::default("built_up", DISTANCE, "80.0", "Length of the path that is covered by buildings.").unit("m"),
     Field::default("separation", DISTANCE, "50.0", "Distance of neighbouring rows of buildings.").unit("m"),
-    Field::default("orientation", Kind::Number { min: 0.0, max: 90.0 }, "45.0", "Angle between street and path.")
-        .unit("degrees"),
+    Field::default("orientation", Kind::number(0.0, 90.0), "45.0", "Angle between street and path.").unit("degrees"),
     CITY,
 ];
 
@@ -68,10 +67,10 @@ const LIST: &[&Component<PathLoss, ()>] = &[
         "log-distance",
         "`reference_loss` + 10 `exponent` log10(distance / `reference_distance`).",
         &[&[
-            Field::default("exponent", Kind::Number { min: 0.0, max: 20.0 }, "3.0", "The exponent."),
+            Field::default("exponent", Kind::number(0.0, 20.0), "3.0", "The exponent."),
             Field::default(
                 "reference_distance",
-                Kind::Number { min: 1e-3, max: 1e6 },
+                Kind::number(1e-3, 1e6),
                 "1.0",
                 "No farther than this, the reference's loss.",
             )
@@ -147,12 +146,7 @@ const LIST: &[&Component<PathLoss, ()>] = &[
                     "none",
                     "The wall of the building in which UEs are.",
                 ),
-                Field::default(
-                    "floor",
-                    Kind::Integer { min: 0, max: 200 },
-                    "0",
-                    "The floor on which UEs are; 2 dB less for each.",
-                ),
+                Field::default("floor", Kind::integer(0, 200), "0", "The floor on which UEs are; 2 dB less for each."),
             ],
             STREET,
         ],

@@ -133,12 +133,7 @@ pub(super) static DUALPI2: DisciplineComponent = Component {
                 "100ms",
                 "For which the controller is stable; sets its gains.",
             ),
-            Field::default(
-                "coupling",
-                Kind::Number { min: 0.0, max: 100.0 },
-                "2.0",
-                "Factor k between the two signals.",
-            ),
+            Field::default("coupling", Kind::number(0.0, 100.0), "2.0", "Factor k between the two signals."),
             Field::default(
                 "l4s_start",
                 Kind::DURATION,

@@ -57,7 +57,7 @@ pub(super) static FQ_CODEL: DisciplineComponent = Component {
             &[
                 Field::default(
                     "limit_packets",
-                    Kind::Integer { min: 1, max: 1_000_000_000 },
+                    Kind::integer(1, 1_000_000_000),
                     "10240",
                     "Packets in all queues together.",
                 )
@@ -65,7 +65,7 @@ pub(super) static FQ_CODEL: DisciplineComponent = Component {
                 Field::optional("memory", Kind::SIZE, "not limited", "Bytes on the wire in all queues together."),
                 Field::default(
                     "quantum",
-                    Kind::Size { min: 1, max: 1_000_000 },
+                    Kind::size(1, 1_000_000),
                     "1514B",
                     "Bytes at the IP layer that a flow may send per round.",
                 ),

@@ -134,15 +134,9 @@ pub(super) static PIE: DisciplineComponent = Component {
             LIMIT,
             Field::default("target", TARGET, "15ms", "Delay to be reached."),
             Field::default("update_interval", TARGET, "15ms", "Time between updates of the probability."),
-            Field::default(
-                "alpha",
-                Kind::Number { min: 0.0, max: 1000.0 },
-                "0.125",
-                "Gain on the distance from the target.",
-            )
-            .unit("1/s"),
-            Field::default("beta", Kind::Number { min: 0.0, max: 1000.0 }, "1.25", "Gain on the change of the delay.")
+            Field::default("alpha", Kind::number(0.0, 1000.0), "0.125", "Gain on the distance from the target.")
                 .unit("1/s"),
+            Field::default("beta", Kind::number(0.0, 1000.0), "1.25", "Gain on the change of the delay.").unit("1/s"),
             Field::default("max_burst", Kind::DURATION, "150ms", "For how long a burst is let through."),
             Field::default(
                 "ecn_limit",

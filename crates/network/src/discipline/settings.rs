@@ -108,7 +108,7 @@ impl Capacity {
     }
 }
 
-pub(super) const TARGET: Kind = Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(1000) };
+pub(super) const TARGET: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(1000));
 pub(super) const LIMIT: Field = Field::default("limit", Kind::QueueLimit, "1000packets", "How much it holds.");
 pub(super) const ECN_OFF: Field = ecn("false");
 pub(super) const ECN_ON: Field = ecn("true");

@@ -55,12 +55,7 @@ pub(super) static STEP: DisciplineComponent = Component {
                 "65packets",
                 "A packet that finds more than this waiting is marked; a time: a packet that has waited longer.",
             ),
-            Field::default(
-                "drops_incapable",
-                Kind::Boolean,
-                "false",
-                "Drop packets above the step that cannot be marked.",
-            ),
+            Field::boolean("drops_incapable", false, "Drop packets above the step that cannot be marked."),
         ]],
     },
     read: |reader, device| {

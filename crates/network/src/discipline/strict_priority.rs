@@ -103,7 +103,7 @@ pub(super) static PRIORITY: DisciplineComponent = Component {
             Field::default("by", Kind::Choice(&choices(&BY)), "flow", "How packets are told to bands."),
             Field::default(
                 "sizes",
-                Kind::List(&Kind::Size { min: 1, max: 65_535 }),
+                Kind::List(&Kind::size(1, 65_535)),
                 "[]",
                 "With `by = \"size\"`: the largest IP packet of each band but the last, rising.",
             ),

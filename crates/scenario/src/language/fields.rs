@@ -16,8 +16,8 @@ pub(crate) const MOST: usize = 1_000_000;
 pub(super) const MOST_STATIONS: i64 = 1024;
 
 /// A packet's or frame's size.
-const FRAMING: Kind = Kind::Size { min: 0, max: 1000 };
-const MTU: Kind = Kind::Size { min: 68, max: 65_535 };
+const FRAMING: Kind = Kind::size(0, 1000);
+const MTU: Kind = Kind::size(68, 65_535);
 
 /// Probes, which [`probes::table`](super::probes::table) gives their keys.
 pub(super) const PROBE: Field =
@@ -38,7 +38,7 @@ pub(super) static SCENARIO: Table = Table {
             ),
             Field::default(
                 "seed",
-                Kind::Integer { min: 0, max: i64::MAX },
+                Kind::integer(0, i64::MAX),
                 "1",
                 "Seed of every random stream of the run; another seed is another sample of the same scenario.",
             ),
@@ -109,7 +109,7 @@ static HOST: Table = Table {
             Field::required("name", Kind::Name, "Its name."),
             Field::optional(
                 "count",
-                Kind::Integer { min: 1, max: MOST as i64 },
+                Kind::integer(1, MOST as i64),
                 "one host, of this name",
                 "So many hosts, called by the name and a number from 1: `phone1`, `phone2`, ...",
             )
@@ -239,35 +239,30 @@ pub(super) const ETHERNET_FIELDS: &[Field] = &[
     Field::default("framing", FRAMING, "18B", "Header (14) and frame check sequence (4) around an IP packet."),
     Field::default(
         "min_frame",
-        Kind::Size { min: 0, max: 65_535 },
+        Kind::size(0, 65_535),
         "64B",
         "Smallest frame, header and check sequence counted; shorter ones are padded.",
     ),
     Field::default(
         "interframe_gap",
-        Kind::Integer { min: 0, max: 1_000_000 },
+        Kind::integer(0, 1_000_000),
         "96",
         "How long a station leaves the medium after its own frame.",
     )
     .unit("bit times"),
     Field::default(
         "slot",
-        Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(1) },
+        Kind::duration(Duration::from_nanos(1), Duration::from_secs(1)),
         "1us",
         "Slot of the back-off.",
     ),
     Field::default(
         "backoff_ceiling",
-        Kind::Integer { min: 1, max: 30 },
+        Kind::integer(1, 30),
         "10",
         "Largest exponent of the back-off: before retry k a station waits floor(U[1, 2^min(k, ceiling) - 1)) slots.",
     ),
-    Field::default(
-        "max_retries",
-        Kind::Integer { min: 1, max: 1_000_000 },
-        "1000",
-        "Retries after which a frame is given up.",
-    ),
+    Field::default("max_retries", Kind::integer(1, 1_000_000), "1000", "Retries after which a frame is given up."),
     Field::default("queue", Kind::QueueLimit, "100packets", "How much each station's device queue holds."),
     Field::empty("discipline", Kind::Table(&DISCIPLINE), "A queue discipline above each station's device queue."),
     Field::empty("arp", Kind::Table(&ARP), "Address resolution."),
@@ -278,15 +273,10 @@ static ARP: Table = Table {
     text: "Address resolution (RFC 826) on a segment. The defaults are ns-3's, which the study of a shared segment uses; \
            a real host asks without delay (`request_jitter = \"0s\"`).",
     fields: &[&[
-        Field::default(
-            "enabled",
-            Kind::Boolean,
-            "true",
-            "Whether addresses must be resolved; otherwise all are known from the start.",
-        ),
+        Field::boolean("enabled", true, "Whether addresses must be resolved; otherwise all are known from the start."),
         Field::default(
             "pending",
-            Kind::Integer { min: 1, max: 1_000_000 },
+            Kind::integer(1, 1_000_000),
             "3",
             "Packets that may wait for one address; the rest is dropped.",
         )
@@ -306,13 +296,13 @@ static ARP: Table = Table {
         ),
         Field::default(
             "reply_timeout",
-            Kind::Duration { min: Duration::from_nanos(1), max: Duration::from_secs(3600) },
+            Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600)),
             "1s",
             "How long to wait for a reply before asking again.",
         ),
         Field::default(
             "max_requests",
-            Kind::Integer { min: 1, max: 1000 },
+            Kind::integer(1, 1000),
             "4",
             "Requests before the waiting packets are dropped: one and three repetitions.",
         ),

@@ -83,7 +83,7 @@ static PROBE: Table = Table {
         ],
         &[Field::default(
             "interval",
-            Kind::Duration { min: Duration::from_micros(1), max: crate::schema::LONGEST },
+            Kind::duration(Duration::from_micros(1), crate::schema::LONGEST),
             "10ms",
             "From one sample to the next.",
         )],

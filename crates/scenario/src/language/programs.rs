@@ -38,19 +38,13 @@ pub(super) static PROGRAM: Table = Table {
             "So long after its start it is ended, and the run has failed. It means nothing in the background: what runs there \
              is ended with the run.",
         ),
-        Field::default(
+        Field::boolean(
             "background",
-            Kind::Boolean,
-            "false",
+            false,
             "Whether it is ended with the run. The run ends when all programs that are not in the background have ended. One in the \
              background may end before, but not by a signal.",
         ),
-        Field::optional(
-            "exit_status",
-            Kind::Integer { min: 0, max: 255 },
-            "`0`; in the background any",
-            "What it must end with.",
-        ),
+        Field::optional("exit_status", Kind::integer(0, 255), "`0`; in the background any", "What it must end with."),
         Field::optional(
             "figures_of",
             Kind::Text,

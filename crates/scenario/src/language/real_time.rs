@@ -10,7 +10,7 @@ use fullpipe_units::NodeId;
 use fullpipe_workload::{Protocol, WORKLOADS, WorkloadCatalogue};
 use std::collections::BTreeMap;
 
-pub(super) const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
+pub(super) const PORT: Kind = Kind::integer(1, 65_535);
 
 static PLAYERS: [(Choice, Player); 3] = [
     (Choice::new("model", "Fullpipe's model."), Player::Model),
@@ -89,10 +89,9 @@ pub(super) static REAL_TIME: Table = Table {
             "veth",
             "How the namespaces of hosts are joined to the emulator.",
         ),
-        Field::default(
+        Field::boolean(
             "record_arrivals",
-            Kind::Boolean,
-            "false",
+            false,
             "Whether every arrival is written with its stamp, for replay in virtual time.",
         ),
     ]],

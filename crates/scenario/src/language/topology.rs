@@ -29,7 +29,7 @@ pub(super) static TOPOLOGY: Table = Table {
                        `bottleneck` from `router1` to `router2`; and from there the links `access-right1`, ... to the \
                        hosts `right1`, .... The first direction of every link points to the right.",
                 fields: &[&[
-                    Field::default("pairs", Kind::Integer { min: 1, max: MOST_PAIRS }, "1", "Hosts on either side."),
+                    Field::default("pairs", Kind::integer(1, MOST_PAIRS), "1", "Hosts on either side."),
                     Field::required("access", Kind::Table(&LINE), "The links on the left."),
                     Field::required("bottleneck", Kind::Table(&LINE), "The link in the middle."),
                     Field::optional("access_right", Kind::Table(&LINE), "as `access`", "The links on the right."),
@@ -46,7 +46,7 @@ pub(super) static TOPOLOGY: Table = Table {
                 text: "hosts `host1`, `host2`, ... each on its link `access1`, ... to the router `hub`. The first \
                        direction of every link points to the hub.",
                 fields: &[&[
-                    Field::required("hosts", Kind::Integer { min: 2, max: MOST_HOSTS }, "How many hosts."),
+                    Field::required("hosts", Kind::integer(2, MOST_HOSTS), "How many hosts."),
                     Field::required("access", Kind::Table(&LINE), "The link of each host."),
                 ]],
             },
@@ -58,8 +58,7 @@ pub(super) static TOPOLOGY: Table = Table {
                        (`access-cross-source`n, `access-cross-sink`n). The first direction of every link points from \
                        source to sink.",
                 fields: &[&[
-                    Field::required("hops", Kind::Integer { min: 1, max: MOST_HOPS }, "How many bottlenecks.")
-                        .unit("links"),
+                    Field::required("hops", Kind::integer(1, MOST_HOPS), "How many bottlenecks.").unit("links"),
                     Field::required("bottleneck", Kind::Table(&LINE), "Each link between two routers."),
                     Field::required("access", Kind::Table(&LINE), "The link of each host."),
                 ]],
@@ -70,7 +69,7 @@ pub(super) static TOPOLOGY: Table = Table {
                 fields: &[
                     &[Field::required(
                         "hosts",
-                        Kind::Either(&Kind::Integer { min: 2, max: MOST_STATIONS }, &Kind::List(&Kind::Name)),
+                        Kind::Either(&Kind::integer(2, MOST_STATIONS), &Kind::List(&Kind::Name)),
                         "How many (they are `host1`, `host2`, ...), or their names.",
                     )],
                     ETHERNET_FIELDS,

@@ -33,7 +33,7 @@ pub(crate) static FLOW: Table = Table {
         Field::required("to", Kind::Text, "The host where data go, or a pattern."),
         Field::optional(
             "count",
-            Kind::Integer { min: 1, max: MOST as i64 },
+            Kind::integer(1, MOST as i64),
             "one for each pair of hosts",
             "How many flows; they go round the pairs in turn.",
         )
@@ -69,7 +69,7 @@ pub(crate) static FLOW: Table = Table {
         ),
         Field::optional(
             "priority",
-            Kind::Integer { min: 0, max: 63 },
+            Kind::integer(0, 63),
             "the last band",
             "Band of its packets, both ways, at links with strict priority by flow; 0 is served first.",
         ),

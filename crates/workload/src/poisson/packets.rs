@@ -16,7 +16,7 @@ pub(crate) static POISSON_PACKETS: WorkloadComponent = WorkloadComponent {
             Field::required("size", SIZE_OR_RANDOM, "Size of each."),
             Field::default(
                 "size_includes",
-                Kind::Size { min: 0, max: 1000 },
+                Kind::size(0, 1000),
                 "0B",
                 "Headers that `size` counts besides the payload, taken off it: with 30B (IPv4, UDP and the framing of a \
                  link) the size on the wire has the distribution, as queueing theory assumes.",

@@ -25,7 +25,7 @@ pub(crate) static TMIX: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-const SEED: Kind = Kind::Integer { min: 0, max: i64::MAX };
+const SEED: Kind = Kind::integer(0, i64::MAX);
 
 /// The synthetic traces.
 const TRACES: &[Choice] = &[
@@ -69,14 +69,9 @@ static FIELDS: &[Field] = &[
     ),
     Field::default("trace_seed", SEED, "1", "Seed of the synthetic traces."),
     Field::default("trace_length", Kind::INTERVAL, "3000s", "How much of a trace is used; of a shorter one all."),
-    Field::default(
-        "scale",
-        Kind::Number { min: 1e-6, max: 1e9 },
-        "1",
-        "Time of the run over time of the trace: 2 halves the load.",
-    ),
+    Field::default("scale", Kind::number(1e-6, 1e9), "1", "Time of the run over time of the trace: 2 halves the load."),
     Field::default("bin", Kind::INTERVAL, "5s", "The trace is cut into bins of so much of the run's time."),
-    Field::default("shuffle", Kind::Boolean, "true", "Whether the bins come in random order."),
+    Field::boolean("shuffle", true, "Whether the bins come in random order."),
     Field::optional("shuffle_seed", SEED, "the scenario's `seed`", "Seed of that order."),
     Field::default(
         "prefill",
@@ -93,16 +88,10 @@ static FIELDS: &[Field] = &[
     ),
     Field::default("segments", Kind::Choice(&choices(&SEGMENTS)), "trace", "Payload of full segments."),
     Field::default("windows", Kind::Choice(&choices(&WINDOWS)), "trace", "Receive windows."),
-    Field::default(
-        "padded",
-        Kind::Boolean,
-        "false",
-        "Fill each unit up to whole segments, as ns-2's one-way TCP does.",
-    ),
-    Field::default(
+    Field::boolean("padded", false, "Fill each unit up to whole segments, as ns-2's one-way TCP does."),
+    Field::boolean(
         "exchanges",
-        Kind::Boolean,
-        "false",
+        false,
         "Whether each exchange has a row in `completions.csv`; response times by size are in `figures.csv` anyway.",
     ),
 ];

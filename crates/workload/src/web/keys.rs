@@ -28,7 +28,7 @@ pub(crate) static WEB: WorkloadComponent = WorkloadComponent {
 
 /// A header in one frame of HTTP/2.
 const LARGEST_HEADER: u64 = super::MAX_HEADER_BYTES as u64;
-const URGENCY: Kind = Kind::Integer { min: 0, max: 7 };
+const URGENCY: Kind = Kind::integer(0, 7);
 const LARGEST_OBJECT: u64 = 1 << 50;
 
 static HTTP: [(Choice, Http); 4] = [
@@ -65,7 +65,7 @@ static COMPLETIONS: [(Choice, WebCompletions); 3] = [
 
 static FIELDS: &[Field] = &[
     Field::required("http", Kind::Choice(&choices(&HTTP)), "How objects are fetched."),
-    Field::default("pages", Kind::Integer { min: 1, max: 1_000_000_000 }, "1", "How many, one after another."),
+    Field::default("pages", Kind::integer(1, 1_000_000_000), "1", "How many, one after another."),
     Field::optional(
         "reading",
         TIME_OR_RANDOM,
@@ -79,24 +79,14 @@ static FIELDS: &[Field] = &[
         "log-normal, mu 0.473844 and sigma 0.688471 (Pries et al. 2012)",
         "Main objects of a page, rounded; at least one.",
     ),
-    Field::default(
-        "main_objects_max",
-        Kind::Integer { min: 1, max: 1_000_000 },
-        "212",
-        "A larger drawn number counts as this.",
-    ),
+    Field::default("main_objects_max", Kind::integer(1, 1_000_000), "212", "A larger drawn number counts as this."),
     Field::optional(
         "main_size",
         SIZE_OR_RANDOM,
         "Weibull, shape 0.814944 and scale 28242.8 bytes (Pries et al. 2012)",
         "Size of a main object.",
     ),
-    Field::default(
-        "main_size_max",
-        Kind::Size { min: 1, max: LARGEST_OBJECT },
-        "8MB",
-        "A larger drawn size counts as this.",
-    ),
+    Field::default("main_size_max", Kind::size(1, LARGEST_OBJECT), "8MB", "A larger drawn size counts as this."),
     Field::optional(
         "embedded_objects",
         COUNT_OR_RANDOM,
@@ -105,7 +95,7 @@ static FIELDS: &[Field] = &[
     ),
     Field::default(
         "embedded_objects_max",
-        Kind::Integer { min: 0, max: 1_000_000 },
+        Kind::integer(0, 1_000_000),
         "1920",
         "A larger drawn number counts as this.",
     ),
@@ -115,12 +105,7 @@ static FIELDS: &[Field] = &[
         "log-normal, mu 9.17979 and sigma 1.24646 in bytes (Pries et al. 2012)",
         "Size of an embedded object.",
     ),
-    Field::default(
-        "embedded_size_max",
-        Kind::Size { min: 1, max: LARGEST_OBJECT },
-        "8MB",
-        "A larger drawn size counts as this.",
-    ),
+    Field::default("embedded_size_max", Kind::size(1, LARGEST_OBJECT), "8MB", "A larger drawn size counts as this."),
     Field::default(
         "dependencies",
         Kind::Choice(&choices(&DEPENDENCIES)),
@@ -133,48 +118,37 @@ static FIELDS: &[Field] = &[
         "pages are drawn",
         "The objects of every page, instead of drawn ones, in the order in which they are requested.",
     ),
-    Field::default("connections", Kind::Integer { min: 1, max: 1000 }, "6", "HTTP/1.1: most connections at a time."),
+    Field::default("connections", Kind::integer(1, 1000), "6", "HTTP/1.1: most connections at a time."),
     Field::default(
         "concurrent",
-        Kind::Integer { min: 1, max: 1_000_000 },
+        Kind::integer(1, 1_000_000),
         "100",
         "HTTP/2 and HTTP/3: most requests at a time (the server's limit of concurrent streams).",
     ),
-    Field::default(
-        "keep_connections",
-        Kind::Boolean,
-        "true",
-        "Whether the next page is fetched on the connections of the one before.",
-    ),
+    Field::boolean("keep_connections", true, "Whether the next page is fetched on the connections of the one before."),
     Field::default(
         "request",
-        Kind::Size { min: 12, max: LARGEST_HEADER },
+        Kind::size(12, LARGEST_HEADER),
         "350B",
         "Size of a request: its header, whatever would have compressed it.",
     ),
-    Field::default(
-        "response_header",
-        Kind::Size { min: 0, max: LARGEST_HEADER },
-        "300B",
-        "Size of a response's header.",
-    ),
+    Field::default("response_header", Kind::size(0, LARGEST_HEADER), "300B", "Size of a response's header."),
     Field::default("main_urgency", URGENCY, "1", "RFC 9218 urgency of main objects, 0 being the most urgent."),
     Field::default("embedded_urgency", URGENCY, "3", "RFC 9218 urgency of other objects."),
-    Field::default(
+    Field::boolean(
         "incremental",
-        Kind::Boolean,
-        "false",
+        false,
         "Whether of equally urgent embedded objects all go on in turn, instead of one after another (RFC 9218).",
     ),
     Field::default(
         "low_water",
-        Kind::Size { min: 1, max: 1 << 40 },
+        Kind::size(1, 1 << 40),
         "16KiB",
         "HTTP/2: the server makes no further frame while so much is written and not sent (TCP_NOTSENT_LOWAT).",
     ),
     Field::default(
         "small_below",
-        Kind::Size { min: 0, max: LARGEST_OBJECT },
+        Kind::size(0, LARGEST_OBJECT),
         "12kB",
         "With `streams`: smaller embedded objects go on the first stream, with the main objects, the others on the second.",
     ),
@@ -197,17 +171,17 @@ static OBJECT: Table = Table {
     name: "web object",
     text: "An object of a page that is given as a list.",
     fields: &[&[
-        Field::required("size", Kind::Size { min: 1, max: LARGEST_OBJECT }, "Its size."),
+        Field::required("size", Kind::size(1, LARGEST_OBJECT), "Its size."),
         Field::default(
             "after",
-            Kind::List(&Kind::Integer { min: 1, max: 1_000_000 }),
+            Kind::List(&Kind::integer(1, 1_000_000)),
             "[]",
             "The objects that must have come before it is requested: their places in the list, from 1, before its own.",
         ),
-        Field::default("main", Kind::Boolean, "false", "Whether it is a main object."),
+        Field::boolean("main", false, "Whether it is a main object."),
         Field::optional(
             "stream",
-            Kind::Integer { min: 1, max: 100 },
+            Kind::integer(1, 100),
             "1 for main objects and those below `small_below`, 2 for others",
             "With `streams`: the stream that it comes on, from 1.",
         ),
