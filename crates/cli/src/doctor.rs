@@ -2,6 +2,7 @@
 
 use crate::bench::relay::{Sums, through};
 use crate::exit::Failure;
+use crate::output::{self, print_line};
 use fullpipe::lab::real_time::doctor::{self, Finding, State};
 use fullpipe::lab::real_time::{Home, measure};
 use fullpipe::units::Duration;
@@ -79,13 +80,13 @@ pub(crate) fn doctor(json_wanted: bool) -> Result<(), Failure> {
             "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
             "calibration": calibration,
         });
-        println!("{}", serde_json::to_string_pretty(&answer).unwrap_or_default());
+        output::json(&answer);
     } else {
-        findings.iter().for_each(|finding| println!("{}", finding_text(finding)));
+        findings.iter().for_each(|finding| print_line!("{}", finding_text(finding)));
         if let Ok(Some(found)) = &calibration {
-            println!("{}\nReal time is possible here.", calibration_text(found));
+            print_line!("{}\nReal time is possible here.", calibration_text(found));
         } else {
-            println!("Real time is not possible here.");
+            print_line!("Real time is not possible here.");
         }
     }
     calibration?;

@@ -2,6 +2,7 @@
 
 use crate::bench;
 use crate::exit::Failure;
+use crate::output::{self, print_line};
 use fullpipe::network::access::ChoiceList;
 use fullpipe::network::discipline::table::DISCIPLINES;
 use fullpipe::quic::scheduler::SCHEDULERS;
@@ -98,13 +99,13 @@ pub(crate) fn list(what: &str, json_wanted: bool) -> Result<(), Failure> {
                 row
             })
             .collect();
-        println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
+        output::json(&Value::Array(rows));
     } else {
         let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
         let kinds = rows.iter().map(|row| row.kind.len() + 2).filter(|width| *width > 2).max().unwrap_or(0);
         for row in rows {
             let source = if row.source.is_empty() { String::new() } else { format!("  [{}]", row.source) };
-            println!("{:kinds$}{:width$}  {}{source}", row.kind, row.name, row.summary);
+            print_line!("{:kinds$}{:width$}  {}{source}", row.kind, row.name, row.summary);
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ mod exit;
 mod list;
 mod masque;
 mod new_file;
+mod output;
 mod progress;
 #[cfg(target_os = "linux")]
 mod real_time;

@@ -3,6 +3,7 @@
 use crate::arguments::{Common, RunArguments, StudyArguments};
 use crate::bench::seconds_of;
 use crate::exit::Failure;
+use crate::output::{self, print_line};
 use crate::progress::Shown;
 use crate::sabotage;
 use fullpipe::archive::{Cell, Column, SummaryRow};
@@ -216,7 +217,7 @@ fn make(
         None
     };
     if common.json {
-        println!("{}", serde_json::to_string_pretty(&outcome.json()).unwrap_or_default());
+        output::json(&outcome.json());
     } else {
         print!("{}", table(&outcome));
     }
@@ -374,10 +375,10 @@ pub(crate) fn list_studies(json_wanted: bool) -> Result<(), Failure> {
         }));
     }
     if json_wanted {
-        println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
+        output::json(&Value::Array(rows));
     } else {
         for row in rows {
-            println!("{}  {}", row["name"].as_str().unwrap_or(""), row["summary"].as_str().unwrap_or(""));
+            print_line!("{}  {}", row["name"].as_str().unwrap_or(""), row["summary"].as_str().unwrap_or(""));
         }
     }
     Ok(())

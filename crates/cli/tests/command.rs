@@ -287,3 +287,12 @@ fn the_runs_of_the_readme_are_accepted() {
         scenario::load(&text.expect(run), file, &overrides).unwrap_or_else(|errors| panic!("{run}: {errors}"));
     }
 }
+
+#[test]
+fn a_reader_that_closes_the_pipe_ends_the_command_quietly() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(["list", "congestion"]).stdout(writer).output();
+    let output = output.expect("it starts");
+    assert_eq!((status(&output), errors(&output).as_str()), (0, ""));
+}

@@ -10,6 +10,7 @@ mod masque;
 pub(crate) mod relay;
 
 use crate::exit::Failure;
+use crate::output::{self, print_line};
 use fullpipe::units::Instant;
 use fullpipe::{embedded, lab, scenario};
 use rustix::time::{ClockId, clock_gettime};
@@ -137,15 +138,15 @@ pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<
         rows.push(row);
     }
     if json_wanted {
-        println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
+        output::json(&Value::Array(rows));
     } else {
         let (real, simulated): (Vec<_>, Vec<_>) =
             rows.iter().partition(|row| row["name"].as_str().is_some_and(is_real));
         let heading = "name             simulated_s     packets  packet_hops    cpu_s  Mpackets/cpu_s    Mhops/cpu_s  peak_rss_MB";
-        (!simulated.is_empty()).then(|| println!("{heading}"));
+        (!simulated.is_empty()).then(|| print_line!("{heading}"));
         for row in simulated {
             let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
-            println!(
+            print_line!(
                 "{:<16} {:>11.3} {:>11} {:>12} {:>8.4} {:>15.3} {:>14.2} {:>12.1}",
                 row["name"].as_str().unwrap_or(""),
                 number("simulated_seconds"),
@@ -158,7 +159,7 @@ pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<
             );
         }
         for row in real {
-            println!("{}", describe(row));
+            print_line!("{}", describe(row));
         }
     }
     Ok(())
@@ -201,11 +202,11 @@ fn measure_in_child(name: &str) -> Result<Value, Failure> {
 /// Measures one benchmark here and prints one JSON object.
 pub(crate) fn measure(name: &str) -> Result<(), Failure> {
     if name == MASQUE {
-        return masque::measure().map(|row| println!("{row}"));
+        return masque::measure().map(|row| print_line!("{row}"));
     }
     if [RELAY, LTE].contains(&name) {
         #[cfg(target_os = "linux")]
-        return if name == RELAY { relay::measure() } else { lte::measure() }.map(|row| println!("{row}"));
+        return if name == RELAY { relay::measure() } else { lte::measure() }.map(|row| print_line!("{row}"));
         #[cfg(not(target_os = "linux"))]
         return Err(Failure::usage("real time needs Linux"));
     }
@@ -234,6 +235,6 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
     }
     let Some((totals, ended)) = last else { return Ok(()) };
     let counts = [Some(totals.data_packets), Some(totals.packet_hops)];
-    println!("{}", row(name, ended.as_secs_f64(), counts, median(medians), peak_rss_bytes()));
+    print_line!("{}", row(name, ended.as_secs_f64(), counts, median(medians), peak_rss_bytes()));
     Ok(())
 }

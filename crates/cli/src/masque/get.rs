@@ -5,6 +5,7 @@ use super::figures::Figures;
 use super::{failure, settings, template, trust};
 use crate::exit::Failure;
 use crate::new_file::NewFile;
+use crate::output::print_line;
 use fullpipe_masque::configuration::{self, Mode, Tunnel};
 use fullpipe_sockets::generated::{self, Check};
 use fullpipe_sockets::programs::{self, Got, Via};
@@ -39,9 +40,9 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     }
     let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if arguments.json {
-        println!("{}", describe(arguments, &got, &digest));
+        print_line!("{}", describe(arguments, &got, &digest));
     } else {
-        println!("{} {} bytes in {:.1} ms, sha256 {digest}", got.status, got.bytes, milliseconds(got.completion));
+        print_line!("{} {} bytes in {:.1} ms, sha256 {digest}", got.status, got.bytes, milliseconds(got.completion));
     }
     if arguments.figures {
         Figures::of_get(&got).print();

@@ -4,6 +4,7 @@ use super::arguments::StatsArguments;
 use super::failure;
 use super::files::{self, Counter};
 use crate::exit::Failure;
+use crate::output::{self, print_line};
 use fullpipe::tmix::Reader;
 use fullpipe::tmix::stats::{Distribution, Statistics};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ pub(super) fn stats(arguments: &StatsArguments) -> Result<(), Failure> {
         }
     }
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&Value::Array(rows)).unwrap_or_default());
+        output::json(&Value::Array(rows));
     }
     Ok(())
 }
@@ -88,27 +89,30 @@ fn row(name: &str, skipped: u64, of: &Statistics) -> Value {
 
 fn table(name: &str, skipped: u64, of: &Statistics) {
     let [forward, reverse] = of.offered_bps();
-    println!("{name}");
-    println!(
+    print_line!("{name}");
+    print_line!(
         "  {} connections: {} sequential, {} concurrent; {skipped} left out, {} out of order",
         of.connections(),
         of.sequential,
         of.concurrent,
         of.out_of_order
     );
-    println!(
+    print_line!(
         "  {} with the acceptor first, {} with loss (at most {}), {} with segments below 1000 bytes",
-        of.acceptor_first, of.lossy, of.greatest_loss, of.small_segments
+        of.acceptor_first,
+        of.lossy,
+        of.greatest_loss,
+        of.small_segments
     );
-    println!("  starts from {} to {:.6} s", seconds(of), of.last_start.as_secs_f64());
-    println!("  from initiators {} bytes, from acceptors {} bytes", of.initiator_bytes, of.acceptor_bytes);
-    println!(
+    print_line!("  starts from {} to {:.6} s", seconds(of), of.last_start.as_secs_f64());
+    print_line!("  from initiators {} bytes, from acceptors {} bytes", of.initiator_bytes, of.acceptor_bytes);
+    print_line!(
         "  offered unscaled, with headers and acknowledgements: {:.3} Mbit/s forward, {:.3} Mbit/s reverse",
         forward / 1e6,
         reverse / 1e6
     );
     let head = ["count", "mean", "p10", "p50", "p90", "p99", "max"];
-    println!("  {:22}{}", "", head.map(|word| format!("{word:>12}")).concat());
+    print_line!("  {:22}{}", "", head.map(|word| format!("{word:>12}")).concat());
     for (what, unit, divisor, distribution) in distributions(of) {
         let what = if unit == "count" { what.to_string() } else { format!("{what} ({unit})") };
         let mut cells = vec![format!("{:>12}", distribution.count()), number(distribution.mean() / divisor)];
@@ -116,7 +120,7 @@ fn table(name: &str, skipped: u64, of: &Statistics) {
             cells.push(number(distribution.quantile(fraction) as f64 / divisor));
         }
         cells.push(number(distribution.most() as f64 / divisor));
-        println!("  {:22}{}", what.replace('_', " "), cells.concat());
+        print_line!("  {:22}{}", what.replace('_', " "), cells.concat());
     }
 }
 

@@ -3,6 +3,7 @@
 use super::arguments::FindTargetArguments;
 use super::{failure, files};
 use crate::exit::Failure;
+use crate::output::{self, print_line};
 use fullpipe::tmix::{Attempt, Plan, Suite, Synthetic, Trace, find_target as search, generate};
 use fullpipe::units::Duration;
 use serde_json::{Value, json};
@@ -59,10 +60,10 @@ fn print(plan: &Plan, json_wanted: bool) {
         "load": plan.load,
     });
     if json_wanted {
-        println!("{}", serde_json::to_string_pretty(&Value::Array(vec![row])).unwrap_or_default());
+        output::json(&Value::Array(vec![row]));
     } else if let Value::Object(fields) = row {
         for (name, value) in fields {
-            println!("{name:14}{value}");
+            print_line!("{name:14}{value}");
         }
     }
 }

@@ -1,0 +1,28 @@
+//! Lines on standard output.
+
+use serde_json::Value;
+use std::io::{self, ErrorKind, Write};
+use std::{fmt, process};
+
+/// Prints a line as `println!` does, for a reader that may close the pipe before the end (`fullpipe list queues | head -1`).
+macro_rules! print_line {
+    ($($argument:tt)*) => { $crate::output::write_line(format_args!($($argument)*)) };
+}
+pub(crate) use print_line;
+
+/// Writes a line. If nobody reads any more, the command ends here: there is nothing left to do for it.
+pub(crate) fn write_line(line: fmt::Arguments<'_>) {
+    match writeln!(io::stdout(), "{line}") {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => process::exit(0),
+        Err(error) => {
+            eprintln!("fullpipe: standard output: {error}");
+            process::exit(1);
+        }
+    }
+}
+
+/// Prints a value as JSON.
+pub(crate) fn json(value: &Value) {
+    print_line!("{value:#}");
+}
