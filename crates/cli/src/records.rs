@@ -219,7 +219,7 @@ fn make(
     if common.json {
         output::json(&outcome.json());
     } else {
-        print!("{}", table(&outcome));
+        print_line!("{}", table(&outcome).trim_end_matches('\n'));
     }
     if !common.quiet {
         let ended = clocks();
