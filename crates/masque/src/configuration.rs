@@ -206,7 +206,7 @@ pub struct Client {
     pub mode: Mode,
     /// What the proxy wants to know.
     pub token: Option<String>,
-    /// Bytes that may wait to be read from one tunnel.
+    /// Bytes that may wait to be read from one tunnel, and as many in the connection before they reach their tunnels.
     pub receive_queue: u64,
     /// How long the proxy may take to say what it offers, and to answer.
     pub response_timeout: Duration,
@@ -231,9 +231,10 @@ impl Client {
     #[must_use]
     pub fn transport(&self) -> noq::TransportConfig {
         let mut transport = self.tunnel.transport(0);
-        if self.mode == Mode::Stream {
-            transport.datagram_receive_buffer_size(None);
-        }
+        transport.datagram_receive_buffer_size(match self.mode {
+            Mode::Datagram => Some(usize::try_from(self.receive_queue).unwrap_or(usize::MAX)),
+            Mode::Stream => None,
+        });
         transport
     }
 }

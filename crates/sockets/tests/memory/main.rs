@@ -179,8 +179,10 @@ fn a_target_that_floods_costs_its_queue_in_datagram_mode() {
             // Nobody reads from the tunnel: its queue at the client is full soon. The proxy's is when the connection is
             // slower than the target.
             let most = target.flood(&proxy, size, 20_000).await;
-            // Queues of 256 KiB at both ends, 128 KiB of QUIC's, and as much again.
-            let bound = 2 * (256 + 256 + 128) * KIB + 4 * MIB;
+            // The proxy's queue and its send buffer, the client's receive buffer and its queue; as much again for what packets
+            // carry beside. The rest is for packets in flight, which have no such limit: while the client's task waits for a
+            // processor, its endpoint goes on receiving for it.
+            let bound = 2 * (256 + 128 + 256 + 256) * KIB + 7 * MIB / 2;
             println!("datagram mode, payloads of {size}: {} bytes held", most.saturating_sub(before));
             assert!(most.saturating_sub(before) < bound, "{} with payloads of {size}", most - before);
             bystander.is_served().await;
