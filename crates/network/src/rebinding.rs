@@ -20,7 +20,7 @@ use crate::packet::{Content, Handle};
 use bytes::Bytes;
 use fullpipe_record::Observer;
 use fullpipe_schema::component::choices;
-use fullpipe_schema::{Choice, Field, Kind, Table, Tree, Value};
+use fullpipe_schema::{Choice, Field, Kind, Table, Tree, Value, keys};
 use fullpipe_units::{Duration, FlowId, Instant, NodeId, Stream};
 use fullpipe_wire::{Summary, Translation, protocol};
 use std::collections::BTreeMap;
@@ -39,17 +39,16 @@ static TABLE: Table = Table {
     text: "A translator that changes its mappings while conversations go on (a NAT rebinding, for UDP over IPv4 and IPv6). \
            It translates what arrives at either end of the link. At first every endpoint inside is mapped to itself; at a \
            rebinding each gets another port, and what is for an old one is dropped.",
-    fields: &[&[
-        Field::required("first", Kind::DURATION, "When mappings change first."),
-        Field::optional("every", Kind::INTERVAL, "never", "After this time they change again, and again."),
-        Field::default(
-            "address",
-            Kind::Boolean,
-            "false",
-            "Whether the outside address changes too: in its last byte, from 1 to 254.",
-        ),
-        Field::default("inside", Kind::Choice(&choices(&INSIDE)), "from", "Which side of the link is inside."),
-    ]],
+    fields: &[keys! {
+        /// When mappings change first.
+        "first": Kind::DURATION, required;
+        /// After this time they change again, and again.
+        "every": Kind::INTERVAL, optional "never";
+        /// Whether the outside address changes too: in its last byte, from 1 to 254.
+        "address": Kind::Boolean, default "false";
+        /// Which side of the link is inside.
+        "inside": Kind::Choice(&choices(&INSIDE)), default "from";
+    }],
     ..Table::EMPTY
 };
 

@@ -3,15 +3,17 @@
 //! the reference page.
 //!
 //! ```
-//! use fullpipe_schema::{self as schema, Field, Kind, Table};
+//! use fullpipe_schema::{self as schema, Kind, Table, keys};
 //!
 //! static LINK: Table = Table {
 //!     name: "link",
 //!     text: "A link.",
-//!     fields: &[&[
-//!         Field::required("rate", Kind::RATE, "Bit rate."),
-//!         Field::default("delay", Kind::DURATION, "1ms", "Propagation delay."),
-//!     ]],
+//!     fields: &[keys! {
+//!         /// Bit rate.
+//!         "rate": Kind::RATE, required;
+//!         /// Propagation delay.
+//!         "delay": Kind::DURATION, default "1ms";
+//!     }],
 //!     ..Table::EMPTY
 //! };
 //! let link = schema::load(&LINK, "rate = '10Mbit/s'", "link.toml", &[]).unwrap();
@@ -251,6 +253,49 @@ impl Field {
         self.unit = unit;
         self
     }
+}
+
+/// A group of [`Field`]s of a [`Table`]. Each is its text as a doc comment, its key, its unit in brackets if it has one, its
+/// kind, and the function of [`Field`] that makes it with what that takes. Other fields stand for themselves.
+///
+/// ```
+/// use fullpipe_schema::{Field, Kind, keys};
+///
+/// const NAME: Field = Field::required("name", Kind::Name, "Its name.");
+/// const FIELDS: &[Field] = keys! {
+///     NAME;
+///     /// Transmission power; macro cells have
+///     /// 43 to 46 dBm.
+///     "power" ["dBm"]: Kind::Number { min: -100.0, max: 100.0 }, default "30.0";
+///     /// Where it is.
+///     "position": Kind::Text, optional "anywhere";
+/// };
+/// let texts = FIELDS.iter().map(|field| (field.key, field.unit, field.text));
+/// let expected = [
+///     ("name", "", "Its name."),
+///     ("power", "dBm", "Transmission power; macro cells have 43 to 46 dBm."),
+///     ("position", "", "Where it is."),
+/// ];
+/// assert!(texts.eq(expected));
+/// ```
+#[macro_export]
+macro_rules! keys {
+    (@ [$($fields:tt)*]) => { &[$($fields)*] };
+    (@ [$($fields:tt)*] $(#[doc = $text:literal])+ $key:literal $([$unit:literal])?: $kind:expr, $make:ident $($value:expr)?;
+     $($rest:tt)*) => {
+        $crate::keys!(
+            @ [$($fields)* $crate::Field::$make($key, $kind, $($value,)? $crate::joined(concat!($($text),+)))$(.unit($unit))?,]
+            $($rest)*
+        )
+    };
+    (@ [$($fields:tt)*] $field:expr; $($rest:tt)*) => { $crate::keys!(@ [$($fields)* $field,] $($rest)*) };
+    ($($items:tt)*) => { $crate::keys!(@ [] $($items)*) };
+}
+
+/// Lines of a doc comment without the space before the first.
+#[doc(hidden)]
+pub const fn joined(lines: &'static str) -> &'static str {
+    lines.trim_ascii_start()
 }
 
 /// A table of a file.

@@ -9,7 +9,7 @@ use crate::content::Content;
 use crate::sink::Sink;
 use bytes::Bytes;
 use fullpipe_schema::component::{Declaration, choices};
-use fullpipe_schema::{Choice, Field, Kind, Value};
+use fullpipe_schema::{Choice, Kind, Value, keys};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::Invalid;
 
@@ -17,16 +17,14 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "bulk",
         text: "as much as the transport takes, up to a size (TCP). Default port 9.",
-        fields: &[&[
-            Field::optional("size", Kind::SIZE, "without end", "Bytes in all."),
-            Field::optional(
-                "write_size",
-                Kind::size(1, 1 << 30),
-                "64KiB, or the send buffer if that is smaller",
-                "Bytes that the application writes at a time. A write waits until the send buffer has room for all of it.",
-            ),
-            Field::default("content", Kind::Choice(&choices(&CONTENT)), "none", "What the payload is."),
-        ]],
+        fields: &[keys! {
+            /// Bytes in all.
+            "size": Kind::SIZE, optional "without end";
+            /// Bytes that the application writes at a time. A write waits until the send buffer has room for all of it.
+            "write_size": Kind::size(1, 1 << 30), optional "64KiB, or the send buffer if that is smaller";
+            /// What the payload is.
+            "content": Kind::Choice(&choices(&CONTENT)), default "none";
+        }],
         ..Declaration::EMPTY
     },
     protocols: &[Protocol::Tcp, Protocol::Quic],

@@ -6,7 +6,7 @@ use crate::component::{
 };
 use crate::outlet::Outlet;
 use fullpipe_schema::component::{self, Declaration, Reader};
-use fullpipe_schema::{Field, Kind};
+use fullpipe_schema::{Kind, keys};
 use fullpipe_transport::Event;
 use fullpipe_units::{Duration, Instant, Invalid};
 
@@ -14,17 +14,16 @@ pub(crate) static CONSTANT_RATE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "constant-rate",
         text: "datagrams (UDP) or writes (TCP) of one size at a constant interval. Default port 9.",
-        fields: &[&[
-            Field::required("payload", Kind::size(1, 16 << 20), "Payload of each; at most 65507B in a UDP datagram."),
-            Field::optional("interval", Kind::INTERVAL, "from `rate`", "From one to the next."),
-            Field::optional(
-                "rate",
-                Kind::RATE,
-                "from `interval`",
-                "Payload bits per second, instead of `interval`: the interval is the nearest nanosecond.",
-            ),
-            Field::optional("packets", COUNT, "without end", "How many datagrams or writes."),
-        ]],
+        fields: &[keys! {
+            /// Payload of each; at most 65507B in a UDP datagram.
+            "payload": Kind::size(1, 16 << 20), required;
+            /// From one to the next.
+            "interval": Kind::INTERVAL, optional "from `rate`";
+            /// Payload bits per second, instead of `interval`: the interval is the nearest nanosecond.
+            "rate": Kind::RATE, optional "from `interval`";
+            /// How many datagrams or writes.
+            "packets": COUNT, optional "without end";
+        }],
         ..Declaration::EMPTY
     },
     protocols: &[Protocol::Tcp, Protocol::Udp, Protocol::Quic],

@@ -4,7 +4,7 @@
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
 use fullpipe_schema::component::{self, Declaration, Reader};
-use fullpipe_schema::{Field, Kind, Table};
+use fullpipe_schema::{Field, Kind, Table, keys};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant, Invalid};
 
@@ -13,11 +13,10 @@ pub(crate) static TRANSFERS: WorkloadComponent = WorkloadComponent {
         name: "transfers",
         text: "a list of transfers one after another on one connection (TCP): each starts at its time, or when the one \
                before has been written if that is later. Default port 5001.",
-        fields: &[&[Field::required(
-            "transfers",
-            Kind::Tables(&TRANSFER),
-            "The transfers, in the order of their times, for example `[{ at = \"0s\", size = \"1MB\" }]`.",
-        )]],
+        fields: &[keys! {
+            /// The transfers, in the order of their times, for example `[{ at = "0s", size = "1MB" }]`.
+            "transfers": Kind::Tables(&TRANSFER), required;
+        }],
         ..Declaration::EMPTY
     },
     protocols: &[Protocol::Tcp, Protocol::Quic],

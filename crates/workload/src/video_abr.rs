@@ -22,7 +22,7 @@ pub use server::VideoAbrServer;
 use crate::application::{Application, Metric};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count, small};
 use fullpipe_schema::component::{Declaration, choices};
-use fullpipe_schema::{Choice, Field, Kind, Tree, Value};
+use fullpipe_schema::{Choice, Kind, Tree, Value, keys};
 use fullpipe_units::{Duration, Invalid, Rate};
 
 pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
@@ -30,25 +30,32 @@ pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
         name: "video-abr",
         text: "adaptive streaming (TCP): `from` is the player, which requests segment after segment from `to` and chooses \
                the bit rate of each. Default port 80.",
-        fields: &[&[
-            Field::required("ladder", Kind::List(&Kind::RATE), "Bit rates to choose from, ascending."),
-            Field::default("segment", Kind::INTERVAL, "4s", "Playing time of a segment."),
-            Field::optional("segments", COUNT, "without end", "Segments of the video."),
-            Field::default("request", Kind::size(16, 1 << 20), "300B", "Size of a request."),
-            Field::default("start_level", Kind::DURATION, "4s", "Playback starts when so much is buffered."),
-            Field::default("resume_level", Kind::DURATION, "4s", "Playback goes on after a stall at this level."),
-            Field::default("max_level", Kind::DURATION, "30s", "Size of the player's buffer."),
-            Field::default("choice", Kind::Choice(&choices(&CHOICE)), "buffer", "How a bit rate is chosen."),
-            Field::default(
-                "reservoir",
-                Kind::DURATION,
-                "8s",
-                "With `buffer`: level up to which the lowest rate is taken.",
-            ),
-            Field::default("cushion", Kind::INTERVAL, "18s", "With `buffer`: from there to the highest rate."),
-            Field::default("safety", Kind::number(0.01, 1.0), "0.9", "With `throughput`: the part of it that is used."),
-            Field::default("samples", Kind::integer(1, 1000), "5", "With `throughput`: segments in the mean."),
-        ]],
+        fields: &[keys! {
+            /// Bit rates to choose from, ascending.
+            "ladder": Kind::List(&Kind::RATE), required;
+            /// Playing time of a segment.
+            "segment": Kind::INTERVAL, default "4s";
+            /// Segments of the video.
+            "segments": COUNT, optional "without end";
+            /// Size of a request.
+            "request": Kind::size(16, 1 << 20), default "300B";
+            /// Playback starts when so much is buffered.
+            "start_level": Kind::DURATION, default "4s";
+            /// Playback goes on after a stall at this level.
+            "resume_level": Kind::DURATION, default "4s";
+            /// Size of the player's buffer.
+            "max_level": Kind::DURATION, default "30s";
+            /// How a bit rate is chosen.
+            "choice": Kind::Choice(&choices(&CHOICE)), default "buffer";
+            /// With `buffer`: level up to which the lowest rate is taken.
+            "reservoir": Kind::DURATION, default "8s";
+            /// With `buffer`: from there to the highest rate.
+            "cushion": Kind::INTERVAL, default "18s";
+            /// With `throughput`: the part of it that is used.
+            "safety": Kind::number(0.01, 1.0), default "0.9";
+            /// With `throughput`: segments in the mean.
+            "samples": Kind::integer(1, 1000), default "5";
+        }],
         ..Declaration::EMPTY
     },
     protocols: &[Protocol::Tcp, Protocol::Quic],

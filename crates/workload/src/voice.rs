@@ -11,23 +11,23 @@
 use crate::application::{Application, Io, Progress};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
 use fullpipe_schema::component::{Declaration, choices};
-use fullpipe_schema::{Choice, Field, Kind, Value};
+use fullpipe_schema::{Choice, Kind, Value, keys};
 use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
 
 pub(crate) static VOICE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "voice",
         text: "a call (UDP): speech under an RTP header, in talk spurts or all the time. Default port 5004.",
-        fields: &[&[
-            Field::default("codec", Kind::Choice(&choices(&CODEC)), "g711", "Sizes and intervals."),
-            Field::boolean(
-                "silence_suppression",
-                true,
-                "Talk spurts of 1.004 s and pauses of 1.587 s in the mean, both exponential (ITU-T P.59).",
-            ),
-            Field::boolean("both_ways", true, "Whether the callee speaks too."),
-            Field::optional("time", Kind::INTERVAL, "without end", "How long each side speaks."),
-        ]],
+        fields: &[keys! {
+            /// Sizes and intervals.
+            "codec": Kind::Choice(&choices(&CODEC)), default "g711";
+            /// Talk spurts of 1.004 s and pauses of 1.587 s in the mean, both exponential (ITU-T P.59).
+            "silence_suppression": Kind::Boolean, default "true";
+            /// Whether the callee speaks too.
+            "both_ways": Kind::Boolean, default "true";
+            /// How long each side speaks.
+            "time": Kind::INTERVAL, optional "without end";
+        }],
         ..Declaration::EMPTY
     },
     protocols: &[Protocol::Udp],

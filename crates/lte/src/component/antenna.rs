@@ -3,14 +3,16 @@
 use super::DECIBELS;
 use crate::radio::antenna::Antenna;
 use fullpipe_schema::component::{Catalogue, Component, choice, variants};
-use fullpipe_schema::{Field, Kind, Table, Variants};
+use fullpipe_schema::{Field, Kind, Table, Variants, keys};
 
-const SECTOR: &[Field] = &[
-    Field::default("orientation", Kind::number(-360.0, 360.0), "0.0", "Its axis, from east to north.").unit("degrees"),
-    Field::default("beam_width", Kind::number(1.0, 359.0), "65.0", "Angle over which the gain is within 3 dB.")
-        .unit("degrees"),
-    Field::default("gain", DECIBELS, "0.0", "Gain on the axis.").unit("dB"),
-];
+const SECTOR: &[Field] = keys! {
+    /// Its axis, from east to north.
+    "orientation" ["degrees"]: Kind::number(-360.0, 360.0), default "0.0";
+    /// Angle over which the gain is within 3 dB.
+    "beam_width" ["degrees"]: Kind::number(1.0, 359.0), default "65.0";
+    /// Gain on the axis.
+    "gain" ["dB"]: DECIBELS, default "0.0";
+};
 
 const LIST: &[&Component<Antenna, ()>] = &[
     &choice("isotropic", "the same in all directions.", &[], |_, _| Ok(Antenna::Isotropic)),

@@ -5,7 +5,7 @@ use crate::radio::Invalid as Refused;
 use crate::radio::fading::{Fading, Generator, Places, Profile, Recipe, Trace};
 use crate::radio::frequency;
 use fullpipe_schema::component::{Catalogue, Component, Invalid, Reader, choice, variants};
-use fullpipe_schema::{Check, Field, Kind, Table, Variants};
+use fullpipe_schema::{Check, Field, Kind, Table, Variants, keys};
 use fullpipe_units::Duration;
 use std::fs::File;
 use std::io::BufReader;
@@ -75,22 +75,13 @@ pub(super) struct Faded {
     pub(super) other: Option<FadingSource>,
 }
 
-const SPEED: &[Field] = &[
-    Field::default(
-        "speed",
-        Kind::number(0.0, 1000.0),
-        "3.0",
-        "Speed of UEs, for the Doppler shift only: they move by their own keys.",
-    )
-    .unit("km/h"),
-    Field::optional(
-        "repeat",
-        Kind::duration(Duration::from_secs(1), Duration::from_secs(60)),
-        "never",
-        "Whole seconds that are generated once, for all pairs, of which each reads from a random place on, again and again; as from \
-         a trace, and as fast.",
-    ),
-];
+const SPEED: &[Field] = keys! {
+    /// Speed of UEs, for the Doppler shift only: they move by their own keys.
+    "speed" ["km/h"]: Kind::number(0.0, 1000.0), default "3.0";
+    /// Whole seconds that are generated once, for all pairs, of which each reads from a random place on, again and
+    /// again; as from a trace, and as fast.
+    "repeat": Kind::duration(Duration::from_secs(1), Duration::from_secs(60)), optional "never";
+};
 
 const LIST: &[&Component<FadingSource, Faded>] = &[
     &choice("none", "no fading.", &[], |_, _| Ok(FadingSource::None)),
@@ -107,16 +98,14 @@ const LIST: &[&Component<FadingSource, Faded>] = &[
         "trace",
         "read from a file as ns-3 has them (`.fad`): a line for each resource block, with a gain in dB for each \
                        millisecond.",
-        &[&[
-            Field::required("file", Kind::Text, "The file, by its path from this file's folder."),
-            Field::default(
-                "window",
-                Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)),
-                "500ms",
-                "Whole milliseconds after which all pairs go on at another random place of the trace.",
-            ),
-            Field::boolean("continuous", false, "Whether each pair reads on from its first random place instead."),
-        ]],
+        &[keys! {
+            /// The file, by its path from this file's folder.
+            "file": Kind::Text, required;
+            /// Whole milliseconds after which all pairs go on at another random place of the trace.
+            "window": Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)), default "500ms";
+            /// Whether each pair reads on from its first random place instead.
+            "continuous": Kind::Boolean, default "false";
+        }],
         traced,
     ),
 ];

@@ -14,7 +14,7 @@ use crate::scheduler::{ChannelAwareness, FrequencyMetric, catalogue};
 use fullpipe_network::access::StationDeclaration;
 use fullpipe_schema::component::choices;
 use fullpipe_schema::distributions::TIME_OR_RANDOM;
-use fullpipe_schema::{Choice, Field, Kind, Table};
+use fullpipe_schema::{Choice, Field, Kind, Table, keys};
 use fullpipe_units::{Duration, Instant, QueueLimit};
 
 /// Metres: no cell is as wide.
@@ -202,74 +202,57 @@ pub(super) static NETWORK: Table = Table {
     text: "An LTE access network (FDD): a gateway, cells, UEs. What goes to a UE enters at the gateway, and what comes from it \
            leaves there; two UEs talk by way of the gateway, if that is a router. Defaults are those of ns-3's `lte` module, \
            save where a key says otherwise. See docs/lte.md.",
-    fields: &[&[
-        Field::required(
-            "name",
-            Kind::Name,
-            "Its name; its two ways are links called `NAME.downlink` and `NAME.uplink`.",
-        ),
-        Field::required("gateway", Kind::Name, "The PGW: a router or a host."),
-        Field::default(
-            "preset",
-            Kind::Choice(&choices(&PRESETS)),
-            "none",
-            "Other defaults for keys of the network, its cells and its UEs.",
-        ),
-        Field::default("resource_blocks", BLOCKS, "25", "Bandwidth of the downlink: 6, 15, 25, 50, 75 or 100.")
-            .unit("RB"),
-        Field::optional("uplink_resource_blocks", BLOCKS, "as `resource_blocks`", "Bandwidth of the uplink.")
-            .unit("RB"),
-        Field::default("earfcn", CHANNEL, "100", "Channel number of the downlink (3GPP TS 36.101): 100 is 2120 MHz."),
-        Field::default("uplink_earfcn", CHANNEL, "18100", "Channel number of the uplink: 18100 is 1930 MHz."),
-        Field::boolean(
-            "allow_nonstandard_bandwidth",
-            false,
-            "Whether a carrier may be wider or narrower than the channels of its band.",
-        ),
-        Field::empty("path_loss", Kind::Table(&PATH_LOSS), "Path loss between any cell and any UE."),
-        Field::default(
-            "shadowing",
-            Kind::number(0.0, 100.0),
-            "0.0",
-            "Standard deviation of log-normal shadowing, drawn once for each cell and UE.",
-        )
-        .unit("dB"),
-        Field::empty("fading", Kind::Table(&FADING), "Fading of the downlink."),
-        Field::optional("uplink_fading", Kind::Table(&FADING), "as `fading`", "Fading of the uplink."),
-        Field::default(
-            "fading_begins",
-            Kind::Choice(&choices(&FADING_BEGINS)),
-            "run",
-            "When the time of the fading begins, of both directions.",
-        ),
-        Field::optional(
-            "fading_begins_with",
-            Kind::size(1, 65_535),
-            "any packet",
-            "Least IP packet that is the first for `fading_begins`: `\"500B\"` leaves out pings, TCP's handshake and bare \
-             acknowledgements.",
-        ),
-        Field::boolean("data_errors", true, "Whether transport blocks are lost."),
-        Field::boolean("control_errors", true, "Whether the control region of a subframe is."),
-        Field::default(
-            "mutual_information",
-            Kind::Choice(&choices(&MUTUAL_INFORMATION)),
-            "reference",
-            "How the error model looks up mutual information.",
-        ),
-        Field::default(
-            "signalling",
-            Kind::Choice(&choices(&SIGNALLING)),
-            "ideal",
-            "How messages of RRC are carried, for UEs that attach in the run.",
-        ),
-        Field::default("core_rate", Kind::RATE, "10Gbit/s", "Rate of the two links between gateway, SGW and eNB."),
-        Field::default("s5_delay", DELAY, "0s", "Delay between gateway and SGW."),
-        Field::default("s1_delay", DELAY, "0s", "Delay between SGW and eNB."),
-        Field::default("mtu", Kind::size(68, 65_535), "1500B", "Largest IP packet; larger ones are fragmented."),
-        Field::required("cell", Kind::Tables(&CELL), "The cells, at least one: `[[lte.cell]]`."),
-        Field::required("ue", Kind::Tables(&UE), "The UEs, at least one: `[[lte.ue]]`."),
-    ]],
+    fields: &[keys! {
+        /// Its name; its two ways are links called `NAME.downlink` and `NAME.uplink`.
+        "name": Kind::Name, required;
+        /// The PGW: a router or a host.
+        "gateway": Kind::Name, required;
+        /// Other defaults for keys of the network, its cells and its UEs.
+        "preset": Kind::Choice(&choices(&PRESETS)), default "none";
+        /// Bandwidth of the downlink: 6, 15, 25, 50, 75 or 100.
+        "resource_blocks" ["RB"]: BLOCKS, default "25";
+        /// Bandwidth of the uplink.
+        "uplink_resource_blocks" ["RB"]: BLOCKS, optional "as `resource_blocks`";
+        /// Channel number of the downlink (3GPP TS 36.101): 100 is 2120 MHz.
+        "earfcn": CHANNEL, default "100";
+        /// Channel number of the uplink: 18100 is 1930 MHz.
+        "uplink_earfcn": CHANNEL, default "18100";
+        /// Whether a carrier may be wider or narrower than the channels of its band.
+        "allow_nonstandard_bandwidth": Kind::Boolean, default "false";
+        /// Path loss between any cell and any UE.
+        "path_loss": Kind::Table(&PATH_LOSS), empty;
+        /// Standard deviation of log-normal shadowing, drawn once for each cell and UE.
+        "shadowing" ["dB"]: Kind::number(0.0, 100.0), default "0.0";
+        /// Fading of the downlink.
+        "fading": Kind::Table(&FADING), empty;
+        /// Fading of the uplink.
+        "uplink_fading": Kind::Table(&FADING), optional "as `fading`";
+        /// When the time of the fading begins, of both directions.
+        "fading_begins": Kind::Choice(&choices(&FADING_BEGINS)), default "run";
+        /// Least IP packet that is the first for `fading_begins`: `"500B"` leaves out pings, TCP's handshake and bare
+        /// acknowledgements.
+        "fading_begins_with": Kind::size(1, 65_535), optional "any packet";
+        /// Whether transport blocks are lost.
+        "data_errors": Kind::Boolean, default "true";
+        /// Whether the control region of a subframe is.
+        "control_errors": Kind::Boolean, default "true";
+        /// How the error model looks up mutual information.
+        "mutual_information": Kind::Choice(&choices(&MUTUAL_INFORMATION)), default "reference";
+        /// How messages of RRC are carried, for UEs that attach in the run.
+        "signalling": Kind::Choice(&choices(&SIGNALLING)), default "ideal";
+        /// Rate of the two links between gateway, SGW and eNB.
+        "core_rate": Kind::RATE, default "10Gbit/s";
+        /// Delay between gateway and SGW.
+        "s5_delay": DELAY, default "0s";
+        /// Delay between SGW and eNB.
+        "s1_delay": DELAY, default "0s";
+        /// Largest IP packet; larger ones are fragmented.
+        "mtu": Kind::size(68, 65_535), default "1500B";
+        /// The cells, at least one: `[[lte.cell]]`.
+        "cell": Kind::Tables(&CELL), required;
+        /// The UEs, at least one: `[[lte.ue]]`.
+        "ue": Kind::Tables(&UE), required;
+    }],
     ..Table::EMPTY
 };
 
@@ -285,159 +268,98 @@ const HEIGHT: Field = Field::default(
 pub(super) static CELL: Table = Table {
     name: "cell",
     text: "An eNB with one cell.",
-    fields: &[&[
-        Field::optional("name", Kind::Name, "`cell1`, `cell2`, ... by its place", "Its name."),
-        Field::optional("position", POSITION, "[0, 0]", "Where it stands: east, north.").unit("m"),
-        HEIGHT,
-        Field::empty("antenna", Kind::Table(&ANTENNA), "Its antenna."),
-        Field::default("power", POWER, "30.0", "Transmission power; macro cells have 43 to 46 dBm.").unit("dBm"),
-        Field::default("noise_figure", DECIBELS, "5.0", "Noise figure.").unit("dB"),
-        Field::default(
-            "scheduler",
-            Kind::Choice(&catalogue::choices()),
-            "pf",
-            "Scheduler of the downlink; `fullpipe list schedulers` says more.",
-        ),
-        Field::optional("token_pool", TOKENS, "`\"1B\"`", "With `fd-tbfq` and `td-tbfq`: tokens that a UE may keep."),
-        Field::optional(
-            "token_credit",
-            TOKENS,
-            "`\"625kB\"`",
-            "With `fd-tbfq` and `td-tbfq`: most that a UE may take from the bank in a subframe.",
-        ),
-        Field::optional(
-            "token_debt",
-            TOKENS,
-            "`\"625kB\"`",
-            "With `fd-tbfq` and `td-tbfq`: most that a UE may owe the bank.",
-        ),
-        Field::optional(
-            "frequency_metric",
-            Kind::Choice(&choices(&FREQUENCY_METRICS)),
-            "`\"pf-sch\"`",
-            "With `pss`: what a resource block group is worth to a UE.",
-        ),
-        Field::optional(
-            "multiplexed_ues",
-            Kind::integer(1, 65_534),
-            "half of those with data",
-            "With `pss`: UEs that are chosen for a subframe, before groups are given.",
-        ),
-        Field::optional(
-            "channel_awareness",
-            Kind::Choice(&choices(&CHANNEL_AWARENESS)),
-            "`\"frequency-selective\"`",
-            "With `cqa`: what a resource block group is worth to a UE.",
-        ),
-        Field::optional(
-            "waiting_unit",
-            Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)),
-            "`\"1s\"`",
-            "With `cqa`: who has waited a unit longer comes first; whole milliseconds.",
-        ),
-        Field::optional(
-            "groups",
-            Kind::List(&Kind::integer(0, 31)),
-            "all",
-            "First and last resource block group of the downlink that it may use, counted from 0: hard frequency reuse, if neighbours \
-             have others. A group has 1 resource block of 6, 2 of 15 and 25, 3 of 50, 4 of 75 and 100.",
-        ),
-        Field::default("amc", Kind::Choice(&choices(&AMC)), "error-model", "How CQI follow from SINR."),
-        Field::default("cqi", Kind::Choice(&choices(&CQI_SOURCES)), "mixed", "Where the SINR for CQI is measured."),
-        Field::default("cqi_period", Kind::integer(1, 160), "2", "Subframes between two reports of CQI.").unit("ms"),
-        Field::default(
-            "uplink_reports",
-            Kind::Choice(&choices(&UPLINK_REPORTS)),
-            "sounding",
-            "What the scheduler knows of the uplink's channel.",
-        ),
-        Field::default(
-            "sounding_period",
-            Kind::integer(2, 320),
-            "40",
-            "Subframes between two sounding signals of a UE: 2, 5, 10, 20, 40, 80, 160 or 320.",
-        )
-        .unit("ms"),
-        Field::boolean("harq", true, "Whether what was not decoded is sent again."),
-    ]],
+    fields: &[keys! {
+        /// Its name.
+        "name": Kind::Name, optional "`cell1`, `cell2`, ... by its place";
+        /// Where it stands: east, north.
+        "position" ["m"]: POSITION, optional "[0, 0]";
+        HEIGHT;
+        /// Its antenna.
+        "antenna": Kind::Table(&ANTENNA), empty;
+        /// Transmission power; macro cells have 43 to 46 dBm.
+        "power" ["dBm"]: POWER, default "30.0";
+        /// Noise figure.
+        "noise_figure" ["dB"]: DECIBELS, default "5.0";
+        /// Scheduler of the downlink; `fullpipe list schedulers` says more.
+        "scheduler": Kind::Choice(&catalogue::choices()), default "pf";
+        /// With `fd-tbfq` and `td-tbfq`: tokens that a UE may keep.
+        "token_pool": TOKENS, optional "`\"1B\"`";
+        /// With `fd-tbfq` and `td-tbfq`: most that a UE may take from the bank in a subframe.
+        "token_credit": TOKENS, optional "`\"625kB\"`";
+        /// With `fd-tbfq` and `td-tbfq`: most that a UE may owe the bank.
+        "token_debt": TOKENS, optional "`\"625kB\"`";
+        /// With `pss`: what a resource block group is worth to a UE.
+        "frequency_metric": Kind::Choice(&choices(&FREQUENCY_METRICS)), optional "`\"pf-sch\"`";
+        /// With `pss`: UEs that are chosen for a subframe, before groups are given.
+        "multiplexed_ues": Kind::integer(1, 65_534), optional "half of those with data";
+        /// With `cqa`: what a resource block group is worth to a UE.
+        "channel_awareness": Kind::Choice(&choices(&CHANNEL_AWARENESS)), optional "`\"frequency-selective\"`";
+        /// With `cqa`: who has waited a unit longer comes first; whole milliseconds.
+        "waiting_unit": Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)), optional "`\"1s\"`";
+        /// First and last resource block group of the downlink that it may use, counted from 0: hard frequency reuse,
+        /// if neighbours have others. A group has 1 resource block of 6, 2 of 15 and 25, 3 of 50, 4 of 75 and 100.
+        "groups": Kind::List(&Kind::integer(0, 31)), optional "all";
+        /// How CQI follow from SINR.
+        "amc": Kind::Choice(&choices(&AMC)), default "error-model";
+        /// Where the SINR for CQI is measured.
+        "cqi": Kind::Choice(&choices(&CQI_SOURCES)), default "mixed";
+        /// Subframes between two reports of CQI.
+        "cqi_period" ["ms"]: Kind::integer(1, 160), default "2";
+        /// What the scheduler knows of the uplink's channel.
+        "uplink_reports": Kind::Choice(&choices(&UPLINK_REPORTS)), default "sounding";
+        /// Subframes between two sounding signals of a UE: 2, 5, 10, 20, 40, 80, 160 or 320.
+        "sounding_period" ["ms"]: Kind::integer(2, 320), default "40";
+        /// Whether what was not decoded is sent again.
+        "harq": Kind::Boolean, default "true";
+    }],
     ..Table::EMPTY
 };
 
 pub(super) static UE: Table = Table {
     name: "UE",
     text: "A UE, or several alike. Where it is: one of `distance`, `position`, `waypoints` and `course`.",
-    fields: &[&[
-        Field::required("host", Kind::Text, "The host that it is (or a router), or a pattern such as `phone*`."),
-        Field::optional("cell", Kind::Name, "the first", "The cell that serves it."),
-        Field::optional("distance", DISTANCE, "one of the four", "Distance from its cell, on the ground to the east.")
-            .unit("m"),
-        Field::optional(
-            "farthest",
-            DISTANCE,
-            "`distance`",
-            "The last of several UEs has this distance, the others stand evenly between.",
-        )
-        .unit("m"),
-        Field::optional("position", POSITION, "one of the four", "East, north.").unit("m"),
-        Field::optional(
-            "waypoints",
-            Kind::Tables(&WAYPOINT),
-            "one of the four",
-            "Where it is when: straight and even between, at rest before and after.",
-        ),
-        Field::optional(
-            "course",
-            Kind::Text,
-            "one of the four",
-            "The same from a file, by its path from this file's folder: on each line seconds, metres east, metres north.",
-        ),
-        HEIGHT,
-        Field::default("power", POWER, "10.0", "Transmission power, without power control.").unit("dBm"),
-        Field::empty("power_control", Kind::Table(&POWER_CONTROL), "How its power is controlled (3GPP TS 36.213)."),
-        Field::default("noise_figure", DECIBELS, "9.0", "Noise figure.").unit("dB"),
-        Field::default(
-            "transmission_mode",
-            Kind::integer(1, 7),
-            "1",
-            "As 3GPP counts: 1 one antenna, 2 transmit diversity, 3 and 4 spatial multiplexing, 5 multi-user, 6 closed loop \
-             with one layer, 7 one antenna on port 5.",
-        ),
-        Field::default(
-            "data_power_offset",
-            Kind::number(-6.0, 3.0),
-            "0.0",
-            "P_A: power of data over that of the control region.",
-        )
-        .unit("dB"),
-        Field::default(
-            "qci",
-            Kind::integer(1, 9),
-            "9",
-            "Class of service of its default bearer; 1 to 4 are guaranteed.",
-        ),
-        GUARANTEED_RATE,
-        MAXIMUM_RATE,
-        Field::default(
-            "attach",
-            Kind::Choice(&choices(&ATTACH)),
-            "ideal",
-            "How it comes to its bearers. Packets from and to it are dropped until then.",
-        ),
-        Field::optional(
-            "switched_on",
-            TIME_OR_RANDOM,
-            "`\"0s\"`",
-            "When it is switched on, if it is to attach; drawn for each UE. Two hundred at once get there one after the other, three \
-             hundred are in each other's way for ever, and refused.",
-        ),
-        Field::empty("rlc", Kind::Table(&RLC), "RLC of its default bearer."),
-        Field::empty(
-            "bearer",
-            Kind::Tables(&BEARER),
-            "Dedicated bearers: `[[lte.ue.bearer]]`. A packet takes the last one in the file that has a filter for it, else the \
-             default one.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// The host that it is (or a router), or a pattern such as `phone*`.
+        "host": Kind::Text, required;
+        /// The cell that serves it.
+        "cell": Kind::Name, optional "the first";
+        /// Distance from its cell, on the ground to the east.
+        "distance" ["m"]: DISTANCE, optional "one of the four";
+        /// The last of several UEs has this distance, the others stand evenly between.
+        "farthest" ["m"]: DISTANCE, optional "`distance`";
+        /// East, north.
+        "position" ["m"]: POSITION, optional "one of the four";
+        /// Where it is when: straight and even between, at rest before and after.
+        "waypoints": Kind::Tables(&WAYPOINT), optional "one of the four";
+        /// The same from a file, by its path from this file's folder: on each line seconds, metres east, metres north.
+        "course": Kind::Text, optional "one of the four";
+        HEIGHT;
+        /// Transmission power, without power control.
+        "power" ["dBm"]: POWER, default "10.0";
+        /// How its power is controlled (3GPP TS 36.213).
+        "power_control": Kind::Table(&POWER_CONTROL), empty;
+        /// Noise figure.
+        "noise_figure" ["dB"]: DECIBELS, default "9.0";
+        /// As 3GPP counts: 1 one antenna, 2 transmit diversity, 3 and 4 spatial multiplexing, 5 multi-user, 6 closed
+        /// loop with one layer, 7 one antenna on port 5.
+        "transmission_mode": Kind::integer(1, 7), default "1";
+        /// P_A: power of data over that of the control region.
+        "data_power_offset" ["dB"]: Kind::number(-6.0, 3.0), default "0.0";
+        /// Class of service of its default bearer; 1 to 4 are guaranteed.
+        "qci": Kind::integer(1, 9), default "9";
+        GUARANTEED_RATE;
+        MAXIMUM_RATE;
+        /// How it comes to its bearers. Packets from and to it are dropped until then.
+        "attach": Kind::Choice(&choices(&ATTACH)), default "ideal";
+        /// When it is switched on, if it is to attach; drawn for each UE. Two hundred at once get there one after the
+        /// other, three hundred are in each other's way for ever, and refused.
+        "switched_on": TIME_OR_RANDOM, optional "`\"0s\"`";
+        /// RLC of its default bearer.
+        "rlc": Kind::Table(&RLC), empty;
+        /// Dedicated bearers: `[[lte.ue.bearer]]`. A packet takes the last one in the file that has a filter for it,
+        /// else the default one.
+        "bearer": Kind::Tables(&BEARER), empty;
+    }],
     ..Table::EMPTY
 };
 
@@ -458,17 +380,16 @@ static BEARER: Table = Table {
     name: "bearer",
     text: "A dedicated bearer of a UE: a class of service, an RLC and buffers of its own, and the packets that take it. A scheduler \
            knows the sum of a UE's rates; what a UE is given, its bearers with something to send share alike.",
-    fields: &[&[
-        Field::required("qci", Kind::integer(1, 9), "Class of service; 1 to 4 are guaranteed."),
-        GUARANTEED_RATE,
-        MAXIMUM_RATE,
-        Field::empty("rlc", Kind::Table(&RLC), "Its RLC."),
-        Field::required(
-            "filter",
-            Kind::Tables(&FILTER),
-            "Which packets take it: those that match any of its filters, `[[lte.ue.bearer.filter]]`.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// Class of service; 1 to 4 are guaranteed.
+        "qci": Kind::integer(1, 9), required;
+        GUARANTEED_RATE;
+        MAXIMUM_RATE;
+        /// Its RLC.
+        "rlc": Kind::Table(&RLC), empty;
+        /// Which packets take it: those that match any of its filters, `[[lte.ue.bearer.filter]]`.
+        "filter": Kind::Tables(&FILTER), required;
+    }],
     ..Table::EMPTY
 };
 
@@ -478,23 +399,18 @@ static FILTER: Table = Table {
     name: "packet filter",
     text: "What packets of a bearer look like (3GPP TS 24.008 section 10.5.6.12); a packet has to agree with all that is given. \
            Addresses are those at the UE.",
-    fields: &[&[
-        Field::default("direction", Kind::Choice(&choices(&DIRECTIONS)), "both", "Which packets it looks at."),
-        Field::optional(
-            "remote",
-            Kind::Text,
-            "anybody",
-            "Whom the UE speaks to: a host or router, an address, or a prefix such as `\"10.0.0.0/8\"`.",
-        ),
-        Field::optional(
-            "local",
-            Kind::Text,
-            "anybody",
-            "The UE's side, likewise: of use where the UE is a router with hosts behind it.",
-        ),
-        Field::optional("remote_ports", PORTS, "any", "Port of whom the UE speaks to, or the first and the last."),
-        Field::optional("local_ports", PORTS, "any", "Port of the UE's side, or the first and the last."),
-    ]],
+    fields: &[keys! {
+        /// Which packets it looks at.
+        "direction": Kind::Choice(&choices(&DIRECTIONS)), default "both";
+        /// Whom the UE speaks to: a host or router, an address, or a prefix such as `"10.0.0.0/8"`.
+        "remote": Kind::Text, optional "anybody";
+        /// The UE's side, likewise: of use where the UE is a router with hosts behind it.
+        "local": Kind::Text, optional "anybody";
+        /// Port of whom the UE speaks to, or the first and the last.
+        "remote_ports": PORTS, optional "any";
+        /// Port of the UE's side, or the first and the last.
+        "local_ports": PORTS, optional "any";
+    }],
     later: &["protocol", "type_of_service"],
     ..Table::EMPTY
 };
@@ -512,49 +428,43 @@ static WAYPOINT: Table = Table {
 static POWER_CONTROL: Table = Table {
     name: "power control",
     text: "Power control of the uplink.",
-    fields: &[&[
-        Field::boolean("enabled", true, "Whether there is any; otherwise `power` holds."),
-        Field::default("largest", POWER, "23.0", "Largest power.").unit("dBm"),
-        Field::default("smallest", POWER, "-40.0", "Smallest power.").unit("dBm"),
-        Field::default("target", POWER, "-80.0", "P0: what is to arrive of a resource block.").unit("dBm"),
-        Field::default("compensation", Kind::PROBABILITY, "1.0", "Alpha: part of the path loss that is made up for."),
-        Field::default(
-            "commands",
-            Kind::Choice(&choices(&COMMANDS)),
-            "accumulated",
-            "What becomes of the cell's commands.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// Whether there is any; otherwise `power` holds.
+        "enabled": Kind::Boolean, default "true";
+        /// Largest power.
+        "largest" ["dBm"]: POWER, default "23.0";
+        /// Smallest power.
+        "smallest" ["dBm"]: POWER, default "-40.0";
+        /// P0: what is to arrive of a resource block.
+        "target" ["dBm"]: POWER, default "-80.0";
+        /// Alpha: part of the path loss that is made up for.
+        "compensation": Kind::PROBABILITY, default "1.0";
+        /// What becomes of the cell's commands.
+        "commands": Kind::Choice(&choices(&COMMANDS)), default "accumulated";
+    }],
     ..Table::EMPTY
 };
 
 pub(super) static RLC: Table = Table {
     name: "RLC",
     text: "Radio link control of a bearer (3GPP TS 36.322), both ways alike.",
-    fields: &[&[
-        Field::default("mode", Kind::Choice(&choices(&RLC_MODES)), "um", "Its mode."),
-        Field::default("preset", Kind::Choice(&choices(&BUFFERS)), "none", "Another default for `buffer`."),
-        Field::optional(
-            "buffer",
-            Kind::QueueLimit,
-            "`\"100ms\"`, or as `preset` says",
-            "How much may wait in either direction; what comes beyond is dropped. A packet waits until its last byte was sent. \
-             A time is what the peak rate of the downlink carries in it: 100 ms are 229 to 942 kB at 25 to 100 resource blocks.",
-        ),
-        Field::optional(
-            "discard",
-            TIMER,
-            "never",
-            "A packet of which nothing was sent for so long is thrown away (PDCP).",
-        ),
-        Field::optional(
-            "reordering",
-            TIMER,
-            "100ms; 10ms with `am`",
-            "t-Reordering: how long a receiver waits for what HARQ may still bring.",
-        ),
-        Field::default("poll_retransmit", TIMER, "20ms", "t-PollRetransmit of `am`."),
-        Field::default("status_prohibit", TIMER, "10ms", "t-StatusProhibit of `am`."),
-    ]],
+    fields: &[keys! {
+        /// Its mode.
+        "mode": Kind::Choice(&choices(&RLC_MODES)), default "um";
+        /// Another default for `buffer`.
+        "preset": Kind::Choice(&choices(&BUFFERS)), default "none";
+        /// How much may wait in either direction; what comes beyond is dropped. A packet waits until its last byte was
+        /// sent. A time is what the peak rate of the downlink carries in it: 100 ms are 229 to 942 kB at 25 to 100
+        /// resource blocks.
+        "buffer": Kind::QueueLimit, optional "`\"100ms\"`, or as `preset` says";
+        /// A packet of which nothing was sent for so long is thrown away (PDCP).
+        "discard": TIMER, optional "never";
+        /// t-Reordering: how long a receiver waits for what HARQ may still bring.
+        "reordering": TIMER, optional "100ms; 10ms with `am`";
+        /// t-PollRetransmit of `am`.
+        "poll_retransmit": TIMER, default "20ms";
+        /// t-StatusProhibit of `am`.
+        "status_prohibit": TIMER, default "10ms";
+    }],
     ..Table::EMPTY
 };

@@ -3,7 +3,7 @@
 use super::{DECIBELS, DISTANCE};
 use crate::radio::path_loss::{City, Environment, PathLoss, Street, Wall};
 use fullpipe_schema::component::{Catalogue, Component, choice, choices, variants};
-use fullpipe_schema::{Choice, Field, Kind, Table, Tree, Variants};
+use fullpipe_schema::{Choice, Field, Kind, Table, Tree, Variants, keys};
 
 const ENVIRONMENTS: [(Choice, Environment); 3] = [
     (Choice::new("urban", "built up."), Environment::Urban),
@@ -66,18 +66,14 @@ const LIST: &[&Component<PathLoss, ()>] = &[
     &choice(
         "log-distance",
         "`reference_loss` + 10 `exponent` log10(distance / `reference_distance`).",
-        &[&[
-            Field::default("exponent", Kind::number(0.0, 20.0), "3.0", "The exponent."),
-            Field::default(
-                "reference_distance",
-                Kind::number(1e-3, 1e6),
-                "1.0",
-                "No farther than this, the reference's loss.",
-            )
-            .unit("m"),
-            Field::default("reference_loss", DECIBELS, "46.68", "Loss there: that of free space at 5.15 GHz.")
-                .unit("dB"),
-        ]],
+        &[keys! {
+            /// The exponent.
+            "exponent": Kind::number(0.0, 20.0), default "3.0";
+            /// No farther than this, the reference's loss.
+            "reference_distance" ["m"]: Kind::number(1e-3, 1e6), default "1.0";
+            /// Loss there: that of free space at 5.15 GHz.
+            "reference_loss" ["dB"]: DECIBELS, default "46.68";
+        }],
         |reader, _| {
             Ok(PathLoss::LogDistance {
                 exponent: reader.tree.number("exponent"),
@@ -137,17 +133,15 @@ const LIST: &[&Component<PathLoss, ()>] = &[
         "ns-3's choice among these for macro cells: beyond 1 km Okumura and Hata, or Kun above 2.3 GHz; nearer \
                        ITU-R P.1411.",
         &[
-            &[
-                ENVIRONMENT,
-                Field::default("line_of_sight", DISTANCE, "200.0", "Line of sight up to this distance.").unit("m"),
-                Field::default(
-                    "wall",
-                    Kind::Choice(&choices(&WALLS)),
-                    "none",
-                    "The wall of the building in which UEs are.",
-                ),
-                Field::default("floor", Kind::integer(0, 200), "0", "The floor on which UEs are; 2 dB less for each."),
-            ],
+            keys! {
+                ENVIRONMENT;
+                /// Line of sight up to this distance.
+                "line_of_sight" ["m"]: DISTANCE, default "200.0";
+                /// The wall of the building in which UEs are.
+                "wall": Kind::Choice(&choices(&WALLS)), default "none";
+                /// The floor on which UEs are; 2 dB less for each.
+                "floor": Kind::integer(0, 200), default "0";
+            },
             STREET,
         ],
         |reader, _| {

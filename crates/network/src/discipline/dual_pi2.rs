@@ -22,7 +22,7 @@ use super::periodic::Periodic;
 use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, TARGET};
 use crate::queue::{Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration, choices};
-use fullpipe_schema::{Choice, Field, Kind};
+use fullpipe_schema::{Choice, Kind, keys};
 use fullpipe_units::{Codepoint, Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -124,31 +124,23 @@ pub(super) static DUALPI2: DisciplineComponent = Component {
         version: "RFC 9332 (2023)",
         source: "RFC 9332",
         text: "two coupled queues, one of low latency for ECT(1) (RFC 9332).",
-        fields: &[&[
-            Field::default("limit", Kind::QueueLimit, "10000packets", "How much both queues hold."),
-            Field::default("target", TARGET, "15ms", "Delay of the classic queue to be reached."),
-            Field::default(
-                "longest_round_trip",
-                TARGET,
-                "100ms",
-                "For which the controller is stable; sets its gains.",
-            ),
-            Field::default("coupling", Kind::number(0.0, 100.0), "2.0", "Factor k between the two signals."),
-            Field::default(
-                "l4s_start",
-                Kind::DURATION,
-                "800us",
-                "Wait above which low-latency packets begin to be marked.",
-            ),
-            Field::default("l4s_range", Kind::DURATION, "400us", "From there until all are marked; `\"0s\"`: a step."),
-            Field::default(
-                "scheduler",
-                Kind::Choice(&choices(&SCHEDULERS)),
-                "weighted-round-robin",
-                "Which queue goes first when both hold packets.",
-            ),
-            ECN_ON,
-        ]],
+        fields: &[keys! {
+            /// How much both queues hold.
+            "limit": Kind::QueueLimit, default "10000packets";
+            /// Delay of the classic queue to be reached.
+            "target": TARGET, default "15ms";
+            /// For which the controller is stable; sets its gains.
+            "longest_round_trip": TARGET, default "100ms";
+            /// Factor k between the two signals.
+            "coupling": Kind::number(0.0, 100.0), default "2.0";
+            /// Wait above which low-latency packets begin to be marked.
+            "l4s_start": Kind::DURATION, default "800us";
+            /// From there until all are marked; `"0s"`: a step.
+            "l4s_range": Kind::DURATION, default "400us";
+            /// Which queue goes first when both hold packets.
+            "scheduler": Kind::Choice(&choices(&SCHEDULERS)), default "weighted-round-robin";
+            ECN_ON;
+        }],
     },
     read: |reader, device| {
         let tree = reader.tree;

@@ -14,7 +14,7 @@ use super::codel::{self, CE_THRESHOLD, CoDelQueue, CoDelSpecification};
 use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON};
 use crate::queue::{QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration};
-use fullpipe_schema::{Field, Kind, Value};
+use fullpipe_schema::{Kind, Value, keys};
 use fullpipe_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -54,24 +54,16 @@ pub(super) static FQ_CODEL: DisciplineComponent = Component {
         source: "RFC 8290, RFC 8289",
         text: "a queue per flow under CoDel, served in turn (RFC 8290).",
         fields: &[
-            &[
-                Field::default(
-                    "limit_packets",
-                    Kind::integer(1, 1_000_000_000),
-                    "10240",
-                    "Packets in all queues together.",
-                )
-                .unit("packets"),
-                Field::optional("memory", Kind::SIZE, "not limited", "Bytes on the wire in all queues together."),
-                Field::default(
-                    "quantum",
-                    Kind::size(1, 1_000_000),
-                    "1514B",
-                    "Bytes at the IP layer that a flow may send per round.",
-                ),
-                ECN_ON,
-                CE_THRESHOLD,
-            ],
+            keys! {
+                /// Packets in all queues together.
+                "limit_packets" ["packets"]: Kind::integer(1, 1_000_000_000), default "10240";
+                /// Bytes on the wire in all queues together.
+                "memory": Kind::SIZE, optional "not limited";
+                /// Bytes at the IP layer that a flow may send per round.
+                "quantum": Kind::size(1, 1_000_000), default "1514B";
+                ECN_ON;
+                CE_THRESHOLD;
+            },
             codel::KEYS,
         ],
     },

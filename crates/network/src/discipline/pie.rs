@@ -20,7 +20,7 @@ use super::periodic::Periodic;
 use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, TARGET};
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration, choices};
-use fullpipe_schema::{Choice, Field, Kind};
+use fullpipe_schema::{Choice, Kind, keys};
 use fullpipe_units::{Duration, Instant, Stream};
 use std::sync::Arc;
 
@@ -130,23 +130,24 @@ pub(super) static PIE: DisciplineComponent = Component {
         version: "RFC 8033 (2017)",
         source: "RFC 8033",
         text: "a drop probability that a proportional-integral controller moves with the delay (RFC 8033).",
-        fields: &[&[
-            LIMIT,
-            Field::default("target", TARGET, "15ms", "Delay to be reached."),
-            Field::default("update_interval", TARGET, "15ms", "Time between updates of the probability."),
-            Field::default("alpha", Kind::number(0.0, 1000.0), "0.125", "Gain on the distance from the target.")
-                .unit("1/s"),
-            Field::default("beta", Kind::number(0.0, 1000.0), "1.25", "Gain on the change of the delay.").unit("1/s"),
-            Field::default("max_burst", Kind::DURATION, "150ms", "For how long a burst is let through."),
-            Field::default(
-                "ecn_limit",
-                Kind::PROBABILITY,
-                "0.1",
-                "Probability from which ECN-capable packets are dropped too.",
-            ),
-            Field::default("delay", Kind::Choice(&choices(&DELAYS)), "timestamps", "How the delay is known."),
-            ECN_OFF,
-        ]],
+        fields: &[keys! {
+            LIMIT;
+            /// Delay to be reached.
+            "target": TARGET, default "15ms";
+            /// Time between updates of the probability.
+            "update_interval": TARGET, default "15ms";
+            /// Gain on the distance from the target.
+            "alpha" ["1/s"]: Kind::number(0.0, 1000.0), default "0.125";
+            /// Gain on the change of the delay.
+            "beta" ["1/s"]: Kind::number(0.0, 1000.0), default "1.25";
+            /// For how long a burst is let through.
+            "max_burst": Kind::DURATION, default "150ms";
+            /// Probability from which ECN-capable packets are dropped too.
+            "ecn_limit": Kind::PROBABILITY, default "0.1";
+            /// How the delay is known.
+            "delay": Kind::Choice(&choices(&DELAYS)), default "timestamps";
+            ECN_OFF;
+        }],
     },
     read: |reader, device| {
         let tree = reader.tree;

@@ -21,7 +21,7 @@ use super::settings::{
 };
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration, Invalid, Reader};
-use fullpipe_schema::{Field, Kind};
+use fullpipe_schema::{Field, Kind, keys};
 use fullpipe_units::{Duration, Instant, Rate, Stream, math};
 use std::sync::Arc;
 
@@ -133,20 +133,20 @@ pub(super) static RED: DisciplineComponent = Component {
         version: "Floyd and Jacobson (1993)",
         source: "IEEE/ACM ToN 1(4), 1993",
         text: "random early detection by an average of the queue's length (Floyd and Jacobson 1993).",
-        fields: &[&[
-            LIMIT,
-            Field::default("min", Kind::QueueLimit, "5packets", "Average below which nothing is dropped."),
-            Field::default(
-                "max",
-                Kind::QueueLimit,
-                "15packets",
-                "Average at which the drop probability is `max_probability`; counted as `min` is, in packets or in bytes.",
-            ),
-            Field::default("max_probability", Kind::PROBABILITY, "0.1", "Drop probability at `max`."),
-            Field::default("weight", Kind::number(1e-9, 1.0), "0.002", "Weight of the present queue."),
-            Field::boolean("gentle", true, "From `max` to twice that the probability rises to 1."),
-            ECN_OFF,
-        ]],
+        fields: &[keys! {
+            LIMIT;
+            /// Average below which nothing is dropped.
+            "min": Kind::QueueLimit, default "5packets";
+            /// Average at which the drop probability is `max_probability`; counted as `min` is, in packets or in bytes.
+            "max": Kind::QueueLimit, default "15packets";
+            /// Drop probability at `max`.
+            "max_probability": Kind::PROBABILITY, default "0.1";
+            /// Weight of the present queue.
+            "weight": Kind::number(1e-9, 1.0), default "0.002";
+            /// From `max` to twice that the probability rises to 1.
+            "gentle": Kind::Boolean, default "true";
+            ECN_OFF;
+        }],
     },
     read,
 };

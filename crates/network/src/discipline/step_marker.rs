@@ -4,7 +4,7 @@
 use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT};
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration};
-use fullpipe_schema::{Field, Kind};
+use fullpipe_schema::{Kind, keys};
 use fullpipe_units::{Duration, Instant, QueueLimit};
 use std::sync::Arc;
 
@@ -47,16 +47,13 @@ pub(super) static STEP: DisciplineComponent = Component {
         version: "RFC 8257 (2017)",
         source: "RFC 8257",
         text: "drop-tail that marks above a step (the switch of DCTCP, RFC 8257).",
-        fields: &[&[
-            LIMIT,
-            Field::default(
-                "threshold",
-                Kind::QueueLimit,
-                "65packets",
-                "A packet that finds more than this waiting is marked; a time: a packet that has waited longer.",
-            ),
-            Field::boolean("drops_incapable", false, "Drop packets above the step that cannot be marked."),
-        ]],
+        fields: &[keys! {
+            LIMIT;
+            /// A packet that finds more than this waiting is marked; a time: a packet that has waited longer.
+            "threshold": Kind::QueueLimit, default "65packets";
+            /// Drop packets above the step that cannot be marked.
+            "drops_incapable": Kind::Boolean, default "false";
+        }],
     },
     read: |reader, device| {
         Ok(Some(Arc::new(StepMarkerSpecification {

@@ -6,7 +6,7 @@ use super::{BAND, BANDS};
 use crate::queue::{QueueDiscipline, Queued};
 use fullpipe_record::Protocol;
 use fullpipe_schema::component::{Component, Declaration, Invalid, Reader, choices};
-use fullpipe_schema::{Choice, Field, Kind};
+use fullpipe_schema::{Choice, Kind, keys};
 use fullpipe_units::{Codepoint, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -99,16 +99,14 @@ pub(super) static PRIORITY: DisciplineComponent = Component {
     declaration: Declaration {
         name: "priority",
         text: "strict priority: a band is served only while all before it have nothing to send.",
-        fields: &[&[
-            Field::default("by", Kind::Choice(&choices(&BY)), "flow", "How packets are told to bands."),
-            Field::default(
-                "sizes",
-                Kind::List(&Kind::size(1, 65_535)),
-                "[]",
-                "With `by = \"size\"`: the largest IP packet of each band but the last, rising.",
-            ),
-            Field::required("bands", Kind::Tables(&BAND), "The discipline of each band, the first served first."),
-        ]],
+        fields: &[keys! {
+            /// How packets are told to bands.
+            "by": Kind::Choice(&choices(&BY)), default "flow";
+            /// With `by = "size"`: the largest IP packet of each band but the last, rising.
+            "sizes": Kind::List(&Kind::size(1, 65_535)), default "[]";
+            /// The discipline of each band, the first served first.
+            "bands": Kind::Tables(&BAND), required;
+        }],
         ..Declaration::EMPTY
     },
     read,

@@ -2,7 +2,7 @@
 
 use super::settings::{Detection, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use fullpipe_schema::component::Invalid;
-use fullpipe_schema::{Field, Kind, Table};
+use fullpipe_schema::{Field, Kind, Table, keys};
 use fullpipe_units::math;
 use std::sync::Arc;
 
@@ -29,17 +29,15 @@ pub(super) static CORRUPTION: ImpairmentComponent = ImpairmentComponent {
 static TABLE: Table = Table {
     name: "corruption",
     text: "Bit errors: one of `probability` and `bit_error_rate` is given.",
-    fields: &[&[
-        Field::optional("probability", Kind::PROBABILITY, "from `bit_error_rate`", "Probability per frame."),
-        Field::optional("bit_error_rate", Kind::PROBABILITY, "from `probability`", "Probability per bit on the wire."),
-        Field::default(
-            "delivered",
-            Kind::Boolean,
-            "false",
-            "Whether a corrupted frame travels on, to be dropped by its destination's checksum; otherwise the far end of the \
-             link drops it.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// Probability per frame.
+        "probability": Kind::PROBABILITY, optional "from `bit_error_rate`";
+        /// Probability per bit on the wire.
+        "bit_error_rate": Kind::PROBABILITY, optional "from `probability`";
+        /// Whether a corrupted frame travels on, to be dropped by its destination's checksum; otherwise the far end of
+        /// the link drops it.
+        "delivered": Kind::Boolean, default "false";
+    }],
     ..Table::EMPTY
 };
 

@@ -5,7 +5,7 @@ use super::settings::{
     ImpairmentSettings, Stage,
 };
 use crate::selection::{Frames, LARGEST_BURST, Selection, Selector};
-use fullpipe_schema::{Field, Kind, Table};
+use fullpipe_schema::{Field, Kind, Table, keys};
 use fullpipe_units::Stream;
 use std::sync::Arc;
 
@@ -33,28 +33,17 @@ static TABLE: Table = Table {
     text: "Damage to one byte of the payload of chosen UDP datagrams, with the checksum made right again: what protects the \
            content (QUIC, DTLS) has to tell. In real time bytes of real datagrams change; a datagram of the model's, which \
            has no bytes, is refused by its receiver.",
-    fields: &[&[
-        Field::required("probability", Kind::PROBABILITY, "Probability per datagram."),
-        LARGEST_BURST,
-        Field::default(
-            "window",
-            Kind::Size { min: 1, max: 65_535 },
-            "65535B",
-            "How far into the payload the byte may lie; the place is uniform.",
-        ),
-        Field::default(
-            "spare_version_negotiation",
-            Kind::Boolean,
-            "false",
-            "Whether QUIC's version negotiation packets (version 0, RFC 8999), which nothing protects, are spared.",
-        ),
-        Field::default(
-            "delivered",
-            Kind::Boolean,
-            "true",
-            "Whether the damaged datagram travels on; otherwise the far end of the link drops it.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// Probability per datagram.
+        "probability": Kind::PROBABILITY, required;
+        LARGEST_BURST;
+        /// How far into the payload the byte may lie; the place is uniform.
+        "window": Kind::Size { min: 1, max: 65_535 }, default "65535B";
+        /// Whether QUIC's version negotiation packets (version 0, RFC 8999), which nothing protects, are spared.
+        "spare_version_negotiation": Kind::Boolean, default "false";
+        /// Whether the damaged datagram travels on; otherwise the far end of the link drops it.
+        "delivered": Kind::Boolean, default "true";
+    }],
     ..Table::EMPTY
 };
 

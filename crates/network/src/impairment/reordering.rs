@@ -3,7 +3,7 @@
 use super::settings::{Effects, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use crate::link::DELAY;
 use fullpipe_schema::component::{Catalogue, Component, choice, variants};
-use fullpipe_schema::{Field, Kind, Table, Variants};
+use fullpipe_schema::{Field, Kind, Table, Variants, keys};
 use fullpipe_units::Duration;
 use std::sync::Arc;
 
@@ -47,12 +47,14 @@ const ALL: &[&Component<Reordering, ()>] = &[
     &choice(
         "early",
         "as netem's `reorder`: all are late, save that after `gap` - 1 such ones each goes at once with a probability.",
-        &[&[
-            Field::required("probability", Kind::PROBABILITY, "Probability per frame that is due."),
-            Field::default("gap", Kind::Integer { min: 1, max: 1_000_000_000 }, "1", "Distance of such frames.")
-                .unit("frames"),
-            Field::required("extra", DELAY, "By how much the others are late."),
-        ]],
+        &[keys! {
+            /// Probability per frame that is due.
+            "probability": Kind::PROBABILITY, required;
+            /// Distance of such frames.
+            "gap" ["frames"]: Kind::Integer { min: 1, max: 1_000_000_000 }, default "1";
+            /// By how much the others are late.
+            "extra": DELAY, required;
+        }],
         |reader, _| {
             Ok(Reordering::Early {
                 probability: reader.tree.number("probability"),

@@ -4,7 +4,7 @@
 use super::links;
 use super::{identity, masque, measurement, nat, programs, quic, real_time, tcp, topology, traffic};
 use crate::schema::component::choices;
-use crate::schema::{Choice, Field, Kind, Table};
+use crate::schema::{Choice, Field, Kind, Table, keys};
 use fullpipe_network::discipline::table::DISCIPLINE;
 use fullpipe_network::link::DELAY;
 use fullpipe_network::{impairment, rebinding};
@@ -28,74 +28,46 @@ pub(super) static SCENARIO: Table = Table {
     name: "",
     text: "",
     fields: &[
-        &[
-            Field::default("title", Kind::Text, "", "One line for reports."),
-            Field::default(
-                "duration",
-                Kind::INTERVAL,
-                "60s",
-                "When the run ends at the latest. It ends earlier when nothing is left to happen.",
-            ),
-            Field::default(
-                "seed",
-                Kind::integer(0, i64::MAX),
-                "1",
-                "Seed of every random stream of the run; another seed is another sample of the same scenario.",
-            ),
-            Field::optional(
-                "processing_jitter",
-                Kind::DURATION,
-                "one packet at the slowest drop-tail link that a host's flows share with others",
-                "Longest random time that a host takes before each packet it sends: without it several flows over a drop-tail \
-             queue have phase effects (Floyd and Jacobson 1991). `\"0s\"` switches it off.",
-            ),
-            Field::optional("topology", Kind::Table(&topology::TOPOLOGY), "none", "A common network in a few lines."),
-            Field::optional("host", Kind::Tables(&HOST), "none", "The hosts of a network of your own."),
-            Field::optional("router", Kind::Tables(&ROUTER), "none", "Its routers."),
-            Field::optional("link", Kind::Tables(&LINK), "none", "Its point-to-point links."),
-            Field::optional("ethernet", Kind::Tables(&ETHERNET), "none", "Its shared Ethernet segments."),
-        ],
-        &[
-            Field::optional(
-                "nat",
-                Kind::Tables(&nat::NAT),
-                "none",
-                "Routers that translate addresses, in any network.",
-            ),
-            Field::empty("tcp", Kind::Table(&tcp::TCP), "TCP settings of all flows that do not say otherwise."),
-            Field::optional(
-                "quic",
-                Kind::Table(&quic::QUIC),
-                "the defaults",
-                "QUIC settings of all flows with `protocol = \"quic\"` that do not say otherwise.",
-            ),
-            Field::optional(
-                "masque",
-                Kind::Table(&masque::MASQUE),
-                "the defaults",
-                "Settings of all tunnels, flows with `protocol = \"masque\"`, that do not say otherwise.",
-            ),
-            Field::optional(
-                "flow",
-                Kind::Tables(&traffic::FLOW),
-                "none; there must be one, or a program",
-                "Who talks to whom.",
-            ),
-            Field::optional(
-                "program",
-                Kind::Tables(&programs::PROGRAM),
-                "none",
-                "Real programs at hosts, in real time.",
-            ),
-            PROBE,
-            Field::optional(
-                "measurement",
-                Kind::Table(&measurement::MEASUREMENT),
-                "no link is summed up",
-                "What to sum up into `links.csv`.",
-            ),
-            Field::empty("real_time", Kind::Table(&real_time::REAL_TIME), "How the wall clock is kept in real time."),
-        ],
+        keys! {
+            /// One line for reports.
+            "title": Kind::Text, default "";
+            /// When the run ends at the latest. It ends earlier when nothing is left to happen.
+            "duration": Kind::INTERVAL, default "60s";
+            /// Seed of every random stream of the run; another seed is another sample of the same scenario.
+            "seed": Kind::integer(0, i64::MAX), default "1";
+            /// Longest random time that a host takes before each packet it sends: without it several flows over a
+            /// drop-tail queue have phase effects (Floyd and Jacobson 1991). `"0s"` switches it off.
+            "processing_jitter": Kind::DURATION, optional "one packet at the slowest drop-tail link that a host's flows share with others";
+            /// A common network in a few lines.
+            "topology": Kind::Table(&topology::TOPOLOGY), optional "none";
+            /// The hosts of a network of your own.
+            "host": Kind::Tables(&HOST), optional "none";
+            /// Its routers.
+            "router": Kind::Tables(&ROUTER), optional "none";
+            /// Its point-to-point links.
+            "link": Kind::Tables(&LINK), optional "none";
+            /// Its shared Ethernet segments.
+            "ethernet": Kind::Tables(&ETHERNET), optional "none";
+        },
+        keys! {
+            /// Routers that translate addresses, in any network.
+            "nat": Kind::Tables(&nat::NAT), optional "none";
+            /// TCP settings of all flows that do not say otherwise.
+            "tcp": Kind::Table(&tcp::TCP), empty;
+            /// QUIC settings of all flows with `protocol = "quic"` that do not say otherwise.
+            "quic": Kind::Table(&quic::QUIC), optional "the defaults";
+            /// Settings of all tunnels, flows with `protocol = "masque"`, that do not say otherwise.
+            "masque": Kind::Table(&masque::MASQUE), optional "the defaults";
+            /// Who talks to whom.
+            "flow": Kind::Tables(&traffic::FLOW), optional "none; there must be one, or a program";
+            /// Real programs at hosts, in real time.
+            "program": Kind::Tables(&programs::PROGRAM), optional "none";
+            PROBE;
+            /// What to sum up into `links.csv`.
+            "measurement": Kind::Table(&measurement::MEASUREMENT), optional "no link is summed up";
+            /// How the wall clock is kept in real time.
+            "real_time": Kind::Table(&real_time::REAL_TIME), empty;
+        },
     ],
     later: &["clock", "channel", "proxy", "background", "import"],
     ..Table::EMPTY
@@ -105,24 +77,18 @@ static HOST: Table = Table {
     name: "host",
     text: "An end system: runs transports and applications, forwards nothing.",
     fields: &[
-        &[
-            Field::required("name", Kind::Name, "Its name."),
-            Field::optional(
-                "count",
-                Kind::integer(1, MOST as i64),
-                "one host, of this name",
-                "So many hosts, called by the name and a number from 1: `phone1`, `phone2`, ...",
-            )
-            .unit("hosts"),
-        ],
+        keys! {
+            /// Its name.
+            "name": Kind::Name, required;
+            /// So many hosts, called by the name and a number from 1: `phone1`, `phone2`, ...
+            "count" ["hosts"]: Kind::integer(1, MOST as i64), optional "one host, of this name";
+        },
         identity::ADDRESSES,
-        &[Field::optional(
-            "interface",
-            Kind::Text,
-            "a network namespace, if real software stands here",
-            "In real time, the interface of this machine that stands for the host, such as `eth0`: whatever is beyond it is \
-             the host.",
-        )],
+        keys! {
+            /// In real time, the interface of this machine that stands for the host, such as `eth0`: whatever is beyond
+            /// it is the host.
+            "interface": Kind::Text, optional "a network namespace, if real software stands here";
+        },
     ],
     ..Table::EMPTY
 };
@@ -135,36 +101,24 @@ static ROUTER: Table = Table {
 };
 
 /// Keys of a link that both directions have.
-const LINK_FIELDS: &[Field] = &[
-    Field::required("rate", Kind::RATE, "Serialisation rate."),
-    Field::required("delay", DELAY, "Propagation delay."),
-    Field::default("mtu", MTU, "1500B", "Largest IP packet; larger ones are fragmented."),
-    Field::default(
-        "framing",
-        FRAMING,
-        "2B",
-        "Bytes that framing adds to each IP packet, on the wire and in queues limited by bytes. The default is what \
-         ns-3's point-to-point links (PPP) count; 18B counts like Ethernet.",
-    ),
-    Field::optional(
-        "queue",
-        Kind::QueueLimit,
-        "`\"1000packets\"`; below a discipline nothing, all wait in it",
-        "How much the drop-tail queue holds; the packet in transmission does not count. A limit in time is what the \
-         link transmits in that time.",
-    ),
-    Field::empty(
-        "discipline",
-        Kind::Table(&DISCIPLINE),
-        "A queue discipline above the queue, which then holds packets back instead of dropping them.",
-    ),
-    Field::optional(
-        "reverse",
-        Kind::Table(&REVERSE),
-        "as the first direction, without what holds for one direction only",
-        "What is different in the other direction, for example `reverse = { rate = \"1Mbit/s\" }`.",
-    ),
-];
+const LINK_FIELDS: &[Field] = keys! {
+    /// Serialisation rate.
+    "rate": Kind::RATE, required;
+    /// Propagation delay.
+    "delay": DELAY, required;
+    /// Largest IP packet; larger ones are fragmented.
+    "mtu": MTU, default "1500B";
+    /// Bytes that framing adds to each IP packet, on the wire and in queues limited by bytes. The default is what
+    /// ns-3's point-to-point links (PPP) count; 18B counts like Ethernet.
+    "framing": FRAMING, default "2B";
+    /// How much the drop-tail queue holds; the packet in transmission does not count. A limit in time is what the link
+    /// transmits in that time.
+    "queue": Kind::QueueLimit, optional "`\"1000packets\"`; below a discipline nothing, all wait in it";
+    /// A queue discipline above the queue, which then holds packets back instead of dropping them.
+    "discipline": Kind::Table(&DISCIPLINE), empty;
+    /// What is different in the other direction, for example `reverse = { rate = "1Mbit/s" }`.
+    "reverse": Kind::Table(&REVERSE), optional "as the first direction, without what holds for one direction only";
+};
 
 /// A link of a topology.
 pub(super) static LINE: Table = Table {
@@ -231,81 +185,54 @@ pub(super) const DUPLEX: [(Choice, bool); 2] = [
     (Choice::new("full", "each station has a medium of its own to every other."), false),
 ];
 
-pub(super) const ETHERNET_FIELDS: &[Field] = &[
-    Field::required("rate", Kind::RATE, "Rate of every station."),
-    Field::required("delay", DELAY, "Propagation delay between any two stations."),
-    Field::default("duplex", Kind::Choice(&choices(&DUPLEX)), "half", "Whether stations share the medium."),
-    Field::default("mtu", MTU, "1500B", "Largest IP packet; larger ones are fragmented."),
-    Field::default("framing", FRAMING, "18B", "Header (14) and frame check sequence (4) around an IP packet."),
-    Field::default(
-        "min_frame",
-        Kind::size(0, 65_535),
-        "64B",
-        "Smallest frame, header and check sequence counted; shorter ones are padded.",
-    ),
-    Field::default(
-        "interframe_gap",
-        Kind::integer(0, 1_000_000),
-        "96",
-        "How long a station leaves the medium after its own frame.",
-    )
-    .unit("bit times"),
-    Field::default(
-        "slot",
-        Kind::duration(Duration::from_nanos(1), Duration::from_secs(1)),
-        "1us",
-        "Slot of the back-off.",
-    ),
-    Field::default(
-        "backoff_ceiling",
-        Kind::integer(1, 30),
-        "10",
-        "Largest exponent of the back-off: before retry k a station waits floor(U[1, 2^min(k, ceiling) - 1)) slots.",
-    ),
-    Field::default("max_retries", Kind::integer(1, 1_000_000), "1000", "Retries after which a frame is given up."),
-    Field::default("queue", Kind::QueueLimit, "100packets", "How much each station's device queue holds."),
-    Field::empty("discipline", Kind::Table(&DISCIPLINE), "A queue discipline above each station's device queue."),
-    Field::empty("arp", Kind::Table(&ARP), "Address resolution."),
-];
+pub(super) const ETHERNET_FIELDS: &[Field] = keys! {
+    /// Rate of every station.
+    "rate": Kind::RATE, required;
+    /// Propagation delay between any two stations.
+    "delay": DELAY, required;
+    /// Whether stations share the medium.
+    "duplex": Kind::Choice(&choices(&DUPLEX)), default "half";
+    /// Largest IP packet; larger ones are fragmented.
+    "mtu": MTU, default "1500B";
+    /// Header (14) and frame check sequence (4) around an IP packet.
+    "framing": FRAMING, default "18B";
+    /// Smallest frame, header and check sequence counted; shorter ones are padded.
+    "min_frame": Kind::size(0, 65_535), default "64B";
+    /// How long a station leaves the medium after its own frame.
+    "interframe_gap" ["bit times"]: Kind::integer(0, 1_000_000), default "96";
+    /// Slot of the back-off.
+    "slot": Kind::duration(Duration::from_nanos(1), Duration::from_secs(1)), default "1us";
+    /// Largest exponent of the back-off: before retry k a station waits floor(U[1, 2^min(k, ceiling) - 1)) slots.
+    "backoff_ceiling": Kind::integer(1, 30), default "10";
+    /// Retries after which a frame is given up.
+    "max_retries": Kind::integer(1, 1_000_000), default "1000";
+    /// How much each station's device queue holds.
+    "queue": Kind::QueueLimit, default "100packets";
+    /// A queue discipline above each station's device queue.
+    "discipline": Kind::Table(&DISCIPLINE), empty;
+    /// Address resolution.
+    "arp": Kind::Table(&ARP), empty;
+};
 
 static ARP: Table = Table {
     name: "arp",
     text: "Address resolution (RFC 826) on a segment. The defaults are ns-3's, which the study of a shared segment uses; \
            a real host asks without delay (`request_jitter = \"0s\"`).",
-    fields: &[&[
-        Field::boolean("enabled", true, "Whether addresses must be resolved; otherwise all are known from the start."),
-        Field::default(
-            "pending",
-            Kind::integer(1, 1_000_000),
-            "3",
-            "Packets that may wait for one address; the rest is dropped.",
-        )
-        .unit("packets"),
-        Field::default("request_jitter", DELAY, "10ms", "A request is delayed by a random time below this..."),
-        Field::default(
-            "request_jitter_step",
-            DELAY,
-            "1ms",
-            "...drawn as a multiple of this (whole milliseconds, as ns-3 draws); `\"0s\"`: any nanosecond.",
-        ),
-        Field::default(
-            "fixed_delays",
-            Kind::List(&DELAY),
-            "[]",
-            "Delays to use instead of draws, one for each station in order; stations beyond the list draw.",
-        ),
-        Field::default(
-            "reply_timeout",
-            Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600)),
-            "1s",
-            "How long to wait for a reply before asking again.",
-        ),
-        Field::default(
-            "max_requests",
-            Kind::integer(1, 1000),
-            "4",
-            "Requests before the waiting packets are dropped: one and three repetitions.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// Whether addresses must be resolved; otherwise all are known from the start.
+        "enabled": Kind::Boolean, default "true";
+        /// Packets that may wait for one address; the rest is dropped.
+        "pending" ["packets"]: Kind::integer(1, 1_000_000), default "3";
+        /// A request is delayed by a random time below this...
+        "request_jitter": DELAY, default "10ms";
+        /// ...drawn as a multiple of this (whole milliseconds, as ns-3 draws); `"0s"`: any nanosecond.
+        "request_jitter_step": DELAY, default "1ms";
+        /// Delays to use instead of draws, one for each station in order; stations beyond the list draw.
+        "fixed_delays": Kind::List(&DELAY), default "[]";
+        /// How long to wait for a reply before asking again.
+        "reply_timeout": Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600)), default "1s";
+        /// Requests before the waiting packets are dropped: one and three repetitions.
+        "max_requests": Kind::integer(1, 1000), default "4";
+    }],
     ..Table::EMPTY
 };

@@ -2,7 +2,7 @@
 
 use super::Check;
 use crate::schema::component::Reader;
-use crate::schema::{Data, Field, Kind, Table, Tree, Value};
+use crate::schema::{Data, Field, Kind, Table, Tree, Value, keys};
 use fullpipe_network::link::DELAY;
 use fullpipe_network::{Course, Impairments, Schedule, Step, Trace};
 use fullpipe_units::Rate;
@@ -13,39 +13,31 @@ const MILLISECONDS: Kind = Kind::Integer { min: 0, max: 1_000_000_000_000 };
 
 /// Keys that each direction of a link has for itself, like those of impairments: the other direction does not take them
 /// over.
-pub(super) const OWN: &[Field] = &[
-    Field::optional(
-        "schedule",
-        Kind::Tables(&STEP),
-        "none",
-        "Changes of rate and delay at their times, for example `[{ at = \"5s\", rate = \"1Mbit/s\" }]`. A frame in \
-         transmission goes on at the new rate; a frame takes the delay that holds when its last bit leaves, and overtakes \
-         none.",
-    ),
-    Field::optional("schedule_repeat", Kind::INTERVAL, "never", "The schedule begins again after this time."),
-    Field::optional(
-        "trace",
-        Kind::Either(&Kind::List(&MILLISECONDS), &Kind::Text),
-        "none",
-        "Delivery opportunities as mahimahi records them, instead of `rate`: milliseconds, each of which delivers 1504 \
-         bytes; a list, or a file with one number a line, by its path from this file's folder. The trace repeats.",
-    ),
-];
+pub(super) const OWN: &[Field] = keys! {
+    /// Changes of rate and delay at their times, for example `[{ at = "5s", rate = "1Mbit/s" }]`. A frame in
+    /// transmission goes on at the new rate; a frame takes the delay that holds when its last bit leaves, and overtakes
+    /// none.
+    "schedule": Kind::Tables(&STEP), optional "none";
+    /// The schedule begins again after this time.
+    "schedule_repeat": Kind::INTERVAL, optional "never";
+    /// Delivery opportunities as mahimahi records them, instead of `rate`: milliseconds, each of which delivers 1504
+    /// bytes; a list, or a file with one number a line, by its path from this file's folder. The trace repeats.
+    "trace": Kind::Either(&Kind::List(&MILLISECONDS), &Kind::Text), optional "none";
+};
 
 static STEP: Table = Table {
     name: "step",
     text: "A change of a link's rate, its delay or both; what is not named stays.",
-    fields: &[&[
-        Field::required("at", Kind::DURATION, "When, since the start of the run or of the round."),
-        Field::optional("rate", Kind::RATE, "as before", "The rate from then on."),
-        Field::default(
-            "outage",
-            Kind::Boolean,
-            "false",
-            "Whether nothing is transmitted from then on, instead of `rate`.",
-        ),
-        Field::optional("delay", DELAY, "as before", "The delay from then on."),
-    ]],
+    fields: &[keys! {
+        /// When, since the start of the run or of the round.
+        "at": Kind::DURATION, required;
+        /// The rate from then on.
+        "rate": Kind::RATE, optional "as before";
+        /// Whether nothing is transmitted from then on, instead of `rate`.
+        "outage": Kind::Boolean, default "false";
+        /// The delay from then on.
+        "delay": DELAY, optional "as before";
+    }],
     ..Table::EMPTY
 };
 

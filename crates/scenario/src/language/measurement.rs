@@ -3,7 +3,7 @@
 use super::Check;
 use super::network::Network;
 use crate::description::Measurement;
-use crate::schema::{Field, Kind, Table, Tree, Value};
+use crate::schema::{Kind, Table, Tree, Value, keys};
 use crate::schema::{is_pattern, matches};
 use fullpipe_units::Duration;
 
@@ -11,15 +11,12 @@ pub(super) static MEASUREMENT: Table = Table {
     name: "measurement",
     text: "What `links.csv` sums up: a row for each named direction of a link, from an instant on until the end of the run. \
            Whatever happens at an instant before is left out, as the run warms up. Observing changes nothing of the run.",
-    fields: &[&[
-        Field::default("from", Kind::DURATION, "0s", "When the measurement begins; before the end of the run."),
-        Field::default(
-            "links",
-            Kind::List(&Kind::Text),
-            "[]",
-            "Directions of links, by name or pattern: `bottleneck`, `bottleneck.reverse`, `access-*`.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// When the measurement begins; before the end of the run.
+        "from": Kind::DURATION, default "0s";
+        /// Directions of links, by name or pattern: `bottleneck`, `bottleneck.reverse`, `access-*`.
+        "links": Kind::List(&Kind::Text), default "[]";
+    }],
     ..Table::EMPTY
 };
 

@@ -3,7 +3,7 @@
 use super::network::{Network, known};
 use super::{Check, some_of};
 use crate::schema::component::choices;
-use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
+use crate::schema::{Choice, Kind, Table, Tree, Value, keys};
 use crate::schema::{is_pattern, matches};
 use fullpipe_network::{NatFilter, NatSpecification, PortAllocation};
 use fullpipe_units::NodeId;
@@ -33,55 +33,33 @@ pub(super) static NAT: Table = Table {
     name: "nat",
     text: "A router that translates addresses and ports of IPv4 (RFC 4787, 5382, 7857): inside hosts share its address. \
            Time-outs default to the shortest that the RFCs allow.",
-    fields: &[&[
-        Field::required("router", Kind::Name, "The router."),
-        Field::required(
-            "inside",
-            Kind::List(&Kind::Text),
-            "Hosts inside, by name or pattern; those behind further translators inside included. All their ways out lead by \
-             the router.",
-        ),
-        Field::default("first_port", PORT, "1024", "First port of the pool; UDP and TCP each have a pool."),
-        Field::default("last_port", PORT, "65535", "Last port of the pool."),
-        Field::default(
-            "allocation",
-            Kind::Choice(&choices(&ALLOCATIONS)),
-            "preserve",
-            "Which outside port a mapping gets.",
-        ),
-        Field::default(
-            "filter",
-            Kind::Choice(&choices(&FILTERS)),
-            "address-and-port-dependent",
-            "What a mapping lets in.",
-        ),
-        Field::optional(
-            "ports_per_host",
-            PORT,
-            "not limited",
-            "Most ports of one protocol that one inside host may hold (RFC 6888).",
-        ),
-        Field::default("port_rest", Kind::DURATION, "0s", "How long a port rests after its mapping has ended."),
-        Field::default("udp_timeout", Kind::INTERVAL, "2min", "Idle time after which a UDP mapping ends."),
-        Field::default(
-            "udp_inbound_refresh",
-            Kind::Boolean,
-            "false",
-            "Whether packets from outside keep a UDP mapping alive too.",
-        ),
-        Field::default(
-            "tcp_established_timeout",
-            Kind::INTERVAL,
-            "124min",
-            "Idle time after which an established TCP connection is forgotten.",
-        ),
-        Field::default(
-            "tcp_transitory_timeout",
-            Kind::INTERVAL,
-            "4min",
-            "The same while it is being opened or closed.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// The router.
+        "router": Kind::Name, required;
+        /// Hosts inside, by name or pattern; those behind further translators inside included. All their ways out lead
+        /// by the router.
+        "inside": Kind::List(&Kind::Text), required;
+        /// First port of the pool; UDP and TCP each have a pool.
+        "first_port": PORT, default "1024";
+        /// Last port of the pool.
+        "last_port": PORT, default "65535";
+        /// Which outside port a mapping gets.
+        "allocation": Kind::Choice(&choices(&ALLOCATIONS)), default "preserve";
+        /// What a mapping lets in.
+        "filter": Kind::Choice(&choices(&FILTERS)), default "address-and-port-dependent";
+        /// Most ports of one protocol that one inside host may hold (RFC 6888).
+        "ports_per_host": PORT, optional "not limited";
+        /// How long a port rests after its mapping has ended.
+        "port_rest": Kind::DURATION, default "0s";
+        /// Idle time after which a UDP mapping ends.
+        "udp_timeout": Kind::INTERVAL, default "2min";
+        /// Whether packets from outside keep a UDP mapping alive too.
+        "udp_inbound_refresh": Kind::Boolean, default "false";
+        /// Idle time after which an established TCP connection is forgotten.
+        "tcp_established_timeout": Kind::INTERVAL, default "124min";
+        /// The same while it is being opened or closed.
+        "tcp_transitory_timeout": Kind::INTERVAL, default "4min";
+    }],
     ..Table::EMPTY
 };
 

@@ -5,7 +5,7 @@ use super::access::with_keys;
 use super::network::Network;
 use super::traffic::Flows;
 use crate::description::{Probe, Subject, Transport, station_name};
-use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
+use crate::schema::{Choice, Field, Kind, Table, Tree, Value, keys};
 use crate::schema::{is_pattern, matches};
 use fullpipe_congestion::controls::CONTROLS;
 use fullpipe_network::access::{AccessNetworkComponent, StationDeclaration};
@@ -65,28 +65,19 @@ static PROBE: Table = Table {
     text: "What to sample. It watches flows, links, segments or stations of an access network: one of the keys up to `metrics` is \
            given. A pattern watches all that it matches. Observing changes nothing of the run.",
     fields: &[
-        &[
-            Field::optional(
-                "flow",
-                Kind::Text,
-                ONE_SUBJECT,
-                "Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for. Where a pattern means flows of \
-             several kinds, each is asked for what it has.",
-            ),
-            Field::optional(
-                "link",
-                Kind::Text,
-                ONE_SUBJECT,
-                "Directions of links: `bottleneck`, `bottleneck.reverse`, `access-*`.",
-            ),
-            Field::optional("ethernet", Kind::Text, ONE_SUBJECT, "Shared segments."),
-        ],
-        &[Field::default(
-            "interval",
-            Kind::duration(Duration::from_micros(1), crate::schema::LONGEST),
-            "10ms",
-            "From one sample to the next.",
-        )],
+        keys! {
+            /// Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for. Where a pattern means
+            /// flows of several kinds, each is asked for what it has.
+            "flow": Kind::Text, optional ONE_SUBJECT;
+            /// Directions of links: `bottleneck`, `bottleneck.reverse`, `access-*`.
+            "link": Kind::Text, optional ONE_SUBJECT;
+            /// Shared segments.
+            "ethernet": Kind::Text, optional ONE_SUBJECT;
+        },
+        keys! {
+            /// From one sample to the next.
+            "interval": Kind::duration(Duration::from_micros(1), crate::schema::LONGEST), default "10ms";
+        },
     ],
     ..Table::EMPTY
 };

@@ -4,7 +4,7 @@ use super::network::{Network, known};
 use super::real_time::{PORT, port};
 use super::{Check, some_of};
 use crate::description::{Command, Flow, Program, Ready};
-use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants};
+use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants, keys};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most programs of a scenario.
@@ -13,47 +13,36 @@ const MOST_PROGRAMS: usize = 10_000;
 pub(super) static PROGRAM: Table = Table {
     name: "program",
     text: "A real program at a host, in real time: the host becomes a network namespace of this machine.",
-    fields: &[&[
-        Field::optional("name", Kind::Name, "the host's name", "Its name, unique among programs."),
-        Field::required("host", Kind::Name, "The host at which it runs."),
-        Field::required(
-            "command",
-            Kind::Either(&Kind::List(&Kind::Text), &Kind::Text),
-            "The program and its arguments, such as `[\"iperf3\", \"-s\"]`; or a text, which goes to `/bin/sh -c`.",
-        ),
-        Field::default(
-            "environment",
-            Kind::List(&Kind::Text),
-            "[]",
-            "Variables that it has in addition, such as `[\"NAME=value\"]`.",
-        ),
-        Field::default("directory", Kind::Text, ".", "Where it starts, relative to the folder of the scenario file."),
-        Field::default("after", Kind::List(&Kind::Name), "[]", "It starts when these programs are ready."),
-        Field::empty("ready", Kind::Table(&READY), "When it counts as ready."),
-        Field::default("start", Kind::DURATION, "0s", "It does not start before this time of the run."),
-        Field::optional(
-            "timeout",
-            Kind::INTERVAL,
-            "the run's `duration`",
-            "So long after its start it is ended, and the run has failed. It means nothing in the background: what runs there \
-             is ended with the run.",
-        ),
-        Field::boolean(
-            "background",
-            false,
-            "Whether it is ended with the run. The run ends when all programs that are not in the background have ended. One in the \
-             background may end before, but not by a signal.",
-        ),
-        Field::optional("exit_status", Kind::integer(0, 255), "`0`; in the background any", "What it must end with."),
-        Field::optional(
-            "figures_of",
-            Kind::Text,
-            "it tells none",
-            "The flow whose figures it tells: of its standard output the last line that is a JSON object, such as \
-             `{\"quic_mean_rtt_s\": 0.041}`, has rows of `figures.csv` for its numbers. If all programs that are not in the \
-             background do so, the file can be run in virtual time, too: the model plays these flows in their place.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// Its name, unique among programs.
+        "name": Kind::Name, optional "the host's name";
+        /// The host at which it runs.
+        "host": Kind::Name, required;
+        /// The program and its arguments, such as `["iperf3", "-s"]`; or a text, which goes to `/bin/sh -c`.
+        "command": Kind::Either(&Kind::List(&Kind::Text), &Kind::Text), required;
+        /// Variables that it has in addition, such as `["NAME=value"]`.
+        "environment": Kind::List(&Kind::Text), default "[]";
+        /// Where it starts, relative to the folder of the scenario file.
+        "directory": Kind::Text, default ".";
+        /// It starts when these programs are ready.
+        "after": Kind::List(&Kind::Name), default "[]";
+        /// When it counts as ready.
+        "ready": Kind::Table(&READY), empty;
+        /// It does not start before this time of the run.
+        "start": Kind::DURATION, default "0s";
+        /// So long after its start it is ended, and the run has failed. It means nothing in the background: what runs
+        /// there is ended with the run.
+        "timeout": Kind::INTERVAL, optional "the run's `duration`";
+        /// Whether it is ended with the run. The run ends when all programs that are not in the background have ended.
+        /// One in the background may end before, but not by a signal.
+        "background": Kind::Boolean, default "false";
+        /// What it must end with.
+        "exit_status": Kind::integer(0, 255), optional "`0`; in the background any";
+        /// The flow whose figures it tells: of its standard output the last line that is a JSON object, such as
+        /// `{"quic_mean_rtt_s": 0.041}`, has rows of `figures.csv` for its numbers. If all programs that are not in the
+        /// background do so, the file can be run in virtual time, too: the model plays these flows in their place.
+        "figures_of": Kind::Text, optional "it tells none";
+    }],
     ..Table::EMPTY
 };
 

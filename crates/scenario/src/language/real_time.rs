@@ -5,7 +5,7 @@ use super::network::Network;
 use super::traffic::Flows;
 use crate::description::{AfterStall, Attachment, LatenessPolicy, Player, Program, RealTime};
 use crate::schema::component::choices;
-use crate::schema::{Choice, Field, Kind, Table, Tree, Value};
+use crate::schema::{Choice, Kind, Table, Tree, Value, keys};
 use fullpipe_units::NodeId;
 use fullpipe_workload::{Protocol, WORKLOADS, WorkloadCatalogue};
 use std::collections::BTreeMap;
@@ -57,44 +57,22 @@ pub(super) static REAL_TIME: Table = Table {
            kernel talk over the network of the file. A host is real if it has a program, an `interface`, or an end of a flow \
            that the kernel or a program plays; the model plays no end of a flow there. In virtual time these keys are only \
            checked.",
-    fields: &[&[
-        Field::default(
-            "policy",
-            Kind::Choice(&choices(&POLICIES)),
-            "best-effort",
-            "What follows from a verdict \"late\".",
-        ),
-        Field::default("late_after", Kind::DURATION, "1ms", "An event or packet more than this late counts as late."),
-        Field::default(
-            "late_share",
-            Kind::PROBABILITY,
-            "0.01",
-            "Largest share of late ones with which the verdict is still good.",
-        ),
-        Field::default(
-            "stall_after",
-            Kind::INTERVAL,
-            "25ms",
-            "A gap of the emulator's own loop longer than this is a stall.",
-        ),
-        Field::default(
-            "after_stall",
-            Kind::Choice(&choices(&AFTER_STALL)),
-            "catch-up",
-            "What becomes of the time of a stall.",
-        ),
-        Field::default(
-            "attachment",
-            Kind::Choice(&choices(&ATTACHMENTS)),
-            "veth",
-            "How the namespaces of hosts are joined to the emulator.",
-        ),
-        Field::boolean(
-            "record_arrivals",
-            false,
-            "Whether every arrival is written with its stamp, for replay in virtual time.",
-        ),
-    ]],
+    fields: &[keys! {
+        /// What follows from a verdict "late".
+        "policy": Kind::Choice(&choices(&POLICIES)), default "best-effort";
+        /// An event or packet more than this late counts as late.
+        "late_after": Kind::DURATION, default "1ms";
+        /// Largest share of late ones with which the verdict is still good.
+        "late_share": Kind::PROBABILITY, default "0.01";
+        /// A gap of the emulator's own loop longer than this is a stall.
+        "stall_after": Kind::INTERVAL, default "25ms";
+        /// What becomes of the time of a stall.
+        "after_stall": Kind::Choice(&choices(&AFTER_STALL)), default "catch-up";
+        /// How the namespaces of hosts are joined to the emulator.
+        "attachment": Kind::Choice(&choices(&ATTACHMENTS)), default "veth";
+        /// Whether every arrival is written with its stamp, for replay in virtual time.
+        "record_arrivals": Kind::Boolean, default "false";
+    }],
     ..Table::EMPTY
 };
 

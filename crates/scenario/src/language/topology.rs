@@ -3,7 +3,7 @@
 use super::Check;
 use super::fields::{ETHERNET_FIELDS, LINE, MOST, MOST_STATIONS};
 use super::network::{Network, declare, fill_link, fill_links, segment};
-use crate::schema::{Data, Field, Kind, Table, Tree, Variant, Variants};
+use crate::schema::{Data, Field, Kind, Table, Tree, Variant, Variants, keys};
 use fullpipe_units::NodeId;
 
 /// Most pairs of hosts of a dumbbell: their hosts and the two routers are within [`MOST`].
@@ -67,11 +67,10 @@ pub(super) static TOPOLOGY: Table = Table {
                 name: "ethernet",
                 text: "hosts on one shared Ethernet segment named `ethernet`.",
                 fields: &[
-                    &[Field::required(
-                        "hosts",
-                        Kind::Either(&Kind::integer(2, MOST_STATIONS), &Kind::List(&Kind::Name)),
-                        "How many (they are `host1`, `host2`, ...), or their names.",
-                    )],
+                    keys! {
+                        /// How many (they are `host1`, `host2`, ...), or their names.
+                        "hosts": Kind::Either(&Kind::integer(2, MOST_STATIONS), &Kind::List(&Kind::Name)), required;
+                    },
                     ETHERNET_FIELDS,
                 ],
             },

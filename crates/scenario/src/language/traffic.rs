@@ -6,7 +6,7 @@ use super::reach::Reach;
 use super::{Check, masque, quic, real_time, some_of, tcp, tunnels};
 use crate::description::{Flow, Stack, Transport};
 use crate::schema::component::{Reader, choices};
-use crate::schema::{Choice, Data, Field, Kind, Table, Tree, Value, Variants};
+use crate::schema::{Choice, Data, Kind, Table, Tree, Value, Variants, keys};
 use crate::schema::{SettingsTable, is_pattern, matches, natural_order};
 use fullpipe_congestion::catalogue::CHOICES;
 use fullpipe_quic::settings::STACKS;
@@ -22,74 +22,46 @@ const MOST_FLOWS_OF_A_PAIR: u32 = 60_000;
 pub(crate) static FLOW: Table = Table {
     name: "flow",
     text: "A conversation, or a group of like ones. If it stands for several, they are named NAME.1, NAME.2, ....",
-    fields: &[&[
-        Field::optional("name", Kind::Name, "`flow1` for the first, `flow2` for the second, ...", "Its name."),
-        Field::required(
-            "from",
-            Kind::Text,
-            "The host where data come from, or a pattern such as `left*`. Two patterns pair up in the order of the names: \
-             left1 with right1, left2 with right2. One host may face many.",
-        ),
-        Field::required("to", Kind::Text, "The host where data go, or a pattern."),
-        Field::optional(
-            "count",
-            Kind::integer(1, MOST as i64),
-            "one for each pair of hosts",
-            "How many flows; they go round the pairs in turn.",
-        )
-        .unit("flows"),
-        Field::optional(
-            "protocol",
-            Kind::Choice(&choices(&PROTOCOLS)),
-            "`\"tcp\"`, or `\"udp\"` or `\"masque\"` where the workload needs it",
-            "Over what.",
-        ),
-        Field::default(
-            "ip",
-            Kind::Choice(&choices(&IP)),
-            "ipv4",
-            "Version of the Internet Protocol. With IPv6 the `mss` of a preset is 20 bytes smaller.",
-        ),
-        Field::optional(
-            "congestion",
-            Kind::Choice(CHOICES),
-            "as `tcp.congestion`, `quic.congestion` or `masque.congestion`",
-            "Congestion control: short for `tcp.congestion`, or `quic.congestion` with `protocol = \"quic\"`, or \
-             `masque.congestion` with `protocol = \"masque\"`.",
-        ),
-        Field::optional("tcp", Kind::Table(&tcp::TCP), "as `[tcp]`", "TCP settings of this flow."),
-        Field::optional("quic", Kind::Table(&quic::QUIC), "as `[quic]`", "QUIC settings of this flow."),
-        Field::optional("masque", Kind::Table(&masque::MASQUE), "as `[masque]`", "Settings of this tunnel."),
-        Field::optional(
-            "via",
-            Kind::Text,
-            "`\"\"`: straight to the host of `to`",
-            "Name of a `[[flow]]` with `protocol = \"masque\"` from the same host: the tunnel that it goes through (QUIC flows). \
-             Its packets then begin at the proxy, where they are counted.",
-        ),
-        Field::optional(
-            "priority",
-            Kind::integer(0, 63),
-            "the last band",
-            "Band of its packets, both ways, at links with strict priority by flow; 0 is served first.",
-        ),
-        Field::default("start", Kind::DURATION, "0s", "When it starts."),
-        Field::default(
-            "start_spread",
-            Kind::DURATION,
-            "0s",
-            "Flow number i (from 0) of n starts at start + start_spread * i / n.",
-        ),
-        Field::optional(
-            "port",
-            real_time::PORT,
-            "by workload, see there",
-            "Port at which the host of `to` listens. Where a tunnel's proxy already has it, or the host has another \
-             connection through a tunnel, the next free one.",
-        ),
-        Field::default("from_by", real_time::PLAYER, "model", "Who plays the end at `from` in real time."),
-        Field::default("to_by", real_time::PLAYER, "model", "Who plays the end at `to` in real time."),
-    ]],
+    fields: &[keys! {
+        /// Its name.
+        "name": Kind::Name, optional "`flow1` for the first, `flow2` for the second, ...";
+        /// The host where data come from, or a pattern such as `left*`. Two patterns pair up in the order of the names:
+        /// left1 with right1, left2 with right2. One host may face many.
+        "from": Kind::Text, required;
+        /// The host where data go, or a pattern.
+        "to": Kind::Text, required;
+        /// How many flows; they go round the pairs in turn.
+        "count" ["flows"]: Kind::integer(1, MOST as i64), optional "one for each pair of hosts";
+        /// Over what.
+        "protocol": Kind::Choice(&choices(&PROTOCOLS)), optional "`\"tcp\"`, or `\"udp\"` or `\"masque\"` where the workload needs it";
+        /// Version of the Internet Protocol. With IPv6 the `mss` of a preset is 20 bytes smaller.
+        "ip": Kind::Choice(&choices(&IP)), default "ipv4";
+        /// Congestion control: short for `tcp.congestion`, or `quic.congestion` with `protocol = "quic"`, or
+        /// `masque.congestion` with `protocol = "masque"`.
+        "congestion": Kind::Choice(CHOICES), optional "as `tcp.congestion`, `quic.congestion` or `masque.congestion`";
+        /// TCP settings of this flow.
+        "tcp": Kind::Table(&tcp::TCP), optional "as `[tcp]`";
+        /// QUIC settings of this flow.
+        "quic": Kind::Table(&quic::QUIC), optional "as `[quic]`";
+        /// Settings of this tunnel.
+        "masque": Kind::Table(&masque::MASQUE), optional "as `[masque]`";
+        /// Name of a `[[flow]]` with `protocol = "masque"` from the same host: the tunnel that it goes through (QUIC
+        /// flows). Its packets then begin at the proxy, where they are counted.
+        "via": Kind::Text, optional "`\"\"`: straight to the host of `to`";
+        /// Band of its packets, both ways, at links with strict priority by flow; 0 is served first.
+        "priority": Kind::integer(0, 63), optional "the last band";
+        /// When it starts.
+        "start": Kind::DURATION, default "0s";
+        /// Flow number i (from 0) of n starts at start + start_spread * i / n.
+        "start_spread": Kind::DURATION, default "0s";
+        /// Port at which the host of `to` listens. Where a tunnel's proxy already has it, or the host has another
+        /// connection through a tunnel, the next free one.
+        "port": real_time::PORT, optional "by workload, see there";
+        /// Who plays the end at `from` in real time.
+        "from_by": real_time::PLAYER, default "model";
+        /// Who plays the end at `to` in real time.
+        "to_by": real_time::PLAYER, default "model";
+    }],
     variants: Some(&Variants {
         key: WorkloadCatalogue::KEY,
         default: Some("bulk"),

@@ -4,25 +4,23 @@ use crate::application::{Application, Io};
 use crate::component::{FlowContext, PACKETS, Protocol, WorkloadComponent, WorkloadSettings, count, small};
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::distributions::SIZE_OR_RANDOM;
-use fullpipe_schema::{Field, Kind};
+use fullpipe_schema::{Kind, keys};
 use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
 
 pub(crate) static POISSON_PACKETS: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "poisson-packets",
         text: "datagrams that come as a Poisson process (UDP). Default port 9.",
-        fields: &[&[
-            Field::required("interval", Kind::INTERVAL, "Mean time from one to the next."),
-            Field::required("size", SIZE_OR_RANDOM, "Size of each."),
-            Field::default(
-                "size_includes",
-                Kind::size(0, 1000),
-                "0B",
-                "Headers that `size` counts besides the payload, taken off it: with 30B (IPv4, UDP and the framing of a \
-                 link) the size on the wire has the distribution, as queueing theory assumes.",
-            ),
-            PACKETS,
-        ]],
+        fields: &[keys! {
+            /// Mean time from one to the next.
+            "interval": Kind::INTERVAL, required;
+            /// Size of each.
+            "size": SIZE_OR_RANDOM, required;
+            /// Headers that `size` counts besides the payload, taken off it: with 30B (IPv4, UDP and the framing of a
+            /// link) the size on the wire has the distribution, as queueing theory assumes.
+            "size_includes": Kind::size(0, 1000), default "0B";
+            PACKETS;
+        }],
         ..Declaration::EMPTY
     },
     protocols: &[Protocol::Udp],

@@ -4,7 +4,7 @@ use super::{BoxedTrace, METRICS, RESPONSES, SharedTrace, TmixAcceptor, TmixIniti
 use crate::application::Application;
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
 use fullpipe_schema::component::{self, Declaration, Reader, choices};
-use fullpipe_schema::{Choice, Field, Kind};
+use fullpipe_schema::{Choice, Field, Kind, keys};
 use fullpipe_tmix::{Error, Indexed, Order, Prefill, Schedule, Synthetic};
 use fullpipe_units::{Duration, Instant, Invalid};
 use std::path::{Path, PathBuf};
@@ -52,49 +52,41 @@ static WINDOWS: [(Choice, bool); 2] = [
     (Choice::new("flow", "`receive_buffer` of `[flow.tcp]`."), false),
 ];
 
-static FIELDS: &[Field] = &[
-    Field::optional("file", Kind::Text, "none", "A trace in either format, by its path from this file's folder."),
-    Field::optional(
-        "trace",
-        Kind::Choice(TRACES),
-        "the flow's name, if it is one of these; else `\"r4s1\"`",
-        "A synthetic trace, by its name in the Common TCP Evaluation Suite.",
-    ),
-    Field::optional(
-        "folder",
-        Kind::Text,
-        "none",
-        "A folder of traces, by its path from this file's: of it the file named as `trace` says and ending with \
-         `.org`, `.orig`, `.alt` or `.cvec`, in place of the synthetic one.",
-    ),
-    Field::default("trace_seed", SEED, "1", "Seed of the synthetic traces."),
-    Field::default("trace_length", Kind::INTERVAL, "3000s", "How much of a trace is used; of a shorter one all."),
-    Field::default("scale", Kind::number(1e-6, 1e9), "1", "Time of the run over time of the trace: 2 halves the load."),
-    Field::default("bin", Kind::INTERVAL, "5s", "The trace is cut into bins of so much of the run's time."),
-    Field::boolean("shuffle", true, "Whether the bins come in random order."),
-    Field::optional("shuffle_seed", SEED, "the scenario's `seed`", "Seed of that order."),
-    Field::default(
-        "prefill",
-        Kind::DURATION,
-        "0s",
-        "Of connections that start before this time only those that live longer than half of it are kept...",
-    ),
-    Field::optional("prefill_interval", Kind::DURATION, "`prefill`", "...and start within this time before its end."),
-    Field::default(
-        "prefill_share",
-        Kind::RATE,
-        "1Mbit/s",
-        "The rate by which lives are estimated: a connection's share of the link.",
-    ),
-    Field::default("segments", Kind::Choice(&choices(&SEGMENTS)), "trace", "Payload of full segments."),
-    Field::default("windows", Kind::Choice(&choices(&WINDOWS)), "trace", "Receive windows."),
-    Field::boolean("padded", false, "Fill each unit up to whole segments, as ns-2's one-way TCP does."),
-    Field::boolean(
-        "exchanges",
-        false,
-        "Whether each exchange has a row in `completions.csv`; response times by size are in `figures.csv` anyway.",
-    ),
-];
+static FIELDS: &[Field] = keys! {
+    /// A trace in either format, by its path from this file's folder.
+    "file": Kind::Text, optional "none";
+    /// A synthetic trace, by its name in the Common TCP Evaluation Suite.
+    "trace": Kind::Choice(TRACES), optional "the flow's name, if it is one of these; else `\"r4s1\"`";
+    /// A folder of traces, by its path from this file's: of it the file named as `trace` says and ending with `.org`,
+    /// `.orig`, `.alt` or `.cvec`, in place of the synthetic one.
+    "folder": Kind::Text, optional "none";
+    /// Seed of the synthetic traces.
+    "trace_seed": SEED, default "1";
+    /// How much of a trace is used; of a shorter one all.
+    "trace_length": Kind::INTERVAL, default "3000s";
+    /// Time of the run over time of the trace: 2 halves the load.
+    "scale": Kind::number(1e-6, 1e9), default "1";
+    /// The trace is cut into bins of so much of the run's time.
+    "bin": Kind::INTERVAL, default "5s";
+    /// Whether the bins come in random order.
+    "shuffle": Kind::Boolean, default "true";
+    /// Seed of that order.
+    "shuffle_seed": SEED, optional "the scenario's `seed`";
+    /// Of connections that start before this time only those that live longer than half of it are kept...
+    "prefill": Kind::DURATION, default "0s";
+    /// ...and start within this time before its end.
+    "prefill_interval": Kind::DURATION, optional "`prefill`";
+    /// The rate by which lives are estimated: a connection's share of the link.
+    "prefill_share": Kind::RATE, default "1Mbit/s";
+    /// Payload of full segments.
+    "segments": Kind::Choice(&choices(&SEGMENTS)), default "trace";
+    /// Receive windows.
+    "windows": Kind::Choice(&choices(&WINDOWS)), default "trace";
+    /// Fill each unit up to whole segments, as ns-2's one-way TCP does.
+    "padded": Kind::Boolean, default "false";
+    /// Whether each exchange has a row in `completions.csv`; response times by size are in `figures.csv` anyway.
+    "exchanges": Kind::Boolean, default "false";
+};
 
 /// Which connections of which trace are played, and when.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use crate::application::Application;
 use crate::component::{Carrier, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, small};
 use fullpipe_schema::component::{self, Declaration, Reader, choices};
 use fullpipe_schema::distributions::{COUNT_OR_RANDOM, SIZE_OR_RANDOM, TIME_OR_RANDOM};
-use fullpipe_schema::{Choice, Data, Field, Kind, Table, Tree, Value};
+use fullpipe_schema::{Choice, Data, Field, Kind, Table, Tree, Value, keys};
 use fullpipe_units::{Distribution, Invalid};
 
 pub(crate) static WEB: WorkloadComponent = WorkloadComponent {
@@ -63,130 +63,78 @@ static COMPLETIONS: [(Choice, WebCompletions); 3] = [
     ),
 ];
 
-static FIELDS: &[Field] = &[
-    Field::required("http", Kind::Choice(&choices(&HTTP)), "How objects are fetched."),
-    Field::default("pages", Kind::integer(1, 1_000_000_000), "1", "How many, one after another."),
-    Field::optional(
-        "reading",
-        TIME_OR_RANDOM,
-        "log-normal, mu -0.495204 and sigma 2.7731 in seconds (Pries et al. 2012)",
-        "From the end of a page to the begin of the next; `\"0s\"` switches it off.",
-    ),
-    Field::default("reading_max", Kind::DURATION, "10000s", "A longer drawn time counts as this."),
-    Field::optional(
-        "main_objects",
-        COUNT_OR_RANDOM,
-        "log-normal, mu 0.473844 and sigma 0.688471 (Pries et al. 2012)",
-        "Main objects of a page, rounded; at least one.",
-    ),
-    Field::default("main_objects_max", Kind::integer(1, 1_000_000), "212", "A larger drawn number counts as this."),
-    Field::optional(
-        "main_size",
-        SIZE_OR_RANDOM,
-        "Weibull, shape 0.814944 and scale 28242.8 bytes (Pries et al. 2012)",
-        "Size of a main object.",
-    ),
-    Field::default("main_size_max", Kind::size(1, LARGEST_OBJECT), "8MB", "A larger drawn size counts as this."),
-    Field::optional(
-        "embedded_objects",
-        COUNT_OR_RANDOM,
-        "exponential, mean 31.93 (Pries et al. 2012)",
-        "Objects embedded in each main object, rounded.",
-    ),
-    Field::default(
-        "embedded_objects_max",
-        Kind::integer(0, 1_000_000),
-        "1920",
-        "A larger drawn number counts as this.",
-    ),
-    Field::optional(
-        "embedded_size",
-        SIZE_OR_RANDOM,
-        "log-normal, mu 9.17979 and sigma 1.24646 in bytes (Pries et al. 2012)",
-        "Size of an embedded object.",
-    ),
-    Field::default("embedded_size_max", Kind::size(1, LARGEST_OBJECT), "8MB", "A larger drawn size counts as this."),
-    Field::default(
-        "dependencies",
-        Kind::Choice(&choices(&DEPENDENCIES)),
-        "main",
-        "Which objects of a drawn page wait until others have come before they are requested.",
-    ),
-    Field::optional(
-        "objects",
-        Kind::Tables(&OBJECT),
-        "pages are drawn",
-        "The objects of every page, instead of drawn ones, in the order in which they are requested.",
-    ),
-    Field::default("connections", Kind::integer(1, 1000), "6", "HTTP/1.1: most connections at a time."),
-    Field::default(
-        "concurrent",
-        Kind::integer(1, 1_000_000),
-        "100",
-        "HTTP/2 and HTTP/3: most requests at a time (the server's limit of concurrent streams).",
-    ),
-    Field::boolean("keep_connections", true, "Whether the next page is fetched on the connections of the one before."),
-    Field::default(
-        "request",
-        Kind::size(12, LARGEST_HEADER),
-        "350B",
-        "Size of a request: its header, whatever would have compressed it.",
-    ),
-    Field::default("response_header", Kind::size(0, LARGEST_HEADER), "300B", "Size of a response's header."),
-    Field::default("main_urgency", URGENCY, "1", "RFC 9218 urgency of main objects, 0 being the most urgent."),
-    Field::default("embedded_urgency", URGENCY, "3", "RFC 9218 urgency of other objects."),
-    Field::boolean(
-        "incremental",
-        false,
-        "Whether of equally urgent embedded objects all go on in turn, instead of one after another (RFC 9218).",
-    ),
-    Field::default(
-        "low_water",
-        Kind::size(1, 1 << 40),
-        "16KiB",
-        "HTTP/2: the server makes no further frame while so much is written and not sent (TCP_NOTSENT_LOWAT).",
-    ),
-    Field::default(
-        "small_below",
-        Kind::size(0, LARGEST_OBJECT),
-        "12kB",
-        "With `streams`: smaller embedded objects go on the first stream, with the main objects, the others on the second.",
-    ),
-    Field::default(
-        "stream_latencies",
-        Kind::List(&Kind::DURATION),
-        "[]",
-        "With `streams`: how long after it was written a byte of the first, second, ... stream is wanted, for schedulers with \
-         deadlines; the last holds for all further ones.",
-    ),
-    Field::default(
-        "completions",
-        Kind::Choice(&choices(&COMPLETIONS)),
-        "pages",
-        "What the rows of `completions.csv` are.",
-    ),
-];
+static FIELDS: &[Field] = keys! {
+    /// How objects are fetched.
+    "http": Kind::Choice(&choices(&HTTP)), required;
+    /// How many, one after another.
+    "pages": Kind::integer(1, 1_000_000_000), default "1";
+    /// From the end of a page to the begin of the next; `"0s"` switches it off.
+    "reading": TIME_OR_RANDOM, optional "log-normal, mu -0.495204 and sigma 2.7731 in seconds (Pries et al. 2012)";
+    /// A longer drawn time counts as this.
+    "reading_max": Kind::DURATION, default "10000s";
+    /// Main objects of a page, rounded; at least one.
+    "main_objects": COUNT_OR_RANDOM, optional "log-normal, mu 0.473844 and sigma 0.688471 (Pries et al. 2012)";
+    /// A larger drawn number counts as this.
+    "main_objects_max": Kind::integer(1, 1_000_000), default "212";
+    /// Size of a main object.
+    "main_size": SIZE_OR_RANDOM, optional "Weibull, shape 0.814944 and scale 28242.8 bytes (Pries et al. 2012)";
+    /// A larger drawn size counts as this.
+    "main_size_max": Kind::size(1, LARGEST_OBJECT), default "8MB";
+    /// Objects embedded in each main object, rounded.
+    "embedded_objects": COUNT_OR_RANDOM, optional "exponential, mean 31.93 (Pries et al. 2012)";
+    /// A larger drawn number counts as this.
+    "embedded_objects_max": Kind::integer(0, 1_000_000), default "1920";
+    /// Size of an embedded object.
+    "embedded_size": SIZE_OR_RANDOM, optional "log-normal, mu 9.17979 and sigma 1.24646 in bytes (Pries et al. 2012)";
+    /// A larger drawn size counts as this.
+    "embedded_size_max": Kind::size(1, LARGEST_OBJECT), default "8MB";
+    /// Which objects of a drawn page wait until others have come before they are requested.
+    "dependencies": Kind::Choice(&choices(&DEPENDENCIES)), default "main";
+    /// The objects of every page, instead of drawn ones, in the order in which they are requested.
+    "objects": Kind::Tables(&OBJECT), optional "pages are drawn";
+    /// HTTP/1.1: most connections at a time.
+    "connections": Kind::integer(1, 1000), default "6";
+    /// HTTP/2 and HTTP/3: most requests at a time (the server's limit of concurrent streams).
+    "concurrent": Kind::integer(1, 1_000_000), default "100";
+    /// Whether the next page is fetched on the connections of the one before.
+    "keep_connections": Kind::Boolean, default "true";
+    /// Size of a request: its header, whatever would have compressed it.
+    "request": Kind::size(12, LARGEST_HEADER), default "350B";
+    /// Size of a response's header.
+    "response_header": Kind::size(0, LARGEST_HEADER), default "300B";
+    /// RFC 9218 urgency of main objects, 0 being the most urgent.
+    "main_urgency": URGENCY, default "1";
+    /// RFC 9218 urgency of other objects.
+    "embedded_urgency": URGENCY, default "3";
+    /// Whether of equally urgent embedded objects all go on in turn, instead of one after another (RFC 9218).
+    "incremental": Kind::Boolean, default "false";
+    /// HTTP/2: the server makes no further frame while so much is written and not sent (TCP_NOTSENT_LOWAT).
+    "low_water": Kind::size(1, 1 << 40), default "16KiB";
+    /// With `streams`: smaller embedded objects go on the first stream, with the main objects, the others on the
+    /// second.
+    "small_below": Kind::size(0, LARGEST_OBJECT), default "12kB";
+    /// With `streams`: how long after it was written a byte of the first, second, ... stream is wanted, for schedulers
+    /// with deadlines; the last holds for all further ones.
+    "stream_latencies": Kind::List(&Kind::DURATION), default "[]";
+    /// What the rows of `completions.csv` are.
+    "completions": Kind::Choice(&choices(&COMPLETIONS)), default "pages";
+};
 
 static OBJECT: Table = Table {
     name: "web object",
     text: "An object of a page that is given as a list.",
-    fields: &[&[
-        Field::required("size", Kind::size(1, LARGEST_OBJECT), "Its size."),
-        Field::default(
-            "after",
-            Kind::List(&Kind::integer(1, 1_000_000)),
-            "[]",
-            "The objects that must have come before it is requested: their places in the list, from 1, before its own.",
-        ),
-        Field::boolean("main", false, "Whether it is a main object."),
-        Field::optional(
-            "stream",
-            Kind::integer(1, 100),
-            "1 for main objects and those below `small_below`, 2 for others",
-            "With `streams`: the stream that it comes on, from 1.",
-        ),
-        Field::optional("urgency", URGENCY, "`main_urgency` or `embedded_urgency`", "RFC 9218 urgency."),
-    ]],
+    fields: &[keys! {
+        /// Its size.
+        "size": Kind::size(1, LARGEST_OBJECT), required;
+        /// The objects that must have come before it is requested: their places in the list, from 1, before its own.
+        "after": Kind::List(&Kind::integer(1, 1_000_000)), default "[]";
+        /// Whether it is a main object.
+        "main": Kind::Boolean, default "false";
+        /// With `streams`: the stream that it comes on, from 1.
+        "stream": Kind::integer(1, 100), optional "1 for main objects and those below `small_below`, 2 for others";
+        /// RFC 9218 urgency.
+        "urgency": URGENCY, optional "`main_urgency` or `embedded_urgency`";
+    }],
     ..Table::EMPTY
 };
 

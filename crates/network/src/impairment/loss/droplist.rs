@@ -5,23 +5,20 @@ use super::super::settings::{Impairment, ImpairmentContext, ImpairmentModel, Imp
 use super::LossComponent;
 use crate::selection::{Frames, PROTOCOL};
 use fullpipe_schema::component::choice;
-use fullpipe_schema::{Field, Kind};
+use fullpipe_schema::{Kind, keys};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) static DROPLIST: LossComponent = choice(
     "droplist",
     "the frames of these numbers.",
-    &[&[
-        Field::required("frames", Kind::List(&FRAME_NUMBER), "Numbers, from 1, in any order."),
-        Field::default(
-            "data_only",
-            Kind::Boolean,
-            "true",
-            "Whether frames without transport payload are not counted and never lost.",
-        ),
-        PROTOCOL,
-    ]],
+    &[keys! {
+        /// Numbers, from 1, in any order.
+        "frames": Kind::List(&FRAME_NUMBER), required;
+        /// Whether frames without transport payload are not counted and never lost.
+        "data_only": Kind::Boolean, default "true";
+        PROTOCOL;
+    }],
     |reader, _| {
         let numbers: Vec<u64> = reader.tree.list("frames").iter().map(|number| number.integer() as u64).collect();
         let (data_only, frames) = (reader.tree.boolean("data_only"), Frames::read(reader.tree));
