@@ -97,7 +97,7 @@ pub mod access {
     pub use fullpipe_scenario::schema::metric::{MetricDeclaration, Sample};
     pub use fullpipe_scenario::schema::{
         Check, Choice, Content, Data, Default, Entry, Field, Kind, Named, Node, Place, Sources, Table, Tree, Value,
-        Variant, Variants,
+        Variant, Variants, keys, named,
     };
 }
 

@@ -7,7 +7,7 @@ use fullpipe_congestion::catalogue::CHOICES;
 use fullpipe_schema::component::choices;
 use fullpipe_schema::distributions::{TIME_OR_RANDOM, distribution};
 use fullpipe_schema::settings::{Access, Key, Setting, SettingsTable, fields};
-use fullpipe_schema::{Check, Choice, Kind, Place, Table, Tree, at};
+use fullpipe_schema::{Check, Choice, Kind, Place, Table, Tree, at, setting_keys};
 use fullpipe_transport::quic::{self, Cryptography, DATAGRAM, GRANULARITY};
 use fullpipe_units::{Distribution, Duration, QueueLimit};
 
@@ -108,110 +108,55 @@ static CONGESTION: &[Choice] = &{
     list
 };
 
-static KEYS: [Key<Settings>; 18] = [
-    Key::setting(
-        "mode",
-        Kind::Choice(&choices(&MODES)),
-        "How payloads travel between client and proxy.",
-        at!(mode, MODES),
-    ),
-    Key::setting(
-        "congestion",
-        Kind::Choice(CONGESTION),
-        "Congestion control of the tunnel.",
-        Access {
-            get: |settings, kind| settings.congestion.clone().unwrap_or("none".into()).write(kind),
-            set: |settings, value| {
-                settings.congestion = value.map(String::read).filter(|name| name != "none");
-            },
+static KEYS: [Key<Settings>; 18] = setting_keys! {
+    /// How payloads travel between client and proxy.
+    "mode": Kind::Choice(&choices(&MODES)), setting => at!(mode, MODES);
+    /// Congestion control of the tunnel.
+    "congestion": Kind::Choice(CONGESTION), setting => Access {
+        get: |settings, kind| settings.congestion.clone().unwrap_or("none".into()).write(kind),
+        set: |settings, value| {
+            settings.congestion = value.map(String::read).filter(|name| name != "none");
         },
-    ),
-    quic::hystart(at!(hystart)),
-    quic::initial_window(at!(initial_window_packets)),
-    Key::setting(
-        "initial_mtu",
-        DATAGRAM,
-        "UDP payload of a full packet of the tunnel before the path is known to carry more. Inner packets of 1200 bytes, \
-             with which every QUIC connection begins, need 1240.",
-        at!(initial_mtu_bytes),
-    ),
+    };
+    quic::hystart(at!(hystart));
+    quic::initial_window(at!(initial_window_packets));
+    /// UDP payload of a full packet of the tunnel before the path is known to carry more. Inner packets of 1200 bytes,
+    /// with which every QUIC connection begins, need 1240.
+    "initial_mtu": DATAGRAM, setting => at!(initial_mtu_bytes);
     quic::largest_mtu(Access {
         get: |settings, kind| settings.largest_mtu_bytes.unwrap_or(settings.initial_mtu_bytes).write(kind),
         set: |settings, value| {
             let largest: Option<u16> = value.map(Setting::read);
             settings.largest_mtu_bytes = largest.filter(|largest| *largest > settings.initial_mtu_bytes);
         },
-    }),
-    Key::setting(
-        "queue_limit",
-        Kind::QueueLimit,
-        "How much of one request's payload may wait ahead of the QUIC stack, at either end: bytes, time, or `unlimited`.",
-        at!(queue_limit),
-    ),
-    Key::setting(
-        "drop_policy",
-        Kind::Choice(&choices(&DROP_POLICIES)),
-        "What is dropped when the limit is reached.",
-        at!(drop_policy, DROP_POLICIES),
-    ),
-    Key::setting(
-        "scheduler",
-        Kind::Choice(&choices(&SCHEDULERS)),
-        "Which request's payload goes next, in datagram mode.",
-        at!(scheduler, SCHEDULERS),
-    ),
-    Key::setting(
-        "coalesce",
-        Kind::Boolean,
-        "Whether capsules that wait together share a DATA frame, in stream mode.",
-        at!(coalesce),
-    ),
-    Key::setting(
-        "datagram_buffer",
-        Kind::size(1200, 1 << 30),
-        "Datagram mode: what is handed to the QUIC stack ahead of its congestion control.",
-        at!(datagram_buffer_bytes),
-    ),
-    Key::setting(
-        "send_buffer",
-        Kind::size(1200, 1 << 30),
-        "Stream mode: what the QUIC stack keeps, of all requests, until it is acknowledged.",
-        at!(send_buffer_bytes),
-    ),
-    Key::setting(
-        "receive_buffer",
-        Kind::size(1200, 1 << 28),
-        "What of a stream may be on its way or unread (flow control); eight times as much of all.",
-        at!(receive_buffer_bytes),
-    ),
-    Key::setting(
-        "idle_timeout",
-        Kind::DURATION,
-        "Silence after which the tunnel, or a request in it, is over; RFC 9298 asks for two minutes at least.",
-        at!(idle_timeout),
-    ),
-    Key::setting(
-        "reaction",
-        TIME_OR_RANDOM,
-        "How long client and proxy take from a datagram's arrival to what they do about it, always the same or drawn anew each \
-             time; what comes meanwhile is dealt with together. Of several tunnels at a host that with the longest mean counts.",
-        at!(reaction),
-    ),
-    Key::setting(
-        "timer_granularity",
-        GRANULARITY,
-        "Timers of client and proxy ring at ticks this far apart, as a program's do; of several tunnels at a host the coarsest \
-             count.",
-        at!(timer_granularity),
-    ),
-    Key::setting(
-        "certificates",
-        Kind::size(0, 1 << 20),
-        "Size of the proxy's certificate chain; with `cryptography = \"tls\"` 400 to 60 000 bytes.",
-        at!(certificate_bytes),
-    ),
-    quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY)),
-];
+    });
+    /// How much of one request's payload may wait ahead of the QUIC stack, at either end: bytes, time, or `unlimited`.
+    "queue_limit": Kind::QueueLimit, setting => at!(queue_limit);
+    /// What is dropped when the limit is reached.
+    "drop_policy": Kind::Choice(&choices(&DROP_POLICIES)), setting => at!(drop_policy, DROP_POLICIES);
+    /// Which request's payload goes next, in datagram mode.
+    "scheduler": Kind::Choice(&choices(&SCHEDULERS)), setting => at!(scheduler, SCHEDULERS);
+    /// Whether capsules that wait together share a DATA frame, in stream mode.
+    "coalesce": Kind::Boolean, setting => at!(coalesce);
+    /// Datagram mode: what is handed to the QUIC stack ahead of its congestion control.
+    "datagram_buffer": Kind::size(1200, 1 << 30), setting => at!(datagram_buffer_bytes);
+    /// Stream mode: what the QUIC stack keeps, of all requests, until it is acknowledged.
+    "send_buffer": Kind::size(1200, 1 << 30), setting => at!(send_buffer_bytes);
+    /// What of a stream may be on its way or unread (flow control); eight times as much of all.
+    "receive_buffer": Kind::size(1200, 1 << 28), setting => at!(receive_buffer_bytes);
+    /// Silence after which the tunnel, or a request in it, is over; RFC 9298 asks for two minutes at least.
+    "idle_timeout": Kind::DURATION, setting => at!(idle_timeout);
+    /// How long client and proxy take from a datagram's arrival to what they do about it, always the same or drawn anew
+    /// each time; what comes meanwhile is dealt with together. Of several tunnels at a host that with the longest mean
+    /// counts.
+    "reaction": TIME_OR_RANDOM, setting => at!(reaction);
+    /// Timers of client and proxy ring at ticks this far apart, as a program's do; of several tunnels at a host the
+    /// coarsest count.
+    "timer_granularity": GRANULARITY, setting => at!(timer_granularity);
+    /// Size of the proxy's certificate chain; with `cryptography = "tls"` 400 to 60 000 bytes.
+    "certificates": Kind::size(0, 1 << 20), setting => at!(certificate_bytes);
+    quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY));
+};
 
 /// The table of a scenario file.
 pub static MASQUE: Table = Table {

@@ -3,7 +3,7 @@
 use crate::scheduler::{Retransmission, RoundRobin, StreamScheduler};
 use fullpipe_schema::component::choices;
 use fullpipe_schema::settings::{Access, Key, Setting, named, set_named};
-use fullpipe_schema::{Choice, Kind, at};
+use fullpipe_schema::{Choice, Kind, at, named, setting_keys};
 use fullpipe_transport::quic::{self, DATAGRAM};
 use fullpipe_units::Duration;
 use fullpipe_wire::TransportParameters;
@@ -186,160 +186,87 @@ static RETRANSMISSION: [(Choice, Retransmission); 2] = [
 ];
 
 /// Whether the client sends 0-RTT data, and whether the server sends a Retry packet.
-static HANDSHAKES: [(Choice, (bool, bool)); 3] = [
-    (Choice::new("1-rtt", "in one round trip."), (false, false)),
-    (Choice::new("0-rtt", "the client remembers the server and sends data with its first datagram."), (true, false)),
-    (
-        Choice::new("retry", "the server has the client's address proven first, which takes one more round trip."),
-        (false, true),
-    ),
-];
+static HANDSHAKES: [(Choice, (bool, bool)); 3] = named! {
+    /// in one round trip.
+    "1-rtt" => (false, false);
+    /// the client remembers the server and sends data with its first datagram.
+    "0-rtt" => (true, false);
+    /// the server has the client's address proven first, which takes one more round trip.
+    "retry" => (false, true);
+};
 
 /// Keys of every QUIC connection, also of the real stack's.
-pub(crate) static CONNECTION_KEYS: [Key<Config>; 6] = [
-    quic::initial_window(at!(initial_window_packets)),
-    Key::setting(
-        "initial_mtu",
-        DATAGRAM,
-        "UDP payload of a full packet before the path is known to carry more.",
-        at!(initial_mtu_bytes),
-    ),
+pub(crate) static CONNECTION_KEYS: [Key<Config>; 6] = setting_keys! {
+    quic::initial_window(at!(initial_window_packets));
+    /// UDP payload of a full packet before the path is known to carry more.
+    "initial_mtu": DATAGRAM, setting => at!(initial_mtu_bytes);
     quic::largest_mtu(Access {
         get: |config, kind| config.largest_mtu_bytes.unwrap_or(config.initial_mtu_bytes).write(kind),
         set: |config, value| {
             let largest: Option<u16> = value.map(Setting::read);
             config.largest_mtu_bytes = largest.filter(|largest| *largest > config.initial_mtu_bytes);
         },
-    }),
-    Key::setting(
-        "send_buffer",
-        Kind::size(16, 16 << 30),
-        "What the stack keeps until it is acknowledged; as much again waits for room there.",
-        at!(send_buffer_bytes),
-    ),
-    Key::setting(
-        "receive_buffer",
-        Kind::size(1200, 1 << 30),
-        "What of a stream may be on its way or unread (flow control).",
-        at!(receive_buffer_bytes),
-    ),
-    Key::setting(
-        "idle_timeout",
-        Kind::DURATION,
-        "Silence after which the connection is over; 0s: never.",
-        at!(idle_timeout),
-    ),
-];
+    });
+    /// What the stack keeps until it is acknowledged; as much again waits for room there.
+    "send_buffer": Kind::size(16, 16 << 30), setting => at!(send_buffer_bytes);
+    /// What of a stream may be on its way or unread (flow control).
+    "receive_buffer": Kind::size(1200, 1 << 30), setting => at!(receive_buffer_bytes);
+    /// Silence after which the connection is over; 0s: never.
+    "idle_timeout": Kind::DURATION, setting => at!(idle_timeout);
+};
 
 /// The key of the server's certificates, also of the real stack's.
-pub(crate) static CERTIFICATE_KEYS: [Key<Config>; 1] = [Key::setting(
-    "certificates",
-    Kind::size(0, 1 << 20),
-    "Size of the server's certificate chain; with `cryptography = \"tls\"` 400 to 60 000 bytes.",
-    at!(handshake.certificate_bytes),
-)];
+pub(crate) static CERTIFICATE_KEYS: [Key<Config>; 1] = setting_keys! {
+    /// Size of the server's certificate chain; with `cryptography = "tls"` 400 to 60 000 bytes.
+    "certificates": Kind::size(0, 1 << 20), setting => at!(handshake.certificate_bytes);
+};
 
 /// Keys of the model only, with those of [`crate::scheduler`].
-pub(crate) static MODEL_KEYS: [Key<Config>; 13] = [
-    Key::setting(
-        "retransmission",
-        Kind::Choice(&choices(&RETRANSMISSION)),
-        "When lost data is sent again.",
-        at!(retransmission, RETRANSMISSION),
-    ),
-    Key::setting(
-        "handshake",
-        Kind::Choice(&choices(&HANDSHAKES)),
-        "How client and server meet.",
-        Access {
-            get: |config, _| named(&(config.zero_rtt, config.retry), &HANDSHAKES),
-            set: |config, value| {
-                let mut both = (false, false);
-                set_named(&mut both, value, &HANDSHAKES);
-                (config.zero_rtt, config.retry) = both;
-            },
+pub(crate) static MODEL_KEYS: [Key<Config>; 13] = setting_keys! {
+    /// When lost data is sent again.
+    "retransmission": Kind::Choice(&choices(&RETRANSMISSION)), setting => at!(retransmission, RETRANSMISSION);
+    /// How client and server meet.
+    "handshake": Kind::Choice(&choices(&HANDSHAKES)), setting => Access {
+        get: |config, _| named(&(config.zero_rtt, config.retry), &HANDSHAKES),
+        set: |config, value| {
+            let mut both = (false, false);
+            set_named(&mut both, value, &HANDSHAKES);
+            (config.zero_rtt, config.retry) = both;
         },
-    ),
-    Key::<Config>::setting(
-        "ack_every",
-        Kind::integer(1, 1000),
-        "Ack-eliciting packets after which an acknowledgement is sent at once (RFC 9000 section 13.2.2).",
-        at!(ack_every_packets),
-    )
-    .unit("packets"),
-    Key::setting(
-        "max_ack_delay",
-        Kind::DURATION,
-        "Longest time for which an acknowledgement waits (RFC 9000 section 13.2.1); below 16.384 s.",
-        at!(max_ack_delay),
-    ),
-    Key::<Config>::setting(
-        "ack_frequency",
-        Kind::integer(0, 1000),
-        "Ack-eliciting packets that the peer is asked to let pass without acknowledging them (ACK_FREQUENCY, \
-             draft-ietf-quic-ack-frequency-11); 0: nothing is asked.",
-        Access {
-            get: |config, kind| config.ack_frequency.map_or(0, |asked| asked.threshold).write(kind),
-            // Stated after `max_ack_delay`.
-            set: |config, value| {
-                let threshold = value.map(u64::read).filter(|packets| *packets > 0);
-                let max_ack_delay = config.max_ack_delay.max(Duration::from_millis(1));
-                config.ack_frequency = threshold.map(|threshold| AckFrequency { threshold, max_ack_delay });
-            },
+    };
+    /// Ack-eliciting packets after which an acknowledgement is sent at once (RFC 9000 section 13.2.2).
+    "ack_every" ["packets"]: Kind::integer(1, 1000), setting => at!(ack_every_packets);
+    /// Longest time for which an acknowledgement waits (RFC 9000 section 13.2.1); below 16.384 s.
+    "max_ack_delay": Kind::DURATION, setting => at!(max_ack_delay);
+    /// Ack-eliciting packets that the peer is asked to let pass without acknowledging them (ACK_FREQUENCY,
+    /// draft-ietf-quic-ack-frequency-11); 0: nothing is asked.
+    "ack_frequency" ["packets"]: Kind::integer(0, 1000), setting => Access {
+        get: |config, kind| config.ack_frequency.map_or(0, |asked| asked.threshold).write(kind),
+        // Stated after `max_ack_delay`.
+        set: |config, value| {
+            let threshold = value.map(u64::read).filter(|packets| *packets > 0);
+            let max_ack_delay = config.max_ack_delay.max(Duration::from_millis(1));
+            config.ack_frequency = threshold.map(|threshold| AckFrequency { threshold, max_ack_delay });
         },
-    )
-    .unit("packets"),
-    Key::setting(
-        "ecn",
-        Kind::Boolean,
-        "Packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).",
-        at!(ecn),
-    ),
-    Key::setting(
-        "pacing",
-        Kind::Boolean,
-        "Packets are paced where the control does not need it (RFC 9002 section 7.7).",
-        at!(pacing),
-    ),
-    Key::<Config>::setting(
-        "pacing_burst",
-        Kind::integer(1, 1000),
-        "Packets that may leave in one burst when paced, or 2 ms worth if that is more; at most 10 ms worth.",
-        at!(pacing_burst_packets),
-    )
-    .unit("packets"),
-    Key::setting(
-        "pace_first_flight",
-        Kind::Boolean,
-        "Packets are paced before the first round-trip sample, too, as if the round trip took 333 ms; noq does so.",
-        at!(pace_first_flight),
-    ),
-    Key::setting(
-        "max_streams",
-        Kind::integer(1, 1 << 20),
-        "Streams that the peer may have open at a time.",
-        at!(max_streams),
-    ),
-    Key::setting(
-        "initial_receive_window",
-        Kind::size(0, 1 << 30),
-        "Receive window at first; it doubles up to the buffer while the application reads it within two round-trip times. 0B: \
-             the whole buffer from the beginning.",
-        Access {
-            get: |config, kind| config.initial_receive_window_bytes.unwrap_or(0).write(kind),
-            set: |config, value| config.initial_receive_window_bytes = value.map(u64::read).filter(|bytes| *bytes > 0),
-        },
-    ),
-    Key::setting(
-        "connection_receive_buffer",
-        Kind::size(1200, 1 << 40),
-        "What of all streams of a connection may be on its way or unread.",
-        at!(connection_receive_buffer_bytes),
-    ),
-    Key::setting(
-        "unordered",
-        Kind::Boolean,
-        "Bytes of a stream are handed to the application in the order in which they come.",
-        at!(unordered),
-    ),
-];
+    };
+    /// Packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).
+    "ecn": Kind::Boolean, setting => at!(ecn);
+    /// Packets are paced where the control does not need it (RFC 9002 section 7.7).
+    "pacing": Kind::Boolean, setting => at!(pacing);
+    /// Packets that may leave in one burst when paced, or 2 ms worth if that is more; at most 10 ms worth.
+    "pacing_burst" ["packets"]: Kind::integer(1, 1000), setting => at!(pacing_burst_packets);
+    /// Packets are paced before the first round-trip sample, too, as if the round trip took 333 ms; noq does so.
+    "pace_first_flight": Kind::Boolean, setting => at!(pace_first_flight);
+    /// Streams that the peer may have open at a time.
+    "max_streams": Kind::integer(1, 1 << 20), setting => at!(max_streams);
+    /// Receive window at first; it doubles up to the buffer while the application reads it within two round-trip times.
+    /// 0B: the whole buffer from the beginning.
+    "initial_receive_window": Kind::size(0, 1 << 30), setting => Access {
+        get: |config, kind| config.initial_receive_window_bytes.unwrap_or(0).write(kind),
+        set: |config, value| config.initial_receive_window_bytes = value.map(u64::read).filter(|bytes| *bytes > 0),
+    };
+    /// What of all streams of a connection may be on its way or unread.
+    "connection_receive_buffer": Kind::size(1200, 1 << 40), setting => at!(connection_receive_buffer_bytes);
+    /// Bytes of a stream are handed to the application in the order in which they come.
+    "unordered": Kind::Boolean, setting => at!(unordered);
+};

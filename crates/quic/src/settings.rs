@@ -7,7 +7,9 @@ use fullpipe_congestion::catalogue::CHOICES;
 use fullpipe_schema::component::{Invalid, Reader, choices};
 use fullpipe_schema::distributions::{TIME_OR_RANDOM, distribution};
 use fullpipe_schema::settings::{Key, Keys, Part, SettingsTable, fields};
-use fullpipe_schema::{self as schema, Check, Choice, Data, Field, Kind, Place, Table, Tree, at, default_data};
+use fullpipe_schema::{
+    self as schema, Check, Choice, Data, Field, Kind, Place, Table, Tree, at, default_data, named, setting_keys,
+};
 use fullpipe_transport::quic::{self, Cryptography, GRANULARITY};
 use fullpipe_units::{Distribution, Duration};
 
@@ -55,46 +57,31 @@ impl Default for Settings {
 }
 
 /// Who plays the ends.
-pub static STACKS: [(Choice, Stack); 2] = [
-    (Choice::new("noq", "the real stack of that name, on virtual time."), Stack::Noq),
-    (
-        Choice::new(
-            "model",
-            "our own: streams, schedulers, any congestion control; no cryptography, sizes as on the wire.",
-        ),
-        Stack::Model,
-    ),
-];
+pub static STACKS: [(Choice, Stack); 2] = named! {
+    /// the real stack of that name, on virtual time.
+    "noq" => Stack::Noq;
+    /// our own: streams, schedulers, any congestion control; no cryptography, sizes as on the wire.
+    "model" => Stack::Model;
+};
 
-static ENDS: [Key<Settings>; 3] = [
-    Key::setting("stack", Kind::Choice(&choices(&STACKS)), "Who plays the ends.", at!(stack, STACKS)),
-    Key::setting(
-        "congestion",
-        Kind::Choice(CHOICES),
-        "Congestion control. noq paces all; it does not tell how many packets were marked, so that controls which \
-             need that (`dctcp`) are refused there.",
-        at!(congestion),
-    ),
-    quic::hystart(at!(hystart)),
-];
+static ENDS: [Key<Settings>; 3] = setting_keys! {
+    /// Who plays the ends.
+    "stack": Kind::Choice(&choices(&STACKS)), setting => at!(stack, STACKS);
+    /// Congestion control. noq paces all; it does not tell how many packets were marked, so that controls which need
+    /// that (`dctcp`) are refused there.
+    "congestion": Kind::Choice(CHOICES), setting => at!(congestion);
+    quic::hystart(at!(hystart));
+};
 
-static PROGRAM: [Key<Settings>; 2] = [
-    Key::setting(
-        "reaction",
-        TIME_OR_RANDOM,
-        "How long an end takes from a datagram's arrival to what it does about it (`stack = \"noq\"`), always the same or drawn \
-             anew each time. What comes meanwhile is dealt with together, as a program does that reads its socket: fewer \
-             acknowledgements of packets that come at once.",
-        at!(reaction),
-    ),
-    Key::setting(
-        "timer_granularity",
-        GRANULARITY,
-        "Timers of an end (`stack = \"noq\"`), pacing's above all, ring at ticks this far apart, never early; 0s: they are exact. \
-             Programs on tokio have 1 ms.",
-        at!(timer_granularity),
-    ),
-];
+static PROGRAM: [Key<Settings>; 2] = setting_keys! {
+    /// How long an end takes from a datagram's arrival to what it does about it (`stack = "noq"`), always the same or
+    /// drawn anew each time. What comes meanwhile is dealt with together, as a program does that reads its socket:
+    /// fewer acknowledgements of packets that come at once.
+    "reaction": TIME_OR_RANDOM, setting => at!(reaction);
+    /// Timers of an end (`stack = "noq"`), pacing's above all, ring at ticks this far apart, never early; 0s: they are
+    /// exact. Programs on tokio have 1 ms.
+    "timer_granularity": GRANULARITY, setting => at!(timer_granularity);
+};
 
 static CRYPTOGRAPHY: [Key<Settings>; 1] = [quic::cryptography(at!(cryptography, quic::CRYPTOGRAPHY))];
 

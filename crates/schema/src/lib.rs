@@ -223,11 +223,6 @@ impl Field {
         Field { key, kind, default: Default::Value(value), unit: "", text }
     }
 
-    /// `true` or `false`, with a default value.
-    pub const fn boolean(key: &'static str, value: bool, text: &'static str) -> Self {
-        Field::default(key, Kind::Boolean, if value { "true" } else { "false" }, text)
-    }
-
     /// A table, array of tables, map or list that is empty if the file does not give it.
     pub const fn empty(key: &'static str, kind: Kind, text: &'static str) -> Self {
         Field { key, kind, default: Default::Empty, unit: "", text }
@@ -290,6 +285,26 @@ macro_rules! keys {
     };
     (@ [$($fields:tt)*] $field:expr; $($rest:tt)*) => { $crate::keys!(@ [$($fields)* $field,] $($rest)*) };
     ($($items:tt)*) => { $crate::keys!(@ [] $($items)*) };
+}
+
+/// A list of [`Choice`]s with what each stands for: its text as a doc comment, its name, its value.
+///
+/// ```
+/// use fullpipe_schema::{Choice, named};
+///
+/// static ORDER: [(Choice, bool); 2] = named! {
+///     /// The oldest.
+///     "first" => true;
+///     /// The newest.
+///     "last" => false;
+/// };
+/// assert_eq!((ORDER[0].0.name, ORDER[0].0.text, ORDER[1].1), ("first", "The oldest.", false));
+/// ```
+#[macro_export]
+macro_rules! named {
+    ($($(#[doc = $text:literal])+ $name:literal => $value:expr;)+) => {
+        [$(($crate::Choice::new($name, $crate::joined(concat!($($text),+))), $value)),+]
+    };
 }
 
 /// Lines of a doc comment without the space before the first.

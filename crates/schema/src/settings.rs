@@ -8,7 +8,7 @@
 //! ```
 //! use fullpipe_schema::component::{Reader, choices};
 //! use fullpipe_schema::settings::{Key, SettingsTable, fields};
-//! use fullpipe_schema::{Check, Choice, Kind, Place, Table, at, load, reference, resolved};
+//! use fullpipe_schema::{Check, Choice, Kind, Place, Table, at, load, reference, resolved, setting_keys};
 //! use fullpipe_units::Duration;
 //!
 //! #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,11 +29,14 @@
 //! }
 //! static ORDER: [(Choice, Order); 2] =
 //!     [(Choice::new("first", "the oldest."), Order::First), (Choice::new("last", "the newest."), Order::Last)];
-//! static KEYS: [Key<Server>; 3] = [
-//!     Key::setting("wait", Kind::DURATION, "How long.", at!(wait)),
-//!     Key::setting("order", Kind::Choice(&choices(&ORDER)), "What goes first.", at!(order, ORDER)),
-//!     Key::optional("limit", Kind::integer(1, 9), "none", "How many.", at!(limit)),
-//! ];
+//! static KEYS: [Key<Server>; 3] = setting_keys! {
+//!     /// How long.
+//!     "wait": Kind::DURATION, setting => at!(wait);
+//!     /// What goes first.
+//!     "order": Kind::Choice(&choices(&ORDER)), setting => at!(order, ORDER);
+//!     /// How many.
+//!     "limit": Kind::integer(1, 9), optional "none" => at!(limit);
+//! };
 //! static SERVER: Table = Table {
 //!     name: "server",
 //!     fields: &[&fields(&KEYS)],
@@ -72,28 +75,6 @@ impl<S> Key<S> {
         Key { field: Field::setting(key, kind, text), access }
     }
 
-    /// A key that may be absent; `absent` describes the effect.
-    pub const fn optional(
-        key: &'static str,
-        kind: Kind,
-        absent: &'static str,
-        text: &'static str,
-        access: Access<S>,
-    ) -> Self {
-        Key { field: Field::optional(key, kind, absent, text), access }
-    }
-
-    /// A key with a default value that the table for all flows does not change.
-    pub const fn default(
-        key: &'static str,
-        kind: Kind,
-        value: &'static str,
-        text: &'static str,
-        access: Access<S>,
-    ) -> Self {
-        Key { field: Field::default(key, kind, value, text), access }
-    }
-
     /// Sets the unit.
     pub const fn unit(self, unit: &'static str) -> Self {
         Key { field: self.field.unit(unit), access: self.access }
@@ -107,6 +88,25 @@ pub struct Access<S: 'static> {
     pub get: fn(&S, &Kind) -> Option<Data>,
     /// Sets the field to what a file says.
     pub set: fn(&mut S, Option<&Value>),
+}
+
+/// A list of [`Key`]s, as [`keys!`](crate::keys!) is one of fields: the [`Access`] follows after `=>`. Other keys stand for
+/// themselves.
+#[macro_export]
+macro_rules! setting_keys {
+    (@ [$($keys:tt)*]) => { [$($keys)*] };
+    (@ [$($keys:tt)*] $(#[doc = $text:literal])+ $key:literal $([$unit:literal])?: $kind:expr, $make:ident $($value:expr)?
+     => $access:expr; $($rest:tt)*) => {
+        $crate::setting_keys!(
+            @ [$($keys)* $crate::settings::Key {
+                field: $crate::Field::$make($key, $kind, $($value,)? $crate::joined(concat!($($text),+)))$(.unit($unit))?,
+                access: $access,
+            },]
+            $($rest)*
+        )
+    };
+    (@ [$($keys:tt)*] $key:expr; $($rest:tt)*) => { $crate::setting_keys!(@ [$($keys)* $key,] $($rest)*) };
+    ($($items:tt)*) => { $crate::setting_keys!(@ [] $($items)*) };
 }
 
 /// The [`Access`] to the field of settings at a path; a list of names and what each stands for

@@ -6,8 +6,8 @@
 
 use fullpipe_congestion::rtt::{RtoFloor, RttConfig};
 use fullpipe_schema::component::choices;
-use fullpipe_schema::settings::{Access, Key, Setting};
-use fullpipe_schema::{Choice, Data, Kind, Value, at};
+use fullpipe_schema::settings::{Key, Setting};
+use fullpipe_schema::{Choice, Data, Kind, Value, at, named, setting_keys};
 use fullpipe_units::Duration;
 
 /// How losses are found.
@@ -314,13 +314,12 @@ impl Default for Config {
     }
 }
 
-static LOSS_DETECTION: [(Choice, LossDetection); 2] = [
-    (Choice::new("rack", "by time: RACK (RFC 8985)."), LossDetection::Rack),
-    (
-        Choice::new("duplicate-acks", "by selective or duplicate acknowledgements (RFC 6675)."),
-        LossDetection::DuplicateAcks,
-    ),
-];
+static LOSS_DETECTION: [(Choice, LossDetection); 2] = named! {
+    /// by time: RACK (RFC 8985).
+    "rack" => LossDetection::Rack;
+    /// by selective or duplicate acknowledgements (RFC 6675).
+    "duplicate-acks" => LossDetection::DuplicateAcks;
+};
 
 static ECN: [(Choice, Ecn); 3] = [
     (Choice::new("off", "never."), Ecn::Off),
@@ -338,185 +337,94 @@ static ECN_FEEDBACK: [(Choice, EcnFeedback); 3] = [
 pub(crate) const BY_PRESET: &str = "by preset";
 const RTO: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
 
-pub(crate) const fn key<S>(name: &'static str, kind: Kind, text: &'static str, access: Access<S>) -> Key<S> {
-    Key::optional(name, kind, BY_PRESET, text, access)
-}
-
 /// The keys by which a scenario sets a connection. Which keys contradict each other, and presets, are in `settings.rs`.
-pub(crate) static KEYS: [Key<Config>; 40] = [
-    key(
-        "mss",
-        Kind::size(16, 65_000),
-        "Payload of a full data segment; options come on top (1448B with timestamps fills 1500 bytes).",
-        at!(mss_bytes),
-    ),
-    key::<Config>(
-        "initial_window",
-        Kind::integer(1, 1000),
-        "Initial window (RFC 6928: 10).",
-        at!(initial_window_segments),
-    )
-    .unit("segments"),
-    key(
-        "send_buffer",
-        Kind::size(16, 16 << 30),
-        "What is written and not yet acknowledged. 32MiB limits nothing below 6 Gbit/s at 40 ms.",
-        at!(send_buffer_bytes),
-    ),
-    key("receive_buffer", Kind::size(16, 1 << 30), "Bounds the window that is offered.", at!(receive_buffer_bytes)),
-    Key::optional(
-        "initial_receive_window",
-        Kind::size(16, 1 << 30),
-        "all of `receive_buffer` from the start",
-        "The receive buffer begins with so much and grows with what the application reads in a round-trip time (Linux: \
-             64KiB).",
-        at!(initial_receive_window_bytes),
-    ),
-    key("sack", Kind::Boolean, "Selective acknowledgements (RFC 2018).", at!(sack)),
-    key("timestamps", Kind::Boolean, "Timestamps (RFC 7323).", at!(timestamps)),
-    key(
-        "timestamp_tick",
-        Kind::duration(Duration::from_nanos(1), Duration::from_secs(1)),
-        "Granularity of timestamps and of round-trip times taken from them.",
-        at!(timestamp_tick),
-    ),
-    key(
-        "rtt_from_timestamps",
-        Kind::Boolean,
-        "Take round-trip times from echoed timestamps instead of each segment's own departure time.",
-        at!(rtt_from_timestamps),
-    ),
-    key("window_scaling", Kind::Boolean, "Window scaling (RFC 7323).", at!(window_scaling)),
-    key("mss_option", Kind::Boolean, "Announce the MSS on SYN segments.", at!(mss_option)),
-    key::<Config>(
-        "delayed_ack_segments",
-        Kind::integer(1, 255),
-        "Segments acknowledged by one acknowledgement; 1: each at once.",
-        at!(delayed_ack_segments),
-    )
-    .unit("segments"),
-    key(
-        "delayed_ack_timeout",
-        Kind::duration(Duration::ZERO, Duration::from_secs(10)),
-        "Longest delay of an acknowledgement.",
-        at!(delayed_ack_timeout),
-    ),
-    key(
-        "nagle",
-        Kind::Boolean,
-        "Nagle's algorithm (RFC 9293 section 3.7.4). Off in both presets: bulk senders set TCP_NODELAY.",
-        at!(nagle),
-    ),
-    key("min_rto", RTO, "Smallest retransmission time-out.", at!(min_rto)),
-    key("initial_rto", RTO, "Retransmission time-out before the first round-trip sample.", at!(initial_rto)),
-    key("max_rto", RTO, "Largest retransmission time-out.", at!(max_rto)),
-    key(
-        "idle_restart",
-        Kind::Boolean,
-        "Shrink the window after an idle time-out (RFC 5681 section 4.1).",
-        at!(idle_restart),
-    ),
-    key(
-        "max_syn_retransmissions",
-        Kind::integer(0, 255),
-        "SYN retransmissions before giving up.",
-        at!(max_syn_retransmissions),
-    ),
-    key("max_retransmissions", Kind::integer(1, 255), "Time-outs in a row before giving up.", at!(max_retransmissions)),
-    Key::optional(
-        "user_timeout",
-        Kind::INTERVAL,
-        "off",
-        "Give up when data were not acknowledged for so long (RFC 9293 section 3.8.3).",
-        at!(user_timeout),
-    ),
-    Key::optional("fin_wait_2_timeout", Kind::INTERVAL, "off", "Longest stay in FIN-WAIT-2.", at!(fin_wait_2_timeout)),
-    Key::optional(
-        "keep_alive",
-        Kind::INTERVAL,
-        "off",
-        "Silence after which the peer is asked for a sign of life (RFC 9293 section 3.8.4), then each 75 s, nine times.",
-        at!(keep_alive),
-    ),
-    key("time_wait", Kind::duration(Duration::ZERO, Duration::from_secs(3600)), "Length of TIME-WAIT.", at!(time_wait)),
-    key(
-        "first_segment_acknowledged_at_once",
-        Kind::Boolean,
-        "Acknowledge the first data segment at once instead of delaying, as ns-3 does.",
-        at!(first_segment_acknowledged_at_once),
-    ),
-    key(
-        "quick_ack",
-        Kind::Boolean,
-        "Acknowledge segments one by one at the start of a connection, after a silence, after data that came again, where \
-             a mark begins to be echoed, and while the receive window grows, as Linux does.",
-        at!(quick_ack),
-    ),
-    key(
-        "fin_with_data_acknowledged_twice",
-        Kind::Boolean,
-        "Acknowledge a FIN twice where the data that it comes with call for an acknowledgement, as ns-3 does.",
-        at!(fin_with_data_acknowledged_twice),
-    ),
-    key(
-        "loss_detection",
-        Kind::Choice(&choices(&LOSS_DETECTION)),
-        "How losses are found.",
-        at!(loss_detection, LOSS_DETECTION),
-    ),
-    key(
-        "tail_loss_probe",
-        Kind::Boolean,
-        "Tail loss probes (RFC 8985 section 7); only with `loss_detection = \"rack\"`.",
-        at!(tail_loss_probe),
-    ),
-    key("dsack", Kind::Boolean, "Report duplicates that arrive (D-SACK, RFC 2883).", at!(dsack)),
-    key(
-        "dsack_undo",
-        Kind::Boolean,
-        "Take a reduction back once D-SACK says that every retransmission was needless, as Linux does.",
-        at!(dsack_undo),
-    ),
-    key(
-        "eifel",
-        Kind::Boolean,
-        "Take a reduction back when an echoed timestamp shows that the original arrived (RFC 3522, 4015).",
-        at!(eifel),
-    ),
-    key("frto", Kind::Boolean, "Tell spurious time-outs by new data sent first (F-RTO, RFC 5682).", at!(frto)),
-    key(
-        "limited_transmit",
-        Kind::Boolean,
-        "A new segment for each of the first two duplicate acknowledgements (RFC 3042), with `duplicate-acks`.",
-        at!(limited_transmit),
-    ),
-    Key::optional(
-        "black_hole_timeouts",
-        Kind::integer(1, 255),
-        "never",
-        "Time-outs in a row of a full segment after which smaller ones are tried (RFC 4821).",
-        at!(black_hole_timeouts),
-    ),
-    key("ecn", Kind::Choice(&choices(&ECN)), "Explicit congestion notification (RFC 3168).", at!(ecn, ECN)),
-    key(
-        "ecn_feedback",
-        Kind::Choice(&choices(&ECN_FEEDBACK)),
-        "How marks are fed back. Beside `congestion = \"dctcp\"` the default is `dctcp`, with `ecn = \"active\"`; with \
-             `accurate` DCTCP sends ECT(1), which a `dualpi2` queue serves with low latency.",
-        at!(ecn_feedback, ECN_FEEDBACK),
-    ),
-    key(
-        "proportional_ecn_reduction",
-        Kind::Boolean,
-        "After a mark the window falls over a round trip (proportional rate reduction), as Linux does, instead of at once.",
-        at!(proportional_ecn_reduction),
-    ),
-    key("pacing", Kind::Boolean, "Pace every control, as Linux's fq does.", at!(pacing)),
-    key::<Config>(
-        "pacing_quantum",
-        Kind::integer(1, 1000),
-        "Segments that leave together when paced.",
-        at!(pacing_quantum_segments),
-    )
-    .unit("segments"),
-];
+pub(crate) static KEYS: [Key<Config>; 40] = setting_keys! {
+    /// Payload of a full data segment; options come on top (1448B with timestamps fills 1500 bytes).
+    "mss": Kind::size(16, 65_000), optional BY_PRESET => at!(mss_bytes);
+    /// Initial window (RFC 6928: 10).
+    "initial_window" ["segments"]: Kind::integer(1, 1000), optional BY_PRESET => at!(initial_window_segments);
+    /// What is written and not yet acknowledged. 32MiB limits nothing below 6 Gbit/s at 40 ms.
+    "send_buffer": Kind::size(16, 16 << 30), optional BY_PRESET => at!(send_buffer_bytes);
+    /// Bounds the window that is offered.
+    "receive_buffer": Kind::size(16, 1 << 30), optional BY_PRESET => at!(receive_buffer_bytes);
+    /// The receive buffer begins with so much and grows with what the application reads in a round-trip time (Linux:
+    /// 64KiB).
+    "initial_receive_window": Kind::size(16, 1 << 30), optional "all of `receive_buffer` from the start" =>
+        at!(initial_receive_window_bytes);
+    /// Selective acknowledgements (RFC 2018).
+    "sack": Kind::Boolean, optional BY_PRESET => at!(sack);
+    /// Timestamps (RFC 7323).
+    "timestamps": Kind::Boolean, optional BY_PRESET => at!(timestamps);
+    /// Granularity of timestamps and of round-trip times taken from them.
+    "timestamp_tick": Kind::duration(Duration::from_nanos(1), Duration::from_secs(1)), optional BY_PRESET =>
+        at!(timestamp_tick);
+    /// Take round-trip times from echoed timestamps instead of each segment's own departure time.
+    "rtt_from_timestamps": Kind::Boolean, optional BY_PRESET => at!(rtt_from_timestamps);
+    /// Window scaling (RFC 7323).
+    "window_scaling": Kind::Boolean, optional BY_PRESET => at!(window_scaling);
+    /// Announce the MSS on SYN segments.
+    "mss_option": Kind::Boolean, optional BY_PRESET => at!(mss_option);
+    /// Segments acknowledged by one acknowledgement; 1: each at once.
+    "delayed_ack_segments" ["segments"]: Kind::integer(1, 255), optional BY_PRESET => at!(delayed_ack_segments);
+    /// Longest delay of an acknowledgement.
+    "delayed_ack_timeout": Kind::duration(Duration::ZERO, Duration::from_secs(10)), optional BY_PRESET =>
+        at!(delayed_ack_timeout);
+    /// Nagle's algorithm (RFC 9293 section 3.7.4). Off in both presets: bulk senders set TCP_NODELAY.
+    "nagle": Kind::Boolean, optional BY_PRESET => at!(nagle);
+    /// Smallest retransmission time-out.
+    "min_rto": RTO, optional BY_PRESET => at!(min_rto);
+    /// Retransmission time-out before the first round-trip sample.
+    "initial_rto": RTO, optional BY_PRESET => at!(initial_rto);
+    /// Largest retransmission time-out.
+    "max_rto": RTO, optional BY_PRESET => at!(max_rto);
+    /// Shrink the window after an idle time-out (RFC 5681 section 4.1).
+    "idle_restart": Kind::Boolean, optional BY_PRESET => at!(idle_restart);
+    /// SYN retransmissions before giving up.
+    "max_syn_retransmissions": Kind::integer(0, 255), optional BY_PRESET => at!(max_syn_retransmissions);
+    /// Time-outs in a row before giving up.
+    "max_retransmissions": Kind::integer(1, 255), optional BY_PRESET => at!(max_retransmissions);
+    /// Give up when data were not acknowledged for so long (RFC 9293 section 3.8.3).
+    "user_timeout": Kind::INTERVAL, optional "off" => at!(user_timeout);
+    /// Longest stay in FIN-WAIT-2.
+    "fin_wait_2_timeout": Kind::INTERVAL, optional "off" => at!(fin_wait_2_timeout);
+    /// Silence after which the peer is asked for a sign of life (RFC 9293 section 3.8.4), then each 75 s, nine times.
+    "keep_alive": Kind::INTERVAL, optional "off" => at!(keep_alive);
+    /// Length of TIME-WAIT.
+    "time_wait": Kind::duration(Duration::ZERO, Duration::from_secs(3600)), optional BY_PRESET => at!(time_wait);
+    /// Acknowledge the first data segment at once instead of delaying, as ns-3 does.
+    "first_segment_acknowledged_at_once": Kind::Boolean, optional BY_PRESET => at!(first_segment_acknowledged_at_once);
+    /// Acknowledge segments one by one at the start of a connection, after a silence, after data that came again, where
+    /// a mark begins to be echoed, and while the receive window grows, as Linux does.
+    "quick_ack": Kind::Boolean, optional BY_PRESET => at!(quick_ack);
+    /// Acknowledge a FIN twice where the data that it comes with call for an acknowledgement, as ns-3 does.
+    "fin_with_data_acknowledged_twice": Kind::Boolean, optional BY_PRESET => at!(fin_with_data_acknowledged_twice);
+    /// How losses are found.
+    "loss_detection": Kind::Choice(&choices(&LOSS_DETECTION)), optional BY_PRESET =>
+        at!(loss_detection, LOSS_DETECTION);
+    /// Tail loss probes (RFC 8985 section 7); only with `loss_detection = "rack"`.
+    "tail_loss_probe": Kind::Boolean, optional BY_PRESET => at!(tail_loss_probe);
+    /// Report duplicates that arrive (D-SACK, RFC 2883).
+    "dsack": Kind::Boolean, optional BY_PRESET => at!(dsack);
+    /// Take a reduction back once D-SACK says that every retransmission was needless, as Linux does.
+    "dsack_undo": Kind::Boolean, optional BY_PRESET => at!(dsack_undo);
+    /// Take a reduction back when an echoed timestamp shows that the original arrived (RFC 3522, 4015).
+    "eifel": Kind::Boolean, optional BY_PRESET => at!(eifel);
+    /// Tell spurious time-outs by new data sent first (F-RTO, RFC 5682).
+    "frto": Kind::Boolean, optional BY_PRESET => at!(frto);
+    /// A new segment for each of the first two duplicate acknowledgements (RFC 3042), with `duplicate-acks`.
+    "limited_transmit": Kind::Boolean, optional BY_PRESET => at!(limited_transmit);
+    /// Time-outs in a row of a full segment after which smaller ones are tried (RFC 4821).
+    "black_hole_timeouts": Kind::integer(1, 255), optional "never" => at!(black_hole_timeouts);
+    /// Explicit congestion notification (RFC 3168).
+    "ecn": Kind::Choice(&choices(&ECN)), optional BY_PRESET => at!(ecn, ECN);
+    /// How marks are fed back. Beside `congestion = "dctcp"` the default is `dctcp`, with `ecn = "active"`; with
+    /// `accurate` DCTCP sends ECT(1), which a `dualpi2` queue serves with low latency.
+    "ecn_feedback": Kind::Choice(&choices(&ECN_FEEDBACK)), optional BY_PRESET => at!(ecn_feedback, ECN_FEEDBACK);
+    /// After a mark the window falls over a round trip (proportional rate reduction), as Linux does, instead of at
+    /// once.
+    "proportional_ecn_reduction": Kind::Boolean, optional BY_PRESET => at!(proportional_ecn_reduction);
+    /// Pace every control, as Linux's fq does.
+    "pacing": Kind::Boolean, optional BY_PRESET => at!(pacing);
+    /// Segments that leave together when paced.
+    "pacing_quantum" ["segments"]: Kind::integer(1, 1000), optional BY_PRESET => at!(pacing_quantum_segments);
+};

@@ -4,11 +4,13 @@
 //! A value comes from the flow's own key, else from the preset that the flow's `[flow.tcp]` names, else from the key in
 //! `[tcp]`, else from the preset that `[tcp]` names.
 
-use crate::config::{BY_PRESET, Config, KEYS, key};
+use crate::config::{BY_PRESET, Config, KEYS};
 use fullpipe_congestion::catalogue::CHOICES;
 use fullpipe_schema::component::choices;
 use fullpipe_schema::settings::{Access, Key, Part, SettingsTable, fields, named, set_named};
-use fullpipe_schema::{Check, Choice, Data, Default, Field, Kind, Table, Tree, Value, at, resolved};
+use fullpipe_schema::{
+    Check, Choice, Data, Default, Field, Kind, Table, Tree, Value, at, named, resolved, setting_keys,
+};
 use fullpipe_transport::tls;
 
 /// Settings of both ends of a flow.
@@ -97,67 +99,43 @@ static TLS: [(Choice, Option<tls::Mode>); 4] = [
 ];
 
 /// Whether HyStart is Linux's.
-static HYSTART_VARIANTS: [(Choice, bool); 2] = [
-    (Choice::new("rfc", "HyStart++ (RFC 9406)."), false),
-    (
-        Choice::new(
-            "linux",
-            "that of Linux's CUBIC, by trains of acknowledgements and delay, and its growth by a twentieth per round trip until the first loss; `linux-reno` has none then.",
-        ),
-        true,
-    ),
-];
+static HYSTART_VARIANTS: [(Choice, bool); 2] = named! {
+    /// HyStart++ (RFC 9406).
+    "rfc" => false;
+    /// that of Linux's CUBIC, by trains of acknowledgements and delay, and its growth by a twentieth per round trip
+    /// until the first loss; `linux-reno` has none then.
+    "linux" => true;
+};
 
-static CONGESTION: [Key<Settings>; 1] =
-    [key("congestion", Kind::Choice(CHOICES), "Congestion control.", at!(congestion))];
+static CONGESTION: [Key<Settings>; 1] = setting_keys! {
+    /// Congestion control.
+    "congestion": Kind::Choice(CHOICES), optional BY_PRESET => at!(congestion);
+};
 
 static CONNECTION: Part<Settings, Config> =
     Part { keys: &KEYS, get: |settings| &settings.connection, get_mut: |settings| &mut settings.connection };
 
-static ABOVE: [Key<Settings>; 6] = [
-    Key::default(
-        "fast_open",
-        Kind::Choice(&choices(&FAST_OPEN)),
-        "off",
-        "TCP Fast Open (RFC 7413): data with the SYN.",
-        Access {
-            get: |settings, _| named(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
-            set: |settings, value| {
-                let mut both = (false, false);
-                set_named(&mut both, value, &FAST_OPEN);
-                (settings.connection.fast_open, settings.fast_open_known) = both;
-            },
+static ABOVE: [Key<Settings>; 6] = setting_keys! {
+    /// TCP Fast Open (RFC 7413): data with the SYN.
+    "fast_open": Kind::Choice(&choices(&FAST_OPEN)), default "off" => Access {
+        get: |settings, _| named(&(settings.connection.fast_open, settings.fast_open_known), &FAST_OPEN),
+        set: |settings, value| {
+            let mut both = (false, false);
+            set_named(&mut both, value, &FAST_OPEN);
+            (settings.connection.fast_open, settings.fast_open_known) = both;
         },
-    ),
-    Key::default(
-        "tls",
-        Kind::Choice(&choices(&TLS)),
-        "none",
-        "A model of TLS 1.3 above the connection: flights and records, no cryptography.",
-        at!(tls, TLS),
-    ),
-    Key::default(
-        "tls_certificates",
-        Kind::size(0, 1 << 20),
-        "3000B",
-        "Size of the server's certificate chain.",
-        at!(tls_certificate_bytes),
-    ),
-    key("hystart", Kind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start.", at!(hystart)),
-    Key::default(
-        "hystart_variant",
-        Kind::Choice(&choices(&HYSTART_VARIANTS)),
-        "rfc",
-        "Which HyStart.",
-        at!(linux_hystart, HYSTART_VARIANTS),
-    ),
-    key(
-        "receiver_closes",
-        Kind::Boolean,
-        "Whether the receiver closes its side when the sender has closed.",
-        at!(receiver_closes),
-    ),
-];
+    };
+    /// A model of TLS 1.3 above the connection: flights and records, no cryptography.
+    "tls": Kind::Choice(&choices(&TLS)), default "none" => at!(tls, TLS);
+    /// Size of the server's certificate chain.
+    "tls_certificates": Kind::size(0, 1 << 20), default "3000B" => at!(tls_certificate_bytes);
+    /// HyStart++ (RFC 9406) in controls that have slow start.
+    "hystart": Kind::Boolean, optional BY_PRESET => at!(hystart);
+    /// Which HyStart.
+    "hystart_variant": Kind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(linux_hystart, HYSTART_VARIANTS);
+    /// Whether the receiver closes its side when the sender has closed.
+    "receiver_closes": Kind::Boolean, optional BY_PRESET => at!(receiver_closes);
+};
 
 /// The table of a scenario file.
 pub static TCP: Table = Table {

@@ -22,7 +22,7 @@ pub use server::VideoAbrServer;
 use crate::application::{Application, Metric};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count, small};
 use fullpipe_schema::component::{Declaration, choices};
-use fullpipe_schema::{Choice, Kind, Tree, Value, keys};
+use fullpipe_schema::{Choice, Kind, Tree, Value, keys, named};
 use fullpipe_units::{Duration, Invalid, Rate};
 
 pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
@@ -80,16 +80,18 @@ pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
 /// Reads the keys of one way to choose a bit rate.
 type ReadChoice = fn(&Tree) -> RateChoice;
 
-static CHOICE: [(Choice, ReadChoice); 2] = [
-    (Choice::new("buffer", "by the buffer's level: BBA-0 (Huang et al., SIGCOMM 2014)."), |tree| RateChoice::Buffer {
+static CHOICE: [(Choice, ReadChoice); 2] = named! {
+    /// by the buffer's level: BBA-0 (Huang et al., SIGCOMM 2014).
+    "buffer" => |tree| RateChoice::Buffer {
         reservoir: tree.duration("reservoir"),
         cushion: tree.duration("cushion"),
-    }),
-    (Choice::new("throughput", "by the harmonic mean of the last throughputs."), |tree| RateChoice::Throughput {
+    };
+    /// by the harmonic mean of the last throughputs.
+    "throughput" => |tree| RateChoice::Throughput {
         safety: tree.number("safety"),
         samples: u32::try_from(tree.integer("samples")).unwrap_or(u32::MAX),
-    }),
-];
+    };
+};
 
 static METRICS: [Metric; 4] = [
     Metric::new("segments", "", "Segments that the player has whole."),

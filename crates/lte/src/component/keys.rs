@@ -14,7 +14,7 @@ use crate::scheduler::{ChannelAwareness, FrequencyMetric, catalogue};
 use fullpipe_network::access::StationDeclaration;
 use fullpipe_schema::component::choices;
 use fullpipe_schema::distributions::TIME_OR_RANDOM;
-use fullpipe_schema::{Choice, Field, Kind, Table, keys};
+use fullpipe_schema::{Choice, Field, Kind, Table, keys, named};
 use fullpipe_units::{Duration, Instant, QueueLimit};
 
 /// Metres: no cell is as wide.
@@ -32,17 +32,13 @@ pub(super) const STATION: StationDeclaration = StationDeclaration { key: "ue", n
 pub(super) const PLACES: [&str; 4] = ["distance", "position", "waypoints", "course"];
 
 /// Whether the time of the fading waits for a packet.
-pub(super) static FADING_BEGINS: [(Choice, bool); 2] = [
-    (Choice::new("run", "with the run."), false),
-    (
-        Choice::new(
-            "first-packet",
-            "with the subframe in which the first packet comes, to the gateway or to a UE; until then the channel stands \
-                     still as it is at time 0.",
-        ),
-        true,
-    ),
-];
+pub(super) static FADING_BEGINS: [(Choice, bool); 2] = named! {
+    /// with the run.
+    "run" => false;
+    /// with the subframe in which the first packet comes, to the gateway or to a UE; until then the channel stands
+    /// still as it is at time 0.
+    "first-packet" => true;
+};
 
 /// How mutual information is looked up.
 pub(super) static MUTUAL_INFORMATION: [(Choice, Grid); 2] = [
@@ -57,25 +53,20 @@ pub(super) static SIGNALLING: [(Choice, Signalling); 2] = [
 ];
 
 /// What a group is worth in `pss`.
-pub(super) static FREQUENCY_METRICS: [(Choice, FrequencyMetric); 2] = [
-    (
-        Choice::new("pf-sch", "the rate there over the average of subframes in which the UE was among those chosen."),
-        FrequencyMetric::PfSch,
-    ),
-    (Choice::new("co-it-a", "the CQI there over the sum of the UE's CQIs."), FrequencyMetric::CoItA),
-];
+pub(super) static FREQUENCY_METRICS: [(Choice, FrequencyMetric); 2] = named! {
+    /// the rate there over the average of subframes in which the UE was among those chosen.
+    "pf-sch" => FrequencyMetric::PfSch;
+    /// the CQI there over the sum of the UE's CQIs.
+    "co-it-a" => FrequencyMetric::CoItA;
+};
 
 /// What a group is worth in `cqa`.
-pub(super) static CHANNEL_AWARENESS: [(Choice, ChannelAwareness); 2] = [
-    (
-        Choice::new("frequency-selective", "the CQI there over the sum of the UE's CQIs."),
-        ChannelAwareness::FrequencySelective,
-    ),
-    (
-        Choice::new("proportional-fair", "the rate there over the average throughput."),
-        ChannelAwareness::ProportionalFair,
-    ),
-];
+pub(super) static CHANNEL_AWARENESS: [(Choice, ChannelAwareness); 2] = named! {
+    /// the CQI there over the sum of the UE's CQIs.
+    "frequency-selective" => ChannelAwareness::FrequencySelective;
+    /// the rate there over the average throughput.
+    "proportional-fair" => ChannelAwareness::ProportionalFair;
+};
 
 /// How CQI follow from SINR.
 pub(super) static AMC: [(Choice, Amc); 2] = [
@@ -84,13 +75,12 @@ pub(super) static AMC: [(Choice, Amc); 2] = [
 ];
 
 /// Where the SINR for CQI is measured.
-pub(super) static CQI_SOURCES: [(Choice, CqiSource); 2] = [
-    (
-        Choice::new("mixed", "the signal of the control region over the interference of the last data region."),
-        CqiSource::Mixed,
-    ),
-    (Choice::new("control", "in the control region, in which all cells always send."), CqiSource::Control),
-];
+pub(super) static CQI_SOURCES: [(Choice, CqiSource); 2] = named! {
+    /// the signal of the control region over the interference of the last data region.
+    "mixed" => CqiSource::Mixed;
+    /// in the control region, in which all cells always send.
+    "control" => CqiSource::Control;
+};
 
 /// Whether UEs send sounding signals.
 pub(super) static UPLINK_REPORTS: [(Choice, bool); 2] = [
@@ -99,21 +89,15 @@ pub(super) static UPLINK_REPORTS: [(Choice, bool); 2] = [
 ];
 
 /// How a UE comes to its bearers; when it is switched on is drawn for each run.
-pub(super) static ATTACH: [(Choice, Attach); 3] = [
-    (Choice::new("ideal", "it has them when the run begins."), Attach::Ideal),
-    (
-        Choice::new(
-            "known-cell",
-            "when it is switched on it waits for its cell's system information, then come random access and connection \
-                     set-up.",
-        ),
-        Attach::KnownCell { switched_on: Instant::ZERO },
-    ),
-    (
-        Choice::new("cell-search", "the same, after 200 ms in which it looks for a cell; it finds the one given."),
-        Attach::CellSearch { switched_on: Instant::ZERO },
-    ),
-];
+pub(super) static ATTACH: [(Choice, Attach); 3] = named! {
+    /// it has them when the run begins.
+    "ideal" => Attach::Ideal;
+    /// when it is switched on it waits for its cell's system information, then come random access and connection
+    /// set-up.
+    "known-cell" => Attach::KnownCell { switched_on: Instant::ZERO };
+    /// the same, after 200 ms in which it looks for a cell; it finds the one given.
+    "cell-search" => Attach::CellSearch { switched_on: Instant::ZERO };
+};
 
 /// Which packets a filter looks at.
 pub(super) static DIRECTIONS: [(Choice, Ways); 3] = [
@@ -130,40 +114,33 @@ pub(super) static COMMANDS: [(Choice, Loop); 3] = [
 ];
 
 /// Modes of RLC.
-pub(super) static RLC_MODES: [(Choice, RlcChoice); 4] = [
-    (Choice::new("um", "unacknowledged: in order, what the air loses is lost."), RlcChoice::Unacknowledged),
-    (Choice::new("am", "acknowledged: what the air loses is sent again."), RlcChoice::Acknowledged),
-    (
-        Choice::new("by-loss-rate", "by the class of service: `am` where at most one in 100 000 may be lost."),
-        RlcChoice::ByLossRate,
-    ),
-    (
-        Choice::new("sm", "no RLC, but a source that never runs dry, for tests of the radio; packets are lost."),
-        RlcChoice::Saturated,
-    ),
-];
+pub(super) static RLC_MODES: [(Choice, RlcChoice); 4] = named! {
+    /// unacknowledged: in order, what the air loses is lost.
+    "um" => RlcChoice::Unacknowledged;
+    /// acknowledged: what the air loses is sent again.
+    "am" => RlcChoice::Acknowledged;
+    /// by the class of service: `am` where at most one in 100 000 may be lost.
+    "by-loss-rate" => RlcChoice::ByLossRate;
+    /// no RLC, but a source that never runs dry, for tests of the radio; packets are lost.
+    "sm" => RlcChoice::Saturated;
+};
 
 /// Presets of RLC, and their buffers.
-pub(super) static BUFFERS: [(Choice, QueueLimit); 2] = [
-    (Choice::new("none", "`buffer` says."), QueueLimit::Time(Duration::from_millis(100))),
-    (
-        Choice::new("reference-buffer", "10 240 bytes, ns-3's default: seven packets, 1.1 ms at 100 resource blocks."),
-        QueueLimit::Bytes(10_240),
-    ),
-];
+pub(super) static BUFFERS: [(Choice, QueueLimit); 2] = named! {
+    /// `buffer` says.
+    "none" => QueueLimit::Time(Duration::from_millis(100));
+    /// 10 240 bytes, ns-3's default: seven packets, 1.1 ms at 100 resource blocks.
+    "reference-buffer" => QueueLimit::Bytes(10_240);
+};
 
 /// Presets of a network.
-pub(super) static PRESETS: [(Choice, Option<&'static Preset>); 2] = [
-    (Choice::new("none", "the defaults of this page."), None),
-    (
-        Choice::new(
-            "table-i",
-            "those of Table I of Scharnitzky et al., Real-time Emulation of MASQUE-based QUIC Proxying in LTE networks \
-                     using ns-3: see docs/lte.md.",
-        ),
-        Some(&TABLE_I),
-    ),
-];
+pub(super) static PRESETS: [(Choice, Option<&'static Preset>); 2] = named! {
+    /// the defaults of this page.
+    "none" => None;
+    /// those of Table I of Scharnitzky et al., Real-time Emulation of MASQUE-based QUIC Proxying in LTE networks using
+    /// ns-3: see docs/lte.md.
+    "table-i" => Some(&TABLE_I);
+};
 
 /// Defaults other than the schema's: keys and values of each table, in the words of a file; of a table with variants the
 /// variant's name.

@@ -22,7 +22,7 @@ use super::periodic::Periodic;
 use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, TARGET};
 use crate::queue::{Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration, choices};
-use fullpipe_schema::{Choice, Kind, keys};
+use fullpipe_schema::{Choice, Kind, keys, named};
 use fullpipe_units::{Codepoint, Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -107,16 +107,12 @@ impl DualPi2Specification {
     }
 }
 
-static SCHEDULERS: [(Choice, Scheduler); 2] = [
-    (
-        Choice::new("weighted-round-robin", "bytes by weight, 15 to 1 for low latency."),
-        Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 },
-    ),
-    (
-        Choice::new("time-shifted-fifo", "by waiting time, low latency ahead by 50 ms."),
-        Scheduler::TimeShiftedFifo { shift: Duration::from_millis(50) },
-    ),
-];
+static SCHEDULERS: [(Choice, Scheduler); 2] = named! {
+    /// bytes by weight, 15 to 1 for low latency.
+    "weighted-round-robin" => Scheduler::WeightedRoundRobin { classic_weight: 1, l4s_weight: 15 };
+    /// by waiting time, low latency ahead by 50 ms.
+    "time-shifted-fifo" => Scheduler::TimeShiftedFifo { shift: Duration::from_millis(50) };
+};
 
 pub(super) static DUALPI2: DisciplineComponent = Component {
     declaration: Declaration {

@@ -20,7 +20,7 @@ use super::periodic::Periodic;
 use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, TARGET};
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration, choices};
-use fullpipe_schema::{Choice, Kind, keys};
+use fullpipe_schema::{Choice, Kind, keys, named};
 use fullpipe_units::{Duration, Instant, Stream};
 use std::sync::Arc;
 
@@ -115,14 +115,13 @@ impl DepartureRate {
     }
 }
 
-static DELAYS: [(Choice, PieDelay); 2] = [
-    (Choice::new("timestamps", "by when each packet came."), PieDelay::Timestamps),
-    (
-        Choice::new("departure-rate", "by queue length over measured departure rate (section 5.2)."),
-        // DQ_THRESHOLD of RFC 8033 section 5.2, 16 KiB.
-        PieDelay::DepartureRate { threshold_bytes: 16_384 },
-    ),
-];
+static DELAYS: [(Choice, PieDelay); 2] = named! {
+    /// by when each packet came.
+    "timestamps" => PieDelay::Timestamps;
+    /// by queue length over measured departure rate (section 5.2).
+    "departure-rate" => // DQ_THRESHOLD of RFC 8033 section 5.2, 16 KiB.
+        PieDelay::DepartureRate { threshold_bytes: 16_384 };
+};
 
 pub(super) static PIE: DisciplineComponent = Component {
     declaration: Declaration {

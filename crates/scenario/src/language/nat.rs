@@ -3,7 +3,7 @@
 use super::network::{Network, known};
 use super::{Check, some_of};
 use crate::schema::component::choices;
-use crate::schema::{Choice, Kind, Table, Tree, Value, keys};
+use crate::schema::{Choice, Kind, Table, Tree, Value, keys, named};
 use crate::schema::{is_pattern, matches};
 use fullpipe_network::{NatFilter, NatSpecification, PortAllocation};
 use fullpipe_units::NodeId;
@@ -17,17 +17,14 @@ static ALLOCATIONS: [(Choice, PortAllocation); 3] = [
     (Choice::new("random", "a random one."), PortAllocation::Random),
 ];
 
-static FILTERS: [(Choice, NatFilter); 3] = [
-    (Choice::new("endpoint-independent", "lets in packets from anywhere."), NatFilter::EndpointIndependent),
-    (
-        Choice::new("address-dependent", "lets in packets from addresses that the inside host has sent to."),
-        NatFilter::AddressDependent,
-    ),
-    (
-        Choice::new("address-and-port-dependent", "lets in packets from addresses and ports it has sent to."),
-        NatFilter::AddressAndPortDependent,
-    ),
-];
+static FILTERS: [(Choice, NatFilter); 3] = named! {
+    /// lets in packets from anywhere.
+    "endpoint-independent" => NatFilter::EndpointIndependent;
+    /// lets in packets from addresses that the inside host has sent to.
+    "address-dependent" => NatFilter::AddressDependent;
+    /// lets in packets from addresses and ports it has sent to.
+    "address-and-port-dependent" => NatFilter::AddressAndPortDependent;
+};
 
 pub(super) static NAT: Table = Table {
     name: "nat",

@@ -5,25 +5,22 @@ use super::network::Network;
 use super::traffic::Flows;
 use crate::description::{AfterStall, Attachment, LatenessPolicy, Player, Program, RealTime};
 use crate::schema::component::choices;
-use crate::schema::{Choice, Kind, Table, Tree, Value, keys};
+use crate::schema::{Choice, Kind, Table, Tree, Value, keys, named};
 use fullpipe_units::NodeId;
 use fullpipe_workload::{Protocol, WORKLOADS, WorkloadCatalogue};
 use std::collections::BTreeMap;
 
 pub(super) const PORT: Kind = Kind::integer(1, 65_535);
 
-static PLAYERS: [(Choice, Player); 3] = [
-    (Choice::new("model", "Fullpipe's model."), Player::Model),
-    (
-        Choice::new(
-            "kernel",
-            "a socket of this machine's kernel, driven by Fullpipe as the workload says (`bulk` and `constant-rate`, \
-             without TLS); in virtual time the model.",
-        ),
-        Player::Kernel,
-    ),
-    (Choice::new("program", "a `[[program]]` of the host, or whatever is beyond its `interface`."), Player::Program),
-];
+static PLAYERS: [(Choice, Player); 3] = named! {
+    /// Fullpipe's model.
+    "model" => Player::Model;
+    /// a socket of this machine's kernel, driven by Fullpipe as the workload says (`bulk` and `constant-rate`, without
+    /// TLS); in virtual time the model.
+    "kernel" => Player::Kernel;
+    /// a `[[program]]` of the host, or whatever is beyond its `interface`.
+    "program" => Player::Program;
+};
 
 static PLAYER_NAMES: [Choice; 3] = choices(&PLAYERS);
 
@@ -40,16 +37,12 @@ static AFTER_STALL: [(Choice, AfterStall); 2] = [
     (Choice::new("pause", "the model's clock stood still meanwhile."), AfterStall::Pause),
 ];
 
-static ATTACHMENTS: [(Choice, Attachment); 2] = [
-    (
-        Choice::new("veth", "a pair of virtual Ethernet interfaces, the emulator's end read by a packet socket."),
-        Attachment::Veth,
-    ),
-    (
-        Choice::new("tun", "a TUN device, where /dev/net/tun may be opened; without the kernel's arrival stamps."),
-        Attachment::Tun,
-    ),
-];
+static ATTACHMENTS: [(Choice, Attachment); 2] = named! {
+    /// a pair of virtual Ethernet interfaces, the emulator's end read by a packet socket.
+    "veth" => Attachment::Veth;
+    /// a TUN device, where /dev/net/tun may be opened; without the kernel's arrival stamps.
+    "tun" => Attachment::Tun;
+};
 
 pub(super) static REAL_TIME: Table = Table {
     name: "real time",

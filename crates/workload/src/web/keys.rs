@@ -8,7 +8,7 @@ use crate::application::Application;
 use crate::component::{Carrier, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, small};
 use fullpipe_schema::component::{self, Declaration, Reader, choices};
 use fullpipe_schema::distributions::{COUNT_OR_RANDOM, SIZE_OR_RANDOM, TIME_OR_RANDOM};
-use fullpipe_schema::{Choice, Data, Field, Kind, Table, Tree, Value, keys};
+use fullpipe_schema::{Choice, Data, Field, Kind, Table, Tree, Value, keys, named};
 use fullpipe_units::{Distribution, Invalid};
 
 pub(crate) static WEB: WorkloadComponent = WorkloadComponent {
@@ -31,21 +31,16 @@ const LARGEST_HEADER: u64 = super::MAX_HEADER_BYTES as u64;
 const URGENCY: Kind = Kind::integer(0, 7);
 const LARGEST_OBJECT: u64 = 1 << 50;
 
-static HTTP: [(Choice, Http); 4] = [
-    (Choice::new("1.1", "several connections, one request at a time on each (TCP)."), Http::One),
-    (
-        Choice::new("2", "one connection, on which responses are interleaved in frames (TCP, with or without `tls`)."),
-        Http::Two,
-    ),
-    (Choice::new("3", "one connection, a stream for each object (QUIC)."), Http::Three),
-    (
-        Choice::new(
-            "streams",
-            "one connection with a few streams; one request per page, answered on all of them (QUIC).",
-        ),
-        Http::Streams,
-    ),
-];
+static HTTP: [(Choice, Http); 4] = named! {
+    /// several connections, one request at a time on each (TCP).
+    "1.1" => Http::One;
+    /// one connection, on which responses are interleaved in frames (TCP, with or without `tls`).
+    "2" => Http::Two;
+    /// one connection, a stream for each object (QUIC).
+    "3" => Http::Three;
+    /// one connection with a few streams; one request per page, answered on all of them (QUIC).
+    "streams" => Http::Streams;
+};
 
 static DEPENDENCIES: [(Choice, Dependencies); 4] = [
     (Choice::new("none", "no object waits for another."), Dependencies::None),
@@ -54,14 +49,14 @@ static DEPENDENCIES: [(Choice, Dependencies); 4] = [
     (Choice::new("chain", "each object waits for the one before."), Dependencies::Chain),
 ];
 
-static COMPLETIONS: [(Choice, WebCompletions); 3] = [
-    (Choice::new("pages", "a row for each page."), WebCompletions::Pages),
-    (Choice::new("objects", "a row for each object, from its request to its last byte."), WebCompletions::Objects),
-    (
-        Choice::new("streams", "a row for each stream of each page, stream after stream (`http = \"streams\"`)."),
-        WebCompletions::Streams,
-    ),
-];
+static COMPLETIONS: [(Choice, WebCompletions); 3] = named! {
+    /// a row for each page.
+    "pages" => WebCompletions::Pages;
+    /// a row for each object, from its request to its last byte.
+    "objects" => WebCompletions::Objects;
+    /// a row for each stream of each page, stream after stream (`http = "streams"`).
+    "streams" => WebCompletions::Streams;
+};
 
 static FIELDS: &[Field] = keys! {
     /// How objects are fetched.
