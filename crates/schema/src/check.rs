@@ -1,4 +1,4 @@
-//! Errors that involve several keys, collected while a checked [`Tree`](crate::Tree) is converted into typed settings.
+//! Errors that involve several keys, collected while a checked [`Tree`] is converted into typed settings.
 
 use crate::error::{COMPARED, Error, Errors, MOST_ERRORS, nearest, some_of};
 use crate::node::{Place, Sources};
