@@ -1,5 +1,6 @@
 //! The controls there are, by name.
 
+use crate::component::ControlComponent;
 use crate::control::Controller;
 use crate::controls::CONTROLS;
 use fullpipe_schema::Choice;
@@ -76,8 +77,17 @@ impl std::error::Error for UnknownControl {}
 /// assert_eq!(create("cubik", &Options::default()).unwrap_err().nearest, Some("cubic"));
 /// ```
 pub fn create(name: &str, options: &Options) -> Result<Box<dyn Controller>, UnknownControl> {
-    let control = CONTROLS.iter().find(|control| control.declaration.name == name).ok_or_else(|| unknown(name))?;
-    Ok((control.create)(options))
+    Ok((component(name).ok_or_else(|| unknown(name))?.create)(options))
+}
+
+/// What the control of that name declares; `None` for a control of the user's program.
+pub fn component(name: &str) -> Option<&'static ControlComponent> {
+    CONTROLS.iter().copied().find(|control| control.declaration.name == name)
+}
+
+/// What the kernel of Linux calls a control of ours; another name may be one of its own.
+pub fn linux_name(name: &str) -> &str {
+    component(name).and_then(|control| control.linux_name).unwrap_or(name)
 }
 
 fn unknown(name: &str) -> UnknownControl {

@@ -16,12 +16,16 @@ pub struct ControlComponent {
     pub hystart: bool,
     /// Which of the values that [`Controller::inspect`] gives a probe can sample, each under its name after `control_`.
     pub values: &'static [MetricDeclaration],
+    /// What qlog calls the values of `state` of [`Controller::inspect`], by number; empty if the control has none.
+    pub states: &'static [&'static str],
+    /// What Linux calls it, if not by our name.
+    pub linux_name: Option<&'static str>,
 }
 
 impl ControlComponent {
-    /// A control without HyStart++ whose own values no probe samples.
+    /// A control without HyStart++ and without states, whose own values no probe samples, with one name here and in Linux.
     pub const fn new(declaration: Declaration, create: fn(&Options) -> Box<dyn Controller>) -> Self {
-        ControlComponent { declaration, create, hystart: false, values: &[] }
+        ControlComponent { declaration, create, hystart: false, values: &[], states: &[], linux_name: None }
     }
 }
 

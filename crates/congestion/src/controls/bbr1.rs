@@ -62,6 +62,8 @@ pub(super) static BBR1: ControlComponent = ControlComponent {
     create: |options| Box::new(Bbr1::new(Stream::new(options.seed, "bbr1", "cycle phase"))),
     hystart: false,
     values: VALUES,
+    states: &["startup", "drain", "probe_bw", "probe_rtt"],
+    linux_name: Some("bbr"),
 };
 
 /// 2/ln 2, the smallest gain with which the rate doubles in each round (draft section 4.3.1).
@@ -527,5 +529,17 @@ impl Controller for Bbr1 {
         out.push(("extra_acked_bytes", self.aggregation.extra_bytes() as f64));
         out.push(("policed", f64::from(u8::from(self.policer.bandwidth().is_some()))));
         out.push(("round_count", self.rounds.count as f64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_named_in_their_order() {
+        let named = [State::Startup, State::Drain, State::ProbeBw, State::ProbeRtt].map(|state| state as usize);
+        assert_eq!(named.map(|state| BBR1.states[state]), ["startup", "drain", "probe_bw", "probe_rtt"]);
+        assert_eq!(BBR1.states.len(), named.len());
     }
 }

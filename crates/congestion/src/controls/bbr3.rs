@@ -77,6 +77,8 @@ pub(super) static BBR3: ControlComponent = ControlComponent {
     create: |options| Box::new(Bbr3::new(Stream::new(options.seed, "bbr3", "probe wait"))),
     hystart: false,
     values: VALUES,
+    states: &["startup", "drain", "probe_bw_down", "probe_bw_cruise", "probe_bw_refill", "probe_bw_up", "probe_rtt"],
+    linux_name: None,
 };
 
 /// 4 ln 2, the smallest pacing gain with which the rate doubles in each round at a window gain of 2.
@@ -358,5 +360,20 @@ impl Controller for Bbr3 {
         out.push(("extra_acked_bytes", self.model.extra_acked_bytes() as f64));
         out.push(("full_bw_reached", f64::from(u8::from(self.cycle.full_bw_reached))));
         out.push(("round_count", self.model.rounds.count as f64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_named_in_their_order() {
+        use State::{Cruise, Down, Drain, ProbeRtt, Refill, Startup, Up};
+        let named = [Startup, Drain, Down, Cruise, Refill, Up, ProbeRtt].map(|state| BBR3.states[state as usize]);
+        let expected =
+            ["startup", "drain", "probe_bw_down", "probe_bw_cruise", "probe_bw_refill", "probe_bw_up", "probe_rtt"];
+        assert_eq!(named, expected);
+        assert_eq!(BBR3.states.len(), expected.len());
     }
 }

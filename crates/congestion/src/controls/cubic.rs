@@ -53,6 +53,8 @@ pub(super) static CUBIC: ControlComponent = ControlComponent {
     },
     hystart: true,
     values: &[],
+    states: &[],
+    linux_name: None,
 };
 
 /// Aggressiveness in segments per cubic second (section 5.1).

@@ -32,6 +32,8 @@ pub(super) static DCTCP: ControlComponent = ControlComponent {
     create: |options| Box::new(Dctcp::new(if options.ect1 { Codepoint::Ect1 } else { Codepoint::Ect0 })),
     hystart: false,
     values: &[MetricDeclaration { name: "control_alpha", unit: "", text: "its estimate of the marked part (DCTCP)." }],
+    states: &[],
+    linux_name: None,
 };
 
 /// Weight of the newest window (RFC 8257 section 4.2).

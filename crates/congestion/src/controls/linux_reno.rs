@@ -30,6 +30,8 @@ pub(super) static LINUX_RENO: ControlComponent = ControlComponent {
     create: |options| Box::new(LinuxReno::new(options.standard_hystart().filter(|_| !options.linux_hystart))),
     hystart: true,
     values: &[],
+    states: &[],
+    linux_name: Some("reno"),
 };
 
 /// Linux's Reno.

@@ -39,6 +39,8 @@ pub(super) static NEWRENO: ControlComponent = ControlComponent {
     },
     hystart: true,
     values: &[],
+    states: &[],
+    linux_name: Some("reno"),
 };
 
 /// Fractional bits of a byte.

@@ -1,5 +1,6 @@
 //! Metrics of a sender's congestion control and loss recovery, with the same fields for every transport.
 
+use fullpipe_congestion::catalogue::component;
 use fullpipe_record::qlog::Object;
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_units::Duration;
@@ -61,23 +62,16 @@ impl Metrics {
     }
 }
 
-/// The congestion state of a sender: below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002 section 7.3).
-/// BBR has no threshold; its state comes from the control.
+/// The congestion state of a sender: below the threshold it is in slow start (RFC 5681 section 3.1, RFC 9002 section 7.3),
+/// unless the control declares states of its own, as BBR does, which has no threshold.
 pub(super) fn congestion_state(report: &EndpointReport, control: &str) -> &'static str {
-    let own = report.control_value("state").map_or(usize::MAX, |state| state as usize);
-    let own = match control {
-        "bbr1" => ["startup", "drain", "probe_bw", "probe_rtt"].get(own),
-        "bbr3" => {
-            let states =
-                ["startup", "drain", "probe_bw_down", "probe_bw_cruise", "probe_bw_refill", "probe_bw_up", "probe_rtt"];
-            return states.get(own).copied().unwrap_or("unknown");
-        }
-        _ => None,
-    };
+    let states = component(control).map_or(&[][..], |control| control.states);
+    let own = report.control_value("state").map(|state| states.get(state as usize).copied());
     match own {
-        Some(state) => state,
-        None if report.in_recovery => "recovery",
-        None if report.cwnd_bytes.unwrap_or(0) < report.ssthresh_bytes.unwrap_or(u64::MAX) => "slow_start",
-        None => "congestion_avoidance",
+        Some(Some(state)) => state,
+        Some(None) if !states.is_empty() => "unknown",
+        _ if report.in_recovery => "recovery",
+        _ if report.cwnd_bytes.unwrap_or(0) < report.ssthresh_bytes.unwrap_or(u64::MAX) => "slow_start",
+        _ => "congestion_avoidance",
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::outcome::Played;
 use crate::probes::Sampler;
+use fullpipe_congestion::catalogue::linux_name;
 use fullpipe_emulate::{Home, HostNamespace, KernelEndpoint, KernelTcp, Over, Report, Role, Sample, Sent, WallClock};
 use fullpipe_network::Endpoint;
 use fullpipe_network::address::Directory;
@@ -145,7 +146,7 @@ impl KernelEnds {
         ends.map(|((number, end), (endpoint, contents))| {
             let flow = &scenario.flows[number];
             let congestion = match &flow.transport {
-                Transport::Tcp(tcp) => Some(kernel_name(&tcp.congestion).to_owned()),
+                Transport::Tcp(tcp) => Some(linux_name(&tcp.congestion).to_owned()),
                 Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => None,
             };
             let report = endpoint.finish();
@@ -205,15 +206,6 @@ fn by_kernel(flow: &Flow) -> bool {
     [flow.from_by, flow.to_by].contains(&Player::Kernel)
 }
 
-/// What the kernel calls a congestion control of ours; another name may be one of its own.
-fn kernel_name(congestion: &str) -> &str {
-    match congestion {
-        "newreno" | "linux-reno" => "reno",
-        "bbr1" => "bbr",
-        other => other,
-    }
-}
-
 /// Payload of a flow in all, if it ends.
 fn total_bytes(flow: &Flow) -> Option<u64> {
     flow.workload.socket_traffic()?.total_bytes()
@@ -241,7 +233,7 @@ fn role(number: usize, flow: &Flow, end: usize, directory: &Directory) -> Result
 
 fn over(scenario: &Scenario, number: usize, flow: &Flow, end: usize) -> Result<Over, String> {
     let Transport::Tcp(tcp) = &flow.transport else { return Ok(Over::Udp) };
-    let congestion = kernel_name(&tcp.congestion).to_owned();
+    let congestion = linux_name(&tcp.congestion).to_owned();
     let probes = scenario.probes.iter().filter(|probe| probe.subject == Subject::Flow(number));
     let sample_every = probes.map(|probe| probe.interval).min().filter(|_| end == 0);
     Ok(Over::Tcp(KernelTcp { congestion, paced: tcp.connection.pacing, sample_every }))
