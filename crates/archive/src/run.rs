@@ -209,6 +209,8 @@ record! {
     nat: Vec<NatRecord>, "", "The address translators, in the order of the scenario.";
     content: Vec<ContentRecord>, "", "The flows whose content is compared.";
     audit: AuditRecord, "", "The auditor's result.";
+    random_streams: Option<Counts>, "", "Draws from each random stream, `ENTITY: PURPOSE` with `#` for numbers; none: the run is \
+        deterministic. Only in virtual time.";
     scenario: String, "", "The resolved scenario, as TOML.";
     lateness: Option<LatenessRecord>, "", "Lateness of a real-time run.";
     arrivals: Option<u64>, "packets", "Recorded packets of real hosts that a replay read.";

@@ -89,6 +89,8 @@ toml_table! {
         "Which clock runs. Other than `virtual` it is an axis `clock` of each experiment that has none of its own.";
     runs: Option<u64> = default(RUNS, "1"), "Runs per point.";
     quick_runs: Option<u64> = optional(RUNS, "runs"), "Runs per point with --quick.";
+    raised: u64 = default(Kind::integer(0, 2), "0"),
+        "How often the number of runs was raised after the verdict `undecided`; each time makes the thresholds stricter.";
     experiments: Option<Vec<String>> = optional(NAMES, "all"), "The experiments to run.";
     quick: bool = default(Kind::Boolean, "false"), "Written into the records of a shortened study.";
     build: String = default(Kind::Text, ""), "Written into records: the build that made them.";
@@ -247,6 +249,11 @@ toml_table! {
     source: String = default(Kind::Text, ""), "Who says so.";
     expression: String = required(Kind::Text), "When it holds.";
     explained_by: String = default(Kind::Text, ""), "The claim that explains it if it does not hold.";
+    exploratory: bool = default(Kind::Boolean, "false"),
+        "Whether a bound, parameter or variant was chosen after a look at results. Such a claim explains nothing.";
+    variant: String = default(Kind::Text, ""),
+        "`EXPERIMENT`, or `EXPERIMENT;axis=value`: the points that change the one assumption that this claim is about. What it \
+         explains must match the published values there.";
 }
 
 toml_table! {
@@ -258,6 +265,8 @@ toml_table! {
     metric: String = required(Kind::Name), "The metric.";
     value: f64 = required(NUMBER), "The value.";
     tolerance: String = default(Kind::Text, "0"), "`5%` of the value, or a number in its unit.";
+    published_runs: u64 = default(Kind::integer(0, 1_000_000_000), "1"),
+        "Number of runs behind the value: 1 if it is unknown, 0 for an exact value.";
     source: String = default(Kind::Text, ""), "Where it was published.";
     note: String = default(Kind::Text, ""), "What a reader should know.";
     explained_by: String = default(Kind::Text, ""), "The claim that explains a difference.";

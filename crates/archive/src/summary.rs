@@ -88,8 +88,10 @@ impl Value for Point {
 pub enum Verdict {
     /// The value matches the published one, or the claim holds.
     Match,
-    /// The value differs from the published one, and a claim that holds in the same runs explains the difference.
+    /// The value differs from the published one, and a variant that changes one assumption matches it.
     Explained,
+    /// The runs do not decide.
+    Undecided,
     /// The value differs from the published one.
     Differs,
     /// The claim does not hold.
@@ -100,13 +102,15 @@ pub enum Verdict {
 
 impl Verdict {
     /// All, from good to bad.
-    pub const ALL: [Self; 5] = [Self::Match, Self::Explained, Self::Differs, Self::Refuted, Self::Untrusted];
+    pub const ALL: [Self; 6] =
+        [Self::Match, Self::Explained, Self::Undecided, Self::Differs, Self::Refuted, Self::Untrusted];
 
     /// The word in `summary.csv`.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Match => "match",
             Verdict::Explained => "explained",
+            Verdict::Undecided => "undecided",
             Verdict::Differs => "differs",
             Verdict::Refuted => "refuted",
             Verdict::Untrusted => "untrusted",
@@ -116,7 +120,7 @@ impl Verdict {
 
 impl Value for Verdict {
     const KIND: Kind = Kind::Text;
-    const EXPECTED: &'static str = "match, differs, explained, refuted, untrusted or nothing";
+    const EXPECTED: &'static str = "match, differs, undecided, explained, refuted, untrusted or nothing";
 
     fn cell(&self) -> Cell<'_> {
         Cell::Text(Cow::Borrowed(self.word()))
@@ -134,19 +138,27 @@ table! {
     pub static SUMMARY = "summary.csv": "One row for each metric at each point, and one for each claim.";
     point: Point, "", "Point as `axis=value;axis=value` in the study's order; empty for a claim.";
     metric: String, "", "Name of the metric, or `claim:NAME`.";
-    unit: String, "", "Unit of the metric, and so of mean, ci95, min, median, max and published.";
-    n: Option<u64>, "", "Number of runs with a value; empty for a claim.";
-    mean: Option<f64>, "", "Mean over those runs; for a claim 1 if it holds and 0 if not.";
-    ci95: Option<f64>, "", "Half the width of the mean's 95 % confidence interval; empty with fewer than two runs.";
+    unit: String, "", "Unit of the metric, and so of mean, ci95, low, high, min, median, max and published.";
+    n: Option<u64>, "", "Number of runs with a value, 1 at a deterministic point; for a claim the smallest number of complete \
+        replications behind it.";
+    mean: Option<f64>, "", "Mean over those runs; for a claim 1 if it holds for the measured values and 0 if not.";
+    ci95: Option<f64>, "", "Half the width of the mean's 95 % confidence interval; empty at a deterministic point, with fewer than \
+        two runs, and if all values are equal.";
+    low: Option<f64>, "", "Lower end of that interval.";
+    high: Option<f64>, "", "Upper end of that interval.";
     min: Option<f64>, "", "Smallest value.";
     median: Option<f64>, "", "Median.";
     max: Option<f64>, "", "Largest value.";
     published: Option<f64>, "", "Published value.";
+    published_runs: Option<u64>, "", "Number of runs behind the published value; empty for an exact value.";
     tolerance: String, "", "Permitted difference from the published value, as `5%` or a number.";
-    verdict: Option<Verdict>, "", "`match`, `differs`, `explained`, `refuted`, `untrusted`, or empty if nothing was published or a \
-        value is missing.";
+    verdict: Option<Verdict>, "", "`match`, `differs`, `undecided`, `explained`, `refuted`, `untrusted`, or empty if nothing was \
+        published or a value is missing.";
+    support: Option<f64>, "", "Share of bootstrap resamples for which a claim holds; empty without enough replications and for \
+        deterministic points.";
     source: String, "", "Citation of the published value or claim.";
-    note: String, "", "Remarks: runs left out, the claim that explains a difference, `quick`.";
+    note: String, "", "Remarks: why it is undecided, the part of a claim that decides, runs left out, what explains a difference, \
+        `exploratory`, `quick`.";
 }
 
 impl SummaryRow {

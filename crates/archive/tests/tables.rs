@@ -225,9 +225,12 @@ fn a_summary_is_written_and_read() {
     let text = String::from_utf8(bytes.clone()).expect("it is text");
     let lines: Vec<&str> = text.lines().collect();
     // As the contract has it, without the columns that are still to come.
-    assert_eq!(lines[0], "point,metric,unit,n,mean,ci95,min,median,max,published,tolerance,verdict,source,note");
-    assert_eq!(lines[1], "experiment=udp;size=10,goodput_bps,,3,2.5,0.5,,,,,,differs,,");
-    assert_eq!(lines[2], r#",claim:more,,,,,,,,,,,,"a, ""b""""#);
+    assert_eq!(
+        lines[0],
+        "point,metric,unit,n,mean,ci95,low,high,min,median,max,published,published_runs,tolerance,verdict,support,source,note"
+    );
+    assert_eq!(lines[1], "experiment=udp;size=10,goodput_bps,,3,2.5,0.5,,,,,,,,,differs,,,");
+    assert_eq!(lines[2], r#",claim:more,,,,,,,,,,,,,,,,"a, ""b""""#);
     let file = Temporary::new("summary.csv", &bytes);
     assert_eq!(read_summary(&file.0).expect("as written"), rows);
     assert_eq!((rows[0].claim(), rows[1].claim(), rows[0].point.experiment()), (None, Some("more"), Some("udp")));
@@ -235,14 +238,14 @@ fn a_summary_is_written_and_read() {
 
 #[test]
 fn a_wrong_summary_is_named_with_line_and_expectation() {
-    let header = "point,metric,unit,n,mean,ci95,min,median,max,published,tolerance,verdict,source,note\n";
+    let header = "point,metric,unit,n,mean,ci95,low,high,min,median,max,published,published_runs,tolerance,verdict,support,source,note\n";
     for (row, expected) in [
-        ("size:10,a,,,,,,,,,,,,", "line 2: column `point`: expected `axis=value;axis=value`, found `size:10`"),
-        (",a,,2.5,,,,,,,,,,", "line 2: column `n`: expected a count, found `2.5`"),
-        (",a,,,,-1,,,,,,,,", "line 2: column `ci95`: expected a number of at least 0, found -1"),
+        ("size:10,a,,,,,,,,,,,,,,,,", "line 2: column `point`: expected `axis=value;axis=value`, found `size:10`"),
+        (",a,,2.5,,,,,,,,,,,,,,", "line 2: column `n`: expected a count, found `2.5`"),
+        (",a,,,,-1,,,,,,,,,,,,", "line 2: column `ci95`: expected a number of at least 0, found -1"),
         (
-            ",a,,,,,,,,,,right,,",
-            "line 2: column `verdict`: expected match, differs, explained, refuted, untrusted or nothing",
+            ",a,,,,,,,,,,,,,right,,,",
+            "line 2: column `verdict`: expected match, differs, undecided, explained, refuted, untrusted or nothing",
         ),
     ] {
         let file = Temporary::new("wrong-summary.csv", format!("{header}{row}\n").as_bytes());

@@ -248,7 +248,7 @@ fn make(
 }
 
 /// The columns that are printed.
-const SHOWN: [Column<SummaryRow>; 10] = [
+const SHOWN: [Column<SummaryRow>; 11] = [
     SummaryRow::point(),
     SummaryRow::metric(),
     SummaryRow::unit(),
@@ -258,6 +258,7 @@ const SHOWN: [Column<SummaryRow>; 10] = [
     SummaryRow::published(),
     SummaryRow::tolerance(),
     SummaryRow::verdict(),
+    SummaryRow::support(),
     SummaryRow::note(),
 ];
 

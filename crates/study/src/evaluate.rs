@@ -5,6 +5,7 @@ use crate::expression::{
     Arithmetic, Comparison, Expression, ExpressionError, Function, Logic, Lookup, Node, Operation,
 };
 use crate::statistics;
+use crate::verdict::Formula;
 use fullpipe_units::math;
 
 /// What an expression can refer to: whoever evaluates one tells what it knows; the rest is not there.
@@ -55,6 +56,90 @@ pub fn truth(expression: &Expression, environment: &dyn Environment) -> Result<O
     match evaluate(&expression.root, environment)? {
         Value::Truths(truths) => single(&truths, expression.root.column, "`all` or `any`"),
         Value::Numbers(_) => Ok(None),
+    }
+}
+
+/// A claim in parts: how they combine, and for each its truth and where it stands.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) formula: Formula,
+    pub(crate) truths: Vec<Option<bool>>,
+    /// For each part: the column of its comparison, its number within the list of results, from 0, and their number.
+    pub(crate) places: Vec<(usize, usize, usize)>,
+}
+
+/// The parts of a claim: each result of each comparison is one. Their number and order depend on the points, not on the values.
+///
+/// # Errors
+/// As [`truth`].
+pub(crate) fn parts(expression: &Expression, environment: &dyn Environment) -> Result<Parts, ExpressionError> {
+    let mut parts = Parts { formula: Formula::All(Vec::new()), truths: Vec::new(), places: Vec::new() };
+    let mut formulas = parts.of(&expression.root, environment)?;
+    if formulas.len() > 1 {
+        let truths = vec![None::<bool>; formulas.len()];
+        single(&truths, expression.root.column, "`all` or `any`")?;
+    }
+    parts.formula = match formulas.pop() {
+        Some(formula) => formula,
+        None => parts.add(None, (expression.root.column, 0, 1)),
+    };
+    Ok(parts)
+}
+
+/// A conjunction or disjunction without another one of its kind directly inside.
+fn combined(all: bool, formulas: Vec<Formula>) -> Formula {
+    let mut flat = Vec::new();
+    for formula in formulas {
+        match formula {
+            Formula::All(inner) if all => flat.extend(inner),
+            Formula::Any(inner) if !all => flat.extend(inner),
+            other => flat.push(other),
+        }
+    }
+    match (flat.len(), all) {
+        (1, _) => flat.remove(0),
+        (_, true) => Formula::All(flat),
+        (_, false) => Formula::Any(flat),
+    }
+}
+
+impl Parts {
+    fn add(&mut self, truth: Option<bool>, place: (usize, usize, usize)) -> Formula {
+        self.truths.push(truth);
+        self.places.push(place);
+        Formula::Part(self.truths.len() - 1)
+    }
+
+    fn of(&mut self, node: &Node, environment: &dyn Environment) -> Result<Vec<Formula>, ExpressionError> {
+        Ok(match &node.operation {
+            Operation::Not(inner) => {
+                let inner = self.of(inner, environment)?;
+                inner.into_iter().map(|formula| Formula::Not(Box::new(formula))).collect()
+            }
+            Operation::Logic(logic, left, right) => {
+                let (left, right) = (self.of(left, environment)?, self.of(right, environment)?);
+                let (left, right): (Vec<_>, Vec<_>) = (left.iter().collect(), right.iter().collect());
+                let with =
+                    |left: &Formula, right: &Formula| combined(*logic == Logic::And, vec![left.clone(), right.clone()]);
+                pairwise(&left, &right, node.column, with)?
+            }
+            Operation::Call(function @ (Function::All | Function::Any), arguments) => {
+                let mut formulas = Vec::new();
+                for argument in arguments {
+                    formulas.extend(self.of(argument, environment)?);
+                }
+                if formulas.is_empty() {
+                    formulas.push(self.add(None, (node.column, 0, 1)));
+                }
+                vec![combined(*function == Function::All, formulas)]
+            }
+            _ => {
+                let truths = truths(node, environment)?;
+                let of = truths.len();
+                let places = truths.into_iter().enumerate();
+                places.map(|(index, truth)| self.add(truth, (node.column, index, of))).collect()
+            }
+        })
     }
 }
 
@@ -244,19 +329,6 @@ fn call(
         Function::Count => one(Some(first.len() as f64)),
         Function::Jain => one(complete(&first).and_then(|values| statistics::jain(&values))),
         Function::Present => first.into_iter().filter(Option::is_some).collect(),
-        Function::PairedLow | Function::PairedHigh => {
-            if first.len() != second.len() {
-                let message = format!("pairs of {} and {} runs: expected equal numbers", first.len(), second.len());
-                return Err(ExpressionError::new(column, message));
-            }
-            one(statistics::paired_difference(&first, &second).and_then(|difference| {
-                let width = difference.ci95?;
-                let sign = if function == Function::PairedLow { -1.0 } else { 1.0 };
-                Some(difference.mean + sign * width)
-            }))
-        }
-        Function::RatioLow => one(statistics::ratio_of_medians_95(&first, &second).map(|(low, _)| low)),
-        Function::RatioHigh => one(statistics::ratio_of_medians_95(&first, &second).map(|(_, high)| high)),
         Function::Deviation => one(complete(&first).and_then(|values| statistics::deviation(&values))),
         Function::Part => {
             let place = |index: usize| single(lists.get(index).map_or(&[][..], Vec::as_slice), column, "one number");
@@ -457,21 +529,25 @@ mod tests {
     }
 
     #[test]
-    fn paired_differences() {
-        // Differences 0.5, 0.4, 0.6: mean 0.5, s = 0.1, t(2) = 4.302653: half width 0.2484138.
-        assert_eq!(claim("0.2515 < paired_low(runs('e', 'runs1'), runs('e', 'runs2')) < 0.2516"), Some(true));
-        assert_eq!(claim("0.7484 < paired_high(runs('e', 'runs1'), runs('e', 'runs2')) < 0.7485"), Some(true));
-        assert_eq!(claim("ratio_low(runs('e', 'runs1'), 2) <= median(runs('e', 'runs1')) / 2"), Some(true));
-        assert_eq!(claim("ratio_high(runs('e', 'runs1'), 2) >= median(runs('e', 'runs1')) / 2"), Some(true));
+    fn claims_fall_into_parts() {
+        let parts = |text: &str| parts(&parse(text, Purpose::Claim).unwrap(), &World).unwrap();
+        let found = parts("all(metric('e', 'two') > 1) and 1 < 2 < 3 and not (x < 1 or any(x > metric('e', 'two')))");
+        // Two points, a chain as one part, and three alternatives.
+        let part = Formula::Part;
+        let not = Formula::Not(Box::new(Formula::Any(vec![part(3), part(4), part(5)])));
+        assert_eq!(found.formula, Formula::All(vec![part(0), part(1), part(2), not]));
+        let truths = [Some(false), Some(true), Some(true), Some(false), Some(true), Some(true)];
+        assert_eq!(found.truths, truths);
+        assert_eq!(found.places[1], (24, 1, 2));
+        assert_eq!(parts("1 < 2").formula, part(0));
     }
 
     #[test]
     fn lists_that_do_not_fit_are_errors() {
         let error = |text: &str| truth(&parse(text, Purpose::Claim).unwrap(), &World).unwrap_err();
-        let found = error("all(runs('e', 'runs1') > runs('e', 'two'))");
-        assert_eq!((found.column, found.message.contains("3 values")), (24, true), "{found}");
+        let found = error("all(metric('e', 'runs1') > metric('e', 'two'))");
+        assert_eq!((found.column, found.message.contains("3 values")), (26, true), "{found}");
         assert!(error("metric('e', 'two') > 0").message.contains("`all` or `any`"));
-        assert!(error("paired_low(runs('e', 'runs1'), runs('e', 'two')) > 0").message.contains("3 and 2"));
         let many = number(&parse("rx_packets['*']", Purpose::Metric).unwrap(), &World).unwrap_err();
         assert!(many.message.contains("2 values") && many.message.contains("`sum`"), "{many}");
     }
@@ -512,6 +588,14 @@ mod tests {
             ("series('a', 'b') > 1", Purpose::Claim, 1, "belongs in a metric"),
             ("metric('a') > 1", Purpose::Claim, 11, "and a metric's name"),
             ("metric('a', 'b', 'men') > 1", Purpose::Claim, 18, "did you mean `mean`?"),
+            ("metric('a', 'b', 'low') > 1", Purpose::Claim, 18, "compare the mean itself"),
+            ("metric('a', 'b', 'max') > 1", Purpose::Claim, 18, "extremes depend on the number of runs"),
+            ("metric('a', 'b', 'n') > 1", Purpose::Claim, 18, "enough replications"),
+            ("max(runs('a', 'b')) > 1", Purpose::Claim, 1, "write `mean`, `median` or `deviation`"),
+            ("min(1, present(runs('a', 'b'))) > 1", Purpose::Claim, 1, "write `mean`, `median` or `deviation`"),
+            ("all(runs('a', 'b') > 1)", Purpose::Claim, 20, "comparison of single runs is refused"),
+            ("paired_low(runs('a', 'b'), 1) > 1", Purpose::Claim, 1, "write a difference of means"),
+            ("ratio_high(runs('a', 'b'), 1) > 1", Purpose::Claim, 1, "write a ratio of medians"),
             ("metric('a', 'b', count) > 1", Purpose::Claim, 23, "expected `=` after the axis `count`"),
             ("metric('a', 'b', count > 'x') > 1", Purpose::Claim, 26, "expected a number"),
             ("'a' > 1", Purpose::Claim, 1, "found the text"),

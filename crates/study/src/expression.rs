@@ -17,6 +17,8 @@
 //! * `or`, `and`, `not`, comparisons (which chain: `1 < x <= 2`), `+ -`, `* /`, unary `-`, `^` (to the right) bind in
 //!   this order, loosest first.
 //! * A bare name is the value of an axis or a parameter.
+//! * A claim is judged by bootstrap resamples of the replications (`verdict.rs`). So it compares means, medians and deviations over runs;
+//!   ends of intervals and extremes over runs are refused.
 //!
 //! Nothing here panics and every evaluation ends: there are no loops, no definitions, and depth is limited. Errors name
 //! the column, counted in characters from 1. Reading is in `expression/parser.rs`, evaluation in `evaluate.rs`.
@@ -41,8 +43,9 @@ pub fn figure_name(name: &str) -> Option<&str> {
         .filter(|figure| metric_names().any(|name| name == *figure) || figure.starts_with("program_"))
 }
 
-/// Statistics that `metric` can be asked for: over runs, the ends of the mean's 95 % interval, and the published value.
-pub const STATISTICS: [&str; 9] = ["mean", "min", "max", "median", "n", "ci95", "low", "high", "published"];
+/// Statistics that `metric` can be asked for: over runs, and the published value. Ends of intervals and extremes over runs are not
+/// among them, because a claim is judged by its support.
+pub const STATISTICS: [&str; 4] = ["mean", "median", "deviation", "published"];
 
 /// What is wrong with an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +99,21 @@ impl Expression {
         self.root.visit(&mut |node| {
             if let Operation::Lookup(lookup) = &node.operation {
                 found.push(lookup);
+            }
+        });
+        found
+    }
+
+    /// The look-ups below the node that stands at a column.
+    pub(crate) fn lookups_below(&self, column: usize) -> Vec<&Lookup> {
+        let mut found = Vec::new();
+        self.root.visit(&mut |node| {
+            if node.column == column && matches!(node.operation, Operation::Comparison(..)) {
+                node.visit(&mut |inner| {
+                    if let Operation::Lookup(lookup) = &inner.operation {
+                        found.push(lookup);
+                    }
+                });
             }
         });
         found
@@ -270,10 +288,6 @@ pub(crate) enum Function {
     Present,
     All,
     Any,
-    PairedLow,
-    PairedHigh,
-    RatioLow,
-    RatioHigh,
     Jain,
     Deviation,
     Part,
@@ -284,7 +298,7 @@ const MANY: usize = usize::MAX;
 
 /// Functions by name: the kind of their arguments, which is that of their result too, and how many they take: the fewest, the
 /// most.
-pub(crate) const FUNCTIONS: [(&str, Function, Kind, usize, usize); 22] = [
+pub(crate) const FUNCTIONS: [(&str, Function, Kind, usize, usize); 18] = [
     ("abs", Function::Abs, Kind::Number, 1, 1),
     ("sqrt", Function::Sqrt, Kind::Number, 1, 1),
     ("log10", Function::Log10, Kind::Number, 1, 1),
@@ -300,10 +314,6 @@ pub(crate) const FUNCTIONS: [(&str, Function, Kind, usize, usize); 22] = [
     ("present", Function::Present, Kind::Number, 1, 1),
     ("all", Function::All, Kind::Truth, 1, MANY),
     ("any", Function::Any, Kind::Truth, 1, MANY),
-    ("paired_low", Function::PairedLow, Kind::Number, 2, 2),
-    ("paired_high", Function::PairedHigh, Kind::Number, 2, 2),
-    ("ratio_low", Function::RatioLow, Kind::Number, 2, 2),
-    ("ratio_high", Function::RatioHigh, Kind::Number, 2, 2),
     ("jain", Function::Jain, Kind::Number, 1, 1),
     ("deviation", Function::Deviation, Kind::Number, 1, 1),
     ("part", Function::Part, Kind::Number, 3, 3),

@@ -80,8 +80,11 @@ impl Laboratory for VirtualLaboratory {
         }
         let faults = self.faults.clone();
         let lab_options = Options { faults, ..lab_options(options) };
-        let outcome = fullpipe_lab::run(&loaded, &lab_options).map_err(|error| RunError::Failed(error.to_string()))?;
-        records(&outcome, scenario, options, "virtual")
+        let (outcome, draws) = fullpipe_units::random::count_draws(|| fullpipe_lab::run(&loaded, &lab_options));
+        let outcome = outcome.map_err(|error| RunError::Failed(error.to_string()))?;
+        let mut records = records(&outcome, scenario, options, "virtual")?;
+        records.run.random_streams = Some(Counts(draws.into_iter().collect()));
+        Ok(records)
     }
 
     fn build(&self) -> String {

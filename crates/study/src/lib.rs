@@ -29,6 +29,7 @@ pub mod study;
 pub mod summary;
 pub mod sweep;
 mod tables;
+pub mod verdict;
 mod words;
 
 pub use error::StudyError;

@@ -121,6 +121,7 @@ impl Loader<'_> {
             source: root.text("source").to_owned(),
             description: root.text("description").to_owned(),
             seeds: if exact { Seeds::Exactly(seed) } else { Seeds::Derived(seed) },
+            raised: root.integer("raised").unsigned_abs(),
             quick: root.boolean("quick"),
             selected,
             scenarios,

@@ -1,7 +1,8 @@
 //! Published values: `published.csv` beside a study, or `[[published]]` in it.
 //!
 //! Columns, in any order: experiment (may be left empty if the study has one), point (`axis=value;axis=value`), metric,
-//! value; and, where they help, tolerance, source, note, explained_by. Lines that begin with `#` are comments.
+//! value; and, where they help, tolerance, published_runs (an unknown number: 1; exact values: empty), source, note, explained_by.
+//! Lines that begin with `#` are comments.
 
 use crate::study::{Axis, Experiment, Published, Study, Tolerance};
 use crate::words::{list_of, suggestion};
@@ -9,19 +10,20 @@ use fullpipe_archive::Point;
 use fullpipe_scenario::schema::{Error, Place, Sources, Tree, Value, nearest};
 
 /// Columns of `published.csv`.
-pub const COLUMNS: [&str; 8] =
-    ["experiment", "point", "metric", "value", "tolerance", "source", "note", "explained_by"];
+pub const COLUMNS: [&str; 9] =
+    ["experiment", "point", "metric", "value", "tolerance", "source", "note", "explained_by", PUBLISHED_RUNS];
+const PUBLISHED_RUNS: &str = "published_runs";
 const REQUIRED: [&str; 3] = ["point", "metric", "value"];
 
 /// A published value as written, with what errors need.
 pub(crate) struct Row<'a> {
-    fields: [String; 8],
+    fields: [String; 9],
     place: RowPlace<'a>,
 }
 
 enum RowPlace<'a> {
     Tree(&'a Sources, &'a Tree),
-    Line { file: String, line: usize, columns: [usize; 8] },
+    Line { file: String, line: usize, columns: [usize; 9] },
 }
 
 /// The rows of a CSV file; what is no row is an error.
@@ -90,12 +92,15 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'
             ));
             continue;
         }
-        let mut fields: [String; 8] = Default::default();
-        let mut columns = [1; 8];
+        let mut fields: [String; 9] = Default::default();
+        let mut columns = [1; 9];
         for (field, column) in COLUMNS.iter().enumerate() {
             if let Some(index) = header.iter().position(|name| name == *column) {
                 fields[field] = record.get(index).unwrap_or("").to_owned();
                 columns[field] = column_of(text, line, &record, index);
+            } else if *column == PUBLISHED_RUNS {
+                // Without the column the number of runs is unknown.
+                "1".clone_into(&mut fields[field]);
             }
         }
         rows.push(Row { fields, place: RowPlace::Line { file: file.to_owned(), line, columns } });
@@ -126,6 +131,10 @@ impl<'a> Row<'a> {
         let text = |key: &str| tree.get(key).map_or("", Value::text).to_owned();
         let fields = COLUMNS.map(|column| match column {
             "value" => tree.number("value").to_string(),
+            PUBLISHED_RUNS => match tree.integer(PUBLISHED_RUNS) {
+                0 => String::new(),
+                runs => runs.to_string(),
+            },
             column => text(column),
         });
         Row { fields, place: RowPlace::Tree(sources, tree) }
@@ -177,7 +186,7 @@ impl<'a> Row<'a> {
     }
 
     fn checked(&self, study: &Study) -> Result<Published, Box<Error>> {
-        let [experiment_name, point, metric, value, tolerance, source, note, explained_by] = &self.fields;
+        let [experiment_name, point, metric, value, tolerance, source, note, explained_by, runs] = &self.fields;
         let names: Vec<&str> = study.experiments.iter().map(|experiment| experiment.name.as_str()).collect();
         let experiment = match study.experiments.as_slice() {
             [only] if experiment_name.is_empty() => only,
@@ -205,6 +214,14 @@ impl<'a> Row<'a> {
             text => Tolerance::parse(text)
                 .ok_or_else(|| self.error(4, format!("found {text:?} for the tolerance"), expected()))?,
         };
+        let runs = match runs.as_str() {
+            "" => None,
+            text => Some(text.parse::<u64>().ok().filter(|runs| *runs > 0).ok_or_else(|| {
+                let expected =
+                    vec!["a number of runs".to_owned(), "1 if it is unknown".into(), "nothing if exact".into()];
+                self.error(8, format!("found {text:?} for the number of runs"), expected)
+            })?),
+        };
         if !explained_by.is_empty() && study.claim(explained_by).is_none() {
             let claims: Vec<&str> = study.claims.iter().map(|claim| claim.name.as_str()).collect();
             return Err(Box::new(self.unknown(7, format!("there is no claim {explained_by}"), &claims)));
@@ -215,6 +232,7 @@ impl<'a> Row<'a> {
             metric: metric.clone(),
             value,
             tolerance,
+            runs,
             source: source.clone(),
             note: note.clone(),
             explained_by: explained_by.clone(),

@@ -152,6 +152,7 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
         source: String::new(),
         description: String::new(),
         seeds: Seeds::Exactly(seed),
+        raised: 0,
         quick: false,
         selected: vec!["run".to_owned()],
         scenarios: vec![("scenario".to_owned(), scenario)],

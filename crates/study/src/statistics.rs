@@ -1,10 +1,10 @@
 //! What a study says about repeated runs: mean, extremes, median, confidence intervals.
 //!
 //! The interval of a mean is Student's: mean +- t(n - 1, 0.975) s / sqrt(n), with s^2 the unbiased variance. It assumes
-//! independent runs, which named random streams give, and roughly normal means. Two points of a sweep share the seeds of
-//! their runs, so their difference is judged by the interval of the paired differences (common random numbers; Law,
-//! Simulation Modeling and Analysis, section 11.2). For other statistics there is the percentile bootstrap (Efron and
-//! Tibshirani 1993, chapter 13).
+//! independent runs, which named random streams give, and roughly normal means. For other statistics there is the percentile
+//! bootstrap (Efron and Tibshirani 1993, chapter 13) with Hesterberg's expanded percentiles. Two points of a sweep share the
+//! seeds of their runs, so they are resampled jointly (common random numbers; Law, Simulation Modeling and Analysis,
+//! section 11.2). `verdict.rs` has the rules that use them.
 //!
 //! The quantiles of t are computed, not tabulated: for whole degrees of freedom the distribution is a finite sum of
 //! powers of a cosine (Abramowitz and Stegun 26.7.3 and 26.7.4), inverted by bisection.
@@ -90,66 +90,98 @@ fn half_width_95(values: &[f64], mean: f64) -> Option<f64> {
     variance(values, mean).map(|variance| student_t(n - 1, 0.95) * (variance / n as f64).sqrt())
 }
 
-/// Statistics of first minus second, run by run. Pairs with a missing side are left out; `None` if no pair is left.
-pub fn paired_difference(first: &[Option<f64>], second: &[Option<f64>]) -> Option<Summary> {
-    let differences: Vec<f64> = first
-        .iter()
-        .zip(second)
-        .filter_map(|(first, second)| Some((*first)? - (*second)?))
-        .filter(|difference| difference.is_finite())
-        .collect();
-    summarize(&differences)
+/// Adjusted sample skewness, G1 = sqrt(n (n - 1)) / (n - 2) m3 / m2^(3/2) (Joanes and Gill 1998); `None` of fewer than three
+/// values or of equal ones.
+pub fn skewness(values: &[f64]) -> Option<f64> {
+    let (n, mean) = (values.len() as f64, mean(values)?);
+    let moment = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / n;
+    let variance = moment(2);
+    (n > 2.0 && variance > 0.0).then(|| (n * (n - 1.0)).sqrt() / (n - 2.0) * moment(3) / (variance * variance.sqrt()))
 }
 
-/// A 95 % percentile bootstrap interval of any statistic: `resamples` samples with replacement, drawn from the stream
-/// that `seed` names. `None` of nothing, or if the statistic is never finite.
-pub fn bootstrap_95(
-    values: &[f64],
-    statistic: impl Fn(&[f64]) -> f64,
-    resamples: usize,
-    seed: u64,
-) -> Option<(f64, f64)> {
-    if values.is_empty() {
+/// The share of resamples that the percentile bootstrap leaves out at each end, so that its interval of n values is as wide as
+/// Student's (Hesterberg 2015, "What teachers should know about the bootstrap", section 4.3.3), for k tests at once:
+/// a(n, k) = Phi(-sqrt(n / (n - 1)) t(1 - 0.025 / k, n - 1)). 0 for fewer than two values.
+pub fn expanded_tail(n: usize, k: u64) -> f64 {
+    if n < 2 {
+        return 0.0;
+    }
+    let t = student_t(n - 1, 1.0 - 0.05 / k.max(1) as f64);
+    let x = (n as f64 / (n - 1) as f64).sqrt() * t;
+    0.5 * math::erfc(x * std::f64::consts::FRAC_1_SQRT_2)
+}
+
+/// Number of resamples of a bootstrap.
+pub const RESAMPLES: usize = 10_000;
+
+/// Samples with replacement of the numbers of n replications, drawn from the stream `bootstrap`: a function of n and of the
+/// name alone, so equal calls draw equal samples.
+#[derive(Clone, Debug)]
+pub struct Resamples {
+    n: usize,
+    indices: Vec<u32>,
+}
+
+impl Resamples {
+    /// [`RESAMPLES`] samples of n replications. Resamples with other names are independent.
+    pub fn new(name: &str, n: usize) -> Self {
+        let mut stream = Stream::new(0, name, "bootstrap");
+        Resamples { n, indices: (0..RESAMPLES * n).map(|_| stream.below(n as u64) as u32).collect() }
+    }
+
+    /// Number of replications.
+    pub fn replications(&self) -> usize {
+        self.n
+    }
+
+    /// The sample of a number below [`RESAMPLES`].
+    pub(crate) fn get(&self, number: usize) -> &[u32] {
+        self.indices.get(number * self.n..(number + 1) * self.n).unwrap_or_default()
+    }
+
+    /// The samples, each n numbers of replications from 0; nothing if there are no replications.
+    pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        self.indices.chunks_exact(self.n.max(1))
+    }
+}
+
+/// The 95 % interval of a statistic of n replications by the percentile bootstrap with expanded percentiles; `statistic` gets
+/// the numbers of the replications of a resample. `None` of fewer than two replications, or if the statistic is not finite
+/// for some resample.
+pub fn bootstrap_interval(resamples: &Resamples, statistic: impl FnMut(&[u32]) -> f64) -> Option<(f64, f64)> {
+    if resamples.replications() < 2 {
         return None;
     }
-    let mut stream = Stream::new(seed, "study", "bootstrap");
-    let mut sample = vec![0.0; values.len()];
-    let mut results = Vec::with_capacity(resamples);
-    for _ in 0..resamples {
-        for slot in &mut sample {
-            *slot = values[stream.below(values.len() as u64) as usize];
-        }
-        let result = statistic(&sample);
-        if result.is_finite() {
-            results.push(result);
-        }
+    let mut results: Vec<f64> = resamples.iter().map(statistic).collect();
+    if !results.iter().all(|result| result.is_finite()) {
+        return None;
     }
-    Some((quantile(&results, 0.025)?, quantile(&results, 0.975)?))
+    results.sort_by(f64::total_cmp);
+    let tail = expanded_tail(resamples.replications(), 1);
+    Some((quantile_of_sorted(&results, tail)?, quantile_of_sorted(&results, 1.0 - tail)?))
 }
 
-/// A 95 % percentile bootstrap interval of the median of `first` over the median of `second`, both drawn anew in each of
-/// 10 000 resamples; what is missing is left out. `None` if nothing is left of one of them.
-///
-/// ```
-/// use fullpipe_study::statistics::ratio_of_medians_95;
-///
-/// assert_eq!(ratio_of_medians_95(&[Some(3.0), None], &[Some(2.0), Some(2.0)]), Some((1.5, 1.5)));
-/// ```
-pub fn ratio_of_medians_95(first: &[Option<f64>], second: &[Option<f64>]) -> Option<(f64, f64)> {
-    const RESAMPLES: usize = 10_000;
-    let medians = |values: &[Option<f64>], purpose: &str| {
-        let values: Vec<f64> = values.iter().copied().flatten().collect();
-        let mut stream = Stream::new(0, "ratio of medians", purpose);
-        let mut median = || {
-            let sample: Vec<f64> = values.iter().map(|_| values[stream.below(values.len() as u64) as usize]).collect();
-            quantile(&sample, 0.5)
-        };
-        (0..RESAMPLES).map(|_| median()).collect::<Option<Vec<f64>>>()
-    };
-    let (first, second) = (medians(first, "first")?, medians(second, "second")?);
-    let ratios: Vec<f64> = first.iter().zip(&second).map(|(first, second)| first / second).collect();
-    let finite = ratios.iter().all(|ratio| ratio.is_finite());
-    finite.then(|| Some((quantile(&ratios, 0.025)?, quantile(&ratios, 0.975)?)))?
+/// The 95 % interval of a quantile over runs by order statistics (David and Nagaraja 2003, section 7.1): no assumption
+/// on the distribution. `None` if there are too few runs: a median needs 6, a 95th percentile 72.
+pub fn quantile_interval(values: &[f64], probability: f64) -> Option<(f64, f64)> {
+    let n = values.len();
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // The number of values below the quantile is binomial: `cumulative[i]` is the probability of at most i.
+    let mut term = math::pow(1.0 - probability, n as f64);
+    let mut cumulative = vec![term];
+    for i in 0..n {
+        term *= (n - i) as f64 / (i + 1) as f64 * probability / (1.0 - probability);
+        cumulative.push(cumulative[i] + term);
+    }
+    let below = cumulative.iter().take_while(|probability| **probability <= 0.025).count().checked_sub(1)?;
+    let above = cumulative.iter().position(|probability| 1.0 - probability <= 0.025).filter(|above| *above < n)?;
+    Some((*sorted.get(below)?, *sorted.get(above)?))
+}
+
+/// The upper 95 % bound of the share of runs with an event that none of n runs had (the rule of three).
+pub fn share_at_most(n: usize) -> f64 {
+    (3.0 / n as f64).min(1.0)
 }
 
 /// The t that encloses `confidence` (two-sided, between 0 and 1) of Student's distribution; zero degrees of freedom
@@ -286,12 +318,42 @@ mod tests {
     }
 
     #[test]
-    fn a_paired_interval_sees_what_common_random_numbers_leave() {
-        // Runs differ by hundreds, the pairs by exactly one: the difference is 1 +- 0. The third pair has a side missing.
-        let first = [Some(100.0), Some(300.0), None, Some(500.0)];
-        let second = [Some(99.0), Some(299.0), Some(1.0), Some(499.0)];
-        let difference = paired_difference(&first, &second).unwrap();
-        assert_eq!((difference.n, difference.mean, difference.ci95), (3, 1.0, Some(0.0)));
+    fn expanded_tails_are_those_of_the_table() {
+        // Phi(-sqrt(n / (n - 1)) t(0.975, n - 1)): n = 10: t = 2.262157, 1.054093 t = 2.384525, Phi = 0.00855.
+        for (n, expected) in [(10, 0.0086), (20, 0.0159), (50, 0.0212)] {
+            assert!((expanded_tail(n, 1) - expected).abs() < 0.00005, "{n}: {}", expanded_tail(n, 1));
+        }
+        // Many runs: 0.025, and half of it for two tests; t(0.9875, 9) = 2.685011: 2.830252, Phi = 0.002326.
+        assert!((expanded_tail(100_000, 1) - 0.025).abs() < 1e-5);
+        assert!((expanded_tail(100_000, 2) - 0.0125).abs() < 1e-5);
+        assert!((expanded_tail(10, 2) - 0.002_326).abs() < 2e-6, "{}", expanded_tail(10, 2));
+        assert_eq!((expanded_tail(0, 1), expanded_tail(1, 1)), (0.0, 0.0));
+    }
+
+    #[test]
+    fn skewness_by_hand() {
+        // 0, 0, 3: mean 1, m2 = 6/3, m3 = (-1 - 1 + 8)/3 = 2: g1 = 2 / 2^1.5 = 0.7071068, G1 = sqrt(6) g1 = 1.7320508.
+        assert!((skewness(&[0.0, 0.0, 3.0]).unwrap() - 3f64.sqrt()).abs() < 1e-12);
+        assert!(skewness(&[1.0, 2.0, 3.0]).unwrap().abs() < 1e-12);
+        assert_eq!((skewness(&[1.0, 2.0]), skewness(&[4.0; 5])), (None, None));
+    }
+
+    #[test]
+    fn quantiles_need_enough_runs_for_an_interval() {
+        let values = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
+        // Median of six: P(no value below) = 1/64 = 0.0156. Of five: 1/32 = 0.031. Of nine: P(at most one of nine) = 10/512
+        // = 0.0195, at most two 46/512 = 0.09: from the second to the eighth value.
+        assert_eq!(quantile_interval(&values(5), 0.5), None);
+        assert_eq!(quantile_interval(&values(6), 0.5), Some((1.0, 6.0)));
+        assert_eq!(quantile_interval(&values(9), 0.5), Some((2.0, 8.0)));
+        // 0.95^71 = 0.0262, 0.95^72 = 0.0249.
+        assert_eq!(quantile_interval(&values(71), 0.95), None);
+        assert_eq!(quantile_interval(&values(72), 0.95).map(|(_, high)| high), Some(72.0));
+    }
+
+    #[test]
+    fn no_event_in_n_runs_bounds_the_share_by_three_over_n() {
+        assert_eq!((share_at_most(30), share_at_most(2)), (0.1, 1.0));
     }
 
     #[test]
@@ -313,24 +375,26 @@ mod tests {
     }
 
     #[test]
-    fn the_bootstrap_of_a_mean_is_near_its_standard_error() {
-        // 400 values 0..399 / 400: s = 0.2890, standard error 0.01445, so the interval is about 0.49875 +- 0.0283.
+    fn the_bootstrap_of_a_mean_is_as_wide_as_students_interval() {
+        // 400 values 0..399 / 400: s = 0.2890, standard error 0.01445, t(399) = 1.966: 0.49875 +- 0.0284.
         let values: Vec<f64> = (0..400).map(|i| f64::from(i) / 400.0).collect();
-        let (low, high) = bootstrap_95(&values, |sample| mean(sample).unwrap_or(f64::NAN), 2000, 7).unwrap();
-        assert!((low - 0.4704).abs() < 0.004 && (high - 0.5271).abs() < 0.004, "{low} {high}");
-        assert_eq!(bootstrap_95(&values, |sample| sample[0], 50, 7), bootstrap_95(&values, |sample| sample[0], 50, 7));
-        assert_eq!(bootstrap_95(&[], |_| 0.0, 10, 7), None);
+        let resamples = Resamples::new("test", 400);
+        let mean_of = |sample: &[u32]| sample.iter().map(|index| values[*index as usize]).sum::<f64>() / 400.0;
+        let (low, high) = bootstrap_interval(&resamples, mean_of).unwrap();
+        assert!((low - 0.4704).abs() < 0.0012 && (high - 0.5271).abs() < 0.0012, "{low} {high}");
+        assert_eq!(bootstrap_interval(&resamples, mean_of), Some((low, high)));
+        assert_eq!(bootstrap_interval(&Resamples::new("test", 1), |_| 1.0), None);
+        assert_eq!(bootstrap_interval(&Resamples::new("test", 0), |_| 1.0), None);
+        assert_eq!(bootstrap_interval(&Resamples::new("test", 3), |_| f64::NAN), None);
     }
 
-    /// Of seven values 1 to 7 the median of a resample is 1 with probability 0.010 (four of seven or more are 1, each with
-    /// 1/7) and at most 2 with 0.108: so 2 is the quantile at 0.025, and 6 that at 0.975.
+    /// The median of a resample of seven values 1 to 7 is 1 if four or more of seven draws are 1, each with 1/7: 0.0099; and at most
+    /// 2 with 0.108. a(7) = Phi(-sqrt(7/6) 2.446912) = 0.0041: 1 is the quantile.
     #[test]
-    fn the_interval_of_a_ratio_of_medians_by_counting() {
-        let seven: Vec<Option<f64>> = (1..=7).map(|value| Some(f64::from(value))).collect();
-        assert_eq!(ratio_of_medians_95(&seven, &[Some(1.0)]), Some((2.0, 6.0)));
-        assert_eq!(ratio_of_medians_95(&[Some(1.0)], &seven), Some((1.0 / 6.0, 0.5)));
-        assert_eq!(ratio_of_medians_95(&[None], &seven), None);
-        assert_eq!(ratio_of_medians_95(&seven, &[Some(0.0)]), None);
+    fn the_interval_of_a_median_by_counting() {
+        let median =
+            |sample: &[u32]| quantile(&sample.iter().map(|i| f64::from(i + 1)).collect::<Vec<_>>(), 0.5).unwrap();
+        assert_eq!(bootstrap_interval(&Resamples::new("test", 7), median), Some((1.0, 7.0)));
     }
 
     proptest! {

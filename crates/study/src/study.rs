@@ -20,6 +20,8 @@ pub struct Study {
     pub description: String,
     /// Seed from which the seeds of runs follow.
     pub seeds: Seeds,
+    /// How often the number of runs was raised after the verdict `undecided`.
+    pub raised: u64,
     /// Whether it is shortened.
     pub quick: bool,
     /// Names of the experiments that are run, in the study's order.
@@ -277,8 +279,10 @@ pub struct Published {
     pub metric: String,
     /// The value.
     pub value: f64,
-    /// How far off a measured mean may be, its own interval aside.
+    /// How far off the interval of the measured mean may be.
     pub tolerance: Tolerance,
+    /// Number of runs behind the value; `None`: it is exact.
+    pub runs: Option<u64>,
     /// Where it was published.
     pub source: String,
     /// What a reader should know.

@@ -1,10 +1,9 @@
-//! `results.csv` and `summary.csv`: what the runs gave, beside what was published, with verdicts.
+//! `results.csv` and `summary.csv`: the values of the runs, beside what was published, with verdicts by the rules of `verdict.rs`.
 //!
-//! * `match`: |mean - published| <= tolerance + ci95, where a missing interval counts as none. For a claim: it holds.
-//! * `differs` (a value), `refuted` (a claim): it does not, and nothing in this study explains it.
-//! * `explained`: it does not, but the claim named in `explained_by` holds in these very runs; the note says which.
-//! * `untrusted`: too many of the runs that it rests on are not to be trusted, whatever their values say.
-//! * empty: nothing was published, or it cannot be told because runs that it needs were not made.
+//! * A point is deterministic if its runs drew from no random stream: it has one value and no interval.
+//! * A value that differs is `explained` if a variant that changes one assumption matches the published values of its
+//!   experiment; the claim named in `explained_by` has the variant.
+//! * No verdict: nothing was published, or runs that it needs were not made.
 //!
 //! A run that fell behind real time, or that the auditor caught, shows what the machine did and not what the network
 //! does: it is left out of every statistic, and the row's note says how many were. What is left stands for a point as
@@ -12,16 +11,22 @@
 //! and its row shows the values of all runs, marked as such.
 
 use crate::check::{passes, point_passes};
-use crate::evaluate::{self, Environment};
-use crate::expression::{COMPARISONS, Comparison, Filter, Literal, Lookup};
+use crate::evaluate::{self, Environment, Parts};
+use crate::expression::{COMPARISONS, Comparison, ExpressionError, Filter, Literal, Lookup};
 use crate::plan::Plan;
-use crate::statistics::{Summary, summarize};
+use crate::statistics::{self, RESAMPLES, Resamples, Summary, summarize};
 use crate::study::{Claim, Level, Published, Study};
 use crate::sweep::RunResult;
+use crate::verdict::{
+    ClaimJudgment, Count, Judgment, Measurement, PublishedValue, Replications, is_skewed, judge_claim, judge_published,
+    judge_values, lacks_replications,
+};
 use crate::words::list_of;
 use fullpipe_archive::{Cell, Column, LeftOut, ResultRow, Results, SUMMARY, SummaryRow, Verdict};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// A row of `summary.csv` as a JSON object; empty cells are null, and a shortened study says `"quick": true`.
 pub fn json(row: &SummaryRow, quick: bool) -> Value {
@@ -40,6 +45,10 @@ pub(crate) struct Measured<'a> {
     study: &'a Study,
     plan: &'a Plan,
     points: Vec<Vec<OfRun<'a>>>,
+    /// By point: whether no run drew from a random stream.
+    deterministic: Vec<bool>,
+    /// By name and number of replications.
+    resamples: RefCell<BTreeMap<(String, usize), Rc<Resamples>>>,
 }
 
 /// What a run has to say at a point.
@@ -96,7 +105,41 @@ impl<'a> Measured<'a> {
             plan.points.iter().enumerate().map(|(index, point)| {
                 point.runs.iter().map(|run| OfRun::new(study, plan, results, *run, index)).collect()
             });
-        Measured { study, plan, points: points.collect() }
+        let is_deterministic =
+            |run: &usize| !matches!(results.get(*run), Some(RunResult::Values { deterministic: false, .. }));
+        let deterministic = plan.points.iter().map(|point| point.runs.iter().all(is_deterministic));
+        Measured {
+            study,
+            plan,
+            points: points.collect(),
+            deterministic: deterministic.collect(),
+            resamples: RefCell::default(),
+        }
+    }
+
+    /// The one value of a metric at a deterministic point.
+    fn deterministic(&self, point: usize, metric: usize) -> Option<f64> {
+        let values: Vec<f64> = self.of(point, metric).into_iter().flatten().collect();
+        let first = *values.first()?;
+        (self.deterministic[point] && values.iter().all(|value| *value == first)).then_some(first)
+    }
+
+    fn resamples(&self, name: String, n: usize) -> Rc<Resamples> {
+        let mut known = self.resamples.borrow_mut();
+        known.entry((name, n)).or_insert_with_key(|(name, n)| Rc::new(Resamples::new(name, *n))).clone()
+    }
+
+    /// Judges a metric at a point by a published value; `None` if there is no value.
+    fn judgment(&self, point: usize, metric: usize, published: &Published) -> Option<Judgment> {
+        let Published { value, runs, .. } = *published;
+        let published = PublishedValue { value, tolerance: published.tolerance.around(value), runs };
+        let values: Vec<f64> = self.of(point, metric).into_iter().flatten().collect();
+        let measured = match self.deterministic(point, metric) {
+            Some(value) => Measurement::Deterministic(value),
+            None if values.is_empty() => return None,
+            None => Measurement::Stochastic(&values),
+        };
+        Some(judge_published(measured, &published, self.study.raised))
     }
 
     /// A metric's values at a point that one may believe, in the order of runs.
@@ -106,13 +149,19 @@ impl<'a> Measured<'a> {
     }
 
     fn summary(&self, point: usize, metric: usize) -> Option<Summary> {
-        statistics(self.of(point, metric))
+        summary_of(self.of(point, metric))
     }
 
     /// A metric's statistics at a point over all that was measured there, sound or not.
     fn summary_of_all(&self, point: usize, metric: usize) -> Option<Summary> {
         let value = |run: &OfRun<'_>| run.values()?.get(metric).copied().flatten();
-        statistics(self.points[point].iter().map(value).collect())
+        summary_of(self.points[point].iter().map(value).collect())
+    }
+
+    /// Whether the wall clock runs at a point.
+    fn is_real(&self, point: usize) -> bool {
+        let mut runs = self.plan.points[point].runs.iter().filter_map(|run| self.plan.runs.get(*run));
+        runs.any(|run| run.real)
     }
 
     /// Whether too few runs are left at a point because some are not to be trusted: fewer than half of them.
@@ -175,13 +224,19 @@ impl<'a> Measured<'a> {
                 }
                 let thin = self.is_thin(index);
                 let summary = if thin { self.summary_of_all(index, number) } else { self.summary(index, number) };
+                let deterministic = !thin && self.deterministic(index, number).is_some();
+                let ci95 = summary.and_then(|summary| summary.ci95).filter(|ci95| *ci95 > 0.0 && !deterministic);
+                let end = |sign: f64| Some(summary?.mean + sign * ci95?);
+                let n = summary.map_or(0, |summary| if deterministic { 1 } else { summary.n as u64 });
                 let mut row = SummaryRow {
                     point: point.place.clone(),
                     metric: metric.name.clone(),
                     unit: metric.unit.clone(),
-                    n: Some(summary.map_or(0, |summary| summary.n as u64)),
+                    n: Some(n),
                     mean: summary.map(|summary| summary.mean),
-                    ci95: summary.and_then(|summary| summary.ci95),
+                    ci95,
+                    low: end(-1.0),
+                    high: end(1.0),
                     min: summary.map(|summary| summary.min),
                     median: summary.map(|summary| summary.median),
                     max: summary.map(|summary| summary.max),
@@ -190,12 +245,12 @@ impl<'a> Measured<'a> {
                 let mut notes = self.doubts(index);
                 let heard = |run: &&OfRun<'_>| if thin { run.values().is_some() } else { run.sound().is_some() };
                 let heard = self.points[index].iter().filter(heard).count();
-                let missing = (heard as u64).saturating_sub(row.n.unwrap_or(0));
+                let missing = heard.saturating_sub(summary.map_or(0, |summary| summary.n));
                 if missing > 0 && summary.is_some() {
                     notes.push(format!("{missing} of {} runs have no value", point.runs.len()));
                 }
                 if let Some(published) = self.published(index, &metric.name) {
-                    self.judge(published, thin, &mut row, &mut notes);
+                    self.judge((index, number), published, thin, &mut row, &mut notes);
                 }
                 row.note = self.note(notes);
                 rows.push(row);
@@ -213,8 +268,16 @@ impl<'a> Measured<'a> {
         notes.join("; ")
     }
 
-    fn judge(&self, published: &Published, thin: bool, row: &mut SummaryRow, notes: &mut Vec<String>) {
+    fn judge(
+        &self,
+        (point, metric): (usize, usize),
+        published: &Published,
+        thin: bool,
+        row: &mut SummaryRow,
+        notes: &mut Vec<String>,
+    ) {
         row.published = Some(published.value);
+        row.published_runs = published.runs;
         row.tolerance = published.tolerance.to_string();
         row.source.clone_from(&published.source);
         if !published.note.is_empty() {
@@ -224,23 +287,87 @@ impl<'a> Measured<'a> {
             row.verdict = Some(Verdict::Untrusted);
             return;
         }
-        let Some(mean) = row.mean else { return };
-        let allowed = published.tolerance.around(published.value) + row.ci95.unwrap_or(0.0);
-        row.verdict = Some(if (mean - published.value).abs() <= allowed {
-            Verdict::Match
-        } else {
-            self.explanation(&published.explained_by, notes).unwrap_or(Verdict::Differs)
-        });
+        let Some(judgment) = self.judgment(point, metric, published) else { return };
+        notes.extend(judgment.note);
+        notes.extend(self.raised());
+        let mut verdict = judgment.verdict;
+        if verdict == Verdict::Differs
+            && let Some(claim) = self.study.claim(&published.explained_by)
+        {
+            if self.explains(claim, |row| row.explained_by == claim.name) {
+                verdict = Verdict::Explained;
+                notes.push(self.explanation(claim));
+            } else {
+                notes.push(
+                    self.movement(claim, published, row.mean).unwrap_or_else(|| format!("see claim:{}", claim.name)),
+                );
+            }
+        }
+        row.verdict = Some(verdict);
     }
 
-    /// `explained` if the claim of this name holds here, with a note of what shows it.
-    fn explanation(&self, explained_by: &str, notes: &mut Vec<String>) -> Option<Verdict> {
-        let claim = self.study.claim(explained_by)?;
-        if self.doubts_of(claim).thin.is_some() || evaluate::truth(&claim.expression, self) != Ok(Some(true)) {
-            return None;
-        }
-        notes.push(format!("explained by claim:{} ({}), shown by {}", claim.name, claim.text, self.shown_by(claim)));
-        Some(Verdict::Explained)
+    /// A study whose runs were raised prints it.
+    fn raised(&self) -> Option<String> {
+        let raised = self.study.raised;
+        (raised > 0).then(|| format!("runs raised {}, stricter threshold", if raised == 1 { "once" } else { "twice" }))
+    }
+
+    /// The point at which a claim's variant has a published value of another point: the axes are equal but for those that the variant
+    /// sets.
+    fn variant(&self, claim: &Claim, published: &Published) -> Option<(usize, usize)> {
+        let (experiment, set) = claim.variant.split_once(';').unwrap_or((&claim.variant, ""));
+        let pairs = |text: &str| -> Vec<(String, String)> {
+            let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+            pairs.map(|(axis, value)| (axis.trim().to_owned(), value.trim().to_owned())).collect()
+        };
+        let (set, known) = (pairs(set), pairs(&published.point));
+        let axes = &self.study.experiment(experiment.trim())?.axes;
+        let value = |axis: &str| {
+            let of = |pairs: &[(String, String)]| {
+                pairs.iter().find(|(name, _)| name == axis).map(|(_, value)| value.clone())
+            };
+            Some(format!("{axis}={}", of(&set).or_else(|| of(&known))?))
+        };
+        let label = axes.iter().map(|axis| value(&axis.name)).collect::<Option<Vec<_>>>()?.join(";");
+        let mut points = self.plan.points.iter();
+        let point = points.position(|point| point.experiment == experiment.trim() && point.own_label == label)?;
+        let metric = self.study.metrics.iter().position(|metric| metric.name == published.metric)?;
+        Some((point, metric))
+    }
+
+    /// Whether a claim explains published values: it is a match, it was not chosen after a look at results, and its variant
+    /// matches all of them, of which there is one at least.
+    fn explains(&self, claim: &Claim, concerns: impl Fn(&Published) -> bool) -> bool {
+        let matches = |published: &Published| {
+            let variant = self.variant(claim, published).filter(|(point, _)| !self.is_thin(*point));
+            let judgment = variant.and_then(|(point, metric)| self.judgment(point, metric, published));
+            judgment.is_some_and(|judgment| judgment.verdict == Verdict::Match)
+        };
+        let mut rows = self.study.published.iter().filter(|row| concerns(row)).peekable();
+        !claim.exploratory
+            && rows.peek().is_some()
+            && rows.all(matches)
+            && self.doubts_of(claim).thin.is_none()
+            && self.tested(claim).is_ok_and(|tested| tested.is_some_and(|tested| tested.verdict == Verdict::Match))
+    }
+
+    fn explanation(&self, claim: &Claim) -> String {
+        format!("explained by claim:{} ({}), shown by {}", claim.name, claim.text, self.shown_by(claim))
+    }
+
+    /// How far a variant moves a value that it does not explain.
+    fn movement(&self, claim: &Claim, published: &Published, from: Option<f64>) -> Option<String> {
+        let ((point, metric), from) = (self.variant(claim, published)?, from?);
+        let (to, value) = (self.summary(point, metric)?.mean, published.value);
+        ((to - value).abs() < (from - value).abs()).then(|| {
+            let short = |number: f64| format!("{:.4e}", number).parse::<f64>().unwrap_or(number);
+            format!(
+                "moves toward the published value: {} → {} (published {value}), see claim:{}",
+                short(from),
+                short(to),
+                claim.name
+            )
+        })
     }
 
     /// The points that a claim speaks of, each with the key of its first run.
@@ -319,34 +446,225 @@ impl<'a> Measured<'a> {
         let mut notes = vec![claim.text.clone()];
         notes.extend(self.left_out_of(claim));
         let doubts = self.doubts_of(claim);
-        let (held, verdict) = match (doubts.thin, evaluate::truth(&claim.expression, self)) {
+        let mut row = SummaryRow {
+            metric: SummaryRow::metric_of_claim(&claim.name),
+            source: claim.source.clone(),
+            ..SummaryRow::default()
+        };
+        match (doubts.thin, self.tested(claim)) {
             (Some(point), _) => {
                 notes.push(doubts.of_thin(point));
-                (None, Some(Verdict::Untrusted))
+                row.verdict = Some(Verdict::Untrusted);
             }
-            (None, Ok(Some(held))) => {
+            (None, Ok(Some(tested))) => {
                 notes.extend(doubts.of_left_out());
-                let mut explained = || self.explanation(&claim.explained_by, &mut notes).unwrap_or(Verdict::Refuted);
-                (Some(held), Some(if held { Verdict::Match } else { explained() }))
+                notes.extend(tested.note);
+                notes.extend(self.raised());
+                row.n = tested.n;
+                row.mean = Some(f64::from(u8::from(tested.holds)));
+                row.support = tested.support;
+                row.verdict = Some(tested.verdict);
+                if tested.verdict == Verdict::Refuted
+                    && let Some(explaining) = self.study.claim(&claim.explained_by)
+                {
+                    let lookups = claim.expression.lookups();
+                    let concerns = |published: &Published| {
+                        lookups.iter().any(|lookup| {
+                            lookup.experiment == published.experiment && lookup.metric == published.metric
+                        })
+                    };
+                    if self.explains(explaining, concerns) {
+                        row.verdict = Some(Verdict::Explained);
+                        notes.push(self.explanation(explaining));
+                    } else {
+                        notes.push(format!("see claim:{}", explaining.name));
+                    }
+                }
             }
             (None, Ok(None)) => {
                 notes.push("cannot be told: a value that it needs is missing".to_owned());
                 notes.extend(doubts.of_left_out());
-                (None, (doubts.left_out > 0).then_some(Verdict::Untrusted))
+                row.verdict = (doubts.left_out > 0).then_some(Verdict::Untrusted);
             }
-            (None, Err(error)) => {
-                notes.push(format!("cannot be told: {error}"));
-                (None, None)
-            }
-        };
-        SummaryRow {
-            metric: SummaryRow::metric_of_claim(&claim.name),
-            mean: held.map(|held| f64::from(u8::from(held))),
-            verdict,
-            source: claim.source.clone(),
-            note: self.note(notes),
-            ..SummaryRow::default()
+            (None, Err(error)) => notes.push(format!("cannot be told: {error}")),
         }
+        if claim.exploratory {
+            notes.push("exploratory".to_owned());
+        }
+        row.note = self.note(notes);
+        row
+    }
+
+    /// Tests a claim; `None` if a value that decides is missing.
+    fn tested(&self, claim: &Claim) -> Result<Option<Tested>, ExpressionError> {
+        let behind = Behind::new(self, claim);
+        let measured = evaluate::parts(&claim.expression, &Sampled { behind: &behind, samples: None })?;
+        let Some(holds) = measured.formula.holds(&measured.truths) else { return Ok(None) };
+        let Some(n) = behind.replications.n else {
+            let judgment = judge_values(&measured.formula, &measured.truths);
+            return Ok(judgment.map(|judgment| self.result(claim, &measured, judgment, holds, None, None)));
+        };
+        let mut counts = vec![Count::default(); measured.truths.len()];
+        let mut whole = Count::default();
+        let enough = lacks_replications(&measured.formula, &behind.replications).is_none();
+        for number in (0..RESAMPLES).take_while(|_| enough) {
+            let sampled = Sampled { behind: &behind, samples: Some(number) };
+            let parts = evaluate::parts(&claim.expression, &sampled)?;
+            whole.add(parts.formula.holds(&parts.truths));
+            counts.iter_mut().zip(&parts.truths).for_each(|(count, truth)| count.add(*truth));
+        }
+        let judgment = judge_claim(&measured.formula, &counts, &behind.replications);
+        let support = enough.then(|| whole.support());
+        Ok(Some(self.result(claim, &measured, judgment, holds, Some(n as u64), support)))
+    }
+
+    fn result(
+        &self,
+        claim: &Claim,
+        parts: &Parts,
+        judgment: ClaimJudgment,
+        holds: bool,
+        n: Option<u64>,
+        support: Option<f64>,
+    ) -> Tested {
+        let deciding = judgment.deciding.map(|part| self.part(claim, parts, part));
+        let note = [judgment.note, deciding].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        Tested { verdict: judgment.verdict, holds, n, support, note: Some(note).filter(|note| !note.is_empty()) }
+    }
+
+    /// Names a part of a claim: its number, and the point where its comparison is over several.
+    fn part(&self, claim: &Claim, parts: &Parts, part: usize) -> String {
+        let (column, index, of) = parts.places.get(part).copied().unwrap_or((0, 0, 1));
+        let point = claim.expression.lookups_below(column).into_iter().find_map(|lookup| {
+            let points = self.points(lookup);
+            let point = points.get(index).filter(|_| points.len() == of)?;
+            self.plan.points.get(*point).map(|point| point.label.clone())
+        });
+        let place = point.filter(|point| !point.is_empty()).map_or_else(String::new, |point| format!(" ({point})"));
+        format!("decided by part {} of {}{place}", part + 1, parts.truths.len())
+    }
+}
+
+/// What the test of a claim gave.
+struct Tested {
+    verdict: Verdict,
+    /// Whether it holds for the measured values.
+    holds: bool,
+    /// The smallest number of complete replications; `None`: deterministic.
+    n: Option<u64>,
+    support: Option<f64>,
+    note: Option<String>,
+}
+
+/// The values behind a claim, by the column of the look-up in its expression.
+struct Behind<'a> {
+    lookups: BTreeMap<usize, (&'a Lookup, Vec<PointValues>)>,
+    replications: Replications,
+}
+
+/// The values of a metric at a point.
+enum PointValues {
+    /// One that is not resampled; `None`: it is missing.
+    Fixed(Option<f64>),
+    /// Those of the complete replications, and how they are resampled.
+    Replicated(Vec<f64>, Rc<Resamples>),
+}
+
+impl<'a> Behind<'a> {
+    fn new(measured: &Measured<'_>, claim: &'a Claim) -> Self {
+        let metric_of = |lookup: &Lookup| measured.study.metrics.iter().position(|metric| metric.name == lookup.metric);
+        // Points with random numbers, and the metrics that count there.
+        let mut stochastic: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for lookup in claim.expression.lookups().into_iter().filter(|lookup| !is_published(lookup)) {
+            let Some(metric) = metric_of(lookup) else { continue };
+            for point in measured.points(lookup) {
+                if measured.deterministic(point, metric).is_none() {
+                    stochastic.entry(point).or_default().insert(metric);
+                }
+            }
+        }
+        // Points in virtual time have common random numbers, so the same replications count at all of them; a point in real time
+        // has its own.
+        let complete = |point: usize| -> BTreeSet<usize> {
+            let values: Vec<Vec<Option<f64>>> =
+                stochastic[&point].iter().map(|metric| measured.of(point, *metric)).collect();
+            (0..measured.points[point].len()).filter(|run| values.iter().all(|of| of[*run].is_some())).collect()
+        };
+        let is_real = |point: usize| measured.is_real(point);
+        let in_virtual_time = stochastic.keys().filter(|point| !is_real(**point)).map(|point| complete(*point));
+        let common = in_virtual_time.reduce(|all, next| all.intersection(&next).copied().collect());
+        let complete_at = |point: usize| match &common {
+            Some(common) if !is_real(point) => common.clone(),
+            _ => complete(point),
+        };
+        let mut skewed = false;
+        let mut values_at = |lookup: &Lookup, metric: usize, point: usize| {
+            if is_published(lookup) {
+                return PointValues::Fixed(measured.published(point, &lookup.metric).map(|published| published.value));
+            }
+            if let Some(value) = measured.deterministic(point, metric) {
+                return PointValues::Fixed(Some(value));
+            }
+            let complete = complete_at(point);
+            let all = measured.of(point, metric);
+            let values: Vec<f64> = complete.iter().filter_map(|run| all[*run]).collect();
+            skewed |= is_skewed(&values);
+            let name = if is_real(point) { format!("real-time point {point}") } else { "replications".to_owned() };
+            let resamples = measured.resamples(name, values.len());
+            PointValues::Replicated(values, resamples)
+        };
+        let mut lookups = BTreeMap::new();
+        for lookup in claim.expression.lookups() {
+            let points = measured.points(lookup);
+            let values = match metric_of(lookup) {
+                None => Vec::new(),
+                // Not run this time: one value that is missing.
+                Some(_) if points.is_empty() => vec![PointValues::Fixed(None)],
+                Some(metric) => points.into_iter().map(|point| values_at(lookup, metric, point)).collect(),
+            };
+            lookups.insert(lookup.column, (lookup, values));
+        }
+        let n = stochastic.keys().map(|point| complete_at(*point).len()).min();
+        Behind { lookups, replications: Replications { n, skewed, raised: measured.study.raised } }
+    }
+}
+
+fn is_published(lookup: &Lookup) -> bool {
+    lookup.statistic.as_deref() == Some("published")
+}
+
+/// The values behind a claim in the resample of a number, or as measured.
+struct Sampled<'a> {
+    behind: &'a Behind<'a>,
+    samples: Option<usize>,
+}
+
+impl Environment for Sampled<'_> {
+    fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
+        let Some((_, points)) = self.behind.lookups.get(&lookup.column) else { return Vec::new() };
+        let mut found = Vec::with_capacity(points.len());
+        let mut sample = Vec::new();
+        for point in points {
+            let (values, resamples) = match point {
+                PointValues::Fixed(value) => {
+                    found.push(*value);
+                    continue;
+                }
+                PointValues::Replicated(values, resamples) => (values, resamples),
+            };
+            sample.clear();
+            match self.samples {
+                None => sample.extend(values),
+                Some(number) => sample.extend(resamples.get(number).iter().map(|index| values[*index as usize])),
+            }
+            match lookup.statistic.as_deref() {
+                None => found.extend(sample.iter().copied().map(Some)),
+                Some("median") => found.push(statistics::quantile(&sample, 0.5)),
+                Some("deviation") => found.push(statistics::deviation(&sample)),
+                Some(_) => found.push(statistics::mean(&sample)),
+            }
+        }
+        found
     }
 }
 
@@ -377,7 +695,7 @@ impl Doubts<'_> {
 }
 
 /// Statistics of the values that are there.
-fn statistics(values: Vec<Option<f64>>) -> Option<Summary> {
+fn summary_of(values: Vec<Option<f64>>) -> Option<Summary> {
     let values: Vec<f64> = values.into_iter().flatten().collect();
     summarize(&values).filter(|summary| summary.mean.is_finite())
 }
@@ -389,38 +707,5 @@ fn filter_words(filter: &Filter) -> String {
     match &filter.literal {
         Literal::Number(number) => format!("{}{comparison}{number}", filter.axis),
         Literal::Text(text) => format!("{}{comparison}{text}", filter.axis),
-    }
-}
-
-impl Environment for Measured<'_> {
-    fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
-        let Some(metric) = self.study.metrics.iter().position(|metric| metric.name == lookup.metric) else {
-            return Vec::new();
-        };
-        let points = self.points(lookup);
-        if points.is_empty() {
-            // Not run this time: one value that is missing.
-            return vec![None];
-        }
-        let Some(statistic) = &lookup.statistic else {
-            return points.iter().flat_map(|point| self.of(*point, metric)).collect();
-        };
-        let one = |point: &usize| {
-            if statistic == "published" {
-                return self.published(*point, &lookup.metric).map(|published| published.value);
-            }
-            let summary = self.summary(*point, metric)?;
-            match statistic.as_str() {
-                "min" => Some(summary.min),
-                "max" => Some(summary.max),
-                "median" => Some(summary.median),
-                "n" => Some(summary.n as f64),
-                "ci95" => summary.ci95,
-                "low" => Some(summary.mean - summary.ci95?),
-                "high" => Some(summary.mean + summary.ci95?),
-                _ => Some(summary.mean),
-            }
-        };
-        points.iter().map(one).collect()
     }
 }

@@ -49,7 +49,14 @@ pub struct FinishedRun<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RunResult {
     /// Values of all metrics, for each of the run's points.
-    Values { values: Vec<Vec<Option<f64>>>, distrust: Vec<String>, late: bool, reused: bool },
+    Values {
+        values: Vec<Vec<Option<f64>>>,
+        distrust: Vec<String>,
+        late: bool,
+        /// Whether the run drew from no random stream.
+        deterministic: bool,
+        reused: bool,
+    },
     /// It failed.
     Failed(String),
 }
@@ -232,6 +239,8 @@ impl Sweep<'_> {
             }
             values.push(of_point);
         }
-        Ok(RunResult::Values { values, distrust: finished.run.distrust.clone(), late: finished.is_late(), reused })
+        let deterministic = finished.run.random_streams.as_ref().is_some_and(|streams| streams.0.is_empty());
+        let distrust = finished.run.distrust.clone();
+        Ok(RunResult::Values { values, distrust, late: finished.is_late(), deterministic, reused })
     }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Fake, Temporary, run_into, stamps, study, study_of, table, tree, with};
+use common::{Fake, STUDY, Temporary, run_into, stamps, study, study_of, table, tree, with};
 use fullpipe_archive::SUMMARY;
 use fullpipe_study::{Files, FinishedRun, Options, Progress, RunOptions, StudyError, Verdict, run};
 use fullpipe_units::random::run_seed;
@@ -41,7 +41,8 @@ fn tables_have_what_the_runs_gave() {
     // The columns are those that are declared, and each is filled somewhere.
     let header = std::fs::read_to_string(folder.join("out/summary.csv")).unwrap();
     assert!(header.lines().next().unwrap().split(',').eq(SUMMARY.names()), "{header}");
-    for column in SUMMARY.names() {
+    // Support is that of claims over points with random numbers, which these are not.
+    for column in SUMMARY.names().filter(|column| *column != "support") {
         assert!(summary.iter().any(|row| !row[column].is_empty()), "{column}");
     }
     let find = |point: &str, metric: &str| {
@@ -52,12 +53,14 @@ fn tables_have_what_the_runs_gave() {
         .iter()
         .map(|column| row[*column].as_str())
         .collect();
-    assert_eq!(cells, ["packets", "3", "10", "0", "10", "10", "10", "10", "0", "match"]);
+    // No random number was drawn: one value, and no interval.
+    assert_eq!(cells, ["packets", "1", "10", "", "10", "10", "10", "10", "0", "match"]);
+    assert_eq!((row["low"].as_str(), row["high"].as_str(), row["published_runs"].as_str()), ("", "", "1"));
     assert_eq!((row["source"].as_str(), row["note"].as_str()), ("book", "exactly"));
-    // 20 against 21 within 1 %: it differs, and nothing explains it.
-    assert_eq!(find("experiment=sizes;size=20", "packets")["verdict"], "differs");
-    // 40 against 50 within 10 %: explained, with the runs that show it.
-    let row = find("experiment=sizes;size=40", "packets");
+    // 40 against 50 within 10 %: it differs, and nothing explains it.
+    assert_eq!(find("experiment=sizes;size=40", "packets")["verdict"], "differs");
+    // 20 against 40 within 1 %: explained, because the variant has 40, with the runs that show it.
+    let row = find("experiment=sizes;size=20", "packets");
     assert_eq!(row["verdict"], "explained");
     let key = &results[6]["key"];
     assert!(
@@ -71,10 +74,9 @@ fn tables_have_what_the_runs_gave() {
     let row = find("", "claim:more-is-more");
     assert_eq!((row["mean"].as_str(), row["verdict"].as_str(), row["n"].as_str()), ("1", "match", ""));
     let row = find("", "claim:less-is-more");
-    assert_eq!(
-        (row["mean"].as_str(), row["verdict"].as_str(), row["source"].as_str()),
-        ("0", "explained", "a bad book")
-    );
+    assert_eq!((row["mean"].as_str(), row["verdict"].as_str(), row["source"].as_str()), ("0", "refuted", "a bad book"));
+    // The variant does not match all published values of these points.
+    assert!(find("", "claim:less-is-more")["note"].ends_with("see claim:more-is-more"));
     assert_eq!(summary.len(), 3 * 4 + 2 * 2 + 2);
 }
 
@@ -90,26 +92,122 @@ fn a_claim_that_does_not_hold_and_a_claim_that_explains_nothing_are_refuted() {
     assert_eq!(differs, 2);
 }
 
+/// The fake study with so many runs, which draw random numbers, and more at the end.
+fn random_study(runs: u64, more: &str) -> (fullpipe_study::Study, Fake) {
+    let text = STUDY.replace("runs = 3", &format!("runs = {runs}")) + more;
+    (study_of(&text), Fake { draws: true, ..Fake::new() })
+}
+
 #[test]
-fn the_interval_counts_towards_the_tolerance() {
-    // rate_bps varies with the seed: with an absolute tolerance of zero the published value still matches if it is within
-    // the interval of the mean, and no longer if it is just outside.
+fn a_value_matches_only_if_its_whole_interval_is_within_the_tolerance() {
+    // rate_bps varies with the seed.
     let folder = Temporary::new("interval");
-    let outcome = run_into(&study(), &Fake::new(), &folder.join("a"), 1).unwrap();
+    let (study, laboratory) = random_study(12, "");
+    let outcome = run_into(&study, &laboratory, &folder.join("a"), 1).unwrap();
     let row = outcome.rows.iter().find(|row| row.metric == "rate_bps").unwrap();
     let (mean, width) = (row.mean.unwrap(), row.ci95.unwrap());
     assert!(width > 0.0);
-    for (published, expected) in [(mean + 0.99 * width, Verdict::Match), (mean + 1.01 * width, Verdict::Differs)] {
-        let text = format!("{}\npublished = []\n", common::STUDY);
-        let text = text.replace("published = []", "").replace(
-            "[scenarios]",
-            &format!("published = [{{ experiment = \"sizes\", point = \"size=10\", metric = \"rate_bps\", value = {published:?} }}]\n[scenarios]"),
+    assert_eq!((row.low, row.high), (Some(mean - width), Some(mean + width)));
+    // One other run lies within 12 runs' standard deviation: sqrt(1/12 + 1) / sqrt(1/12) = 3.6 widths.
+    for (off, tolerance, runs, expected) in [
+        (0.0, 1.01, 1, Verdict::Match),
+        (0.0, 0.99, 1, Verdict::Undecided),
+        (0.5, 1.49, 1, Verdict::Undecided),
+        (3.7, 0.0, 1, Verdict::Differs),
+        (3.5, 0.0, 1, Verdict::Undecided),
+        (1.01, 0.0, 0, Verdict::Differs),
+        (0.99, 0.0, 0, Verdict::Undecided),
+    ] {
+        let published = format!(
+            "published = [{{ experiment = \"sizes\", point = \"size=10\", metric = \"rate_bps\", value = {:?}, \
+             tolerance = \"{:?}\", published_runs = {runs} }}]\n[scenarios]",
+            mean + off * width,
+            tolerance * width
         );
-        let outcome = run_into(&study_of(&text), &Fake::new(), &folder.join("a"), 1).unwrap();
+        let study = study_of(&STUDY.replace("runs = 3", "runs = 12").replace("[scenarios]", &published));
+        let outcome = run_into(&study, &laboratory, &folder.join("a"), 1).unwrap();
         let row = outcome.rows.iter().find(|row| row.metric == "rate_bps").unwrap();
-        assert_eq!(row.verdict, Some(expected), "{published}");
-        assert_eq!((outcome.made, outcome.reused), (0, 12));
+        assert_eq!(row.verdict, Some(expected), "{off} {tolerance} {runs}");
+        assert_eq!(row.published_runs, Some(runs).filter(|runs| *runs > 0));
+        assert_eq!(row.note.contains("compatible with one run"), off == 3.5, "{}", row.note);
+        assert_eq!((outcome.made, outcome.reused), (0, 48));
     }
+}
+
+const RATES: &str = r#"
+[[claim]]
+name = "twice"
+text = "Twice the packets give exactly twice the rate."
+expression = 'metric("sizes", "rate_bps", size = 20) == 2 * metric("sizes", "rate_bps", size = 10)'
+[[claim]]
+name = "above-the-mean"
+text = "A rate is above a number near its mean."
+expression = 'metric("sizes", "rate_bps", size = 10) > 63000'
+exploratory = true
+[[claim]]
+name = "parts"
+text = "All rates are large."
+expression = 'all(metric("sizes", "rate_bps") > 100000)'
+"#;
+
+#[test]
+fn claims_over_random_points_are_judged_by_their_support() {
+    let folder = Temporary::new("support");
+    let (study, laboratory) = random_study(10, RATES);
+    let outcome = run_into(&study, &laboratory, &folder.join("ten"), 1).unwrap();
+    let claim = |name: &str| outcome.rows.iter().find(|row| row.metric == format!("claim:{name}")).unwrap();
+    // Points are resampled jointly: otherwise it would hold in few resamples.
+    let row = claim("twice");
+    assert_eq!((row.n, row.support, row.verdict), (Some(10), Some(1.0), Some(Verdict::Match)));
+    let row = claim("above-the-mean");
+    let support = row.support.unwrap();
+    assert!((0.01..0.99).contains(&support), "{support}");
+    assert_eq!(row.verdict, Some(Verdict::Undecided));
+    assert!(row.note.ends_with("; exploratory"), "{}", row.note);
+    // At size 10 the largest rate is 80 000: the part that decides is named.
+    let row = claim("parts");
+    assert_eq!((row.mean, row.verdict), (Some(0.0), Some(Verdict::Refuted)));
+    assert!(row.note.contains("decided by part 1 of 3 (experiment=sizes;size=10)"), "{}", row.note);
+
+    let (study, laboratory) = random_study(9, RATES);
+    let outcome = run_into(&study, &laboratory, &folder.join("nine"), 1).unwrap();
+    for row in outcome.rows.iter().filter(|row| row.claim().is_some() || row.published.is_some()) {
+        assert_eq!((row.verdict, row.support), (Some(Verdict::Undecided), None), "{row:?}");
+        assert!(row.note.contains("9 complete replications, 10 are needed"), "{}", row.note);
+    }
+}
+
+#[test]
+fn a_study_whose_runs_were_raised_prints_it() {
+    let folder = Temporary::new("raised");
+    let study = study_of(&STUDY.replace("runs = 3", "runs = 20\nraised = 1"));
+    let outcome = run_into(&study, &Fake { draws: true, ..Fake::new() }, &folder.join("out"), 1).unwrap();
+    for row in outcome.rows.iter().filter(|row| row.verdict.is_some()) {
+        assert!(row.note.contains("runs raised once, stricter threshold"), "{row:?}");
+    }
+}
+
+#[test]
+fn a_variant_that_only_moves_a_value_explains_nothing() {
+    let files = [
+        ("plain.txt", common::SCENARIO),
+        (
+            "published.csv",
+            "experiment,point,metric,value,tolerance,explained_by\n\
+        sizes,size=20,packets,50,1%,more-is-more\n",
+        ),
+    ];
+    let shelf = fullpipe_study::Embedded("fake", &files);
+    let moved = fullpipe_study::load(STUDY, "study.toml", "x", &shelf).unwrap();
+    let folder = Temporary::new("moves");
+    let outcome = run_into(&moved, &Fake::new(), &folder.join("out"), 1).unwrap();
+    let row = outcome.rows.iter().find(|row| row.published.is_some()).unwrap();
+    assert_eq!(row.verdict, Some(Verdict::Differs));
+    assert!(row.note.contains("moves toward the published value: 20 → 40 (published 50)"), "{}", row.note);
+    // An exploratory claim explains nothing, whatever its variant matches.
+    let exploratory = STUDY.replace("variant = ", "exploratory = true\nvariant = ");
+    let outcome = run_into(&study_of(&exploratory), &Fake::new(), &folder.join("exploratory"), 1).unwrap();
+    assert!(outcome.rows.iter().all(|row| row.verdict != Some(Verdict::Explained)));
 }
 
 #[test]
@@ -405,11 +503,8 @@ fn a_scenario_on_its_own_is_one_run_with_its_seed() {
 
 #[test]
 fn a_claim_that_cannot_be_told_explains_nothing() {
-    // The row of size 20 differs; the claim that would explain it needs size 40, and those runs fail.
-    let published = common::PUBLISHED.replace("21,1%,book,,", "21,1%,book,,more-is-more");
-    let files = [("plain.txt", common::SCENARIO), ("published.csv", published.as_str())];
-    let shelf = fullpipe_study::Embedded("fake", &files);
-    let study = fullpipe_study::load(common::STUDY, "study.toml", "x", &shelf).unwrap();
+    // The row of size 20 differs; the claim that explains it needs size 40, and those runs fail.
+    let study = study();
     let folder = Temporary::new("untold");
     let verdict = |laboratory: &Fake| {
         let outcome = run_into(&study, laboratory, &folder.join("out"), 1).unwrap();

@@ -73,7 +73,9 @@ fn every_published_row_of_the_report_is_there() {
 #[test]
 fn udp_is_as_published() {
     let folder = Temporary::new("udp");
-    let outcome = run_into(&study(&["experiments=udp", "runs=2"], false), &folder.join("out"), 2);
+    // Ten runs decide.
+    let settings = ["experiments=udp", "runs=10", "packets=[10, 100, 10000, 20000]"];
+    let outcome = run_into(&study(&settings, false), &folder.join("out"), 2);
     assert_eq!(outcome.exit_status(), 0, "{:?}", outcome.untrusted);
     for row in outcome.rows.iter().filter(|row| row.published.is_some()) {
         let tiny = matches!(row.point.get("packets"), Some("10" | "100"));
@@ -98,9 +100,9 @@ fn the_shortened_study_holds_and_does_not_depend_on_the_number_of_threads() {
         .filter(|row| row.metric.starts_with("claim:") && row.verdict == Some(Verdict::Refuted))
         .map(|row| row.metric.as_str())
         .collect();
-    // What two runs span is not enough for the claims about scatter.
-    let scatter = ["claim:tiny-udp-scatters", "claim:one-tcp-run-scatters"];
-    assert!(refuted.iter().all(|claim| scatter.contains(claim)), "{refuted:?}");
+    // Two runs decide nothing, unless no random number is drawn.
+    assert!(refuted.is_empty(), "{refuted:?}");
+    assert!(outcome.rows.iter().any(|row| row.verdict == Some(Verdict::Undecided)));
 }
 
 #[test]
@@ -109,7 +111,8 @@ fn verdicts_can_be_computed_again_from_the_flows() {
     // results.csv (which run belongs to which point) and published.csv.
     let folder = Temporary::new("again");
     let out = folder.join("out");
-    run_into(&study(&["experiments=[\"udp\", \"udp_payload\"]", "runs=2"], false), &out, 2);
+    let settings = ["experiments=[\"udp\", \"udp_payload\"]", "runs=10", "packets=[10, 10000, 20000]"];
+    run_into(&study(&settings, false), &out, 2);
     let published = table(source().parent().unwrap(), "published.csv");
     let results = table(&out, "results.csv");
     let mut judged = 0;
@@ -133,10 +136,15 @@ fn verdicts_can_be_computed_again_from_the_flows() {
                 })
             })
             .collect();
-        let [first, second] = values[..] else { continue };
-        let mean = (first + second) / 2.0;
-        // Two runs: s / sqrt(2) = |a - b| / 2, and t with one degree of freedom is 12.7062.
-        let width = 12.706_204_7 * (first - second).abs() / 2.0;
+        if values.len() != 10 {
+            continue;
+        }
+        let mean = values.iter().sum::<f64>() / 10.0;
+        let moment = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / 10.0;
+        // t(0.975, 9) = 2.262157; s^2 = 10/9 of the second moment. Skewness: sqrt(90)/8 m3 / m2^1.5.
+        let width = 2.262_157 * (moment(2) / 9.0).sqrt();
+        let skewed =
+            moment(2) > 1e-18 * mean * mean && (90f64.sqrt() / 8.0 * moment(3) / moment(2).powf(1.5)).abs() > 1.0;
         let experiment = parts[0].1;
         let point: Vec<String> = parts[1..].iter().map(|(axis, value)| format!("{axis}={value}")).collect();
         let source = published
@@ -149,9 +157,9 @@ fn verdicts_can_be_computed_again_from_the_flows() {
             None => source["tolerance"].parse().unwrap(),
         };
         assert!((row["mean"].parse::<f64>().unwrap() - mean).abs() <= 1e-12 * mean.abs(), "{row:?}");
-        let matches = (mean - value).abs() <= tolerance + width;
+        let matches = (mean - value).abs() + width <= tolerance * (1.0 + 1e-9) && !skewed;
         assert_eq!(row["verdict"] == "match", matches, "{row:?}: {mean} +- {width}");
         judged += 1;
     }
-    assert!(judged > 40, "{judged}");
+    assert!(judged > 10, "{judged}");
 }

@@ -3,11 +3,55 @@
 //!
 //! The key is SHA-256 over the three, with lengths, so that ("ab", "c") and ("a", "bc") differ. The generator is
 //! xoshiro256++ (Blackman and Vigna 2019).
+//!
+//! [`count_draws`] counts the draws from each stream, which shows whether a run is deterministic.
 
 use crate::{Duration, math};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sha2::{Digest, Sha256};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+thread_local! {
+    /// The counters of the streams that this thread creates, by name, while [`count_draws`] runs.
+    static COUNTERS: RefCell<Option<BTreeMap<String, Arc<AtomicU64>>>> = const { RefCell::new(None) };
+}
+
+/// Calls `run` and returns, with its result, the number of draws from each stream that it created on this thread. A
+/// stream is named "ENTITY: PURPOSE" with `#` for each number in the name, and streams of equal names are counted together;
+/// streams without a draw are left out.
+///
+/// ```
+/// use fullpipe_units::{Stream, random::count_draws};
+/// let (_, draws) = count_draws(|| Stream::new(7, "client 12", "back-off").uniform());
+/// assert_eq!(draws.into_iter().collect::<Vec<_>>(), [("client #: back-off".to_owned(), 1)]);
+/// ```
+pub fn count_draws<T>(run: impl FnOnce() -> T) -> (T, BTreeMap<String, u64>) {
+    let outer = COUNTERS.replace(Some(BTreeMap::new()));
+    let result = run();
+    let counters = COUNTERS.replace(outer).unwrap_or_default();
+    let draws = counters.into_iter().map(|(name, counter)| (name, counter.load(Ordering::Relaxed)));
+    (result, draws.filter(|(_, draws)| *draws > 0).collect())
+}
+
+/// The counter of a stream, if draws are counted.
+fn counter(entity: &str, purpose: &str) -> Option<Arc<AtomicU64>> {
+    COUNTERS.with_borrow_mut(|counters| {
+        let counters = counters.as_mut()?;
+        let mut name = String::with_capacity(entity.len() + purpose.len() + 2);
+        for character in entity.chars().chain(": ".chars()).chain(purpose.chars()) {
+            if !character.is_ascii_digit() {
+                name.push(character);
+            } else if !name.ends_with('#') {
+                name.push('#');
+            }
+        }
+        Some(counters.entry(name).or_default().clone())
+    })
+}
 
 /// A stream of random numbers with a name.
 ///
@@ -21,6 +65,8 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Debug)]
 pub struct Stream {
     generator: Xoshiro256PlusPlus,
+    /// Number of draws, if they are counted; one thread at a time draws.
+    draws: Option<Arc<AtomicU64>>,
 }
 
 fn key(seed: u64, parts: &[&str]) -> [u8; 32] {
@@ -43,15 +89,26 @@ pub fn run_seed(study_seed: u64, run: u64) -> u64 {
     u64::from_le_bytes(low) >> 11
 }
 
+/// A number that identifies something of `entity` in the run with `seed`, such as an initial sequence number or the seed of
+/// another stream: the first 64 bits of the stream, not counted as a draw, because it does not change the run's timing.
+pub fn identity(seed: u64, entity: &str, purpose: &str) -> u64 {
+    Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose])).next_u64()
+}
+
 impl Stream {
     /// The stream of `entity` for `purpose` in the run with `seed`.
     pub fn new(seed: u64, entity: &str, purpose: &str) -> Self {
-        Stream { generator: Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose])) }
+        let generator = Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose]));
+        Stream { generator, draws: counter(entity, purpose) }
     }
 
     /// The next 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
+        if let Some(draws) = &self.draws {
+            // A load and a store instead of one atomic addition, which costs more and is not needed on one thread.
+            draws.store(draws.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
         self.generator.next_u64()
     }
 
@@ -94,6 +151,23 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn draws_are_counted_by_name_and_only_within_the_call() {
+        let mut outside = Stream::new(1, "link 1", "loss");
+        let (drawn, draws) = count_draws(|| {
+            let mut streams = [Stream::new(1, "link 1", "loss"), Stream::new(1, "link 22", "loss")];
+            let _unused = Stream::new(1, "host", "processing");
+            let first = streams[0].bits();
+            streams[1].uniform();
+            outside.bits();
+            assert_eq!(identity(1, "link 1", "loss"), first);
+            first
+        });
+        assert_eq!(draws, BTreeMap::from([("link #: loss".to_owned(), 2)]));
+        // Counting changes no number.
+        assert_eq!(Stream::new(1, "link 1", "loss").bits(), drawn);
+    }
 
     #[test]
     fn names_are_not_concatenated() {

@@ -37,7 +37,7 @@ impl Core {
     fn draw(&self, conversation: usize, end: &str) -> Draws {
         let Conversation { flow, number, .. } = &self.conversations[conversation];
         let name = format!("{} conversation {number} {end}", self.scenario.flows[*flow as usize].name);
-        let draw = |purpose| fullpipe_units::Stream::new(self.scenario.seed, &name, purpose).bits();
+        let draw = |purpose| fullpipe_units::random::identity(self.scenario.seed, &name, purpose);
         Draws { initial_sequence: draw("initial-sequence") as u32, congestion: draw("congestion") }
     }
 
@@ -142,7 +142,7 @@ impl Core {
     /// The cookie that a server accepts from a client (RFC 7413 section 4.1.2).
     fn fast_open_cookie(&self, client: NodeId, server: NodeId) -> Option<Cookie> {
         let name = format!("server {} client {}", server.0, client.0);
-        Cookie::new(&fullpipe_units::Stream::new(self.scenario.seed, &name, "fast-open").bits().to_be_bytes())
+        Cookie::new(&fullpipe_units::random::identity(self.scenario.seed, &name, "fast-open").to_be_bytes())
     }
 
     /// Gives a client's connection the client's Fast Open cookie of the server, if it has one.

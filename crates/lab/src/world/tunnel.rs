@@ -21,7 +21,7 @@ use fullpipe_scenario::description;
 use fullpipe_stack::tunnel::{TunnelClient, TunnelProxy, TunnelSettings};
 use fullpipe_stack::{Datagram, Entropy, Host, HostSettings, Maker};
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport};
-use fullpipe_units::{FlowId, NodeId, Stream};
+use fullpipe_units::{FlowId, NodeId};
 use fullpipe_wire::IpVersion;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -65,7 +65,7 @@ impl TunnelMaker {
     pub(super) fn end(&self, seed: u64, tunnel: &str, end: &str) -> (TunnelSettings, Entropy) {
         let name = format!("{tunnel} {end}");
         let control = self.control.clone().map(|control| -> Maker {
-            let seed = Stream::new(seed, &name, "congestion").bits();
+            let seed = fullpipe_units::random::identity(seed, &name, "congestion");
             Arc::new(move || control.create(ConnectionEnd { seed, connection: 0, initiator: true }))
         });
         (TunnelSettings { control, ..self.settings.clone() }, Entropy::new(seed, &name))

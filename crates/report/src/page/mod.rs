@@ -17,13 +17,15 @@ use crate::plot::Figure;
 use fullpipe_archive::Verdict;
 use std::fmt::Write;
 
-/// Shapes of the verdicts: a tick in a circle, a diamond, a triangle, a crossed square, a clock face. With the word beside them,
+/// Shapes of the verdicts: a tick in a circle, a diamond, a line in a circle, a triangle, a crossed square, a clock face. With the word beside them,
 /// they need no colour.
 const SYMBOLS: &str = "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\">\
 <symbol id=\"v-match\" viewBox=\"0 0 16 16\"><circle cx=\"8\" cy=\"8\" r=\"7\" fill=\"none\" stroke=\"currentColor\" \
 stroke-width=\"1.6\"/><path d=\"M4.4 8.3l2.5 2.6 4.8-5.4\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
 <symbol id=\"v-explained\" viewBox=\"0 0 16 16\"><path d=\"M8 .9L15.1 8 8 15.1.9 8z\" fill=\"none\" stroke=\"currentColor\" \
 stroke-width=\"1.6\"/><path d=\"M8 4.2v1.6M8 7.2v4.6\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
+<symbol id=\"v-undecided\" viewBox=\"0 0 16 16\"><circle cx=\"8\" cy=\"8\" r=\"7\" fill=\"none\" stroke=\"currentColor\" \
+stroke-width=\"1.6\"/><path d=\"M4.2 8h7.6\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
 <symbol id=\"v-differs\" viewBox=\"0 0 16 16\"><path d=\"M8 1.3L15.2 14.4H.8z\" fill=\"none\" stroke=\"currentColor\" \
 stroke-width=\"1.6\"/><path d=\"M8 5.6v4.2M8 11v1.8\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
 <symbol id=\"v-refuted\" viewBox=\"0 0 16 16\"><path d=\"M1.5 1.5h13v13h-13z\" fill=\"none\" stroke=\"currentColor\" \

@@ -24,6 +24,8 @@ pub(crate) fn claims(records: &Records) -> String {
         headings: vec![
             Heading::long("Claim"),
             Heading::text("Verdict"),
+            Heading::number("Support"),
+            Heading::number("Runs"),
             Heading::text("Source"),
             Heading::text("Note"),
         ],
@@ -55,6 +57,8 @@ pub(crate) fn claims(records: &Records) -> String {
                 vec![
                     Field::Markup(claim),
                     row.verdict.map_or(Field::Text("cannot be told".to_owned()), |v| Field::Markup(verdict(v))),
+                    Field::Number(row.support.map_or_else(String::new, |support| format!("{support:.3}"))),
+                    Field::Number(row.n.map_or_else(String::new, |n| n.to_string())),
                     Field::Markup(sources.short_or_mark(&row.source)),
                     Field::Markup(notes.short_or_mark(&note_beside(&row.note, &text))),
                 ]
@@ -99,9 +103,10 @@ pub(crate) fn values(records: &Records) -> String {
         return out;
     }
     out.push_str(
-        "<p>A measured mean <em>matches</em> when it is no further from the published value than the tolerance plus the \
-         half width of its interval; otherwise it <em>differs</em>, or is <em>explained</em> when the claim named in its \
-         note holds in these same runs and shows why.</p>\n",
+        "<p>A measured value <em>matches</em> when its whole 95 % interval lies within the tolerance. It <em>differs</em> when \
+         the interval lies outside and as many runs as the publication has do not reach the published value, either; it is \
+         <em>explained</em> when a variant that changes one assumption matches. Otherwise, and with fewer than 10 replications, \
+         it is <em>undecided</em>.</p>\n",
     );
     if rows.iter().any(|r| r.verdict == Some(Verdict::Untrusted)) {
         out.push_str(
@@ -160,6 +165,7 @@ fn beside(
     let mut headings: Vec<Heading> = axes.iter().map(|a| axis_heading(records, a, rows)).collect();
     headings.extend([
         Heading::number("Published"),
+        Heading::number("of runs"),
         Heading::number("Measured"),
         Heading::number("± 95 %"),
         Heading::number("Runs"),
@@ -194,6 +200,7 @@ fn beside(
             };
             fields.extend([
                 Field::Number(published),
+                Field::Number(row.published_runs.map_or_else(String::new, |runs| runs.to_string())),
                 Field::Number(mean),
                 Field::Number(interval.unwrap_or_else(|| "–".to_owned())),
                 Field::Number(row.runs().to_string()),

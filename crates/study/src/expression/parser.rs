@@ -2,8 +2,8 @@
 //! checked on the way, so that evaluation need not fail for them.
 
 use crate::expression::{
-    Arithmetic, COMPARISONS, Comparison, Expression, ExpressionError, FUNCTIONS, Filter, Kind, Literal, Logic, Lookup,
-    Node, Operation, Purpose, STATISTICS, figure_name, link_column,
+    Arithmetic, COMPARISONS, Comparison, Expression, ExpressionError, FUNCTIONS, Filter, Function, Kind, Literal,
+    Logic, Lookup, Node, Operation, Purpose, STATISTICS, figure_name, link_column,
 };
 use crate::lateness;
 use crate::words::{list_of, suggestion};
@@ -238,6 +238,11 @@ impl Parser {
             return Ok(first);
         }
         require(&first, Kind::Number, "a comparison")?;
+        if lists_runs(&first) || rest.iter().any(|(_, node)| lists_runs(node)) {
+            let message = "a comparison of single runs is refused, because its outcome depends on their number: reduce `runs` with \
+                           `mean`, `median` or `deviation`";
+            return Err(ExpressionError::new(column, message));
+        }
         Ok(Node { column, kind: Kind::Truth, operation: Operation::Comparison(Box::new(first), rest) })
     }
 
@@ -341,6 +346,16 @@ impl Parser {
                 let message = format!("`{name}` looks at a whole study and belongs in a claim; a metric sees one run");
                 return Err(ExpressionError::new(column, message));
             }
+            ("paired_low" | "paired_high", _) => {
+                let message = "ends of intervals are refused: a claim is judged by its support in resamples of the replications, \
+                               which pair the points; write a difference of means, metric(...) - metric(...)";
+                return Err(ExpressionError::new(column, message));
+            }
+            ("ratio_low" | "ratio_high", _) => {
+                let message = "ends of intervals are refused: a claim is judged by its support in resamples of the replications; \
+                               write a ratio of medians, metric(..., \"median\") / metric(..., \"median\")";
+                return Err(ExpressionError::new(column, message));
+            }
             ("series", Purpose::Metric) => return self.series(column),
             ("measured", Purpose::Metric) => return self.measured(column),
             ("lateness", Purpose::Metric) => return self.lateness(column),
@@ -369,6 +384,12 @@ impl Parser {
             }
             let argument = self.or()?;
             require(&argument, kind, &format!("`{name}`"))?;
+            if matches!(function, Function::Min | Function::Max | Function::Quantile) && lists_runs(&argument) {
+                let message = format!(
+                    "`{name}` over runs is refused, because it depends on their number: write `mean`, `median` or `deviation`"
+                );
+                return Err(ExpressionError::new(column, message));
+            }
             arguments.push(argument);
         }
         if arguments.len() < fewest || arguments.len() > most {
@@ -449,6 +470,10 @@ impl Parser {
             let (token, column) = self.next();
             match token {
                 Token::Text(name) if !every_run && filters.is_empty() => {
+                    if let Some(instead) = instead_of(&name) {
+                        let message = format!("`{name}` over runs is refused in a claim: {instead}");
+                        return Err(ExpressionError::new(column, message));
+                    }
                     if !STATISTICS.contains(&name.as_str()) {
                         let message = format!(
                             "`{name}` is not a statistic{}; expected {}",
@@ -490,6 +515,43 @@ impl Parser {
     }
 }
 
+/// What to write instead of a statistic over runs that claims do not have.
+fn instead_of(statistic: &str) -> Option<&'static str> {
+    match statistic {
+        "low" | "high" | "ci95" => Some("the claim is judged by its support in resamples, so compare the mean itself"),
+        "min" | "max" => Some(
+            "extremes depend on the number of runs; compare the mean (the mean of a count is 0 only if it is 0 in every run) or \
+             the median, or bound the `deviation`",
+        ),
+        "n" => Some("the rules ask for enough replications themselves"),
+        _ => None,
+    }
+}
+
+/// Whether the values of a node are those of single runs.
+fn lists_runs(node: &Node) -> bool {
+    match &node.operation {
+        Operation::Lookup(lookup) => lookup.statistic.is_none(),
+        Operation::Negate(inner) | Operation::Not(inner) => lists_runs(inner),
+        Operation::Arithmetic(_, left, right) => lists_runs(left) || lists_runs(right),
+        Operation::Call(function, arguments) => {
+            let reduces = matches!(
+                function,
+                Function::Sum
+                    | Function::Mean
+                    | Function::Median
+                    | Function::Count
+                    | Function::Jain
+                    | Function::Deviation
+                    | Function::All
+                    | Function::Any
+            );
+            !reduces && arguments.iter().any(lists_runs)
+        }
+        _ => false,
+    }
+}
+
 fn logic(logic: Logic, left: Node, right: Node, column: usize) -> Parsed {
     let who = if logic == Logic::And { "`and`" } else { "`or`" };
     require(&left, Kind::Truth, who)?;
@@ -506,7 +568,6 @@ fn arithmetic(with: Arithmetic, left: Node, right: Node, column: usize) -> Parse
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::Function;
     use proptest::prelude::*;
 
     fn node(kind: Kind, operation: Operation) -> Node {

@@ -1,0 +1,459 @@
+//! The rules by which a published value or a claim earns its verdict: pure functions of the values of replications.
+//!
+//! * A published value is judged by an equivalence test (Schuirmann 1987): the whole interval of our mean must lie within the
+//!   tolerance. It differs if the interval lies wholly outside and the value is not within the prediction interval for a mean of as
+//!   many runs as the publication has.
+//! * A claim is judged by its support, the share of bootstrap resamples of the replications for which it holds, part by part.
+//!
+//! `docs/verdicts.md` states the rules for users, with their error rates as `tests/verdicts.rs` simulates them.
+
+use crate::statistics::{RESAMPLES, Resamples, deviation, expanded_tail, mean, skewness, student_t};
+use fullpipe_archive::Verdict;
+
+/// Fewest replications of a stochastic point that decide anything.
+pub const MINIMUM: usize = 10;
+/// Fewest if the values are skewed.
+pub const MINIMUM_SKEWED: usize = 30;
+/// Fewest if a claim has more than [`FEW_PARTS`] parts.
+pub const MINIMUM_MANY_PARTS: usize = 20;
+/// The most parts that the usual minimum serves.
+pub const FEW_PARTS: usize = 5;
+
+/// A verdict and the reason for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgment {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The reason, if the figures do not show it.
+    pub note: Option<String>,
+}
+
+impl Judgment {
+    fn new(verdict: Verdict, note: Option<String>) -> Self {
+        Judgment { verdict, note }
+    }
+}
+
+/// A value that was published.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PublishedValue {
+    /// The value.
+    pub value: f64,
+    /// Permitted difference, in the same unit.
+    pub tolerance: f64,
+    /// Number of runs behind the value; `None`: it is exact.
+    pub runs: Option<u64>,
+}
+
+/// What one point measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measurement<'a> {
+    /// The run drew no random number.
+    Deterministic(f64),
+    /// The values of the replications.
+    Stochastic(&'a [f64]),
+}
+
+/// Whether values are so skewed that [`MINIMUM_SKEWED`] replications are needed: |sample skewness| > 1.
+pub fn is_skewed(values: &[f64]) -> bool {
+    skewness(values).is_some_and(|skewness| skewness.abs() > 1.0)
+}
+
+/// The number of replications that is missing: how many there are, how many are needed, and why.
+fn too_few(n: usize, skewed: bool, parts: usize) -> Option<String> {
+    let (needed, reason) = if skewed {
+        (MINIMUM_SKEWED, ", because they are skewed")
+    } else if parts > FEW_PARTS {
+        (MINIMUM_MANY_PARTS, ", because the claim has more than five parts")
+    } else {
+        (MINIMUM, "")
+    };
+    (n < needed).then(|| format!("{n} complete replications, {needed} are needed{reason}"))
+}
+
+/// The 95 % interval of the mean, or that of confidence 1 - 0.05/k after the runs were raised k - 1 times; `None` of fewer than
+/// two values.
+fn interval(values: &[f64], k: u64) -> Option<(f64, f64)> {
+    let (mean, half) = (mean(values)?, deviation(values)? / (values.len() as f64).sqrt());
+    let half = half * student_t(values.len() - 1, 1.0 - 0.05 / k as f64);
+    Some((mean - half, mean + half))
+}
+
+/// Judges a measured point by a published value. `raised` is how often the number of runs was raised after `undecided`.
+pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, raised: u64) -> Judgment {
+    let PublishedValue { value, tolerance, runs } = *published;
+    let values = match measured {
+        Measurement::Deterministic(measured) => {
+            let matches = (measured - value).abs() <= tolerance;
+            return Judgment::new(if matches { Verdict::Match } else { Verdict::Differs }, None);
+        }
+        Measurement::Stochastic(values) => values,
+    };
+    let k = raised + 1;
+    if let Some(missing) = too_few(values.len(), is_skewed(values), 1) {
+        return Judgment::new(Verdict::Undecided, Some(missing));
+    }
+    let Some((low, high)) = interval(values, k) else { return Judgment::new(Verdict::Undecided, None) };
+    if value - low <= tolerance && high - value <= tolerance {
+        return Judgment::new(Verdict::Match, None);
+    }
+    if low - value <= tolerance && value - high <= tolerance {
+        return Judgment::new(Verdict::Undecided, None);
+    }
+    if let Some(m) = runs.filter(|runs| *runs > 0) {
+        // The interval for another mean, of m runs of the same system: mean +- t s sqrt(1/n + 1/m).
+        let half = (high - low) / 2.0 * (1.0 + values.len() as f64 / m as f64).sqrt();
+        if (value - (low + high) / 2.0).abs() <= half {
+            let note = format!(
+                "compatible with {}",
+                if m == 1 { "one run".to_owned() } else { format!("a mean of {m} runs") }
+            );
+            return Judgment::new(Verdict::Undecided, Some(note));
+        }
+    }
+    Judgment::new(Verdict::Differs, None)
+}
+
+/// How the parts of a claim combine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// The comparison with this number, from 0.
+    Part(usize),
+    /// All must hold.
+    All(Vec<Formula>),
+    /// One must hold.
+    Any(Vec<Formula>),
+    /// It must not hold.
+    Not(Box<Formula>),
+}
+
+impl Formula {
+    /// Whether the claim holds for given truths of its parts; `None` if a truth that decides is missing.
+    pub fn holds(&self, truths: &[Option<bool>]) -> Option<bool> {
+        let any = |formulas: &[Formula], decisive: bool| {
+            let mut missing = false;
+            for formula in formulas {
+                match formula.holds(truths) {
+                    Some(truth) if truth == decisive => return Some(decisive),
+                    Some(_) => {}
+                    None => missing = true,
+                }
+            }
+            (!missing).then_some(!decisive)
+        };
+        match self {
+            Formula::Part(part) => truths.get(*part).copied().flatten(),
+            Formula::All(formulas) => any(formulas, false),
+            Formula::Any(formulas) => any(formulas, true),
+            Formula::Not(formula) => formula.holds(truths).map(|truth| !truth),
+        }
+    }
+
+    /// The numbers of its parts.
+    fn parts(&self) -> Vec<usize> {
+        match self {
+            Formula::Part(part) => vec![*part],
+            Formula::All(formulas) | Formula::Any(formulas) => formulas.iter().flat_map(Formula::parts).collect(),
+            Formula::Not(formula) => formula.parts(),
+        }
+    }
+}
+
+/// For how many resamples something holds, and for how many it does not; missing ones count for neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// It holds.
+    pub holds: usize,
+    /// It does not hold.
+    pub fails: usize,
+}
+
+impl Count {
+    /// Counts one resample.
+    pub fn add(&mut self, truth: Option<bool>) {
+        match truth {
+            Some(true) => self.holds += 1,
+            Some(false) => self.fails += 1,
+            None => {}
+        }
+    }
+
+    /// The share of resamples for which it holds.
+    pub fn support(self) -> f64 {
+        self.holds as f64 / RESAMPLES as f64
+    }
+}
+
+/// For how many resamples one part of a claim holds. Ends as soon as neither outcome can reach the share 1 - a(n), because the
+/// verdict on the part is then settled.
+pub fn count_part(resamples: &Resamples, mut holds: impl FnMut(&[u32]) -> Option<bool>) -> Count {
+    let limit = expanded_tail(resamples.replications(), 1) * RESAMPLES as f64;
+    let mut count = Count::default();
+    for sample in resamples.iter() {
+        count.add(holds(sample));
+        if count.holds as f64 > limit && count.fails as f64 > limit {
+            break;
+        }
+    }
+    count
+}
+
+/// The replications behind a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replications {
+    /// The smallest number of complete replications; `None` if all points are deterministic.
+    pub n: Option<usize>,
+    /// Whether the values of a metric at a point are skewed.
+    pub skewed: bool,
+    /// How often the number of runs was raised after `undecided`.
+    pub raised: u64,
+}
+
+/// A verdict on a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimJudgment {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The part that decides, if the claim has several and one decides.
+    pub deciding: Option<usize>,
+    /// Why it is undecided, if for another reason than its support.
+    pub note: Option<String>,
+}
+
+/// Judges a claim over deterministic points alone; `None` if a value that decides is missing.
+pub fn judge_values(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJudgment> {
+    let holds = formula.holds(truths)?;
+    let verdict = if holds { Verdict::Match } else { Verdict::Refuted };
+    let several = truths.len() > 1;
+    // Of a conjunction that fails, the first part that fails; of a disjunction that holds, the first that holds.
+    let deciding = |wanted: bool| truths.iter().position(|truth| *truth == Some(wanted));
+    let deciding = match formula {
+        Formula::All(_) if !holds => deciding(false),
+        Formula::Any(_) if holds => deciding(true),
+        _ => None,
+    };
+    Some(ClaimJudgment { verdict, deciding: deciding.filter(|_| several), note: None })
+}
+
+/// Why too few replications are behind a claim for any verdict; `None` if there are enough.
+pub fn lacks_replications(formula: &Formula, replications: &Replications) -> Option<String> {
+    too_few(replications.n?, replications.skewed, formula.parts().len())
+}
+
+/// Judges a claim by the resamples for which its parts hold: with n replications a part holds if its support is at least
+/// 1 - a(n), and does not hold if it is at most a(n). Where one of k parts decides, its threshold is a(n, k).
+pub fn judge_claim(formula: &Formula, counts: &[Count], replications: &Replications) -> ClaimJudgment {
+    let undecided = |note| ClaimJudgment { verdict: Verdict::Undecided, deciding: None, note };
+    if let Some(missing) = lacks_replications(formula, replications) {
+        return undecided(Some(missing));
+    }
+    let k = replications.raised + 1;
+    let rule = Rule { counts, n: replications.n.unwrap_or(0) };
+    let (verdict, deciding) = rule.judge(formula, k, k);
+    ClaimJudgment { verdict, deciding: deciding.filter(|_| counts.len() > 1), note: None }
+}
+
+struct Rule<'a> {
+    counts: &'a [Count],
+    n: usize,
+}
+
+impl Rule<'_> {
+    /// The verdict on a formula, and the part that decides: for `match` with the threshold a(n, k_match), for `refuted` with
+    /// a(n, k_refuted).
+    fn judge(&self, formula: &Formula, k_match: u64, k_refuted: u64) -> (Verdict, Option<usize>) {
+        match formula {
+            Formula::Part(part) => {
+                let count = self.counts.get(*part).copied().unwrap_or_default();
+                let reaches = |count: usize, k| count as f64 >= (1.0 - expanded_tail(self.n, k)) * RESAMPLES as f64;
+                let verdict = if reaches(count.holds, k_match) {
+                    Verdict::Match
+                } else if reaches(count.fails, k_refuted) {
+                    Verdict::Refuted
+                } else {
+                    Verdict::Undecided
+                };
+                (verdict, Some(*part))
+            }
+            Formula::All(formulas) => {
+                let k = formulas.len().max(1) as u64;
+                let verdicts = formulas.iter().map(|formula| self.judge(formula, k_match, k_refuted * k));
+                Self::combine(verdicts.collect(), Verdict::Match, Verdict::Refuted)
+            }
+            Formula::Any(formulas) => {
+                let k = formulas.len().max(1) as u64;
+                let verdicts = formulas.iter().map(|formula| self.judge(formula, k_match * k, k_refuted));
+                Self::combine(verdicts.collect(), Verdict::Refuted, Verdict::Match)
+            }
+            Formula::Not(formula) => {
+                let (verdict, deciding) = self.judge(formula, k_refuted, k_match);
+                let verdict = match verdict {
+                    Verdict::Match => Verdict::Refuted,
+                    Verdict::Refuted => Verdict::Match,
+                    other => other,
+                };
+                (verdict, deciding)
+            }
+        }
+    }
+
+    /// `decisive` if one part has it, `unanimous` if all have it, else undecided for the first that has neither.
+    fn combine(
+        verdicts: Vec<(Verdict, Option<usize>)>,
+        unanimous: Verdict,
+        decisive: Verdict,
+    ) -> (Verdict, Option<usize>) {
+        let first = |wanted: Verdict| verdicts.iter().find(|(verdict, _)| *verdict == wanted).map(|(_, part)| *part);
+        if let Some(part) = first(decisive) {
+            return (decisive, part);
+        }
+        match first(Verdict::Undecided) {
+            Some(part) => (Verdict::Undecided, part),
+            None if verdicts.is_empty() => (Verdict::Undecided, None),
+            None => (unanimous, None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Differs, Match, Refuted, Undecided};
+
+    /// Ten values with mean 10 and s = 1: 10 +- sqrt(0.9) five times each. The half width is 2.262157 / sqrt(10) = 0.715357.
+    fn ten() -> Vec<f64> {
+        (0..10).map(|i| 10.0 + 0.9f64.sqrt() * if i % 2 == 0 { 1.0 } else { -1.0 }).collect()
+    }
+
+    fn judged(values: &[f64], value: f64, tolerance: f64, runs: Option<u64>) -> Judgment {
+        judge_published(Measurement::Stochastic(values), &PublishedValue { value, tolerance, runs }, 0)
+    }
+
+    #[test]
+    fn a_value_matches_if_the_whole_interval_is_within_the_tolerance() {
+        // The interval is [9.284643, 10.715357].
+        for (value, tolerance, expected) in [
+            (10.0, 0.716, Match),
+            (10.0, 0.715, Undecided),
+            (10.5, 1.216, Match),
+            (10.5, 1.215, Undecided),
+            (11.0, 0.286, Undecided),
+            (11.0, 0.284, Differs),
+            (9.0, 0.284, Differs),
+        ] {
+            assert_eq!(judged(&ten(), value, tolerance, None).verdict, expected, "{value} {tolerance}");
+        }
+    }
+
+    #[test]
+    fn a_value_differs_only_if_the_publications_own_runs_do_not_explain_it() {
+        // One run: 2.262157 sqrt(1/10 + 1) = 2.372572; ten runs: 2.262157 sqrt(0.2) = 1.011667.
+        for (runs, value, expected) in [
+            (Some(1), 12.37, Undecided),
+            (Some(1), 12.38, Differs),
+            (Some(10), 11.01, Undecided),
+            (Some(10), 11.02, Differs),
+            (None, 11.01, Differs),
+        ] {
+            let judgment = judged(&ten(), value, 0.0, runs);
+            assert_eq!(judgment.verdict, expected, "{runs:?} {value}");
+        }
+        assert_eq!(judged(&ten(), 11.01, 0.0, Some(10)).note.as_deref(), Some("compatible with a mean of 10 runs"));
+        assert_eq!(judged(&ten(), 12.0, 0.0, Some(1)).note.as_deref(), Some("compatible with one run"));
+    }
+
+    #[test]
+    fn raised_runs_need_a_wider_interval() {
+        // t(9, 0.9875) = 2.685011: half width 0.849075.
+        let published = PublishedValue { value: 10.0, tolerance: 0.8, runs: None };
+        assert_eq!(judge_published(Measurement::Stochastic(&ten()), &published, 0).verdict, Match);
+        assert_eq!(judge_published(Measurement::Stochastic(&ten()), &published, 1).verdict, Undecided);
+    }
+
+    #[test]
+    fn too_few_replications_decide_nothing_and_a_deterministic_value_decides() {
+        let judgment = judged(&[10.0; 9], 10.0, 1.0, None);
+        assert_eq!(judgment.verdict, Undecided);
+        assert_eq!(judgment.note.as_deref(), Some("9 complete replications, 10 are needed"));
+        assert_eq!(judged(&[10.0; 10], 10.0, 0.0, None).verdict, Match);
+        // One of ten far off: skewness sqrt(90)/8 * 8/3 = 3.16.
+        let mut skewed = vec![10.0; 10];
+        skewed[3] = 11.0;
+        assert_eq!(judged(&skewed, 10.0, 5.0, None).verdict, Undecided);
+        skewed.extend([10.0; 20]);
+        assert_eq!(judged(&skewed, 10.0, 5.0, None).verdict, Match);
+        let published = PublishedValue { value: 3.0, tolerance: 0.5, runs: Some(1) };
+        assert_eq!(judge_published(Measurement::Deterministic(3.5), &published, 0).verdict, Match);
+        assert_eq!(judge_published(Measurement::Deterministic(3.6), &published, 0).verdict, Differs);
+    }
+
+    fn part(n: usize) -> Formula {
+        Formula::Part(n)
+    }
+
+    fn claim(formula: &Formula, supports: &[f64], n: usize) -> (Verdict, Option<usize>) {
+        let count = |support: &f64| {
+            let holds = (support * RESAMPLES as f64).round() as usize;
+            Count { holds, fails: RESAMPLES - holds }
+        };
+        let counts: Vec<Count> = supports.iter().map(count).collect();
+        let judgment = judge_claim(formula, &counts, &Replications { n: Some(n), skewed: false, raised: 0 });
+        (judgment.verdict, judgment.deciding)
+    }
+
+    #[test]
+    fn a_claim_is_judged_by_its_support() {
+        // a(20) = 0.0159.
+        for (support, expected) in [(0.985, Match), (0.984, Undecided), (0.016, Undecided), (0.0155, Refuted)] {
+            assert_eq!(claim(&part(0), &[support], 20).0, expected, "{support}");
+        }
+        assert_eq!(claim(&part(0), &[1.0], 9).0, Undecided);
+        let not = Formula::Not(Box::new(part(0)));
+        assert_eq!((claim(&not, &[1.0], 20).0, claim(&not, &[0.0], 20).0), (Refuted, Match));
+    }
+
+    #[test]
+    fn quantifiers_are_judged_part_by_part() {
+        let all = Formula::All(vec![part(0), part(1), part(2)]);
+        let any = Formula::Any(vec![part(0), part(1), part(2)]);
+        // a(20) = 0.0159; a(20, 3): t(19, 1 - 0.025/3) = 2.625106, 2.693310, Phi = 0.0035.
+        assert_eq!(claim(&all, &[0.985, 0.985, 1.0], 20), (Match, None));
+        assert_eq!(claim(&all, &[1.0, 0.984, 1.0], 20), (Undecided, Some(1)));
+        assert_eq!(claim(&all, &[1.0, 0.5, 0.004], 20), (Undecided, Some(1)));
+        assert_eq!(claim(&all, &[1.0, 0.5, 0.003], 20), (Refuted, Some(2)));
+        assert_eq!(claim(&any, &[0.0, 0.996, 0.5], 20), (Undecided, Some(1)));
+        assert_eq!(claim(&any, &[0.0, 0.997, 0.5], 20), (Match, Some(1)));
+        assert_eq!(claim(&any, &[0.015, 0.0, 0.015], 20), (Refuted, None));
+    }
+
+    #[test]
+    fn more_than_five_parts_need_twenty_replications() {
+        let all = |k: usize| Formula::All((0..k).map(part).collect());
+        assert_eq!(claim(&all(5), &[1.0; 5], 10).0, Match);
+        assert_eq!(claim(&all(6), &[1.0; 6], 19).0, Undecided);
+        assert_eq!(claim(&all(6), &[1.0; 6], 20).0, Match);
+    }
+
+    #[test]
+    fn values_of_deterministic_points_decide_at_once() {
+        let all = Formula::All(vec![part(0), part(1)]);
+        let judged =
+            |truths: [Option<bool>; 2]| judge_values(&all, &truths).map(|claim| (claim.verdict, claim.deciding));
+        assert_eq!(judged([Some(true), Some(true)]), Some((Match, None)));
+        assert_eq!(judged([None, Some(false)]), Some((Refuted, Some(1))));
+        assert_eq!(judged([None, Some(true)]), None);
+    }
+
+    #[test]
+    fn counting_ends_early_without_a_change_of_the_verdict() {
+        let resamples = Resamples::new("test", 20);
+        let holds = |sample: &[u32]| Some(sample[0] < 10);
+        let mut whole = Count::default();
+        resamples.iter().for_each(|sample| whole.add(holds(sample)));
+        let early = count_part(&resamples, holds);
+        assert!(early.holds + early.fails < 1000 && whole.holds + whole.fails == RESAMPLES);
+        let replications = Replications { n: Some(20), skewed: false, raised: 0 };
+        let judged = |count| judge_claim(&part(0), &[count], &replications).verdict;
+        assert_eq!((judged(early), judged(whole)), (Undecided, Undecided));
+    }
+}

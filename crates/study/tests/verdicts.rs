@@ -1,0 +1,210 @@
+//! The error rates of the rules of verdicts by simulation (Monte Carlo): 2000 synthetic studies for each number of runs and each
+//! distribution, through the functions that judge real studies. `docs/verdicts.md` prints the table.
+
+use fullpipe_study::Verdict;
+use fullpipe_study::statistics::{Resamples, expanded_tail};
+use fullpipe_study::verdict::{
+    Count, Formula, Measurement, PublishedValue, Replications, count_part, is_skewed, judge_claim, judge_published,
+    lacks_replications,
+};
+use fullpipe_units::{Stream, math};
+use std::fmt::Write as _;
+use std::path::Path;
+
+const STUDIES: usize = 2000;
+const RUNS: [usize; 7] = [1, 2, 3, 5, 10, 20, 50];
+
+/// Distributions of one run, each with mean 0 and standard deviation 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Law {
+    Normal,
+    /// exp of a normal number with standard deviation 0.5: skewness 1.75.
+    LogNormal,
+    /// Nine of ten runs normal, one in ten three of their standard deviations higher.
+    Outlier,
+}
+
+const LAWS: [(Law, &str); 3] =
+    [(Law::Normal, "normal"), (Law::LogNormal, "log-normal"), (Law::Outlier, "one run in ten an outlier")];
+
+impl Law {
+    fn draw(self, stream: &mut Stream) -> f64 {
+        match self {
+            Law::Normal => normal(stream),
+            Law::LogNormal => {
+                // Mean exp(1/8), variance (exp(1/4) - 1) exp(1/4).
+                let (mean, variance) = (math::exp(0.125), math::exp_m1(0.25) * math::exp(0.25));
+                (math::exp(0.5 * normal(stream)) - mean) / variance.sqrt()
+            }
+            Law::Outlier => {
+                // Mean 0.3, variance 1 + 9 * 0.1 * 0.9.
+                let shift = if stream.chance(0.1) { 3.0 } else { 0.0 };
+                (normal(stream) + shift - 0.3) / 1.81f64.sqrt()
+            }
+        }
+    }
+
+    fn draws(self, stream: &mut Stream, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.draw(stream)).collect()
+    }
+}
+
+/// A normal number (Box and Muller).
+fn normal(stream: &mut Stream) -> f64 {
+    let radius = (-2.0 * math::ln(1.0 - stream.uniform())).sqrt();
+    radius * math::cos(std::f64::consts::TAU * stream.uniform())
+}
+
+/// The share of studies with a property, each from its own stream: the same for every number of runs.
+fn share(purpose: &str, mut has: impl FnMut(&mut Stream) -> bool) -> f64 {
+    let studies = (0..STUDIES).filter(|study| has(&mut Stream::new(*study as u64, "study", purpose)));
+    studies.count() as f64 / STUDIES as f64
+}
+
+fn judged(values: &[f64], value: f64, tolerance: f64, runs: Option<u64>) -> Verdict {
+    judge_published(Measurement::Stochastic(values), &PublishedValue { value, tolerance, runs }, 0).verdict
+}
+
+/// A value at the edge: the true mean is the published value plus the tolerance of one standard deviation.
+fn edge_matches(law: Law, n: usize) -> f64 {
+    share("edge", |stream| judged(&law.draws(stream, n), -1.0, 1.0, None) == Verdict::Match)
+}
+
+/// A value that is exactly as published, with noise in units of the tolerance.
+fn true_matches(law: Law, n: usize, noise: f64) -> f64 {
+    share("noise", |stream| {
+        let values: Vec<f64> = law.draws(stream, n).into_iter().map(|value| noise * value).collect();
+        judged(&values, 0.0, 1.0, None) == Verdict::Match
+    })
+}
+
+/// The publication's mean of ten runs comes from the same system, with a small tolerance.
+fn same_system_differs(law: Law, n: usize) -> f64 {
+    share("same system", |stream| {
+        let published = law.draws(stream, 10).iter().sum::<f64>() / 10.0;
+        judged(&law.draws(stream, n), published, 0.05, Some(10)) == Verdict::Differs
+    })
+}
+
+/// The verdict on a claim of `k` parts, each of which says that a mean is above 0, which is the truth.
+fn null_claim(law: Law, resamples: &Resamples, k: usize, stream: &mut Stream) -> Verdict {
+    let n = resamples.replications();
+    let parts: Vec<Vec<f64>> = (0..k).map(|_| law.draws(stream, n)).collect();
+    let formula = match k {
+        1 => Formula::Part(0),
+        _ => Formula::Any((0..k).map(Formula::Part).collect()),
+    };
+    let skewed = parts.iter().any(|values| is_skewed(values));
+    let replications = Replications { n: Some(n), skewed, raised: 0 };
+    if lacks_replications(&formula, &replications).is_some() {
+        return judge_claim(&formula, &vec![Count::default(); k], &replications).verdict;
+    }
+    let above = |values: &Vec<f64>| {
+        count_part(resamples, |sample| Some(sample.iter().map(|index| values[*index as usize]).sum::<f64>() > 0.0))
+    };
+    let counts: Vec<Count> = parts.iter().map(above).collect();
+    judge_claim(&formula, &counts, &replications).verdict
+}
+
+struct Row {
+    law: Law,
+    n: usize,
+    edge: f64,
+    matches: [f64; 3],
+    null: f64,
+    any: f64,
+    same: f64,
+}
+
+/// Standard deviations of a run in units of the tolerance.
+const NOISE: [f64; 3] = [0.25, 1.0, 4.0];
+
+fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (law, _) in LAWS {
+        for n in RUNS {
+            let resamples = Resamples::new("replications", n);
+            rows.push(Row {
+                law,
+                n,
+                edge: edge_matches(law, n),
+                matches: NOISE.map(|noise| true_matches(law, n, noise)),
+                null: share("null", |stream| null_claim(law, &resamples, 1, stream) != Verdict::Undecided),
+                any: share("any", |stream| null_claim(law, &resamples, 20, stream) == Verdict::Match),
+                same: same_system_differs(law, n),
+            });
+        }
+    }
+    rows
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "| runs | distribution | edge is `match` | true value is `match`, noise 1/4 | noise 1 | noise 4 | null claim decided | \
+         `any` of 20 nulls is `match` | same system `differs` |\n|---:|---|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for row in rows {
+        let name = LAWS.iter().find(|(law, _)| *law == row.law).map_or("", |(_, name)| name);
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let [a, b, c] = row.matches.map(percent);
+        let (edge, null, any, same) = (percent(row.edge), percent(row.null), percent(row.any), percent(row.same));
+        let _ = writeln!(text, "| {} | {name} | {edge} | {a} | {b} | {c} | {null} | {any} | {same} |", row.n);
+    }
+    text
+}
+
+#[test]
+fn the_error_rates_are_within_their_bounds_and_as_documented() {
+    let rows = rows();
+    let table = table(&rows);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verdicts.md");
+    if std::env::var_os("FULLPIPE_UPDATE").is_some() {
+        let text = std::fs::read_to_string(&page).expect("the page is readable");
+        let (before, rest) = text.split_once("<!-- table -->\n").expect("the mark of the table");
+        let (_, after) = rest.split_once("<!-- end of table -->").expect("the mark of its end");
+        std::fs::write(&page, format!("{before}<!-- table -->\n{table}<!-- end of table -->{after}")).expect("written");
+    }
+    for row in &rows {
+        let Row { law, n, edge, matches, null, any, same } = row;
+        let place = format!("{law:?}, {n} runs");
+        // Student's interval is too low for the mean of values that are skewed to the right, by about 3 % of the cases.
+        let at_edge = if *law == Law::Normal { 0.04 } else { 0.07 };
+        assert!(*edge <= at_edge, "{place}: a value at the edge is a match in {edge}");
+        assert!(*same <= 0.07, "{place}: a mean of ten runs of the same system differs in {same}");
+        assert!(matches[0] >= matches[1] && matches[1] >= matches[2], "{place}: noise helps, {matches:?}");
+        if *law == Law::Normal {
+            assert!(*null <= 0.07, "{place}: a null claim is decided in {null}");
+        }
+        if *n < 10 {
+            assert_eq!((*null, *any, *same, *matches), (0.0, 0.0, 0.0, [0.0; 3]), "{place}");
+        }
+        if *n >= 20 {
+            assert!(*any <= 0.05, "{place}: one of 20 null claims is a match in {any}");
+        }
+    }
+    // Skewed values need 30 runs, and 20 runs show a skewness more often than 10: so normal values are compared.
+    let normal: Vec<&Row> = rows.iter().filter(|row| row.law == Law::Normal).collect();
+    for pair in normal.windows(2) {
+        for (fewer, more) in pair[0].matches.iter().zip(pair[1].matches) {
+            assert!(*fewer <= more, "{} runs match in {fewer}, {} in {more}", pair[0].n, pair[1].n);
+        }
+    }
+    let text = std::fs::read_to_string(&page).unwrap_or_default();
+    assert!(
+        text.contains(&table),
+        "docs/verdicts.md differs from the simulation; write its table anew with\n    \
+         FULLPIPE_UPDATE=1 cargo test -p fullpipe-study --test verdicts\n{table}"
+    );
+}
+
+#[test]
+fn the_page_has_the_thresholds() {
+    let text = include_str!("../../../docs/verdicts.md");
+    let mut rows = Vec::new();
+    for n in [10, 20, 50] {
+        let row =
+            format!("| {n} | {:.4} | {:.4} | {:.4} |", expanded_tail(n, 1), expanded_tail(n, 2), expanded_tail(n, 5));
+        rows.push(row);
+    }
+    assert!(rows.iter().all(|row| text.contains(row)), "{rows:#?}");
+}
