@@ -45,6 +45,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
         clock: Clock::Both,
         runs: Some(2),
         quick_runs: Some(1),
+        raised: 2,
         experiments: Some(vec![name("first")]),
         quick: true,
         build: odd(),
@@ -127,6 +128,8 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
             source: odd(),
             expression: odd(),
             explained_by: odd(),
+            exploratory: true,
+            variant: odd(),
         }],
         published: Some(vec![PublishedRecord {
             experiment: Some(name("first")),
@@ -134,6 +137,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
             metric: name("rate_bps"),
             value: number,
             tolerance: odd(),
+            published_runs: 10,
             source: odd(),
             note: odd(),
             explained_by: odd(),
@@ -166,7 +170,7 @@ fn the_file_has_one_form() {
     // By hand: values first, then each table below its header; paths in quotation marks; a point on each line.
     let begin = format!(
         "{}\nname = \"study\"\ntitle = \"o\"\nsource = \"o\"\ndescription = \"o\"\nseed = 9007199254740991\nexact_seed = \
-         true\nclock = \"both\"\nruns = 2\nquick_runs = 1\nexperiments = [\"first\"]\nquick = true\nbuild = \"o\"\n\
+         true\nclock = \"both\"\nruns = 2\nquick_runs = 1\nraised = 2\nexperiments = [\"first\"]\nquick = true\nbuild = \"o\"\n\
          published = []\n\n[scenarios.o]\norigin = \"o\"\ntext = '''\no\no'''\n\n[parameters.o]\ndefault = 0.5\n",
         StudyRecord::FIRST_LINE
     );

@@ -79,10 +79,10 @@ fn every_claim_has_its_words_verdict_and_note() {
         rows.iter().find(|r| r[0].starts_with("The size of the application's writes has no effect.")).unwrap();
     assert_eq!(
         refuted[1..],
-        ["refuted", "Tso 2021, section 5", "64 KiB writes fill the link: run write-size=64KiB, full duplex"]
+        ["refuted", "30", "Tso 2021, section 5", "64 KiB writes fill the link: run write-size=64KiB, full duplex"]
     );
     let claims: Vec<&str> =
-        rows.iter().filter(|r| r.get(2).is_some_and(|s| s == "Tso 2021, section 5")).map(|r| r[1].as_str()).collect();
+        rows.iter().filter(|r| r.get(3).is_some_and(|s| s == "Tso 2021, section 5")).map(|r| r[1].as_str()).collect();
     assert_eq!(claims, ["match", "match", "match", "match", "refuted", "explained"]);
     let udp = rows.iter().find(|r| r[0].starts_with("UDP's throughput is about twice")).unwrap();
     assert!(udp[0].contains("> 1.8 * metric("), "{udp:?}");
@@ -95,7 +95,7 @@ fn a_note_does_not_repeat_its_claim() {
     folder.replace("summary.csv", "\"64 KiB writes fill the link: run write-size=64KiB, full duplex\"", note);
     let rows = rows(&folder.build());
     let claim = rows.iter().find(|r| r[0].starts_with("The size of the application")).unwrap();
-    assert_eq!(claim[3], "no: see run 7");
+    assert_eq!(claim[4], "no: see run 7");
 }
 
 #[test]
