@@ -143,8 +143,8 @@ fn verdicts_can_be_computed_again_from_the_flows() {
         let moment = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / 10.0;
         // t(0.975, 9) = 2.262157; s^2 = 10/9 of the second moment. Skewness: sqrt(90)/8 m3 / m2^1.5.
         let width = 2.262_157 * (moment(2) / 9.0).sqrt();
-        let skewed =
-            moment(2) > 1e-18 * mean * mean && (90f64.sqrt() / 8.0 * moment(3) / moment(2).powf(1.5)).abs() > 1.0;
+        let skewed = moment(2) > 1e-18 * mean * mean
+            && (90f64.sqrt() / 8.0 * moment(3) / (moment(2) * moment(2).sqrt())).abs() > 1.0;
         let experiment = parts[0].1;
         let point: Vec<String> = parts[1..].iter().map(|(axis, value)| format!("{axis}={value}")).collect();
         let source = published
