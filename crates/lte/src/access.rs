@@ -336,6 +336,7 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
         key: Stream::new(seed, &config.name, "radio errors").bits(),
         bearers: config.bearers.iter().map(|bearer| Bearer::new(bearer.mode, bearer.limits)).collect(),
         groups: config.bearers.iter().map(|bearer| bearer.qci.logical_channel_group()).collect(),
+        guaranteed: config.bearers.iter().map(|bearer| bearer.guaranteed.bits_per_second() > 0).collect(),
         layers: mode.layers() as u8,
         mode_gain: ratio(mode.gain_db()) as f32,
         data_power: ratio(config.data_power_offset_db) as f32,

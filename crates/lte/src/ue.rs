@@ -147,6 +147,8 @@ pub(crate) struct Ue {
     pub(crate) bearers: Vec<Bearer>,
     /// Logical channel group of each bearer.
     pub(crate) groups: Vec<u8>,
+    /// Whether each bearer has a guaranteed bit rate.
+    pub(crate) guaranteed: Vec<bool>,
     pub(crate) layers: u8,
     /// Gain of the transmission mode, linear.
     pub(crate) mode_gain: f32,

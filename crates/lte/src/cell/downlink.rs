@@ -162,15 +162,34 @@ struct Beliefs<'a> {
     now: Instant,
 }
 
+impl Beliefs<'_> {
+    /// What waits on those bearers of a UE that are chosen by whether they have a guaranteed bit rate.
+    #[inline]
+    fn of(&self, ue: u16, chosen: impl Fn(bool) -> bool) -> Waiting {
+        let owner = &self.ues[usize::from(ue)];
+        let (mut bytes, mut oldest) = (0u32, Instant::NEVER);
+        for ((bearer, belief), &guaranteed) in owner.bearers.iter().zip(&owner.beliefs).zip(&owner.guaranteed) {
+            if chosen(guaranteed) {
+                bytes = bytes.saturating_add(belief.total());
+                oldest = oldest.min(bearer.report(Way::Downlink).head_of_line);
+            }
+        }
+        let since = if oldest.is_never() { self.now } else { oldest };
+        Waiting { bytes, head_of_line_ms: (self.now.saturating_since(since).as_nanos() / 1_000_000) as u32 }
+    }
+}
+
 impl Queues for Beliefs<'_> {
     fn waiting(&self, ue: u16) -> Waiting {
-        let owner = &self.ues[usize::from(ue)];
-        let oldest = owner.bearers.iter().map(|bearer| bearer.report(Way::Downlink).head_of_line).min();
-        let since = oldest.filter(|oldest| !oldest.is_never()).unwrap_or(self.now);
-        Waiting {
-            bytes: owner.beliefs.iter().map(Belief::total).fold(0, u32::saturating_add),
-            head_of_line_ms: (self.now.saturating_since(since).as_nanos() / 1_000_000) as u32,
-        }
+        self.of(ue, |_| true)
+    }
+
+    fn waiting_guaranteed(&self, ue: u16) -> Waiting {
+        self.of(ue, |guaranteed| guaranteed)
+    }
+
+    fn waiting_best_effort(&self, ue: u16) -> Waiting {
+        self.of(ue, |guaranteed| !guaranteed)
     }
 }
 

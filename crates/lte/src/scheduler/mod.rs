@@ -154,6 +154,16 @@ pub struct Waiting {
 pub trait Queues {
     /// What waits for this UE.
     fn waiting(&self, ue: u16) -> Waiting;
+
+    /// The part of it on bearers with a guaranteed bit rate; nothing unless the queues know bearers.
+    fn waiting_guaranteed(&self, _ue: u16) -> Waiting {
+        Waiting::default()
+    }
+
+    /// The part of it on bearers without one.
+    fn waiting_best_effort(&self, ue: u16) -> Waiting {
+        self.waiting(ue)
+    }
 }
 
 /// Bytes of transport blocks by CQI, summed over a UE's layers.

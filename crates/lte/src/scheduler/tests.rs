@@ -98,6 +98,10 @@ pub(super) struct Buffers {
     sources: Vec<Source>,
     /// Arrival and bytes left of each packet.
     packets: Vec<VecDeque<(u64, u32)>>,
+    /// What waits besides, on a bearer with a guaranteed bit rate; of a UE with none, that is where all of it waits if the UE is
+    /// promised a rate.
+    voice: Vec<Option<Waiting>>,
+    promised: Vec<bool>,
     now: u64,
 }
 
@@ -121,8 +125,8 @@ impl Buffers {
     }
 }
 
-impl Queues for Buffers {
-    fn waiting(&self, ue: u16) -> Waiting {
+impl Buffers {
+    fn of_source(&self, ue: u16) -> Waiting {
         let ue = usize::from(ue);
         match self.sources[ue] {
             Source::Saturated => Waiting { bytes: 1_000_000, head_of_line_ms: 100 },
@@ -133,6 +137,26 @@ impl Queues for Buffers {
                 Waiting { bytes: packets.iter().map(|(_, bytes)| bytes).sum(), head_of_line_ms }
             }
         }
+    }
+}
+
+impl Queues for Buffers {
+    fn waiting(&self, ue: u16) -> Waiting {
+        let [one, other] = [self.waiting_guaranteed(ue), self.waiting_best_effort(ue)];
+        Waiting { bytes: one.bytes + other.bytes, head_of_line_ms: one.head_of_line_ms.max(other.head_of_line_ms) }
+    }
+
+    fn waiting_guaranteed(&self, ue: u16) -> Waiting {
+        match self.voice[usize::from(ue)] {
+            Some(voice) => voice,
+            None if self.promised[usize::from(ue)] => self.of_source(ue),
+            None => Waiting::default(),
+        }
+    }
+
+    fn waiting_best_effort(&self, ue: u16) -> Waiting {
+        let alone = self.voice[usize::from(ue)].is_none() && self.promised[usize::from(ue)];
+        if alone { Waiting::default() } else { self.of_source(ue) }
     }
 }
 
@@ -179,8 +203,15 @@ impl Cell {
     pub(super) fn attach(&mut self, source: Source, promise: Promise) {
         self.buffers.sources.push(source);
         self.buffers.packets.push(VecDeque::new());
+        self.buffers.voice.push(None);
+        self.buffers.promised.push(promise.guaranteed_bits_per_second > 0);
         self.delivered.push(0);
         self.scheduler.attach(promise);
+    }
+
+    /// From now on this always waits on a bearer of the last UE with a guaranteed bit rate, and the UE's source on another.
+    pub(super) fn add_voice(&mut self, waiting: Waiting) {
+        *self.buffers.voice.last_mut().expect("a UE") = Some(waiting);
     }
 
     /// One subframe. Checks what every scheduler must keep to.
