@@ -14,8 +14,8 @@
 //!
 //! **Source.** Wong, Tang and Leung, "Token bank fair queuing: a new scheduling algorithm for wireless multimedia services"
 //! (2004); Bokhari et al., "Cross-layer resource scheduling for video traffic in the downlink of OFDMA-based wireless 4G
-//! networks" (2009); as ns-3's schedulers of these names, but that FD-TBFQ serves a UE for which less waits than
-//! fits into one group, that the bank gets only what does not fit into the pool, and that a debt beyond its limit is no credit.
+//! networks" (2009); as ns-3's schedulers of these names, with three deviations on purpose: FD-TBFQ serves a UE for which less waits
+//! than fits into one group, the bank gets only what does not fit into the pool, and a debt beyond its limit is no credit.
 
 use super::auction::give_all;
 use super::{Groups, MOST_GROUPS, NOBODY, Promise, Refusal, Scheduler, Subframe, indices};
