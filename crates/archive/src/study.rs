@@ -85,6 +85,8 @@ toml_table! {
     seed: u64 = default(SEED, "1"), "Run r has the seed f(seed, r), equal at every point.";
     exact_seed: Option<bool> = optional(Kind::Boolean, "false"),
         "Written into the records of `fullpipe run`: the seed is that of the one run.";
+    study_seeds: Option<u64> = optional(RUNS, "1"),
+        "Written into records (`--seeds`): study seeds under which each run is repeated. Verdicts are of all runs together.";
     clock: Clock = default(Kind::Choice(Clock::CHOICES), "virtual"),
         "Which clock runs. Other than `virtual` it is an axis `clock` of each experiment that has none of its own.";
     runs: Option<u64> = default(RUNS, "1"), "Runs per point.";

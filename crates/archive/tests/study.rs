@@ -42,6 +42,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
         description: odd(),
         seed: (1 << 53) - 1,
         exact_seed: Some(true),
+        study_seeds: Some(3),
         clock: Clock::Both,
         runs: Some(2),
         quick_runs: Some(1),
@@ -170,7 +171,7 @@ fn the_file_has_one_form() {
     // By hand: values first, then each table below its header; paths in quotation marks; a point on each line.
     let begin = format!(
         "{}\nname = \"study\"\ntitle = \"o\"\nsource = \"o\"\ndescription = \"o\"\nseed = 9007199254740991\nexact_seed = \
-         true\nclock = \"both\"\nruns = 2\nquick_runs = 1\nraised = 2\nexperiments = [\"first\"]\nquick = true\nbuild = \"o\"\n\
+         true\nstudy_seeds = 3\nclock = \"both\"\nruns = 2\nquick_runs = 1\nraised = 2\nexperiments = [\"first\"]\nquick = true\nbuild = \"o\"\n\
          published = []\n\n[scenarios.o]\norigin = \"o\"\ntext = '''\no\no'''\n\n[parameters.o]\ndefault = 0.5\n",
         StudyRecord::FIRST_LINE
     );

@@ -217,6 +217,9 @@ pub(crate) struct StudyArguments {
     /// Runs per point
     #[arg(long)]
     pub(crate) runs: Option<u64>,
+    /// Repeat the study under so many study seeds; verdicts are of all runs together, with those of each seed beside them
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: Option<u64>,
     /// Runs made at once [default: the number of cores]; results do not depend on it
     #[arg(long)]
     pub(crate) jobs: Option<usize>,

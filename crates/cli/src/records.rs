@@ -167,6 +167,7 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let settings = study::Settings {
         set: overrides(&common.set)?,
         runs: arguments.runs,
+        seeds: arguments.seeds,
         seed: common.seed,
         quick: arguments.quick,
     };

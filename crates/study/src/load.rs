@@ -121,6 +121,7 @@ impl Loader<'_> {
             source: root.text("source").to_owned(),
             description: root.text("description").to_owned(),
             seeds: if exact { Seeds::Exactly(seed) } else { Seeds::Derived(seed) },
+            study_seeds: root.get("study_seeds").map_or(1, |value| value.integer().unsigned_abs()),
             raised: root.integer("raised").unsigned_abs(),
             quick: root.boolean("quick"),
             selected,

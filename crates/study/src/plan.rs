@@ -98,8 +98,11 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
             let scenario = Arc::new(scenario);
             check_metrics(study, &point, &scenario)?;
             let runs = if matches!(study.seeds, Seeds::Exactly(_)) { 1 } else { experiment.runs };
+            let study_seeds = if matches!(study.seeds, Seeds::Exactly(_)) { 1 } else { study.study_seeds.max(1) };
+            let runs_of_one_seed = runs;
+            let runs = runs_of_one_seed * study_seeds;
             for run in 0..runs {
-                let seed = study.seeds.of_run(run);
+                let seed = study.seeds.of_run_under(run / runs_of_one_seed, run % runs_of_one_seed);
                 let key = key(&scenario.content, seed, &build);
                 let index = *by_key.entry(key.clone()).or_insert_with(|| {
                     let number = if runs > 1 { format!("run {}", run + 1) } else { String::new() };

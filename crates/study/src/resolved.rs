@@ -22,6 +22,7 @@ pub fn resolved(study: &Study, build: &str) -> String {
         description: study.description.clone(),
         seed: study.seeds.number(),
         exact_seed: matches!(study.seeds, Seeds::Exactly(_)).then_some(true),
+        study_seeds: Some(study.study_seeds).filter(|seeds| *seeds > 1),
         clock: Clock::Virtual,
         runs: None,
         quick_runs: None,

@@ -152,6 +152,7 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
         source: String::new(),
         description: String::new(),
         seeds: Seeds::Exactly(seed),
+        study_seeds: 1,
         raised: 0,
         quick: false,
         selected: vec!["run".to_owned()],

@@ -21,6 +21,8 @@ pub struct Settings {
     pub runs: Option<u64>,
     /// The study's seed.
     pub seed: Option<u64>,
+    /// Study seeds under which each run is repeated.
+    pub seeds: Option<u64>,
     /// Shorten the study.
     pub quick: bool,
 }
@@ -117,6 +119,9 @@ impl Applier<'_> {
         }
         if let Some(runs) = runs {
             study.experiments.iter_mut().for_each(|experiment| experiment.runs = runs.max(1));
+        }
+        if let Some(seeds) = self.settings.seeds {
+            study.study_seeds = seeds.max(1);
         }
         if let Some(seed) = self.settings.seed {
             study.seeds = match study.seeds {

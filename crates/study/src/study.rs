@@ -20,6 +20,8 @@ pub struct Study {
     pub description: String,
     /// Seed from which the seeds of runs follow.
     pub seeds: Seeds,
+    /// Study seeds under which each run is repeated.
+    pub study_seeds: u64,
     /// How often the number of runs was raised after the verdict `undecided`.
     pub raised: u64,
     /// Whether it is shortened.
@@ -73,6 +75,18 @@ impl Seeds {
         match self {
             Seeds::Derived(seed) => fullpipe_units::random::run_seed(seed, run),
             Seeds::Exactly(seed) => seed,
+        }
+    }
+
+    /// The seed of run `run` under the study seed of number `study_seed`, counted from 0, which is the study's own.
+    pub fn of_run_under(self, study_seed: u64, run: u64) -> u64 {
+        match self {
+            Seeds::Derived(seed) if study_seed > 0 => {
+                let name = format!("study seed {study_seed}");
+                // Within the integers that TOML and JSON carry without loss.
+                Seeds::Derived(fullpipe_units::random::identity(seed, "study", &name) >> 11).of_run(run)
+            }
+            _ => self.of_run(run),
         }
     }
 

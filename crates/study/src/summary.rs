@@ -214,8 +214,50 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// All rows of `summary.csv`: metrics point by point, then claims.
+    /// All rows of `summary.csv`: metrics point by point, then claims. If the study was repeated under several study seeds, the
+    /// verdict is that of all runs together, and the note has those of each seed.
     pub(crate) fn rows(&self) -> Vec<SummaryRow> {
+        let mut rows = self.rows_of_all_runs();
+        let seeds = self.study.study_seeds as usize;
+        if seeds < 2 {
+            return rows;
+        }
+        let of_seeds: Vec<Vec<SummaryRow>> =
+            (0..seeds).map(|seed| self.of_seed(seed, seeds).rows_of_all_runs()).collect();
+        for (index, row) in rows.iter_mut().enumerate().filter(|(_, row)| row.verdict.is_some()) {
+            let verdicts: Vec<Option<Verdict>> =
+                of_seeds.iter().map(|rows| rows.get(index).and_then(|row| row.verdict)).collect();
+            let words: Vec<&str> = verdicts.iter().map(|verdict| verdict.map_or("none", Verdict::word)).collect();
+            let contradicts = |verdict: &Option<Verdict>| {
+                matches!(
+                    (row.verdict, verdict),
+                    (Some(Verdict::Match), Some(Verdict::Differs | Verdict::Refuted))
+                        | (Some(Verdict::Differs | Verdict::Refuted), Some(Verdict::Match))
+                )
+            };
+            let contradicted = if verdicts.iter().any(contradicts) { ", which contradict" } else { "" };
+            let note = format!("by study seed: {}{contradicted}", words.join(", "));
+            row.note = if row.note.is_empty() { note } else { format!("{}; {note}", row.note) };
+        }
+        rows
+    }
+
+    /// The same with the runs of one study seed alone.
+    fn of_seed(&self, seed: usize, seeds: usize) -> Self {
+        let of_seed = |runs: &Vec<OfRun<'a>>| {
+            let count = runs.len() / seeds;
+            runs.iter().skip(seed * count).take(count).copied().collect()
+        };
+        Measured {
+            study: self.study,
+            plan: self.plan,
+            points: self.points.iter().map(of_seed).collect(),
+            deterministic: self.deterministic.clone(),
+            resamples: RefCell::default(),
+        }
+    }
+
+    fn rows_of_all_runs(&self) -> Vec<SummaryRow> {
         let mut rows = Vec::new();
         for (index, point) in self.plan.points.iter().enumerate() {
             for (number, metric) in self.study.metrics.iter().enumerate() {

@@ -162,7 +162,7 @@ fn runs_and_seed() {
     let mut study = study();
     // The option goes before the setting.
     let set = vec![Override::parse("runs=7").unwrap()];
-    study.apply(&Settings { set, runs: Some(2), seed: Some(99), quick: false }, &Fake::new()).unwrap();
+    study.apply(&Settings { set, runs: Some(2), seed: Some(99), ..Settings::default() }, &Fake::new()).unwrap();
     let plan = plan(&study, &Fake::new()).unwrap();
     assert!(plan.points.iter().all(|point| point.runs.len() == 2));
     assert_eq!(plan.runs[1].seed, fullpipe_units::random::run_seed(99, 1));

@@ -178,6 +178,29 @@ fn claims_over_random_points_are_judged_by_their_support() {
 }
 
 #[test]
+fn a_study_under_several_seeds_is_judged_by_all_runs_together() {
+    let folder = Temporary::new("seeds");
+    let (mut study, laboratory) = random_study(6, RATES);
+    let undecided = run_into(&study, &laboratory, &folder.join("out"), 1).unwrap();
+    let find = |outcome: &fullpipe_study::Outcome| {
+        outcome.rows.iter().find(|row| row.metric == "claim:twice").unwrap().clone()
+    };
+    assert_eq!((undecided.made, find(&undecided).verdict), (24, Some(Verdict::Undecided)));
+    let settings = fullpipe_study::Settings { seeds: Some(3), ..fullpipe_study::Settings::default() };
+    study.apply(&settings, &laboratory).unwrap();
+    // The runs of the first seed are those of the study without `--seeds`.
+    let pooled = run_into(&study, &laboratory, &folder.join("out"), 1).unwrap();
+    assert_eq!((pooled.made, pooled.reused), (48, 24));
+    let row = find(&pooled);
+    assert_eq!((row.n, row.verdict), (Some(18), Some(Verdict::Match)));
+    assert!(row.note.ends_with("by study seed: undecided, undecided, undecided"), "{}", row.note);
+    // The records say so, too.
+    let text = std::fs::read_to_string(folder.join("out/study.toml")).unwrap();
+    assert!(text.contains("study_seeds = 3"), "{text}");
+    assert_eq!(run_into(&study_of(&text), &laboratory, &folder.join("out"), 1).unwrap().rows, pooled.rows);
+}
+
+#[test]
 fn a_study_whose_runs_were_raised_prints_it() {
     let folder = Temporary::new("raised");
     let study = study_of(&STUDY.replace("runs = 3", "runs = 20\nraised = 1"));
