@@ -1,59 +1,116 @@
-//! Who takes a random time before sending: by default hosts whose flows share a drop-tail queue with others.
+//! Random processing times of hosts: by default of those whose flows share a queue or a medium with others.
 //!
-//! Several deterministic flows through one drop-tail queue have phase effects (Floyd and Jacobson 1991): which of them
-//! loses hangs on nanoseconds. A random processing time of at most one packet's transmission time at the bottleneck
-//! removes them. A flow's bottleneck is the slowest drop-tail link on its way that others share; a host whose flows have
-//! several takes the shortest of their times.
+//! Several deterministic flows through one queue have phase effects (Floyd and Jacobson 1991): which of them loses, or
+//! which waits for the other, depends on nanoseconds. A random processing time of at most one packet's transmission time
+//! at the bottleneck removes them. A flow's bottleneck is the slowest link, segment or medium on its route that two or
+//! more flows use, whatever the queue discipline; a host whose flows have several takes the shortest of their times. A
+//! single flow stays deterministic.
 
 use crate::witness::Witness;
 use crate::world::ends;
-use fullpipe_network::{Attachment, Network};
+use fullpipe_network::{Attachment, Network, Way};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::Link;
+use fullpipe_scenario::description::Transport;
 use fullpipe_units::{Duration, NodeId, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The time that a full packet takes on a link.
-fn packet_time(link: &Link) -> Duration {
-    let bits = u128::from(link.mtu_bytes + link.framing_bytes) * 8_000_000_000;
-    let rate = u128::from(link.rate.bits_per_second()).max(1);
-    Duration::from_nanos(u64::try_from(bits / rate).unwrap_or(u64::MAX))
+/// What flows can share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Shared {
+    /// One direction of a link, with its queue.
+    Link(usize),
+    /// A half-duplex segment, by its number.
+    Hub(u32),
+    /// What a station of a full-duplex segment sends: the segment and the sending node.
+    Station(u32, NodeId),
+    /// One direction of an access network.
+    Medium(u16, Way),
+}
+
+impl Shared {
+    /// Everything on the route from one node to another.
+    fn on_route(scenario: &Scenario, network: &Network<Witness>, from: NodeId, to: NodeId) -> Vec<Shared> {
+        let mut at = from;
+        let hops = network.path(from, to).into_iter();
+        let shared = hops.filter_map(|hop| {
+            let sender = at;
+            at = network.hop_end(hop)?;
+            match hop {
+                Attachment::Link(link) => Some(Shared::Link(link.index())),
+                Attachment::Station { segment, .. } if scenario.ethernets[segment as usize].half_duplex => {
+                    Some(Shared::Hub(segment))
+                }
+                Attachment::Station { segment, .. } => Some(Shared::Station(segment, sender)),
+                Attachment::Medium { medium, way, .. } => Some(Shared::Medium(medium, way)),
+                Attachment::Translation | Attachment::None => None,
+            }
+        });
+        shared.collect()
+    }
+
+    /// The time that a full packet takes; of an access network at its highest rate.
+    fn packet_time(self, scenario: &Scenario) -> Duration {
+        let (bytes, bits_per_second) = match self {
+            Shared::Link(link) => {
+                let link = &scenario.links[link];
+                (link.mtu_bytes + link.framing_bytes, link.rate.bits_per_second())
+            }
+            Shared::Hub(segment) | Shared::Station(segment, _) => {
+                let segment = &scenario.ethernets[segment as usize];
+                (segment.mtu_bytes + segment.framing_bytes, segment.rate.bits_per_second())
+            }
+            Shared::Medium(medium, way) => {
+                let access = &scenario.access[usize::from(medium)];
+                (access.mtu_bytes(), access.promise(way).rate_bps)
+            }
+        };
+        let nanoseconds = u128::from(bytes) * 8_000_000_000 / u128::from(bits_per_second).max(1);
+        Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+    }
+}
+
+/// The pairs of nodes between which a flow's data travel: its own, and those of the tunnels that carry it. A tunnel has
+/// no data but those of the flows that it carries.
+fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> {
+    if matches!(scenario.flows[number].transport, Transport::Masque(_)) {
+        return Vec::new();
+    }
+    let [forward, back] = scenario.flows[number].workload.senders();
+    let mut legs = Vec::new();
+    let mut carrier = Some(number);
+    while let Some(flow) = carrier {
+        let (from, to) = ends(scenario, flow);
+        legs.extend(forward.then_some((from, to)));
+        legs.extend(back.then_some((to, from)));
+        carrier = scenario.flows[flow].via;
+    }
+    legs
 }
 
 /// The longest processing time of each host that has one.
 fn limits(scenario: &Scenario, network: &Network<Witness>) -> BTreeMap<NodeId, Duration> {
-    let mut ways: Vec<(NodeId, NodeId)> = Vec::new();
-    for (number, flow) in scenario.flows.iter().enumerate() {
-        let [forward, back] = flow.workload.senders();
-        let (from, to) = ends(scenario, number);
-        ways.extend(forward.then_some((from, to)));
-        ways.extend(back.then_some((to, from)));
-    }
+    let legs_of_flows = || (0..scenario.flows.len()).map(|flow| legs(scenario, flow));
     if let Some(fixed) = scenario.processing_jitter {
-        let hosts: BTreeSet<NodeId> = ways.into_iter().map(|(from, _)| from).collect();
+        let hosts: BTreeSet<NodeId> = legs_of_flows().flatten().map(|(from, _)| from).collect();
         return hosts.into_iter().filter(|_| !fixed.is_zero()).map(|host| (host, fixed)).collect();
     }
-    if ways.len() < 2 {
+    if scenario.flows.len() < 2 {
         return BTreeMap::new();
     }
-    let drop_tail = |hop: &Attachment| match hop {
-        Attachment::Link(link) if scenario.links[link.index()].discipline.is_none() => Some(link.index()),
-        _ => None,
-    };
-    // Flows between the same two hosts take the same way: its links are found once.
-    let mut counts: BTreeMap<(NodeId, NodeId), u32> = BTreeMap::new();
-    ways.iter().for_each(|way| *counts.entry(*way).or_default() += 1);
-    let paths: Vec<(NodeId, u32, Vec<usize>)> = counts
-        .into_iter()
-        .map(|((from, to), flows)| (from, flows, network.path(from, to).iter().filter_map(drop_tail).collect()))
-        .collect();
-    let mut sharing = vec![0u32; scenario.links.len()];
-    for (_, flows, path) in &paths {
-        path.iter().for_each(|link| sharing[*link] += flows);
+    // Flows between the same two nodes take the same route, which is found once.
+    let mut routes: BTreeMap<(NodeId, NodeId), Vec<Shared>> = BTreeMap::new();
+    let mut users: BTreeMap<Shared, u32> = BTreeMap::new();
+    for legs in legs_of_flows() {
+        let mut used = BTreeSet::new();
+        for (from, to) in legs {
+            let route = routes.entry((from, to)).or_insert_with(|| Shared::on_route(scenario, network, from, to));
+            used.extend(route.iter().copied());
+        }
+        used.into_iter().for_each(|shared| *users.entry(shared).or_default() += 1);
     }
     let mut limits: BTreeMap<NodeId, Duration> = BTreeMap::new();
-    for (from, _, path) in &paths {
-        let shared = path.iter().filter(|link| sharing[**link] > 1).map(|link| packet_time(&scenario.links[*link]));
+    for ((from, _), route) in &routes {
+        let shared = route.iter().filter(|shared| users[shared] > 1).map(|shared| shared.packet_time(scenario));
         if let Some(time) = shared.max() {
             limits.entry(*from).and_modify(|limit| *limit = time.min(*limit)).or_insert(time);
         }

@@ -39,7 +39,9 @@ fn call_queue_delay_s(text: &str) -> f64 {
     assert!(outcome.verdict().passed(), "{text}: {:?}", outcome.verdict().failures);
     let rows: Vec<_> = outcome.flow_rows().collect();
     let bulk = rows.iter().find(|row| row.flow == "bulk").unwrap();
-    assert!(bulk.goodput_bps.unwrap() > 7e6, "{text}: {:?}", bulk.goodput_bps);
+    // NewReno's window between a half and a whole of what the path holds without a queue carries 3/4 of the link: 7.2
+    // Mbit/s of payload. RED with thresholds of 5 and 15 ms comes near that: its random drops give 6.5 to 7.3 over seeds.
+    assert!(bulk.goodput_bps.unwrap() > 6e6, "{text}: {:?}", bulk.goodput_bps);
     let call = rows.iter().find(|row| row.flow == "call").unwrap().counters;
     call.delay_sum.as_secs_f64() / call.rx_packets as f64 - 0.020_163_216
 }

@@ -215,7 +215,7 @@ fn the_auditor_finds_what_is_broken_on_purpose() {
 /// Voice to a phone that downloads more than the cell carries, beside two others that do, where the phone has this bearer.
 fn voice(scheduler: &str, bearer: &str) -> Outcome {
     let text = format!(
-        "duration = '2s'\n{}{bearer}[[lte.ue]]\nhost = 'phone2'\ndistance = 99\n[[lte.ue]]\nhost = 'phone3'\ndistance = 99\n\
+        "duration = '2s'\nprocessing_jitter = '0s'\n{}{bearer}[[lte.ue]]\nhost = 'phone2'\ndistance = 99\n[[lte.ue]]\nhost = 'phone3'\ndistance = 99\n\
          [[flow]]\nname = 'voice'\nfrom = 'server'\nto = 'phone1'\nprotocol = 'udp'\nport = 5004\nworkload = \
          'constant-rate'\npayload = 160\ninterval = '20ms'\nstart = '500ms'\n[[flow]]\nname = 'bulk'\nfrom = 'server'\nto = \
          'phone*'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = 1400\nrate = '30Mbit/s'\n",

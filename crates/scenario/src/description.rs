@@ -40,7 +40,7 @@ pub struct Scenario {
     /// Traffic, in the order of the file.
     pub flows: Vec<Flow>,
     /// Longest random processing time of each host that sends data; `None`: as long as one packet takes at the slowest
-    /// drop-tail link that its flows share with others, none where there is no such link.
+    /// link or medium that its flows share with others, none where there is none.
     pub processing_jitter: Option<Duration>,
     /// What to sample.
     pub probes: Vec<Probe>,

@@ -35,9 +35,9 @@ pub(super) static SCENARIO: Table = Table {
             "duration": Kind::INTERVAL, default "60s";
             /// Seed of every random stream of the run; another seed is another sample of the same scenario.
             "seed": Kind::integer(0, i64::MAX), default "1";
-            /// Longest random time that a host takes before each packet it sends: without it several flows over a
-            /// drop-tail queue have phase effects (Floyd and Jacobson 1991). `"0s"` switches it off.
-            "processing_jitter": Kind::DURATION, optional "one packet at the slowest drop-tail link that a host's flows share with others";
+            /// Longest random time that a host takes before each packet it sends: without it, flows that share a queue or
+            /// a medium have phase effects (Floyd and Jacobson 1991), and replications agree. `"0s"` switches it off.
+            "processing_jitter": Kind::DURATION, optional "one packet at the slowest link or medium that a host's flows share with others; none for a single flow";
             /// A common network in a few lines.
             "topology": Kind::Table(&topology::TOPOLOGY), optional "none";
             /// The hosts of a network of your own.

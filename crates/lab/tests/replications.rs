@@ -1,0 +1,121 @@
+//! Whether runs with different seeds are independent: the processing jitter that hosts have by default wherever two or
+//! more flows share a queue or a medium (Floyd and Jacobson 1991, section 4).
+
+mod common;
+
+use common::outcome;
+
+/// Receptions, their last and the sum of delays of each direction of each flow.
+type Trace = Vec<(u64, u64, u64)>;
+
+fn trace(text: &str) -> Trace {
+    let outcome = outcome(text);
+    let rows = outcome.flow_rows().map(|row| row.counters);
+    rows.map(|row| (row.rx_packets, row.last_rx.as_nanos(), row.delay_sum.as_nanos())).collect()
+}
+
+/// How many of three seeds give different runs.
+fn different_runs(text: &str) -> usize {
+    let mut traces: Vec<Trace> = (1..=3).map(|seed| trace(&format!("seed = {seed}\n{text}"))).collect();
+    assert!(traces.iter().flatten().any(|(received, ..)| *received > 10), "nothing arrives:\n{text}");
+    traces.sort();
+    traces.dedup();
+    traces.len()
+}
+
+/// NewReno and, if `flows` is 2, CUBIC through one bottleneck.
+fn bottleneck(queue: &str, flows: usize) -> String {
+    let flow = |(name, control): (&str, &str)| {
+        format!(
+            "[[flow]]\nname = '{name}'\nfrom = 'source'\nto = 'sink'\nworkload = 'bulk'\ncongestion = '{control}'\n"
+        )
+    };
+    let both = [("first", "newreno"), ("second", "cubic")];
+    let flows: String = both.into_iter().take(flows).map(flow).collect();
+    format!(
+        "duration = '3s'\n[topology]\nkind = 'chain'\n[[topology.link]]\nrate = '10Mbit/s'\ndelay = '10ms'\n{queue}\n{flows}"
+    )
+}
+
+#[test]
+fn two_flows_differ_from_seed_to_seed_under_every_discipline() {
+    for (kind, keys) in
+        [("none", ""), ("fifo", ", limit = '50packets'"), ("codel", ""), ("fq-codel", ""), ("dualpi2", "")]
+    {
+        let queue = format!("discipline = {{ kind = '{kind}'{keys} }}");
+        assert_eq!(different_runs(&bottleneck(&queue, 2)), 3, "two flows, {kind}");
+        assert_eq!(different_runs(&bottleneck(&queue, 1)), 1, "one flow, {kind}");
+    }
+    assert_eq!(different_runs(&format!("processing_jitter = '0s'\n{}", bottleneck("", 2))), 1);
+    assert_eq!(different_runs(&format!("processing_jitter = '1ms'\n{}", bottleneck("", 1))), 3);
+}
+
+#[test]
+fn flows_on_a_full_duplex_segment_differ_from_seed_to_seed() {
+    // Without collisions and with a constant delay of address resolution, nothing else is random.
+    let segment = |flows: &[&str]| {
+        let flow = |name: &&str| {
+            format!("[[flow]]\nname = '{name}'\nfrom = 'a'\nto = 'b'\nworkload = 'bulk'\ncongestion = 'cubic'\n")
+        };
+        let flows: String = flows.iter().map(flow).collect();
+        format!(
+            "duration = '1s'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n[[ethernet]]\nname = 'wire'\nhosts = ['a', 'b']\n\
+             rate = '10Mbit/s'\ndelay = '1us'\nduplex = 'full'\narp = {{ request_jitter = '0s' }}\n{flows}"
+        )
+    };
+    assert_eq!(different_runs(&segment(&["one", "two"])), 3);
+    assert_eq!(different_runs(&segment(&["one"])), 1);
+}
+
+/// Whether the default jitter changes a run of one seed: of what draws random numbers of its own besides.
+fn jitter_acts(text: &str) -> bool {
+    trace(text) != trace(&format!("processing_jitter = '0s'\n{text}"))
+}
+
+#[test]
+fn jitter_acts_on_two_flows_in_one_cell_and_not_on_one() {
+    // Each server has a link of its own, so the cell alone is shared.
+    let cell = |count: usize| {
+        let server = |number: usize| {
+            format!(
+                "[[host]]\nname = 'ue{number}'\n[[host]]\nname = 'server{number}'\n[[link]]\nname = 'core{number}'\n\
+                 from = 'server{number}'\nto = 'gateway'\nrate = '1Gbit/s'\ndelay = '1ms'\n"
+            )
+        };
+        let flow = |number: usize| {
+            format!(
+                "[[flow]]\nname = 'f{number}'\nfrom = 'server{number}'\nto = 'ue{number}'\nworkload = 'constant-rate'\n\
+                 protocol = 'udp'\npayload = '1400B'\ninterval = '1ms'\nstart = '500ms'\n"
+            )
+        };
+        let servers: String = (1..=2).map(server).collect();
+        let flows: String = (1..=count).map(flow).collect();
+        format!(
+            "duration = '1s'\n[[router]]\nname = 'gateway'\n{servers}[[lte]]\nname = 'cell'\ngateway = 'gateway'\n\
+             [[lte.cell]]\nname = 'corner'\n[[lte.ue]]\nhost = 'ue1'\ndistance = 50\n[[lte.ue]]\nhost = 'ue2'\ndistance = 60\n{flows}"
+        )
+    };
+    assert!(jitter_acts(&cell(2)));
+    assert!(!jitter_acts(&cell(1)));
+}
+
+#[test]
+fn jitter_acts_on_two_flows_in_one_tunnel_and_not_on_one() {
+    let tunnel = |count: usize| {
+        let flow = |number: usize| {
+            format!(
+                "[[flow]]\nname = 'f{number}'\nfrom = 'client'\nto = 'server'\nvia = 'tunnel'\nworkload = 'bulk'\nprotocol = 'quic'\n\
+                 size = '500kB'\nstart = '500ms'\n"
+            )
+        };
+        let flows: String = (1..=count).map(flow).collect();
+        format!(
+            "duration = '2s'\n[[host]]\nname = 'client'\n[[host]]\nname = 'proxy'\n[[host]]\nname = 'server'\n\
+             [[link]]\nname = 'near'\nfrom = 'client'\nto = 'proxy'\nrate = '10Mbit/s'\ndelay = '5ms'\n\
+             [[link]]\nname = 'far'\nfrom = 'proxy'\nto = 'server'\nrate = '10Mbit/s'\ndelay = '5ms'\n\
+             [[flow]]\nname = 'tunnel'\nfrom = 'client'\nto = 'proxy'\nworkload = 'tunnel'\n{flows}"
+        )
+    };
+    assert!(jitter_acts(&tunnel(2)));
+    assert!(!jitter_acts(&tunnel(1)));
+}
