@@ -9,8 +9,9 @@ table! {
     pub struct FlowRow;
     /// The flows of a run.
     pub static FLOWS = "flows.csv":
-        "One row for each direction of each flow. Packets and bytes are those of the IP layer, over the whole run, as \
-         defined by the FlowMonitor of ns-3.";
+        "One row for each direction of each flow. Packets and bytes are those of the IP layer, as defined by the FlowMonitor \
+         of ns-3. Counters and sums are of the whole run; `goodput_bps` and the columns `measured_...` are of the measured \
+         interval: from `measurement.from` to the end of the run, the whole run without `[measurement]`.";
     flow: String, "", "Name of the flow; the direction from its acceptor to its initiator ends with `.reverse`.";
     source: String, "", "Host that sends the packets.";
     destination: String, "", "Host that receives the packets.";
@@ -27,13 +28,24 @@ table! {
     last_tx_s: Option<Instant>, "s", "Time at which the last packet was sent.";
     first_rx_s: Option<Instant>, "s", "Time at which the first packet was received.";
     last_rx_s: Option<Instant>, "s", "Time at which the last packet was received.";
-    goodput_bps: Option<f64>, "bit/s", "Payload that the receiving application read, over the time from the flow's start to its \
-        completion, or else to its last reception if the flow is limited, or else to the end of the run.";
+    goodput_bps: Option<f64>, "bit/s", "Payload that the receiving application read in the measured interval, over the flow's part \
+        of it: from the flow's start to its completion, or else to its last reception if the flow is limited, or else to the \
+        end of the run. Empty if the flow was complete before the interval.";
     completion_s: Option<Duration>, "s", "Time from the flow's start until the receiver had all data.";
     retransmitted_packets: Option<u64>, "packets", "Segments that the sender retransmitted; over QUIC, packets that it declared lost.";
     marked_packets: Option<u64>, "packets", "Packets received with a congestion mark (CE); empty if the flow does not use ECN.";
-    measured_goodput_bps: Option<f64>, "bit/s", "Payload that the receiving application read in the measured interval, over its \
-        length; empty if the scenario measures no links.";
+    measured_goodput_bps: Option<f64>, "bit/s", "Deprecated, use `goodput_bps`: payload that the receiving application read in the \
+        measured interval, over its whole length; empty if the scenario measures no links.";
+    whole_goodput_bps: Option<f64>, "bit/s", "As `goodput_bps`, of the whole run.";
+    measured_from_s: Option<Instant>, "s", "Start of the time that the flow's throughput is taken over: its first reception, or the \
+        start of the measured interval if that is later.";
+    measured_tx_packets: u64, "packets", "Packets sent in the measured interval.";
+    measured_rx_packets: u64, "packets", "Packets received in the measured interval.";
+    measured_rx_bytes: u64, "bytes", "Bytes received in the measured interval.";
+    measured_lost_packets: u64, "packets", "Packets dropped in the measured interval.";
+    measured_delay_sum_s: Option<Duration>, "s", "Sum of the delays of the packets received in the measured interval.";
+    measured_jitter_sum_s: Option<Duration>, "s", "Sum of the differences in delay between each packet received in the measured \
+        interval and the one before it.";
 }
 
 table! {

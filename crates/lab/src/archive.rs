@@ -2,6 +2,7 @@
 
 use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
 use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, LINKS, SERIES};
+use fullpipe_units::Instant;
 
 /// The tables column by column. Each is gathered when it is asked for the first time.
 impl Outcome {
@@ -70,11 +71,12 @@ impl Outcome {
 }
 
 fn flow_records(outcome: &Outcome) -> impl Iterator<Item = fullpipe_archive::FlowRow> {
-    outcome.flow_rows().map(flow_record)
+    let from = Instant::ZERO.saturating_add(outcome.scenario().measurement.from);
+    outcome.flow_rows().map(move |row| flow_record(row, from))
 }
 
-fn flow_record(row: FlowRow<'_>) -> fullpipe_archive::FlowRow {
-    let counters = &row.counters;
+fn flow_record(row: FlowRow<'_>, measured_from: Instant) -> fullpipe_archive::FlowRow {
+    let (counters, measured) = (&row.counters, &row.measured);
     let (is_sent, is_received) = (counters.tx_packets > 0, counters.rx_packets > 0);
     fullpipe_archive::FlowRow {
         flow: row.flow.into_owned(),
@@ -98,6 +100,14 @@ fn flow_record(row: FlowRow<'_>) -> fullpipe_archive::FlowRow {
         retransmitted_packets: row.retransmitted_packets,
         marked_packets: row.marked_packets,
         measured_goodput_bps: row.measured_goodput_bps,
+        whole_goodput_bps: row.whole_goodput_bps,
+        measured_from_s: is_received.then(|| counters.first_rx.max(measured_from)),
+        measured_tx_packets: measured.tx_packets,
+        measured_rx_packets: measured.rx_packets,
+        measured_rx_bytes: measured.rx_bytes,
+        measured_lost_packets: measured.lost_packets,
+        measured_delay_sum_s: (measured.rx_packets > 0).then_some(measured.delay_sum),
+        measured_jitter_sum_s: (measured.rx_packets > 0).then_some(measured.jitter_sum),
     }
 }
 

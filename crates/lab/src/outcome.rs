@@ -37,18 +37,24 @@ pub struct FlowRow<'a> {
     pub protocol: &'static str,
     /// Congestion control, for TCP, QUIC and tunnels.
     pub congestion: Option<&'a str>,
-    /// Packets, bytes, delays: the definitions of FlowMonitor.
+    /// Packets, bytes, delays of the whole run: the definitions of FlowMonitor.
     pub counters: FlowCounters,
-    /// Payload bytes that the receiving application got, times eight, over the time from the flow's start to its
-    /// completion, else to its last reception if it has an end, else to the end of the run.
+    /// The same of the measured interval: from the start of the measurement (or of the run) to the end of the run.
+    pub measured: FlowCounters,
+    /// Payload bytes that the receiving application got in the measured interval, times eight, over the flow's part of
+    /// that interval: it ends with the flow's completion, else with its last reception if the flow is limited, else with
+    /// the run. `None` if the flow was complete before the interval.
     pub goodput_bps: Option<f64>,
+    /// The same of the whole run; equal without a measurement.
+    pub whole_goodput_bps: Option<f64>,
     /// From the flow's start until the receiver had everything.
     pub completion: Option<Duration>,
     /// Segments sent again by this direction's sender; over QUIC packets that it found lost, whose content it sent again.
     pub retransmitted_packets: Option<u64>,
     /// Packets received with a congestion mark; `None` where the flow does not use ECN.
     pub marked_packets: Option<u64>,
-    /// Payload bits per second that the receiving application got while links were measured; `None` if none were.
+    /// Payload bits per second that the receiving application got in the measured interval, over its whole length; `None`
+    /// without a measurement. Deprecated: `goodput_bps`.
     pub measured_goodput_bps: Option<f64>,
 }
 
@@ -298,9 +304,9 @@ impl Outcome {
             let sum = described.and_then(|(flow, _)| sums.get(&flow).copied());
             [0, 1].into_iter().filter_map(move |end| match described {
                 Some((flow, (number, _))) if sum.is_some() => {
-                    let (counters, again) = sum.filter(|_| number == 1)?[end];
+                    let (counters, measured, again) = sum.filter(|_| number == 1)?[end];
                     let row = self.row(conversation, flow, (1, false), end)?;
-                    Some(FlowRow { counters, retransmitted_packets: Some(again), ..row })
+                    Some(FlowRow { counters, measured, retransmitted_packets: Some(again), ..row })
                 }
                 Some((flow, number)) => self.row(conversation, flow, number, end),
                 None => self.undescribed_row(conversation, end),
@@ -309,19 +315,28 @@ impl Outcome {
     }
 
     /// Counters and retransmissions of all connections of each flow that plays a trace, by direction.
-    fn sums(&self) -> BTreeMap<usize, [(FlowCounters, u64); 2]> {
+    fn sums(&self) -> BTreeMap<usize, [(FlowCounters, FlowCounters, u64); 2]> {
         let mut sums = BTreeMap::new();
         for conversation in 0..self.world.conversations() {
             let of_trace = |flow: &usize| self.scenario.flows[*flow].workload.sums_connections();
             let Some(flow) = self.world.flow_of(conversation).filter(of_trace) else { continue };
-            let sum: &mut [(FlowCounters, u64); 2] = sums.entry(flow).or_default();
-            for (end, (counters, again)) in sum.iter_mut().enumerate() {
-                counters.add(&self.witness.monitor.flow(FlowId((2 * conversation + end) as u32)));
+            let sum: &mut [(FlowCounters, FlowCounters, u64); 2] = sums.entry(flow).or_default();
+            for (end, (counters, measured, again)) in sum.iter_mut().enumerate() {
+                let (whole, interval) = self.counters(conversation, end);
+                counters.add(&whole);
+                measured.add(&interval);
                 let report = self.world.last_report((conversation, end));
                 *again += report.and_then(|report| report.retransmitted_packets).unwrap_or_default();
             }
         }
         sums
+    }
+
+    /// What one direction of a conversation counted in the whole run, and in the measured interval.
+    fn counters(&self, conversation: usize, end: usize) -> (FlowCounters, FlowCounters) {
+        let flow = FlowId((2 * conversation + end) as u32);
+        let monitor = &self.witness.monitor;
+        (monitor.flow(flow), monitor.since(flow, &self.probes.counters_before(flow)))
     }
 
     /// The row of one direction of a conversation, by the name that it has in `flows.csv`.
@@ -345,7 +360,7 @@ impl Outcome {
     /// A conversation of real hosts that no flow of the scenario describes: named after its ends.
     fn undescribed_row(&self, conversation: usize, end: usize) -> Option<FlowRow<'_>> {
         let (protocol, ends) = *self.world.real()?.conversations.get(&(conversation as u32))?;
-        let counters = self.witness.monitor.flow(FlowId((2 * conversation + end) as u32));
+        let (counters, measured) = self.counters(conversation, end);
         if counters.tx_packets == 0 {
             return None;
         }
@@ -366,7 +381,9 @@ impl Outcome {
             protocol,
             congestion: None,
             counters,
+            measured,
             goodput_bps: None,
+            whole_goodput_bps: None,
             completion: None,
             retransmitted_packets: None,
             marked_packets: None,
@@ -379,7 +396,7 @@ impl Outcome {
     /// (`completions.csv` has those of its transfers).
     fn row(&self, conversation: usize, flow: usize, (number, several): (u32, bool), end: usize) -> Option<FlowRow<'_>> {
         let described = &self.scenario.flows[flow];
-        let counters = self.witness.monitor.flow(FlowId((2 * conversation + end) as u32));
+        let (counters, measured) = self.counters(conversation, end);
         let (sender, receiver) = (self.played.get(&(flow, end)), self.played.get(&(flow, 1 - end)));
         let protocol = described.transport.protocol();
         let congestion = match (protocol, sender) {
@@ -403,20 +420,31 @@ impl Outcome {
             Transport::Udp => false,
         };
         let completion = if !several { progress.completed.map(|at| at.saturating_since(start)) } else { None };
-        let until = match completion {
-            Some(completion) => completion,
-            None if described.workload.is_unlimited() => self.ended.saturating_since(start),
-            None => progress.last_received.map_or(Duration::ZERO, |at| at.saturating_since(start)),
-        };
-        let goodput_bps = (!several && progress.received_bytes > 0 && !until.is_zero())
-            .then(|| progress.received_bytes as f64 * 8.0 / until.as_secs_f64());
-        let measured = &self.scenario.measurement;
-        let time = self.ended.saturating_since(Instant::ZERO.saturating_add(measured.from));
-        let measured_goodput_bps = (!several && receiver.is_none() && !measured.links.is_empty() && !time.is_zero())
+        let limited = !described.workload.is_unlimited();
+        let whole_goodput_bps = (!several && progress.received_bytes > 0)
             .then(|| {
-                let bytes = progress.received_bytes.saturating_sub(self.probes.received_before(flow, 1 - end));
-                bytes as f64 * 8.0 / time.as_secs_f64()
-            });
+                let last = progress.last_received.filter(|_| limited).unwrap_or(self.ended);
+                rate_bps(progress.received_bytes, start, progress.completed.unwrap_or(last))
+            })
+            .flatten();
+        let measurement = &self.scenario.measurement;
+        let measured_from = Instant::ZERO.saturating_add(measurement.from);
+        let before = self.probes.received_before(flow, 1 - end);
+        // What a real end had received when the interval began is not known.
+        let known = !several && (receiver.is_none() || measurement.from.is_zero());
+        let goodput_bps = if measurement.from.is_zero() {
+            whole_goodput_bps
+        } else if known && progress.received_bytes > 0 && progress.completed.is_none_or(|at| at > measured_from) {
+            // A limited flow that receives nothing in the interval and is not complete stalls until the end of the run.
+            let last = progress.last_received.filter(|at| limited && *at > measured_from).unwrap_or(self.ended);
+            let until = progress.completed.unwrap_or(last);
+            rate_bps(progress.received_bytes.saturating_sub(before), measured_from.max(start), until)
+        } else {
+            None
+        };
+        let measured_goodput_bps = (!several && receiver.is_none() && !measurement.links.is_empty())
+            .then(|| rate_bps(progress.received_bytes.saturating_sub(before), measured_from, self.ended))
+            .flatten();
         Some(FlowRow {
             flow: direction_name(&described.name, number, end),
             source: &self.scenario.nodes[from.index()].name,
@@ -424,7 +452,9 @@ impl Outcome {
             protocol: protocol.name(),
             congestion,
             counters,
+            measured,
             goodput_bps,
+            whole_goodput_bps,
             completion: completion.filter(|_| progress.received_bytes > 0),
             retransmitted_packets,
             marked_packets: (with_ecn || counters.marked_packets > 0).then_some(counters.marked_packets),
@@ -589,6 +619,12 @@ impl Outcome {
         let rows = self.probes.rows().filter(move |row| row.subject == subject && row.metric == metric);
         rows.map(|row| (row.time, row.value))
     }
+}
+
+/// Bits per second of bytes received between two instants; nothing if no time is between them.
+fn rate_bps(bytes: u64, from: Instant, until: Instant) -> Option<f64> {
+    let time = until.saturating_since(from);
+    (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64())
 }
 
 /// The name of one direction of a flow's n-th conversation (from 1) in `flows.csv`.

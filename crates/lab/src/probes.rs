@@ -80,10 +80,12 @@ pub(crate) struct Sampler {
     channels: Vec<Channel>,
     samples: Vec<(Instant, u32, f64)>,
     flows: usize,
-    /// When to look at what the flows' ends have received before the measurement.
+    /// When to record what was counted before the measured interval.
     look_at: Option<Instant>,
-    /// What they had received, initiator and acceptor of each flow; empty if the measurement begins with the run.
+    /// What the ends of each flow had received then, initiator and acceptor; empty if the interval begins with the run.
     received_before: Vec<[u64; 2]>,
+    /// The counters of each direction of each conversation then.
+    counters_before: Vec<FlowCounters>,
 }
 
 impl Sampler {
@@ -129,7 +131,7 @@ impl Sampler {
         }
         let measurement = &scenario.measurement;
         // What happens at the instant itself is within the measurement.
-        let look_at = (!measurement.from.is_zero() && !measurement.links.is_empty())
+        let look_at = (!measurement.from.is_zero())
             .then(|| Instant::ZERO.saturating_add(measurement.from.saturating_sub(Duration::from_nanos(1))));
         Sampler { channels, look_at, flows: scenario.flows.len(), ..Sampler::default() }
     }
@@ -160,6 +162,8 @@ impl Sampler {
             self.look_at = None;
             let received = |flow, end| world.progress(flow, end).received_bytes;
             self.received_before = (0..self.flows).map(|flow| [received(flow, 0), received(flow, 1)]).collect();
+            let counters = |flow| network.observer.monitor.flow(FlowId(flow));
+            self.counters_before = (0..2 * world.conversations() as u32).map(counters).collect();
         }
         for (index, channel) in self.channels.iter_mut().enumerate() {
             if channel.next != now {
@@ -170,6 +174,11 @@ impl Sampler {
                 self.samples.push((now, index as u32, value));
             }
         }
+    }
+
+    /// The counters of one direction of a conversation when the measured interval began.
+    pub(crate) fn counters_before(&self, flow: FlowId) -> FlowCounters {
+        self.counters_before.get(flow.index()).copied().unwrap_or_default()
     }
 
     /// Payload bytes that an end of a flow had received when the measurement began.

@@ -168,6 +168,7 @@ impl Witness {
             Box::new(More { auditor: Some(packets), ..More::default() })
         });
         let measured = &scenario.measurement;
+        monitor.measure_from(Instant::ZERO.saturating_add(measured.from));
         if !measured.links.is_empty() {
             let links = measured.links.iter().map(|link| LinkId(*link as u32));
             let monitor = LinkMonitor::new(links, Instant::ZERO.saturating_add(measured.from));

@@ -6,6 +6,7 @@
 
 use crate::observer::{DropReason, Observer, PacketView};
 use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId};
+use std::collections::BTreeMap;
 
 /// Counters of one direction of one conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,12 +69,39 @@ pub struct FlowMonitor {
     flows: Vec<FlowCounters>,
     /// By flow, as far as there are any.
     duplicates: Vec<u64>,
+    /// Start of the measured interval.
+    measured_from: Instant,
+    /// Packets dropped before it, by flow, as far as there are any. Links that are computed ahead report drops early, so
+    /// the time of a drop decides, not when it was reported.
+    lost_before: BTreeMap<FlowId, u64>,
 }
 
 impl FlowMonitor {
     /// A monitor that knows no flow yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Begins the measured interval at `from`: see [`FlowMonitor::since`].
+    pub fn measure_from(&mut self, from: Instant) {
+        self.measured_from = from;
+    }
+
+    /// What a flow counted in the measured interval; `earlier` are its counters when the interval began. Times and the
+    /// last delay are those of the whole run.
+    pub fn since(&self, flow: FlowId, earlier: &FlowCounters) -> FlowCounters {
+        let whole = self.flow(flow);
+        FlowCounters {
+            tx_packets: whole.tx_packets - earlier.tx_packets,
+            tx_bytes: whole.tx_bytes - earlier.tx_bytes,
+            rx_packets: whole.rx_packets - earlier.rx_packets,
+            rx_bytes: whole.rx_bytes - earlier.rx_bytes,
+            lost_packets: whole.lost_packets - self.lost_before.get(&flow).copied().unwrap_or_default(),
+            delay_sum: whole.delay_sum - earlier.delay_sum,
+            jitter_sum: whole.jitter_sum - earlier.jitter_sum,
+            marked_packets: whole.marked_packets - earlier.marked_packets,
+            ..whole
+        }
     }
 
     /// Makes room for flows below `count`; packets of a flow beyond are a bug of the caller.
@@ -123,8 +151,11 @@ impl Observer for FlowMonitor {
         flow.last_rx = now;
     }
 
-    fn dropped(&mut self, _now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
+    fn dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
         self.flows[packet.flow.index()].lost_packets += 1;
+        if now < self.measured_from {
+            *self.lost_before.entry(packet.flow).or_default() += 1;
+        }
     }
 
     fn duplicated(&mut self, _arrival: Instant, packet: &PacketView, _link: LinkId) {

@@ -113,28 +113,39 @@ pub fn run(
 }
 
 /// Metrics of a scenario that is run on its own, over all flows, reverse directions left out.
-const SINGLE_METRICS: [[&str; 4]; 7] = [
-    ["goodput_bps", "bit/s", "Mean goodput of a flow, each over its own time", "mean(present(goodput_bps[\"*\"]))"],
+const SINGLE_METRICS: [[&str; 4]; 8] = [
+    [
+        "goodput_bps",
+        "bit/s",
+        "Mean goodput of a flow, each over its own part of the measured interval",
+        "mean(present(goodput_bps[\"*\"]))",
+    ],
     [
         "throughput_bps",
         "bit/s",
-        "Bits received at the IP layer over the time from the first to the last reception",
-        "sum(rx_bytes[\"*\"]) * 8 / (max(present(last_rx_s[\"*\"])) - min(present(first_rx_s[\"*\"])))",
+        "Bits received at the IP layer in the measured interval, over the time from its first to its last reception",
+        "sum(measured_rx_bytes[\"*\"]) * 8 / (max(present(last_rx_s[\"*\"])) - min(present(measured_from_s[\"*\"])))",
     ],
     ["tx_packets", "packets", "Packets sent", "sum(tx_packets[\"*\"])"],
     ["rx_packets", "packets", "Packets received", "sum(rx_packets[\"*\"])"],
     ["lost_packets", "packets", "Packets lost", "sum(lost_packets[\"*\"])"],
     [
+        "loss_ratio",
+        "",
+        "Packets lost over packets sent in the measured interval",
+        "sum(measured_lost_packets[\"*\"]) / sum(measured_tx_packets[\"*\"])",
+    ],
+    [
         "mean_delay_s",
         "s",
-        "Mean delay of received packets",
-        "sum(present(delay_sum_s[\"*\"])) / sum(rx_packets[\"*\"])",
+        "Mean delay of the packets received in the measured interval",
+        "sum(present(measured_delay_sum_s[\"*\"])) / sum(measured_rx_packets[\"*\"])",
     ],
     [
         "mean_jitter_s",
         "s",
-        "Mean jitter of received packets",
-        "sum(present(jitter_sum_s[\"*\"])) / sum(rx_packets[\"*\"])",
+        "Mean jitter of the packets received in the measured interval",
+        "sum(present(measured_jitter_sum_s[\"*\"])) / sum(measured_rx_packets[\"*\"])",
     ],
 ];
 

@@ -158,8 +158,8 @@ const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
             ("Protocol", From::Column(FlowRow::protocol())),
             ("Congestion control", From::Column(FlowRow::congestion())),
             ("Goodput", From::Column(FlowRow::goodput_bps())),
-            ("Mean delay", From::PerPacket(FlowRow::delay_sum_s())),
-            ("Mean jitter", From::PerPacket(FlowRow::jitter_sum_s())),
+            ("Mean delay", From::PerPacket(FlowRow::measured_delay_sum_s())),
+            ("Mean jitter", From::PerPacket(FlowRow::measured_jitter_sum_s())),
             ("Completion", From::Column(FlowRow::completion_s())),
         ],
     ),
@@ -184,7 +184,7 @@ const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
 enum From {
     /// A column as it is.
     Column(Column<FlowRow>),
-    /// A sum over received packets, divided by their number (FlowMonitor's means).
+    /// A sum over packets received in the measured interval, divided by their number (FlowMonitor's means).
     PerPacket(Column<FlowRow>),
 }
 
@@ -210,7 +210,11 @@ fn flow_table(flows: &Flows, about: &str, from: &[(&str, From)]) -> Table {
         };
         let value = |row: &FlowRow| {
             let value = Some(column.number(row)).filter(|value| !value.is_nan())?;
-            if per_packet { (row.rx_packets > 0).then(|| value / row.rx_packets as f64) } else { Some(value) }
+            if per_packet {
+                (row.measured_rx_packets > 0).then(|| value / row.measured_rx_packets as f64)
+            } else {
+                Some(value)
+            }
         };
         // Counts stay whole; times and rates get the prefix that suits the largest.
         let largest = flows.rows.iter().filter_map(value).fold(0.0, |a: f64, v| a.max(v.abs()));
