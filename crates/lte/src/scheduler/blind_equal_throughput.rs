@@ -9,7 +9,7 @@
 //! Both go by the wideband CQI, and so does their MCS.
 //!
 //! **Source.** Kela et al., "Dynamic packet scheduling performance in UTRA long term evolution downlink" (2008). Both
-//! follow this rule and deviate on purpose from ns-3's schedulers of these names, which do not follow it in every detail. The
+//! follow this rule, also where ns-3's schedulers of these names differ. The
 //! shares of saturated UEs agree with those of ns-3 3.44 within 2 % (rows `shares` of the vectors).
 
 use super::auction::{Auction, give_all};

@@ -195,7 +195,7 @@ mod tests {
 
     /// Five UEs with the same download, of which one has a voice bearer besides, whose 50 bytes fit into a group: that has one
     /// group for it, and the other 11 of 12 are shared as if there were no voice. All have waited equally, so that with equal
-    /// weights the lowest RNTI has these, in CqaFf; CqaPf shares them by the averages, to 11/12 of a fifth each for those without.
+    /// weights the lowest RNTI has these.
     #[test]
     fn only_the_bearer_with_the_guarantee_goes_first() {
         for scheduler in schedulers() {
