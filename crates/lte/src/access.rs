@@ -348,6 +348,7 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
         status_due: None,
         remind_at: Instant::NEVER,
         uplink_belief: 0,
+        grant_read: None,
         uplink_blocks: vec![UplinkBlock::default(); 7],
         sounded: None,
         sounding_offset,

@@ -4,7 +4,8 @@
 //! of n + 6 (the grant is on the air in n + 2). Feedback on a block of the downlink in subframe t reaches the scheduler in
 //! t + 5, so it is sent again in t + 7 or later; a block of the uplink is sent again in t + 7 and never in another subframe.
 //! A buffer status report made at the beginning of subframe b reaches the scheduler in b + 5, the CQI measured in m in
-//! m + 5. The UE fills its transport block when it reads the grant, four subframes before it sends.
+//! m + 5. The UE fills its transport block when it has read the grant, 3 symbols after the beginning of the subframe that is four
+//! before the one in which it sends.
 //!
 //! `downlink.rs` and `uplink.rs` have the two directions; here is what they share. All lists are kept by the subframe in which
 //! they fall due, in rings that are longer than the longest of these delays.
@@ -474,6 +475,7 @@ impl Cell {
         counters.packets += 1;
         let taken = owner.bearers[bearer].offer(Way::Uplink, sdu);
         counters.buffer_drops += u64::from(!taken);
+        self.fill_late(ue, bearer, at);
         self.note_timer(ue, bearer);
         // Of what was refused, too.
         self.report(ue, bearer, Way::Uplink, at);

@@ -166,6 +166,8 @@ pub(crate) struct Ue {
     pub(crate) remind_at: Instant,
     /// What the scheduler believes to wait at the UE.
     pub(crate) uplink_belief: u32,
+    /// The last grant that the UE read: subframe and place of its block.
+    pub(crate) grant_read: Option<(u64, u8)>,
     pub(crate) uplink_blocks: Vec<UplinkBlock>,
     /// Sounding: subframe, and its SINR by resource block.
     pub(crate) sounded: Option<(u64, Box<crate::air::Row>)>,

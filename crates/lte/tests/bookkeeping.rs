@@ -122,6 +122,50 @@ fn the_last_report_of_a_subframe_is_the_one_that_counts() {
     assert_eq!(network.ue(0).counters[1].blocks, 3);
 }
 
+/// A packet at 1.2 ms is reported at the boundary 2, known in subframe 7 and granted then; the UE receives that grant in subframe 9, in
+/// the first 3 of 14 symbols, 0.214 ms. What comes by then goes into the block, and the report at the boundary 10 is of an empty
+/// buffer. What comes later is reported there, known in 15 and on the air in 21.
+#[test]
+fn a_packet_that_arrives_while_a_grant_is_received_goes_into_its_block() {
+    for (second, subframes) in [(9.0, vec![13]), (9.21, vec![13]), (9.22, vec![13, 21])] {
+        let sources = [1.2, second].map(|at| packet(Way::Uplink, 60, at));
+        let (network, story, blocks) = recorded(near(1), &sources, 100.0);
+        assert_eq!(story.arrivals.len(), 2);
+        assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), subframes, "{second} ms");
+        // Each in a PDU of its own, with 2 bytes of PDCP and 2 of RLC.
+        assert_eq!(network.ue(0).counters[1].pdu_bytes, 2 * (60 + 2 + 2));
+    }
+}
+
+/// Of 547 bytes for data 62 are taken when the subframe begins; the PDU of a second packet of 600 has the other 485 bytes with its
+/// header of 2. The report at the boundary 10 is of the 119 that are left and 2: known in 15, sent in 21.
+#[test]
+fn a_packet_that_arrives_while_a_grant_is_received_takes_what_room_is_left() {
+    let sources = [(60, 1.2), (600, 9.1)].map(|(bytes, at)| packet(Way::Uplink, bytes, at));
+    let (network, story, blocks) = recorded(near(1), &sources, 100.0);
+    assert_eq!(story.arrivals.len(), 2);
+    assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), [13, 21]);
+    assert_eq!(network.ue(0).counters[1].pdu_bytes, 549 + (602 - (549 - 64 - 2) + 2));
+}
+
+/// 60 bytes each 0.95 ms beside a saturated UE, 25 resource blocks. From 1.22 ms on the first packet of a subframe comes 0.05 ms
+/// earlier in each, and the report after it is of an empty buffer where none comes after the grant was received, at 0.214 ms, or
+/// again at the subframe's end: at 0.17, 0.12 and 0.07 ms, 3 of 19 subframes. So the UE is granted in 16 of 19. There the saturated
+/// UE has 12 or 13 of 25 resource blocks, 8.5 Mbit/s, and else all, 17.92: together 10.0, as with ns-3 3.44.
+#[test]
+fn a_trickle_leaves_a_saturated_ue_the_subframes_whose_grants_emptied_its_buffer() {
+    let cell = CellConfig::reference("cell", Bandwidth::new(25).unwrap());
+    let config = Config::reference(1, cell, (0..2).map(|number| ue(number, 99.0)).collect());
+    let interval = Duration::from_micros(950);
+    let trickle = Source { ue: 1, interval, until: ms(4_000.0), ..packet(Way::Uplink, 60, 1.22) };
+    let sources = [saturating(Way::Uplink, 0, 1400, 25.0, ms(4_000.0)), trickle];
+    let (network, story, _) = recorded(config, &sources, 4_000.0);
+    let share = network.ue(1).counters[1].blocks as f64 / 4_000.0;
+    assert!((share / (16.0 / 19.0) - 1.0).abs() < 0.01, "{share}");
+    let rate = goodput_mbps(&story, Way::Uplink, 0, ms(1_000.0), ms(4_000.0));
+    assert!((rate / 10.0 - 1.0).abs() < 0.01, "{rate}");
+}
+
 /// One packet on each of two bearers of one logical channel group: 2008 bytes, in the step up to 2127, take four grants of 547.
 /// Of each block either bearer has 274 bytes, 272 without its header, of its 1002: both are complete with the fourth. Reported at
 /// the boundary 2, known in subframe 7, granted for 13 to 16.

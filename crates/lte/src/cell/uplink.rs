@@ -14,6 +14,8 @@ const DECODED_AFTER: Duration = Duration::from_nanos(928_570);
 /// A UE that has data and hears nothing reports again after so long: retxBSR-Timer at its least (36.331 section 6.3.2). The
 /// reference has none: a UE whose only grant was lost waits there until more comes.
 const REMIND_AFTER: Duration = Duration::from_millis(320);
+/// When a UE has read the grants of a subframe: after the control region of 3 of 14 symbols.
+const CONTROL_REGION: Duration = Duration::from_nanos(214_286);
 /// Fewest resource blocks of a grant.
 const FEWEST_BLOCKS: usize = 3;
 
@@ -40,6 +42,27 @@ impl Cell {
                 list.push((ue as u16, bytes));
                 self.ues[ue].status_due = Some((due, list.len() - 1));
             }
+        }
+    }
+
+    /// What comes to a UE while it receives the control region of a subframe goes into the block of a grant in it, as far as there is
+    /// room: the block is built when the grant was read. A buffer status report made after that says what is left (36.321 section
+    /// 5.4.5). [`Cell::read_grants`] has filled the block when the subframe began, so that this is a further RLC PDU in it.
+    pub(super) fn fill_late(&mut self, ue: usize, bearer: usize, at: Instant) {
+        let owner = &mut self.ues[ue];
+        let Some((of, slot)) = owner.grant_read else { return };
+        if at < start(of) || at >= start(of) + CONTROL_REGION {
+            return;
+        }
+        let block = &mut owner.uplink_blocks[usize::from(slot)].block;
+        let own = |(of, _): &&(u8, crate::rlc::Pdu)| usize::from(*of) == bearer;
+        // A STATUS report uses up its opportunity.
+        if block.pdus.iter().filter(own).any(|(_, pdu)| pdu.is_status()) {
+            return;
+        }
+        let room = block.bytes.saturating_sub(block.pdus.iter().map(|(_, pdu)| pdu.bytes).sum());
+        if let Some(pdu) = owner.bearers[bearer].opportunity(Way::Uplink, at, room) {
+            block.pdus.push((bearer as u8, pdu));
         }
     }
 
@@ -190,6 +213,7 @@ impl Cell {
                 continue;
             }
             let owner = &mut self.ues[index];
+            owner.grant_read = Some((n, slot));
             let block = &mut owner.uplink_blocks[usize::from(slot)].block;
             let waits = |bearer: &crate::rlc::Bearer| bearer.report(Way::Uplink).total() > 0;
             let active = owner.bearers.iter().filter(|bearer| waits(bearer)).count() as u32;

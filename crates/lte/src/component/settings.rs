@@ -18,9 +18,10 @@ use std::path::Path;
 /// What was scheduled in a subframe is on the air two later and decoded at its end; what comes at its very beginning has
 /// missed it.
 const LEAST_DOWNLINK: Duration = Duration::from_millis(3);
-/// A UE fills its transport block when it reads the grant, four subframes before the one in which it sends, which is decoded
-/// after 13 of its 14 symbols. (A UE of which nothing is known takes 7 ms more, to report what waits and be granted.)
-const LEAST_UPLINK: Duration = Duration::from_nanos(4_928_570);
+/// A UE fills its transport block when it has read the grant: what comes in the first 3 symbols of that subframe, 214 286 ns less one
+/// at the latest, still goes into it. It sends the block four subframes later, which is decoded after 13 of its 14 symbols. (A UE of
+/// which nothing is known takes 7 ms more, to report what waits and be granted.)
+const LEAST_UPLINK: Duration = Duration::from_nanos(4_714_285);
 
 /// Settings of an LTE access network: a gateway, cells, UEs.
 #[derive(Clone, Debug, PartialEq)]
