@@ -46,7 +46,7 @@ pub use study::{
     ParameterRecord, Plot, PlotKind, PublishedRecord, STUDY, Scale, Scaling, ScenarioRecord, ScenarioSetting,
     StudyRecord,
 };
-pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, read_summary};
+pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, claims_by_chance, read_summary};
 pub use table::{Column, Reader, Table};
 pub use tables::Tables;
 pub use toml::{AxisValue, LongText, Points, Settings, Toml, of_key};

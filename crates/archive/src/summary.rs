@@ -183,6 +183,24 @@ impl SummaryRow {
     }
 }
 
+/// How many claims have a verdict, and how many of those over random runs would be a match or refuted by chance if each lay exactly
+/// at its bound: 2.5 % of them each way. `None` if no claim has a verdict.
+pub fn claims_by_chance(rows: &[SummaryRow]) -> Option<String> {
+    let tested = || rows.iter().filter(|row| row.claim().is_some() && row.verdict.is_some());
+    let (all, random) = (tested().count(), tested().filter(|row| row.support.is_some()).count());
+    let claims = |n: usize| if n == 1 { "1 claim was tested".to_owned() } else { format!("{n} claims were tested") };
+    match (all, random) {
+        (0, _) => None,
+        (all, 0) => Some(format!("{}, none of them by its support in random runs.", claims(all))),
+        (all, random) => Some(format!(
+            "{}, {random} of them by support in random runs. If each of these lay exactly at its bound, {expected:.2} would be a \
+             match and {expected:.2} refuted by chance.",
+            claims(all),
+            expected = 0.025 * random as f64
+        )),
+    }
+}
+
 /// Reads `summary.csv`.
 ///
 /// # Errors

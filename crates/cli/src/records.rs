@@ -6,9 +6,10 @@ use crate::exit::Failure;
 use crate::output::{self, print_line};
 use crate::progress::Shown;
 use crate::sabotage;
-use fullpipe::archive::{Cell, Column, SummaryRow};
+use fullpipe::archive::{Cell, Column, SummaryRow, claims_by_chance};
 use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
+use fullpipe::study::summary::SeedVerdicts;
 use fullpipe::study::{
     self, Embedded, Files, Laboratory, ReplayLaboratory, RunOptions, ScenarioSource, Study, StudyError,
     VirtualLaboratory,
@@ -221,7 +222,14 @@ fn make(
         output::json(&outcome.json());
     } else {
         print_line!("{}", table(&outcome).trim_end_matches('\n'));
+        if let Some(text) = claims_by_chance(&outcome.rows) {
+            print_line!("{text}");
+        }
+        if !outcome.seeds.is_empty() {
+            print_line!("\n{}", SeedVerdicts::table(&study.name, &outcome.seeds).trim_end_matches('\n'));
+        }
     }
+    outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     if !common.quiet {
         let ended = clocks();
         eprintln!(

@@ -15,9 +15,13 @@ use crate::files::{Files, Refused, UNFINISHED, names_in, read};
 use crate::port::{Attach, RunOptions, RunRecords};
 use crate::tables::TABLES;
 use fullpipe_archive::{FLOWS, PacketCapture, Results, RunOptionsRecord, RunRecord, SUMMARY, StudyRecord};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+
+/// The verdicts of a study that was repeated under several study seeds, as a table in Markdown.
+pub(crate) const ROBUSTNESS: &str = "robustness.md";
 
 /// An open folder of records.
 pub(crate) struct Archive {
@@ -36,6 +40,17 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
+    /// SHA-256 of its tables.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for (name, content) in &self.tables {
+            hash.update(name.as_bytes());
+            hash.update((content.len() as u64).to_le_bytes());
+            hash.update(content);
+        }
+        hash.finalize().into()
+    }
+
     /// Whether it fell behind real time: it has an account that does not say that it kept up.
     pub(crate) fn is_late(&self) -> bool {
         self.run.lateness.as_ref().is_some_and(|lateness| !lateness.on_time)
@@ -61,7 +76,7 @@ impl Archive {
         files.clean(folder)?;
         files.clean(&runs)?;
         if read(&study_file)?.as_deref() != Some(study_text.as_bytes()) {
-            for stale in [SUMMARY.file, Results::FILE, "report.html", "plots"] {
+            for stale in [SUMMARY.file, Results::FILE, ROBUSTNESS, "report.html", "plots"] {
                 files.remove(&folder.join(stale))?;
             }
             files.replace(&study_file, study_text.as_bytes())?;

@@ -1,6 +1,6 @@
 //! A study from its plan to its tables.
 
-use crate::archive::Archive;
+use crate::archive::{Archive, ROBUSTNESS};
 use crate::error::StudyError;
 use crate::expression::{Purpose, parse};
 use crate::files::Files;
@@ -8,7 +8,7 @@ use crate::plan::plan;
 use crate::port::{Laboratory, RunOptions, ScenarioSource};
 use crate::resolved::resolved;
 use crate::study::{Experiment, Metric, Seeds, Study};
-use crate::summary::{Measured, json};
+use crate::summary::{Measured, SeedVerdicts, json};
 use crate::sweep::{Progress, RunResult, Sweep};
 use fullpipe_archive::{MetricRecord, Results, SUMMARY, SummaryRow, Verdict};
 use std::path::Path;
@@ -44,6 +44,10 @@ pub struct Outcome {
     pub untrusted: Vec<(String, String)>,
     /// Whether the study was shortened.
     pub quick: bool,
+    /// Of a study that was repeated under several study seeds: the verdicts of each.
+    pub seeds: Vec<SeedVerdicts>,
+    /// What is suspicious about the runs of a point.
+    pub warnings: Vec<String>,
 }
 
 impl Outcome {
@@ -92,10 +96,14 @@ pub fn run(
     };
     let results = sweep.run(options.jobs, progress, stop)?;
     let measured = Measured::new(study, &plan, &results);
-    let rows = measured.rows();
+    let (rows, seeds) = measured.rows();
     archive.write(Results::FILE, &measured.results().to_bytes())?;
     archive.write(SUMMARY.file, &SUMMARY.to_bytes(&rows))?;
-    let mut outcome = Outcome { quick: study.quick, ..Outcome::default() };
+    if !seeds.is_empty() {
+        archive.write(ROBUSTNESS, SeedVerdicts::table(&study.name, &seeds).as_bytes())?;
+    }
+    let warnings = measured.equal_records();
+    let mut outcome = Outcome { quick: study.quick, seeds, warnings, ..Outcome::default() };
     for (run, result) in plan.runs.iter().zip(&results) {
         match result {
             RunResult::Failed(reason) => outcome.failed.push((run.label.clone(), reason.clone())),

@@ -26,6 +26,7 @@ use fullpipe_archive::{Cell, Column, LeftOut, ResultRow, Results, SUMMARY, Summa
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::rc::Rc;
 
 /// A row of `summary.csv` as a JSON object; empty cells are null, and a shortened study says `"quick": true`.
@@ -40,6 +41,51 @@ pub fn json(row: &SummaryRow, quick: bool) -> Value {
     Value::Object(cells.chain(quick).collect())
 }
 
+/// The verdicts on a published value or claim of a study that was repeated under several study seeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeedVerdicts {
+    /// The point and the metric, or the claim.
+    pub name: String,
+    /// The verdict of all runs together.
+    pub pooled: Verdict,
+    /// The verdict under each study seed.
+    pub of_seeds: Vec<Option<Verdict>>,
+}
+
+impl SeedVerdicts {
+    /// Whether a seed contradicts the pooled verdict: `match` against `differs` or `refuted`.
+    pub fn is_contradicted(&self) -> bool {
+        let contradicts = |verdict: &Option<Verdict>| {
+            matches!(
+                (self.pooled, verdict),
+                (Verdict::Match, Some(Verdict::Differs | Verdict::Refuted))
+                    | (Verdict::Differs | Verdict::Refuted, Some(Verdict::Match))
+            )
+        };
+        self.of_seeds.iter().any(contradicts)
+    }
+
+    fn words(&self) -> String {
+        let words: Vec<&str> = self.of_seeds.iter().map(|verdict| verdict.map_or("none", Verdict::word)).collect();
+        words.join(", ")
+    }
+
+    /// A table in Markdown: for each verdict what it is of, those of the seeds, that of all runs, and whether they agree.
+    pub fn table(study: &str, all: &[SeedVerdicts]) -> String {
+        let mut text =
+            "| study | claim or value | verdict per seed | pooled verdict | agreement |\n|---|---|---|---|---|\n"
+                .to_owned();
+        for verdicts in all {
+            let same = verdicts.of_seeds.iter().filter(|verdict| **verdict == Some(verdicts.pooled)).count();
+            let (words, pooled, of) = (verdicts.words(), verdicts.pooled.word(), verdicts.of_seeds.len());
+            let contradicted = if verdicts.is_contradicted() { ", contradicted" } else { "" };
+            let name = verdicts.name.strip_prefix("claim:").unwrap_or(&verdicts.name);
+            let _ = writeln!(text, "| {study} | {name} | {words} | {pooled} | {same} of {of}{contradicted} |");
+        }
+        text
+    }
+}
+
 /// Values of all metrics at all points, by point, run, metric.
 pub(crate) struct Measured<'a> {
     study: &'a Study,
@@ -47,6 +93,8 @@ pub(crate) struct Measured<'a> {
     points: Vec<Vec<OfRun<'a>>>,
     /// By point: whether no run drew from a random stream.
     deterministic: Vec<bool>,
+    /// By point: whether several runs drew random numbers and have equal records.
+    equal: Vec<bool>,
     /// By name and number of replications.
     resamples: RefCell<BTreeMap<(String, usize), Rc<Resamples>>>,
 }
@@ -108,11 +156,24 @@ impl<'a> Measured<'a> {
         let is_deterministic =
             |run: &usize| !matches!(results.get(*run), Some(RunResult::Values { deterministic: false, .. }));
         let deterministic = plan.points.iter().map(|point| point.runs.iter().all(is_deterministic));
+        let equal = plan.points.iter().map(|point| {
+            let digests: Vec<_> = point
+                .runs
+                .iter()
+                .filter_map(|run| match results.get(*run) {
+                    Some(RunResult::Values { deterministic: false, digest, .. }) => Some((*run, digest)),
+                    _ => None,
+                })
+                .collect();
+            digests.windows(2).all(|pair| pair[0].1 == pair[1].1)
+                && digests.first().map(|d| d.0) != digests.last().map(|d| d.0)
+        });
         Measured {
             study,
             plan,
             points: points.collect(),
             deterministic: deterministic.collect(),
+            equal: equal.collect(),
             resamples: RefCell::default(),
         }
     }
@@ -189,7 +250,23 @@ impl<'a> Measured<'a> {
             told(counted, "fell behind real time, and count"),
             told(distrusted, &format!("did not pass their checks, {left_out}")),
         ];
-        notes.into_iter().flatten().collect()
+        let equal =
+            self.equal[point].then(|| format!("{} runs drew random numbers, but their records are equal", runs.len()));
+        notes.into_iter().chain([equal]).flatten().collect()
+    }
+
+    /// The points at which several runs drew random numbers and have equal records, with their number of runs.
+    pub(crate) fn equal_records(&self) -> Vec<String> {
+        let points = self.plan.points.iter().zip(&self.equal).filter(|(_, equal)| **equal);
+        points
+            .map(|(point, _)| {
+                let place = if point.label.is_empty() { String::new() } else { format!("{}: ", point.label) };
+                format!(
+                    "{place}{} runs drew random numbers, but their records are equal: they are not independent",
+                    point.runs.len()
+                )
+            })
+            .collect()
     }
 
     fn published(&self, point: usize, metric: &str) -> Option<&'a Published> {
@@ -216,30 +293,25 @@ impl<'a> Measured<'a> {
 
     /// All rows of `summary.csv`: metrics point by point, then claims. If the study was repeated under several study seeds, the
     /// verdict is that of all runs together, and the note has those of each seed.
-    pub(crate) fn rows(&self) -> Vec<SummaryRow> {
+    pub(crate) fn rows(&self) -> (Vec<SummaryRow>, Vec<SeedVerdicts>) {
         let mut rows = self.rows_of_all_runs();
         let seeds = self.study.study_seeds as usize;
         if seeds < 2 {
-            return rows;
+            return (rows, Vec::new());
         }
         let of_seeds: Vec<Vec<SummaryRow>> =
             (0..seeds).map(|seed| self.of_seed(seed, seeds).rows_of_all_runs()).collect();
-        for (index, row) in rows.iter_mut().enumerate().filter(|(_, row)| row.verdict.is_some()) {
-            let verdicts: Vec<Option<Verdict>> =
-                of_seeds.iter().map(|rows| rows.get(index).and_then(|row| row.verdict)).collect();
-            let words: Vec<&str> = verdicts.iter().map(|verdict| verdict.map_or("none", Verdict::word)).collect();
-            let contradicts = |verdict: &Option<Verdict>| {
-                matches!(
-                    (row.verdict, verdict),
-                    (Some(Verdict::Match), Some(Verdict::Differs | Verdict::Refuted))
-                        | (Some(Verdict::Differs | Verdict::Refuted), Some(Verdict::Match))
-                )
-            };
-            let contradicted = if verdicts.iter().any(contradicts) { ", which contradict" } else { "" };
-            let note = format!("by study seed: {}{contradicted}", words.join(", "));
+        let mut all = Vec::new();
+        for (index, row) in rows.iter_mut().enumerate() {
+            let Some(pooled) = row.verdict else { continue };
+            let of_seeds = of_seeds.iter().map(|rows| rows.get(index).and_then(|row| row.verdict)).collect();
+            let verdicts = SeedVerdicts { name: row.name(), pooled, of_seeds };
+            let contradicted = if verdicts.is_contradicted() { ", which contradict" } else { "" };
+            let note = format!("by study seed: {}{contradicted}", verdicts.words());
             row.note = if row.note.is_empty() { note } else { format!("{}; {note}", row.note) };
+            all.push(verdicts);
         }
-        rows
+        (rows, all)
     }
 
     /// The same with the runs of one study seed alone.
@@ -253,6 +325,7 @@ impl<'a> Measured<'a> {
             plan: self.plan,
             points: self.points.iter().map(of_seed).collect(),
             deterministic: self.deterministic.clone(),
+            equal: self.equal.clone(),
             resamples: RefCell::default(),
         }
     }

@@ -55,6 +55,8 @@ pub(crate) enum RunResult {
         late: bool,
         /// Whether the run drew from no random stream.
         deterministic: bool,
+        /// SHA-256 of the tables that metrics see.
+        digest: [u8; 32],
         reused: bool,
     },
     /// It failed.
@@ -241,6 +243,7 @@ impl Sweep<'_> {
         }
         let deterministic = finished.run.random_streams.as_ref().is_some_and(|streams| streams.0.is_empty());
         let distrust = finished.run.distrust.clone();
-        Ok(RunResult::Values { values, distrust, late: finished.is_late(), deterministic, reused })
+        let (late, digest) = (finished.is_late(), finished.digest());
+        Ok(RunResult::Values { values, distrust, late, deterministic, digest, reused })
     }
 }

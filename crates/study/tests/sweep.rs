@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Fake, STUDY, Temporary, run_into, stamps, study, study_of, table, tree, with};
-use fullpipe_archive::SUMMARY;
+use fullpipe_archive::{SUMMARY, claims_by_chance};
+use fullpipe_study::summary::SeedVerdicts;
 use fullpipe_study::{Files, FinishedRun, Options, Progress, RunOptions, StudyError, Verdict, run};
 use fullpipe_units::random::run_seed;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -198,6 +199,52 @@ fn a_study_under_several_seeds_is_judged_by_all_runs_together() {
     let text = std::fs::read_to_string(folder.join("out/study.toml")).unwrap();
     assert!(text.contains("study_seeds = 3"), "{text}");
     assert_eq!(run_into(&study_of(&text), &laboratory, &folder.join("out"), 1).unwrap().rows, pooled.rows);
+}
+
+#[test]
+fn the_verdicts_of_study_seeds_are_a_table_and_chance_is_stated() {
+    let folder = Temporary::new("robustness");
+    let (mut study, laboratory) = random_study(10, RATES);
+    let out = folder.join("out");
+    let single = run_into(&study, &laboratory, &out, 1).unwrap();
+    assert!(single.seeds.is_empty() && !out.join("robustness.md").exists());
+    // Two claims of the fake study compare numbers of packets, three compare rates; all five have random runs behind them.
+    assert_eq!(
+        claims_by_chance(&single.rows).unwrap(),
+        "5 claims were tested, 5 of them by support in random runs. If each of these lay exactly at its bound, 0.12 would be a \
+         match and 0.12 refuted by chance."
+    );
+    study.study_seeds = 2;
+    let pooled = run_into(&study, &laboratory, &out, 1).unwrap();
+    let page = std::fs::read_to_string(out.join("robustness.md")).unwrap();
+    assert!(page.contains("| fake | twice | match, match | match | 2 of 2 |\n"), "{page}");
+    assert!(page.contains("| fake | parts | refuted, refuted | refuted | 2 of 2 |\n"), "{page}");
+    let verdicts = pooled.rows.iter().filter(|row| row.verdict.is_some()).count();
+    assert_eq!((page.lines().count(), pooled.seeds.len()), (verdicts + 2, verdicts));
+    let mut twice = pooled.seeds.iter().find(|verdicts| verdicts.name == "claim:twice").unwrap().clone();
+    for (other, contradicted) in [(Verdict::Undecided, false), (Verdict::Refuted, true), (Verdict::Differs, true)] {
+        twice.of_seeds[1] = Some(other);
+        assert_eq!(twice.is_contradicted(), contradicted);
+    }
+    let table = SeedVerdicts::table("s", &[twice]);
+    assert!(table.ends_with("| s | twice | match, differs | match | 1 of 2, contradicted |\n"), "{table}");
+}
+
+#[test]
+fn equal_records_of_runs_with_random_numbers_are_a_warning() {
+    let folder = Temporary::new("equal");
+    let warnings = |laboratory: &Fake, name: &str| run_into(&study(), laboratory, &folder.join(name), 1).unwrap();
+    // The time of the last packet depends on the seed.
+    assert!(warnings(&Fake { draws: true, ..Fake::new() }, "different").warnings.is_empty());
+    let equal = warnings(&Fake { draws: true, ignores_seed: true, ..Fake::new() }, "equal");
+    assert_eq!(equal.warnings.len(), 5);
+    let expected =
+        "experiment=sizes;size=10: 3 runs drew random numbers, but their records are equal: they are not independent";
+    assert_eq!(equal.warnings[0], expected);
+    let mut metrics = equal.rows.iter().filter(|row| row.claim().is_none());
+    assert!(metrics.all(|row| row.note.contains("their records are equal") && row.ci95.is_none()));
+    // Runs without random numbers are equal by design.
+    assert!(warnings(&Fake { ignores_seed: true, ..Fake::new() }, "deterministic").warnings.is_empty());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::page::count;
 use crate::page::overview::short;
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::frame::Extent;
-use fullpipe_archive::{PacketCounts, SummaryRow};
+use fullpipe_archive::{PacketCounts, SummaryRow, claims_by_chance};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -25,6 +25,9 @@ pub(crate) fn section(records: &Records, limitations: Option<&str>) -> String {
         let _ = writeln!(out, "<dt>{name}</dt><dd>{text}</dd>");
     };
     item("Intervals", escape(&intervals(records)));
+    if let Some(text) = claims_by_chance(&records.summary) {
+        item("Claims", escape(&text));
+    }
     item("Audit", escape(&audit(records)));
     item("Seeds", escape(&seeds(records)));
     item("Warm-up", escape(&warm_up(records)));
