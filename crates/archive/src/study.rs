@@ -94,6 +94,8 @@ toml_table! {
     raised: u64 = default(Kind::integer(0, 2), "0"),
         "How often the number of runs was raised after the verdict `undecided`; each time makes the thresholds stricter.";
     experiments: Option<Vec<String>> = optional(NAMES, "all"), "The experiments to run.";
+    robust: Option<Vec<(String, Vec<String>)>> = empty(Kind::Map(&NAMES)),
+        "`claims = [\"NAME\"]`: the claims that `--seeds` repeats in a long study, with the points that they name; none: the whole study.";
     quick: bool = default(Kind::Boolean, "false"), "Written into the records of a shortened study.";
     build: String = default(Kind::Text, ""), "Written into records: the build that made them.";
     scenarios: Vec<(String, ScenarioRecord)> = required(Kind::Map(&Kind::Either(&Kind::Text, &Kind::Table(&SCENARIO)))),

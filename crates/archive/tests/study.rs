@@ -48,6 +48,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
         quick_runs: Some(1),
         raised: 2,
         experiments: Some(vec![name("first")]),
+        robust: Some(vec![(name("claims"), vec![name("claim")])]),
         quick: true,
         build: odd(),
         scenarios: vec![(odd(), ScenarioRecord { origin: odd(), text: LongText(odd() + "\n" + &odd()) })],

@@ -115,6 +115,7 @@ impl Loader<'_> {
         let seed = root.integer("seed").unsigned_abs();
         let exact = root.get("exact_seed").is_some_and(Value::boolean);
         let plots = self.plots(root, &experiments, &metrics);
+        let robust = self.robust(root);
         Study {
             name,
             title: root.text("title").to_owned(),
@@ -123,6 +124,7 @@ impl Loader<'_> {
             seeds: if exact { Seeds::Exactly(seed) } else { Seeds::Derived(seed) },
             study_seeds: root.get("study_seeds").map_or(1, |value| value.integer().unsigned_abs()),
             raised: root.integer("raised").unsigned_abs(),
+            robust,
             quick: root.boolean("quick"),
             selected,
             scenarios,
@@ -135,6 +137,20 @@ impl Loader<'_> {
             scenario_settings: of_key(root, "scenario_setting"),
             left_out: of_key(root, "left_out"),
         }
+    }
+
+    /// The claims of `[robust]`.
+    fn robust(&mut self, root: &Tree) -> Vec<String> {
+        let names: Vec<&str> = root.tables("claim").iter().map(|tree| tree.text("name")).collect();
+        let mut robust = Vec::new();
+        for entry in root.get("robust").map(Value::map).unwrap_or_default() {
+            self.exists(entry.name_place, "robust", "key", &entry.name, &["claims"]);
+            for value in entry.value.list() {
+                self.exists(value.place, "robust", "claim", value.text(), &names);
+                robust.push(value.text().to_owned());
+            }
+        }
+        robust
     }
 
     fn unique<'b>(&mut self, tree: &Tree, what: &str, mut before: impl Iterator<Item = &'b str>) {

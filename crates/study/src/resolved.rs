@@ -28,6 +28,7 @@ pub fn resolved(study: &Study, build: &str) -> String {
         quick_runs: None,
         raised: study.raised,
         experiments: Some(study.selected.clone()),
+        robust: Some(vec![("claims".to_owned(), study.robust.clone())]).filter(|_| !study.robust.is_empty()),
         quick: study.quick,
         build: build.to_owned(),
         scenarios: study.scenarios.iter().map(scenario).collect(),

@@ -173,6 +173,7 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
         seeds: Seeds::Exactly(seed),
         study_seeds: 1,
         raised: 0,
+        robust: Vec::new(),
         quick: false,
         selected: vec!["run".to_owned()],
         scenarios: vec![("scenario".to_owned(), scenario)],

@@ -122,6 +122,9 @@ impl Applier<'_> {
         }
         if let Some(seeds) = self.settings.seeds {
             study.study_seeds = seeds.max(1);
+            if seeds > 1 {
+                study.keep_robust();
+            }
         }
         if let Some(seed) = self.settings.seed {
             study.seeds = match study.seeds {

@@ -6,7 +6,7 @@ mod common;
 use common::{Fake, STUDY, Temporary, run_into, stamps, study, study_of, table, tree, with};
 use fullpipe_archive::{SUMMARY, claims_by_chance};
 use fullpipe_study::summary::SeedVerdicts;
-use fullpipe_study::{Files, FinishedRun, Options, Progress, RunOptions, StudyError, Verdict, run};
+use fullpipe_study::{Embedded, Files, FinishedRun, Options, Progress, RunOptions, StudyError, Verdict, run};
 use fullpipe_units::random::run_seed;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -228,6 +228,36 @@ fn the_verdicts_of_study_seeds_are_a_table_and_chance_is_stated() {
     }
     let table = SeedVerdicts::table("s", &[twice]);
     assert!(table.ends_with("| s | twice | match, differs | match | 1 of 2, contradicted |\n"), "{table}");
+}
+
+#[test]
+fn several_seeds_repeat_only_the_robust_claims_and_their_points() {
+    let folder = Temporary::new("robust");
+    let text = format!("[robust]\nclaims = [\"twice\"]\n{RATES}");
+    let (mut study, laboratory) = random_study(5, &text);
+    assert_eq!(run_into(&study, &laboratory, &folder.join("out"), 1).unwrap().made, 20);
+    let settings = fullpipe_study::Settings { seeds: Some(2), ..fullpipe_study::Settings::default() };
+    study.apply(&settings, &laboratory).unwrap();
+    // The claim names sizes 10 and 20: five new runs at each. Those of the first seed are there.
+    let outcome = run_into(&study, &laboratory, &folder.join("out"), 1).unwrap();
+    assert_eq!((outcome.made, outcome.reused), (10, 10));
+    let claims: Vec<_> = outcome.rows.iter().filter_map(|row| Some((row.claim()?, row.n, row.verdict))).collect();
+    assert_eq!(claims, [("twice", Some(10), Some(Verdict::Match))]);
+    assert!(
+        outcome
+            .rows
+            .iter()
+            .all(|row| !row.point.to_string().contains("40") && row.point.experiment() != Some("shapes"))
+    );
+    // The records read back.
+    let text = std::fs::read_to_string(folder.join("out/study.toml")).unwrap();
+    assert_eq!(run_into(&study_of(&text), &laboratory, &folder.join("out"), 1).unwrap().rows, outcome.rows);
+    for wrong in ["[robust]\nclaims = [\"twise\"]\n", "[robust]\nclaim = [\"twice\"]\n"] {
+        let files = [("plain.txt", common::SCENARIO)];
+        let loaded =
+            fullpipe_study::load(&format!("{STUDY}{wrong}{RATES}"), "study.toml", "x", &Embedded("fake", &files));
+        assert!(loaded.unwrap_err().to_string().contains("did you mean"), "{wrong}");
+    }
 }
 
 #[test]
