@@ -172,7 +172,7 @@ fn the_file_has_one_form() {
     // By hand: values first, then each table below its header; paths in quotation marks; a point on each line.
     let begin = format!(
         "{}\nname = \"study\"\ntitle = \"o\"\nsource = \"o\"\ndescription = \"o\"\nseed = 9007199254740991\nexact_seed = \
-         true\nstudy_seeds = 3\nclock = \"both\"\nruns = 2\nquick_runs = 1\nraised = 2\nexperiments = [\"first\"]\nquick = true\nbuild = \"o\"\n\
+         true\nstudy_seeds = 3\nclock = \"both\"\nruns = 2\nquick_runs = 1\nraised = 2\nexperiments = [\"first\"]\nrobust = {{ claims = [\"claim\"] }}\nquick = true\nbuild = \"o\"\n\
          published = []\n\n[scenarios.o]\norigin = \"o\"\ntext = '''\no\no'''\n\n[parameters.o]\ndefault = 0.5\n",
         StudyRecord::FIRST_LINE
     );
