@@ -4,6 +4,7 @@
 //! values; one value is a list of one) and parameters. `--set scenario.PATH=VALUE` reaches every scenario that has
 //! the path. `--quick` shortens what the user did not set.
 
+use crate::check::point_passes;
 use crate::error::StudyError;
 use crate::level::{level_of, wrong_for_fixed_name};
 use crate::port::Laboratory;
@@ -123,7 +124,7 @@ impl Applier<'_> {
         if let Some(seeds) = self.settings.seeds {
             study.study_seeds = seeds.max(1);
             if seeds > 1 {
-                study.keep_robust();
+                keep_robust(study);
             }
         }
         if let Some(seed) = self.settings.seed {
@@ -356,6 +357,38 @@ fn as_list(value: &Node) -> Vec<&Node> {
     match &value.content {
         Content::Array(list) => list.iter().collect(),
         _ => vec![value],
+    }
+}
+
+/// Keeps only the claims of `[robust]` and the points that they name, if it has any.
+fn keep_robust(study: &mut Study) {
+    if study.robust.is_empty() {
+        return;
+    }
+    let kept = |name: &str| study.robust.iter().any(|robust| robust == name);
+    study.claims.retain(|claim| kept(&claim.name));
+    for explained_by in study.claims.iter_mut().map(|claim| &mut claim.record.explained_by) {
+        if !study.robust.contains(explained_by) {
+            explained_by.clear();
+        }
+    }
+    for explained_by in study.published.iter_mut().map(|published| &mut published.explained_by) {
+        if !study.robust.contains(explained_by) {
+            explained_by.clear();
+        }
+    }
+    let lookups: Vec<_> = study.claims.iter().flat_map(|claim| claim.expression.lookups()).collect();
+    for experiment in &mut study.experiments {
+        let named = |levels: &Vec<usize>| {
+            let mut of_experiment = lookups.iter().filter(|lookup| lookup.experiment == experiment.name);
+            of_experiment.any(|lookup| point_passes(lookup, experiment, levels))
+        };
+        let points: Vec<Vec<usize>> = experiment.combinations().into_iter().filter(named).collect();
+        if points.is_empty() {
+            study.selected.retain(|name| *name != experiment.name);
+        } else {
+            experiment.points = Some(points);
+        }
     }
 }
 

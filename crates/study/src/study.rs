@@ -1,7 +1,6 @@
 //! A study as plain values: what `load.rs` reads from a file, what `settings.rs` changes on the user's word, what
 //! `resolved.rs` writes out again, and what `plan.rs` turns into runs.
 
-use crate::check::point_passes;
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
 use fullpipe_archive::{ClaimRecord, Clock, LateRuns, LeftOut, MetricRecord, ParameterRecord, Plot, ScenarioSetting};
@@ -359,38 +358,6 @@ impl Study {
     /// The claim of this name.
     pub fn claim(&self, name: &str) -> Option<&Claim> {
         self.claims.iter().find(|claim| claim.name == name)
-    }
-
-    /// Keeps only the claims of `[robust]` and the points that they name, if it has any.
-    pub(crate) fn keep_robust(&mut self) {
-        if self.robust.is_empty() {
-            return;
-        }
-        let kept = |name: &str| self.robust.iter().any(|robust| robust == name);
-        self.claims.retain(|claim| kept(&claim.name));
-        for explained_by in self.claims.iter_mut().map(|claim| &mut claim.record.explained_by) {
-            if !self.robust.contains(explained_by) {
-                explained_by.clear();
-            }
-        }
-        for explained_by in self.published.iter_mut().map(|published| &mut published.explained_by) {
-            if !self.robust.contains(explained_by) {
-                explained_by.clear();
-            }
-        }
-        let lookups: Vec<_> = self.claims.iter().flat_map(|claim| claim.expression.lookups()).collect();
-        for experiment in &mut self.experiments {
-            let named = |levels: &Vec<usize>| {
-                let mut of_experiment = lookups.iter().filter(|lookup| lookup.experiment == experiment.name);
-                of_experiment.any(|lookup| point_passes(lookup, experiment, levels))
-            };
-            let points: Vec<Vec<usize>> = experiment.combinations().into_iter().filter(named).collect();
-            if points.is_empty() {
-                self.selected.retain(|name| *name != experiment.name);
-            } else {
-                experiment.points = Some(points);
-            }
-        }
     }
 
     /// Whether a point of the chosen experiments runs by the wall clock.
