@@ -30,7 +30,11 @@ fn the_metrics_of_runs_are_those_that_are_declared() {
         for protocol in component.protocols {
             let stacks = if *protocol == Protocol::Quic { &["quic.stack = 'model'\n", ""][..] } else { &[""] };
             let mut ran = 0;
-            let texts = least::texts("workload", &component.declaration);
+            let mut texts = least::texts("workload", &component.declaration);
+            if name == "web" {
+                // Metrics of objects above the fold are there on request only.
+                texts.extend(texts.clone().iter().map(|text| format!("{text}above_fold = 0.5\n")));
+            }
             for (text, stack) in texts.iter().flat_map(|text| stacks.iter().map(move |stack| (text, stack))) {
                 let text = format!("{NETWORK}protocol = '{}'\n{stack}{text}", protocol.name());
                 // Of a choice that must be made, some values may need another transport.

@@ -73,10 +73,16 @@ pub struct WebSpec {
     pub source: PageSource,
     /// Which objects wait for which.
     pub dependencies: Dependencies,
-    /// Pages that are fetched, one after another (`None`: without end).
+    /// Pages that are fetched (`None`: without end).
     pub pages: Option<u64>,
     /// Time in seconds from the end of a page to the begin of the next.
     pub reading_s: Law,
+    /// Time in seconds from the begin of a page to the begin of the next, whether or not the page is complete, so that pages
+    /// can overlap. `None`: pages are fetched one after another.
+    pub page_interval_s: Option<Law>,
+    /// Share of a drawn page's embedded objects that are above the fold, the first ones in the page's order, beside all main
+    /// objects. `None`: not told apart.
+    pub above_fold: Option<f64>,
     /// HTTP/1.1: most connections at a time.
     pub connections: u32,
     /// HTTP/2 and HTTP/3: most requests at a time (the server's limit of concurrent streams).
@@ -114,6 +120,8 @@ impl WebSpec {
             dependencies: Dependencies::Main,
             pages: Some(1),
             reading_s: Law::pries_reading(),
+            page_interval_s: None,
+            above_fold: None,
             connections: 6,
             concurrent: 100,
             keep_connections: true,
@@ -141,6 +149,14 @@ impl WebSpec {
         match self.http {
             Http::Three => wire::http3_frame_bytes(header) + wire::http3_frame_bytes(object_bytes),
             _ => header + object_bytes,
+        }
+    }
+
+    /// Whether objects above the fold are told apart.
+    fn has_fold(&self) -> bool {
+        match &self.source {
+            PageSource::Drawn(_) => self.above_fold.is_some(),
+            PageSource::Listed(objects) => objects.iter().any(|object| object.above_fold),
         }
     }
 

@@ -42,6 +42,14 @@ static HTTP: [(Choice, Http); 4] = named! {
     "streams" => Http::Streams;
 };
 
+static LAWS: [(Choice, fn() -> PageLaws); 2] = named! {
+    /// the laws that Pries et al. (2012) fitted to their data.
+    "fitted" => PageLaws::pries;
+    /// the same, but main objects per page with the mean (1.2) and the standard deviation (2.63) of their data: log-normal
+    /// with mu -3.524706 and sigma 2.234815.
+    "data" => PageLaws::pries_data;
+};
+
 static DEPENDENCIES: [(Choice, Dependencies); 4] = [
     (Choice::new("none", "no object waits for another."), Dependencies::None),
     (Choice::new("main", "embedded objects wait for their main object."), Dependencies::Main),
@@ -61,8 +69,13 @@ static COMPLETIONS: [(Choice, WebCompletions); 3] = named! {
 static FIELDS: &[Field] = keys! {
     /// How objects are fetched.
     "http": Kind::Choice(&choices(&HTTP)), required;
-    /// How many, one after another.
+    /// Number of pages.
     "pages": Kind::integer(1, 1_000_000_000), default "1";
+    /// From the start of a page to the start of the next, whether or not the page is complete, so that pages can overlap.
+    /// `reading` has no effect then. Needs `keep_connections`.
+    "page_interval": TIME_OR_RANDOM, optional "a page starts when the one before is complete and read";
+    /// Laws of drawn pages where no other key sets them.
+    "laws": Kind::Choice(&choices(&LAWS)), optional "`fitted`";
     /// From the end of a page to the begin of the next; `"0s"` switches it off.
     "reading": TIME_OR_RANDOM, optional "log-normal, mu -0.495204 and sigma 2.7731 in seconds (Pries et al. 2012)";
     /// A longer drawn time counts as this.
@@ -85,6 +98,9 @@ static FIELDS: &[Field] = keys! {
     "embedded_size_max": Kind::size(1, LARGEST_OBJECT), default "8MB";
     /// Which objects of a drawn page wait until others have come before they are requested.
     "dependencies": Kind::Choice(&choices(&DEPENDENCIES)), default "main";
+    /// Share of the embedded objects of a drawn page that are above the fold, the first ones in the page's order. Main
+    /// objects are always above it. Adds the metrics `page_fold_mean_s` and `page_fold_median_s`.
+    "above_fold": Kind::number(0.0, 1.0), optional "no such metrics";
     /// The objects of every page, instead of drawn ones, in the order in which they are requested.
     "objects": Kind::Tables(&OBJECT), optional "pages are drawn";
     /// HTTP/1.1: most connections at a time.
@@ -129,6 +145,8 @@ static OBJECT: Table = Table {
         "stream": Kind::integer(1, 100), optional "1 for main objects and those below `small_below`, 2 for others";
         /// RFC 9218 urgency.
         "urgency": URGENCY, optional "`main_urgency` or `embedded_urgency`";
+        /// Whether it is above the fold, for the metrics `page_fold_mean_s` and `page_fold_median_s`.
+        "above_fold": Kind::Boolean, optional "`false`";
     }],
     ..Table::EMPTY
 };
@@ -152,7 +170,10 @@ fn pages(reader: &mut Reader<'_, '_>) -> Result<PageSource, component::Invalid> 
     if tree.get("objects").is_some() {
         return Ok(PageSource::Listed(tree.tables("objects").iter().map(object).collect()));
     }
-    let usual = PageLaws::pries();
+    let usual = match tree.get("laws") {
+        Some(_) => tree.chosen("laws", &LAWS)(),
+        None => PageLaws::pries(),
+    };
     let size = |key: &str| tree.size(key) as f64;
     let number = |key: &str| tree.integer(key) as f64;
     Ok(PageSource::Drawn(PageLaws {
@@ -171,12 +192,19 @@ fn object(tree: &Tree) -> ObjectSpec {
         stream: tree.get("stream").map(place),
         main: tree.boolean("main"),
         urgency: tree.get("urgency").map(|urgency| integer(urgency.integer(), 7)),
+        above_fold: tree.get("above_fold").is_some_and(|_| tree.boolean("above_fold")),
     }
 }
 
 fn read(reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Box<dyn WorkloadSettings>, component::Invalid> {
     let tree = reader.tree;
+    let page_interval_s = match tree.get("page_interval") {
+        Some(_) => Some(law(reader, "page_interval", Law::constant(0.0), f64::from(u32::MAX))?),
+        None => None,
+    };
     let spec = WebSpec {
+        page_interval_s,
+        above_fold: tree.get("above_fold").map(|_| tree.number("above_fold")),
         http: tree.chosen("http", &HTTP),
         source: pages(reader)?,
         dependencies: tree.chosen("dependencies", &DEPENDENCIES),
@@ -243,6 +271,15 @@ impl WorkloadSettings for WebSpec {
     fn check(&self) -> Result<(), Invalid> {
         self.source.check()?;
         self.reading_s.check().map_err(|invalid| invalid.of("reading"))?;
+        if let Some(law) = &self.page_interval_s {
+            law.check().map_err(|invalid| invalid.of("page_interval"))?;
+            // Pages without a time between them would all start at once.
+            Invalid::unless(law.max > 0.0, "page_interval: it is positive")?;
+            Invalid::unless(self.keep_connections, "page_interval: it needs keep_connections = true")?;
+            Invalid::unless(self.pages.is_some(), "page_interval: it needs a number of pages")?;
+        }
+        let share = self.above_fold.is_none_or(|share| (0.0..=1.0).contains(&share));
+        Invalid::unless(share, "above_fold: it is a share from 0 to 1")?;
         let request = (wire::CONTENT_BYTES as u32..=super::MAX_HEADER_BYTES).contains(&self.request_bytes);
         Invalid::unless(request, "request: it has from 12 bytes to 16 KiB")?;
         let header = self.response_header_bytes <= super::MAX_HEADER_BYTES;

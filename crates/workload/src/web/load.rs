@@ -1,7 +1,7 @@
 //! A page on its way: which objects may be requested, which have come.
 
 use super::page::{Object, Page};
-use fullpipe_units::Instant;
+use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// State of an object.
@@ -26,11 +26,25 @@ pub(super) struct Load {
     ready: VecDeque<u32>,
     missing: usize,
     missing_mains: usize,
+    missing_above_fold: usize,
+    /// Of each stream the bytes that have come and when the last did, where streams are told apart.
+    pub(super) streams: Vec<(u64, Instant)>,
+}
+
+/// What has come for the first time with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrival {
+    /// When the object was requested.
+    pub(super) requested: Instant,
+    /// How long all main objects took, if this was the last of them.
+    pub(super) mains: Option<Duration>,
+    /// How long all objects above the fold took, if this was the last of them.
+    pub(super) above_fold: Option<Duration>,
 }
 
 impl Load {
-    /// A page that is begun now.
-    pub(super) fn new(page: Page, now: Instant) -> Self {
+    /// A page that is begun now, on so many streams that are told apart.
+    pub(super) fn new(page: Page, streams: usize, now: Instant) -> Self {
         let mut followers = vec![Vec::new(); page.objects.len()];
         for (number, object) in (0..).zip(&page.objects) {
             for &before in &object.after {
@@ -44,7 +58,18 @@ impl Load {
         let stages: Vec<Stage> = page.objects.iter().map(stage).collect();
         let ready = (0..).zip(&stages).filter(|(_, stage)| **stage == Stage::Ready).map(|(number, _)| number).collect();
         let missing_mains = page.objects.iter().filter(|object| object.main).count();
-        Load { missing: page.objects.len(), missing_mains, stages, followers, ready, started: now, page }
+        let missing_above_fold = page.objects.iter().filter(|object| object.above_fold).count();
+        Load {
+            missing: page.objects.len(),
+            missing_mains,
+            missing_above_fold,
+            streams: vec![(0, now); streams],
+            stages,
+            followers,
+            ready,
+            started: now,
+            page,
+        }
     }
 
     /// Whether something may be requested.
@@ -70,12 +95,22 @@ impl Load {
         &self.page.objects[number as usize]
     }
 
-    /// An object has come. When it was requested; `None` if it was not, or has come before.
-    pub(super) fn arrive(&mut self, number: u32) -> Option<Instant> {
+    /// An object has come, on a stream where streams are told apart. `None` if it was not requested, or has come before.
+    pub(super) fn arrive(&mut self, number: u32, stream: Option<u32>, now: Instant) -> Option<Arrival> {
         let Stage::Requested(requested) = self.stages[number as usize] else { return None };
         self.stages[number as usize] = Stage::Came;
         self.missing -= 1;
-        self.missing_mains -= usize::from(self.object(number).main);
+        let &Object { main, above_fold, bytes, .. } = self.object(number);
+        let had = (self.missing_mains == 0, self.missing_above_fold == 0);
+        self.missing_mains -= usize::from(main);
+        self.missing_above_fold -= usize::from(above_fold);
+        let took = now.saturating_since(self.started);
+        let mains = (self.missing_mains == 0 && !had.0).then_some(took);
+        let above_fold = (self.missing_above_fold == 0 && !had.1).then_some(took);
+        if let Some((sum, last)) = stream.and_then(|stream| self.streams.get_mut(stream as usize)) {
+            *sum = sum.saturating_add(bytes);
+            *last = now;
+        }
         for follower in std::mem::take(&mut self.followers[number as usize]) {
             let stage = &mut self.stages[follower as usize];
             match stage {
@@ -87,12 +122,7 @@ impl Load {
                 _ => {}
             }
         }
-        Some(requested)
-    }
-
-    /// Whether all main objects have come.
-    pub(super) fn has_mains(&self) -> bool {
-        self.missing_mains == 0
+        Some(Arrival { requested, mains, above_fold })
     }
 
     /// Whether all has come.

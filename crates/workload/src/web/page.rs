@@ -82,6 +82,16 @@ impl PageLaws {
             embedded_objects: Law { law: Distribution::Exponential { mean: 1.0 / 0.031_32 }, max: 1920.0 },
         }
     }
+
+    /// The laws of Pries et al., with main objects per page that have the mean (1.2) and the standard deviation (2.63) of
+    /// their data instead of the fitted law's mean of 2.04.
+    ///
+    /// Of a log-normal variable, rounded to the nearest integer, at least 1 and at most 212, mean and deviation are sums over
+    /// the 212 values; mu and sigma solve the two equations.
+    pub fn pries_data() -> Self {
+        let main_objects = Law { law: Distribution::LogNormal { mu: -3.524_706, sigma: 2.234_815 }, max: 212.0 };
+        PageLaws { main_objects, ..PageLaws::pries() }
+    }
 }
 
 /// An object of a page that is given as a list.
@@ -97,6 +107,8 @@ pub struct ObjectSpec {
     pub main: bool,
     /// RFC 9218 urgency; `None`: that of its kind.
     pub urgency: Option<u8>,
+    /// Whether it is above the fold: needed to display what the reader sees first.
+    pub above_fold: bool,
 }
 
 /// Where pages come from.
@@ -175,6 +187,7 @@ pub(super) struct Object {
     /// Stream of its own choice, from 0.
     pub(super) stream: Option<u32>,
     pub(super) urgency: Option<u8>,
+    pub(super) above_fold: bool,
 }
 
 /// A page.
@@ -184,6 +197,8 @@ pub(super) struct Page {
     pub(super) objects: Vec<Object>,
     /// How long it is read.
     pub(super) reading: Duration,
+    /// From its begin to the begin of the next page, where pages can overlap.
+    pub(super) interval: Option<Duration>,
 }
 
 /// All pages, of which any can be had at any time.
@@ -192,6 +207,8 @@ pub(super) struct Pages {
     source: PageSource,
     dependencies: Dependencies,
     reading_s: Law,
+    page_interval_s: Option<Law>,
+    above_fold: f64,
     seed: u64,
 }
 
@@ -202,6 +219,8 @@ impl Pages {
             source: spec.source.clone(),
             dependencies: spec.dependencies,
             reading_s: spec.reading_s.clone(),
+            page_interval_s: spec.page_interval_s.clone(),
+            above_fold: spec.above_fold.unwrap_or(0.0),
             seed: random.bits(),
         }
     }
@@ -210,11 +229,17 @@ impl Pages {
     pub(super) fn page(&self, number: u32) -> Page {
         let random = |purpose| Stream::new(self.seed, &format!("page {number}"), purpose);
         let objects = match &self.source {
-            PageSource::Drawn(laws) => drawn(laws, self.dependencies, &mut random("objects")),
+            PageSource::Drawn(laws) => {
+                let mut objects = drawn(laws, self.dependencies, &mut random("objects"));
+                mark_above_fold(&mut objects, self.above_fold);
+                objects
+            }
             PageSource::Listed(objects) => objects.iter().map(listed).collect(),
         };
         let seconds = self.reading_s.sample(&mut random("reading"));
-        Page { number, objects, reading: Duration::from_secs_f64(seconds) }
+        let interval = |law: &Law| Duration::from_secs_f64(law.sample(&mut random("interval")));
+        let interval = self.page_interval_s.as_ref().map(interval);
+        Page { number, objects, reading: Duration::from_secs_f64(seconds), interval }
     }
 }
 
@@ -225,12 +250,22 @@ fn listed(object: &ObjectSpec) -> Object {
         after: object.after.clone(),
         stream: object.stream,
         urgency: object.urgency,
+        above_fold: object.above_fold,
     }
+}
+
+/// Marks the main objects and the first embedded ones as above the fold: `share` of the embedded ones, rounded up.
+fn mark_above_fold(objects: &mut [Object], share: f64) {
+    let embedded = objects.iter().filter(|object| !object.main).count();
+    let above = (share * embedded as f64).ceil() as usize;
+    let (mains, others): (Vec<&mut Object>, Vec<&mut Object>) = objects.iter_mut().partition(|object| object.main);
+    mains.into_iter().chain(others.into_iter().take(above)).for_each(|object| object.above_fold = true);
 }
 
 fn drawn(laws: &PageLaws, dependencies: Dependencies, random: &mut Stream) -> Vec<Object> {
     let mains = laws.main_objects.sample_count(random, 1);
-    let object = |bytes, main| Object { bytes, main, after: Vec::new(), stream: None, urgency: None };
+    let object =
+        |bytes, main| Object { bytes, main, after: Vec::new(), stream: None, urgency: None, above_fold: false };
     let mut objects: Vec<Object> = (0..mains).map(|_| object(laws.main_bytes.sample_bytes(random), true)).collect();
     for main in 0..mains {
         for _ in 0..laws.embedded_objects.sample_count(random, 0) {
@@ -343,6 +378,33 @@ mod tests {
     }
 
     #[test]
+    fn main_objects_of_the_data_have_its_mean_and_deviation() {
+        // Pries et al., table 1 as quoted by Paiva et al.: mean 1.2, standard deviation 2.63, at most 212.
+        let (laws, mut random) = (PageLaws::pries_data(), Stream::new(7, "law", "main objects"));
+        let count = |random: &mut Stream| f64::from(laws.main_objects.sample_count(random, 1));
+        let samples: Vec<f64> = (0..800_000).map(|_| count(&mut random)).collect();
+        mean_is("main objects", &samples, 1.2, 0.02);
+        // The mean of the squares is 2.63^2 + 1.2^2 = 8.3569.
+        let squares: Vec<f64> = samples.iter().map(|sample| sample * sample).collect();
+        mean_is("squares of main objects", &squares, 8.3569, 0.3);
+    }
+
+    #[test]
+    fn main_objects_and_a_share_of_the_others_are_above_the_fold() {
+        let spec = WebSpec { above_fold: Some(0.3), ..WebSpec::new(Http::One) };
+        let pages = Pages::new(&spec, Stream::new(4, "flow", "workload"));
+        for number in 0..20 {
+            let objects = pages.page(number).objects;
+            let (mains, others): (Vec<&Object>, Vec<&Object>) = objects.iter().partition(|object| object.main);
+            assert!(mains.iter().all(|object| object.above_fold));
+            let above: Vec<bool> = others.iter().map(|object| object.above_fold).collect();
+            // Three tenths, rounded up: n tenths of ten are whole numbers.
+            assert_eq!(above.iter().filter(|&&above| above).count(), (3 * others.len()).div_ceil(10));
+            assert!(above.windows(2).all(|pair| pair[0] || !pair[1]), "the first ones: {above:?}");
+        }
+    }
+
+    #[test]
     fn any_page_can_be_had_at_any_time() {
         let (one, other) = (pages(Dependencies::Main), pages(Dependencies::Main));
         let forwards: Vec<Page> = (0..20).map(|number| one.page(number)).collect();
@@ -371,7 +433,14 @@ mod tests {
         let mut random = Stream::new(6, "page", "order");
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..60_000 {
-            let object = |bytes| Object { bytes, main: false, after: Vec::new(), stream: None, urgency: None };
+            let object = |bytes| Object {
+                bytes,
+                main: false,
+                after: Vec::new(),
+                stream: None,
+                urgency: None,
+                above_fold: false,
+            };
             let mut objects = [object(1), object(2), object(3)];
             shuffle(&mut objects, &mut random);
             *counts.entry(objects.map(|object| object.bytes)).or_insert(0u32) += 1;

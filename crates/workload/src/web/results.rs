@@ -5,7 +5,7 @@ use crate::application::{Completion, Figure, Metric, Sorted};
 use fullpipe_units::{Duration, Instant};
 
 /// All that a browser reports. A quantile is the nearest rank.
-pub(super) const METRICS: &[&[Metric]] = &[&PAGES, &LOAD, &MAIN, &STREAMS[0], &STREAMS[1]];
+pub(super) const METRICS: &[&[Metric]] = &[&PAGES, &LOAD, &MAIN, &FOLD, &STREAMS[0], &STREAMS[1]];
 
 static PAGES: [Metric; 2] = [
     Metric::new("pages", "", "Pages that have come."),
@@ -21,6 +21,15 @@ static LOAD: [Metric; 3] = [
 static MAIN: [Metric; 2] = [
     Metric::new("page_main_mean_s", "s", "Mean time until all main objects of a page had come."),
     Metric::new("page_main_median_s", "s", "Median of the times until all main objects of a page had come."),
+];
+
+static FOLD: [Metric; 2] = [
+    Metric::new(
+        "page_fold_mean_s",
+        "s",
+        "Mean time until all objects of a page above the fold had arrived (with `above_fold`).",
+    ),
+    Metric::new("page_fold_median_s", "s", "Median of these times."),
 ];
 
 macro_rules! stream_metrics {
@@ -52,20 +61,23 @@ pub(super) struct Results {
     failed: u64,
     page_loads: Vec<Duration>,
     main_loads: Vec<Duration>,
+    /// Times until all above the fold had come, where that is told apart.
+    fold_loads: Option<Vec<Duration>>,
     /// Load times of each stream, of pages that have something on it.
     stream_loads: Vec<Vec<Duration>>,
 }
 
 impl Results {
-    /// Of pages on so many streams (0: they are not told apart).
-    pub(super) fn new(of: WebCompletions, streams: u32) -> Self {
+    /// Of pages on so many streams (0: they are not told apart). `fold`: objects above the fold are told apart.
+    pub(super) fn new(of: WebCompletions, streams: usize, fold: bool) -> Self {
         Results {
             of,
             completions: Vec::new(),
             failed: 0,
             page_loads: Vec::new(),
             main_loads: Vec::new(),
-            stream_loads: vec![Vec::new(); streams as usize],
+            fold_loads: fold.then(Vec::new),
+            stream_loads: vec![Vec::new(); streams],
         }
     }
 
@@ -78,6 +90,13 @@ impl Results {
     /// The last main object of a page has come.
     pub(super) fn mains(&mut self, took: Duration) {
         self.main_loads.push(took);
+    }
+
+    /// The last object above the fold has come.
+    pub(super) fn above_fold(&mut self, took: Duration) {
+        if let Some(loads) = &mut self.fold_loads {
+            loads.push(took);
+        }
     }
 
     /// A page has come. `streams`: of each stream its bytes and when the last of them came.
@@ -107,6 +126,10 @@ impl Results {
         figures.extend(Metric::figures(&LOAD, [loads.mean(), loads.quantile(0.5), loads.quantile(0.95)]));
         let mains = Sorted::new(&self.main_loads);
         figures.extend(Metric::figures(&MAIN, [mains.mean(), mains.quantile(0.5)]));
+        if let Some(loads) = &self.fold_loads {
+            let loads = Sorted::new(loads);
+            figures.extend(Metric::figures(&FOLD, [loads.mean(), loads.quantile(0.5)]));
+        }
         for (loads, metrics) in self.stream_loads.iter().zip(&STREAMS) {
             let loads = Sorted::new(loads);
             let quartiles = [0.25, 0.5, 0.75].map(|share| loads.quantile(share));

@@ -35,7 +35,7 @@ pub(crate) fn figure(figures: &[Figure], name: &str) -> f64 {
 }
 
 pub(crate) fn object(bytes: u64, main: bool, after: &[u32]) -> ObjectSpec {
-    ObjectSpec { bytes, main, after: after.to_vec(), stream: None, urgency: None }
+    ObjectSpec { bytes, main, after: after.to_vec(), stream: None, urgency: None, above_fold: false }
 }
 
 pub(crate) fn listed(http: Http, objects: Vec<ObjectSpec>) -> WebSpec {
@@ -273,4 +273,57 @@ fn a_stream_without_objects_of_a_page_has_no_load_time() {
     let figures = client.figures(Instant::ZERO);
     assert!(figure(&figures, "stream_1_load_median_s").is_nan());
     assert!(figure(&figures, "stream_2_load_median_s") > 0.04);
+}
+
+#[test]
+fn pages_overlap_when_they_begin_at_intervals() {
+    let mut spec = listed(Http::Streams, vec![object(20_000, true, &[])]);
+    (spec.pages, spec.page_interval_s) = (Some(3), Some(Law::constant(0.015)));
+    let client = run(&spec, &mut pipe());
+    // The handshake ends at 20 ms. Pages begin at 0, 15 and 30 ms, whatever has come. The first two requests leave at 20 ms, one
+    // behind the other, and are at the server at 30.35 and 30.7 ms; the third leaves at 30 ms. A response has 20 300 bytes, 20.3 ms,
+    // and the three follow each other without a pause: 30.35 + 20.3 + 10 = 60.65, 80.95 and 101.25 ms.
+    assert_eq!(spans(&client), [(0, 60_650), (15_000, 80_950), (30_000, 101_250)]);
+    // One after another they begin when the one before is complete.
+    spec.page_interval_s = None;
+    assert_eq!(spans(&run(&spec, &mut pipe()))[1].0, 60_650);
+}
+
+#[test]
+fn an_interval_longer_than_a_page_leaves_a_pause() {
+    let mut spec = listed(Http::Streams, vec![object(20_000, true, &[])]);
+    (spec.pages, spec.page_interval_s, spec.reading_s) = (Some(2), Some(Law::constant(1.0)), Law::constant(5.0));
+    // Request 0.35 + 10, response 20.3 + 10 ms; the reading time has no effect.
+    assert_eq!(spans(&run(&spec, &mut pipe())), [(0, 60_650), (1_000_000, 1_040_650)]);
+}
+
+#[test]
+fn the_time_above_the_fold_ends_with_its_last_object() {
+    let mut spec = document_and_twelve(Http::Two);
+    let figures = run(&spec, &mut pipe()).figures(Instant::ZERO);
+    assert!(figure(&figures, "page_fold_mean_s").is_nan(), "only on request");
+    let PageSource::Listed(objects) = &mut spec.source else { panic!("a list") };
+    objects[..4].iter_mut().for_each(|object| object.above_fold = true);
+    let figures = run(&spec, &mut pipe()).figures(Instant::ZERO);
+    // The document: handshake 20, request of 359 bytes 0.359 + 10, response of 309 + 10 009 bytes 10.318 + 10: 50.677 ms. Twelve
+    // requests leave together; the first is at the server 10.359 ms later, at 61.036. Responses of 309 + 5009 bytes follow each
+    // other in the order of their requests: the third object is there 3 x 5.318 + 10 ms later, at 86.99 ms.
+    assert!((figure(&figures, "page_fold_mean_s") - 0.086_990).abs() < 1e-9, "{figures:?}");
+    assert!((figure(&figures, "page_main_mean_s") - 0.050_677).abs() < 1e-9);
+}
+
+#[test]
+fn intervals_that_make_no_sense_are_refused() {
+    let interval = |seconds| WebSpec { page_interval_s: Some(Law::constant(seconds)), ..WebSpec::new(Http::Two) };
+    assert!(WebClient::new(&interval(1.0), random()).is_ok());
+    let refused = [
+        interval(0.0),
+        interval(-1.0),
+        WebSpec { keep_connections: false, ..interval(1.0) },
+        WebSpec { pages: None, ..interval(1.0) },
+        WebSpec { above_fold: Some(1.5), ..WebSpec::new(Http::Two) },
+    ];
+    for spec in refused {
+        assert!(WebClient::new(&spec, random()).is_err(), "{spec:?}");
+    }
 }

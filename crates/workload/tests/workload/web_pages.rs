@@ -60,6 +60,22 @@ fn every_object_comes_once_over_whatever_version() {
 }
 
 #[test]
+fn every_object_of_overlapping_pages_comes_once() {
+    let one_by_one = sizes(&run(&ten(Http::One), &mut pipe()));
+    for http in ALL {
+        // Pages of about 1.5 MB, 1.5 s on this pipe, begin each 0.5 s.
+        let spec = WebSpec { page_interval_s: Some(Law::constant(0.5)), ..ten(http) };
+        let client = run(&spec, &mut pipe());
+        assert_eq!(sizes(&client), one_by_one, "{http:?}");
+        let figures = client.figures(Instant::ZERO);
+        assert_eq!((figure(&figures, "pages"), figure(&figures, "pages_failed")), (10.0, 0.0), "{http:?}");
+        // They overlap: together they take less than the sum of their load times.
+        let end = client.progress().completed.expect("an end").as_secs_f64();
+        assert!(end < 0.7 * 10.0 * figure(&figures, "page_load_mean_s"), "{http:?}: {end}");
+    }
+}
+
+#[test]
 fn every_object_comes_once_through_a_buffer_that_holds_none() {
     // Small objects, for it takes a while.
     every_object_once(

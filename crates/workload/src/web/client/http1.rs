@@ -4,7 +4,7 @@ use super::super::WebSpec;
 use super::super::load::Load;
 use super::super::outbox::Outbox;
 use super::super::wire::Request;
-use super::{Browser, News};
+use super::{Browser, Came, News};
 use crate::application::{self, Io, StreamId};
 use fullpipe_transport::Event;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// An object on its way.
 #[derive(Debug)]
 struct Fetch {
-    object: u32,
+    request: Request,
     missing_bytes: u64,
 }
 
@@ -60,7 +60,7 @@ impl Http1 {
         news.bytes += bytes;
         fetch.missing_bytes -= bytes;
         if fetch.missing_bytes == 0 {
-            news.came.push((fetch.object, None));
+            news.came.push(Came { request: fetch.request, stream: None });
             *fetching = None;
         }
     }
@@ -83,7 +83,7 @@ impl Browser for Http1 {
             if let Some(connection) = self.connections.get_mut(&id) {
                 let request = Request { page: load.page.number, object };
                 connection.out.push_bytes(request.bytes(self.spec.request_bytes));
-                connection.fetch = Some(Fetch { object, missing_bytes });
+                connection.fetch = Some(Fetch { request, missing_bytes });
             }
             self.write(id, io);
         }

@@ -4,7 +4,7 @@ use super::super::WebSpec;
 use super::super::load::Load;
 use super::super::outbox::Outbox;
 use super::super::wire::{self, Collector, FRAME_HEADER_BYTES, FrameHeader, Request};
-use super::{Browser, News};
+use super::{Browser, Came, News};
 use crate::application::{Io, StreamId};
 use bytes::BytesMut;
 use fullpipe_transport::{Event, Payload};
@@ -16,7 +16,7 @@ const LAST_STREAM: u32 = (1 << 31) - 1;
 /// A response on its way.
 #[derive(Debug)]
 struct Fetch {
-    object: u32,
+    request: Request,
     /// Of header and object.
     missing_bytes: u64,
 }
@@ -80,7 +80,7 @@ impl Connection {
         FrameHeader { length: request_bytes, kind: wire::HEADERS, flags, stream: self.next_stream }.put(&mut frame);
         request.put(request_bytes, &mut frame);
         self.out.push_bytes(frame.freeze());
-        self.fetches.insert(self.next_stream, Fetch { object: request.object, missing_bytes });
+        self.fetches.insert(self.next_stream, Fetch { request, missing_bytes });
         self.next_stream += 2;
     }
 
@@ -122,7 +122,7 @@ impl Connection {
                 fetch.missing_bytes -= payload.len();
                 *missing_bytes -= payload.len();
                 if fetch.missing_bytes == 0 {
-                    news.came.push((fetch.object, None));
+                    news.came.push(Came { request: fetch.request, stream: None });
                     self.fetches.remove(stream);
                 }
                 if *missing_bytes == 0 {

@@ -6,7 +6,7 @@ use super::super::WebSpec;
 use super::super::load::Load;
 use super::super::outbox::Outbox;
 use super::super::wire::{self, Request};
-use super::{Browser, News, SEVERAL_STREAMS};
+use super::{Browser, Came, News, SEVERAL_STREAMS};
 use crate::application::{self, Io, StreamId};
 use bytes::BytesMut;
 use fullpipe_transport::Event;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// An object on its way.
 #[derive(Debug)]
 struct Fetch {
-    object: u32,
+    request: Request,
     out: Outbox,
     missing_bytes: u64,
 }
@@ -86,7 +86,7 @@ impl Http3 {
         news.bytes += bytes;
         fetch.missing_bytes -= bytes;
         if fetch.missing_bytes == 0 {
-            news.came.push((fetch.object, None));
+            news.came.push(Came { request: fetch.request, stream: None });
             self.fetches.remove(&id);
         }
     }
@@ -99,9 +99,10 @@ impl Browser for Http3 {
             let Some(id) = io.open_beside(control) else { return true };
             let Some(object) = load.request_next(io.now()) else { return false };
             let mut out = Outbox::default();
-            out.push_bytes(self.request_bytes(Request { page: load.page.number, object }));
+            let request = Request { page: load.page.number, object };
+            out.push_bytes(self.request_bytes(request));
             let missing_bytes = self.spec.response_length(load.object(object).bytes);
-            let mut fetch = Fetch { object, out, missing_bytes };
+            let mut fetch = Fetch { request, out, missing_bytes };
             fetch.write(id, io);
             self.fetches.insert(id, fetch);
         }

@@ -4,7 +4,7 @@ use super::super::WebSpec;
 use super::super::load::Load;
 use super::super::outbox::Outbox;
 use super::super::wire::{CONTENT_BYTES, Request};
-use super::{Browser, News, SEVERAL_STREAMS};
+use super::{Browser, Came, News, SEVERAL_STREAMS};
 use crate::application::{self, Io, StreamId};
 use fullpipe_transport::Event;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ struct Channel {
     id: Option<StreamId>,
     out: Outbox,
     /// Objects that will come, in order, with what is missing of each.
-    expected: VecDeque<(u32, u64)>,
+    expected: VecDeque<(Request, u64)>,
 }
 
 impl Channel {
@@ -57,14 +57,14 @@ impl Streams {
         let Some((number, channel)) = (0..).zip(&mut self.channels).find(|(_, channel)| channel.id == Some(id)) else {
             return;
         };
-        while let Some((object, missing_bytes)) = channel.expected.front_mut() {
+        while let Some((request, missing_bytes)) = channel.expected.front_mut() {
             let bytes = application::read_length(id, *missing_bytes, io);
             news.bytes += bytes;
             *missing_bytes -= bytes;
             if *missing_bytes > 0 {
                 return;
             }
-            news.came.push((*object, Some(number)));
+            news.came.push(Came { request: *request, stream: Some(number) });
             channel.expected.pop_front();
         }
     }
@@ -79,7 +79,7 @@ impl Browser for Streams {
             for (number, object) in (0..).zip(&load.page.objects) {
                 let bytes = self.spec.response_length(object.bytes);
                 let channel = &mut self.channels[self.spec.stream_of(object) as usize];
-                channel.expected.push_back((number, bytes));
+                channel.expected.push_back((Request { object: number, ..request }, bytes));
             }
             self.channels[0].out.push_bytes(request.bytes(self.spec.request_bytes));
             self.channels[0].write(io);
