@@ -524,7 +524,10 @@ proptest! {
             (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
         // Sent again are as many bytes as were sent before, under the same number.
         let mut known = [BTreeMap::new(), BTreeMap::new()];
-        for k in 0..milliseconds + 1500 {
+        // In the end everything comes, one PDU a millisecond. An SDU of more than 2047 bytes ends its PDU, so there may be as many
+        // PDUs as SDUs wait, two in three milliseconds and up to 37 more, and 512 of a full window are sent again; a STATUS report
+        // takes one opportunity in ten. 10/9 (2/3 x + 37 + 512) and two time-outs are less than x + 800.
+        for k in 0..2 * milliseconds + 800 {
             for way in Way::BOTH {
                 let busy = k < milliseconds;
                 if busy && !(k / 37).is_multiple_of(3) && (both || way == Way::Downlink) {
