@@ -16,7 +16,7 @@ use crate::radio::power::ratio;
 use crate::rlc::{Bearer, Counters, Mode, PDCP_HEADER_BYTES, Sdu, Way};
 use crate::scheduler::{Promise, catalogue};
 use crate::subframe::{start, subframe_from};
-use crate::ue::{Belief, Last, Process, Ue, UplinkBlock, WayCounters, WayStatus};
+use crate::ue::{Last, Process, Ue, UplinkBlock, WayCounters, WayStatus};
 use fullpipe_units::{Instant, Stream};
 use std::collections::VecDeque;
 
@@ -340,14 +340,14 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
         layers: mode.layers() as u8,
         mode_gain: ratio(mode.gain_db()) as f32,
         data_power: ratio(config.data_power_offset_db) as f32,
-        beliefs: vec![Belief::default(); config.bearers.len()],
+        waiting: vec![0; config.bearers.len()],
         processes: vec![Process::default(); crate::ue::PROCESSES],
         retransmissions: Vec::new(),
         retransmitted: u64::MAX,
         repeated: u64::MAX,
         status_due: None,
         remind_at: Instant::NEVER,
-        uplink_belief: 0,
+        uplink_waiting: 0,
         grant_read: None,
         uplink_blocks: vec![UplinkBlock::default(); 7],
         sounded: None,

@@ -26,7 +26,7 @@ use crate::radio::tables;
 use crate::rlc::{Due, Outcome, Sdu, Way};
 use crate::scheduler::{Groups, MOST_GROUPS, Rates, Scheduler, indices};
 use crate::subframe::{start, subframe_from};
-use crate::ue::{Belief, Report, Ue};
+use crate::ue::{Report, Ue};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -231,7 +231,7 @@ pub(crate) struct Cell {
     free: Vec<u8>,
     /// Error rate of a block whose mutual information is 1, by MCS and number of groups.
     best: Vec<[f64; 29]>,
-    /// UEs for which something waits, by the scheduler's belief.
+    /// UEs for which something waits, as the scheduler counts.
     waiting: Bits,
     uplink_waiting: Bits,
     /// UEs with blocks to be sent again, in the order in which they came.
@@ -424,13 +424,8 @@ impl Cell {
         let owner = &mut self.ues[ue];
         match way {
             Way::Downlink => {
-                let report = owner.bearers[bearer].report(way);
-                owner.beliefs[bearer] = Belief {
-                    status: report.status_bytes,
-                    retransmission: report.retransmission_bytes,
-                    new_data: report.new_data_bytes,
-                };
-                self.waiting.set(ue, owner.beliefs.iter().any(|belief| belief.total() > 0));
+                owner.waiting[bearer] = owner.bearers[bearer].report(way).total();
+                self.waiting.set(ue, owner.waiting.iter().any(|&bytes| bytes > 0));
             }
             Way::Uplink => self.send_status(ue, subframe_from(at)),
         }

@@ -43,6 +43,15 @@ pub struct WayCounters {
     pub delivered_bytes: u64,
 }
 
+impl WayCounters {
+    /// A transport block is sent for the first time.
+    pub(crate) fn count_block(&mut self, mcs: u8, bytes: u32) {
+        self.blocks += 1;
+        self.block_bytes += u64::from(bytes);
+        self.blocks_by_mcs[usize::from(mcs)] += 1;
+    }
+}
+
 /// What a UE's last transmission or report was like.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WayStatus {
@@ -56,30 +65,9 @@ pub struct WayStatus {
     pub buffer_bytes: u64,
 }
 
-/// What the eNB's scheduler believes that a bearer's queues hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Belief {
-    pub(crate) status: u32,
-    pub(crate) retransmission: u32,
-    pub(crate) new_data: u32,
-}
-
-impl Belief {
-    pub(crate) fn total(&self) -> u32 {
-        self.status.saturating_add(self.retransmission).saturating_add(self.new_data)
-    }
-
-    /// So many bytes were granted: exactly one queue is taken down (the reference's rule).
-    pub(crate) fn grant(&mut self, bytes: u32) {
-        if self.status > 0 && bytes >= self.status {
-            self.status = 0;
-        } else if self.retransmission > 0 && bytes >= self.retransmission {
-            self.retransmission = 0;
-        } else {
-            // Two bytes of RLC header are not data.
-            self.new_data = self.new_data.saturating_sub(bytes.saturating_sub(2));
-        }
-    }
+/// The bytes that still wait, as a scheduler counts, after a grant of `granted` bytes, `header` of which are RLC's header.
+pub(crate) fn left_after(waiting: u32, granted: u32, header: u32) -> u32 {
+    waiting.saturating_sub(granted.saturating_sub(header))
 }
 
 /// A transport block on its way.
@@ -154,7 +142,8 @@ pub(crate) struct Ue {
     pub(crate) mode_gain: f32,
     /// P_A, linear.
     pub(crate) data_power: f32,
-    pub(crate) beliefs: Vec<Belief>,
+    /// Bytes that wait for the downlink on each bearer, as the scheduler counts.
+    pub(crate) waiting: Vec<u32>,
     pub(crate) processes: Vec<Process>,
     pub(crate) retransmissions: Vec<u8>,
     /// When blocks were last sent again, in either direction.
@@ -164,8 +153,8 @@ pub(crate) struct Ue {
     pub(crate) status_due: Option<(u64, usize)>,
     /// When the UE reports again what still waits then.
     pub(crate) remind_at: Instant,
-    /// What the scheduler believes to wait at the UE.
-    pub(crate) uplink_belief: u32,
+    /// Bytes that wait for the uplink, as the scheduler counts.
+    pub(crate) uplink_waiting: u32,
     /// The last grant that the UE read: subframe and place of its block.
     pub(crate) grant_read: Option<(u64, u8)>,
     pub(crate) uplink_blocks: Vec<UplinkBlock>,
@@ -198,23 +187,13 @@ impl Ue {
 mod tests {
     use super::*;
 
-    /// A grant takes down exactly one queue (reference, section 8.2): status reports if all of them fit, else all that is to be sent
-    /// again if that fits, else new data by the grant less 2 bytes, but not below 0.
+    /// A grant of a block counts less RLC's header, and no count falls below 0 (reference, section 8.2).
     #[test]
-    fn a_grant_takes_down_one_queue() {
-        let after = |[status, retransmission, new_data]: [u32; 3], bytes| {
-            let mut belief = Belief { status, retransmission, new_data };
-            belief.grant(bytes);
-            [belief.status, belief.retransmission, belief.new_data]
-        };
-        assert_eq!(after([4, 100, 1_000], 4), [0, 100, 1_000]);
-        assert_eq!(after([4, 100, 1_000], 200), [0, 100, 1_000]);
-        assert_eq!(after([4, 100, 1_000], 3), [4, 100, 999]);
-        assert_eq!(after([0, 100, 1_000], 100), [0, 0, 1_000]);
-        assert_eq!(after([0, 100, 1_000], 99), [0, 100, 903]);
-        assert_eq!(after([101, 100, 1_000], 100), [101, 0, 1_000]);
-        assert_eq!(after([0, 0, 1_000], 1_001), [0, 0, 1]);
-        assert_eq!(after([0, 0, 1_000], 2_000), [0, 0, 0]);
-        assert_eq!(after([0, 0, 1_000], 1), [0, 0, 1_000]);
+    fn a_grant_counts_without_the_header() {
+        assert_eq!(left_after(1_000, 501, 2), 501);
+        assert_eq!(left_after(1_000, 501, 4), 503);
+        assert_eq!(left_after(1_000, 1_001, 2), 1);
+        assert_eq!(left_after(1_000, 2_000, 2), 0);
+        assert_eq!(left_after(1_000, 1, 2), 1_000);
     }
 }

@@ -41,6 +41,11 @@ fn steady(way: Way, ue: u16, bytes: u32, microseconds: u64, until: f64) -> Sourc
     }
 }
 
+/// A packet at the beginning of a subframe.
+fn once(way: Way, bytes: u32) -> Source {
+    steady(way, 0, bytes, 1_000_000, 2.0)
+}
+
 #[test]
 fn acknowledged_mode_loses_nothing_where_unacknowledged_mode_does() {
     for (mode, harq) in [(Mode::Acknowledged, false), (Mode::Acknowledged, true), (Mode::Unacknowledged, false)] {
@@ -60,6 +65,60 @@ fn acknowledged_mode_loses_nothing_where_unacknowledged_mode_does() {
         let sent: Vec<_> = story.arrivals.iter().map(|arrival| arrival.sent).collect();
         assert!(sent.windows(2).all(|pair| pair[0] < pair[1]));
     }
+}
+
+/// A packet of 1428 bytes each 7.616 ms, 1.5 Mbit/s, in RLC AM over 25 resource blocks at 99 m: MCS 28, blocks of 2196 bytes, no errors.
+/// A packet is one PDU of 1434 bytes, so the downlink has one block for each, and no STATUS report, as no data goes up.
+///
+/// The uplink has one block for each STATUS report. A packet received at the end of subframe n is reported in n + 1; the grant reaches
+/// the UE 7 subframes later, when the UE makes the STATUS report. The next may be sent 10 ms after it (t-StatusProhibit), by when
+/// another packet has come, so that the UE asks at once: a report each 17 ms, 588 in 10 s, one more or less at either end.
+#[test]
+fn acknowledged_mode_sends_as_many_blocks_as_packets_and_status_reports() {
+    let mut phone = ue(0, 99.0);
+    phone.bearers = vec![BearerConfig::best_effort(Mode::Acknowledged, 1_000_000)];
+    let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
+    let story = run(&mut network, &[steady(Way::Downlink, 0, 1_428, 7_616, 10_000.0)], ms(10_200.0));
+    assert_eq!((story.offered[0], story.arrivals.len()), (1_313, 1_313));
+    let [down, up] = network.ue(0).counters;
+    assert_eq!((down.blocks, down.retransmissions), (1_313, 0));
+    let status_reports = network.bearers(0).map(|(_, [_, up])| up.status_pdus).sum::<u64>();
+    assert!(status_reports.abs_diff(588) <= 2, "{status_reports}");
+    assert_eq!((up.blocks, up.retransmissions), (status_reports, 0));
+}
+
+/// Where blocks are lost, so are PDUs, and each block that is sent has one. (A PDU that does not fit into what a UE was given waits: no
+/// block without a PDU is sent.)
+#[test]
+fn no_transport_block_is_empty() {
+    for mode in [Mode::Acknowledged, Mode::Unacknowledged] {
+        let mut phone = ue(0, 3_000.0);
+        phone.bearers = vec![BearerConfig::best_effort(mode, 10_000_000)];
+        let mut network = network(outdated(3, true, phone));
+        // In the uplink packets arrive at the beginning of a subframe, after its control region: none is added to a full block.
+        let sources = Way::BOTH.map(|way| Source { first: ms(1.5), ..steady(way, 0, 700, 4_000, 5_000.0) });
+        run(&mut network, &sources, ms(20_000.0));
+        let counters = network.ue(0).counters;
+        assert!(counters.iter().all(|counters| counters.errors > 100), "{mode:?}: {counters:?}");
+        let (_, pdus) = network.bearers(0).next().unwrap();
+        let sent = pdus.map(|counters| counters.pdus);
+        assert_eq!(counters.each_ref().map(|counters| counters.blocks), sent, "{mode:?}");
+    }
+}
+
+/// A packet whose size is just that of a step of the buffer status report, 1326 bytes with PDCP's two, over so many blocks that the headers
+/// of AM's PDUs, 4 bytes each, matter: the eNB grants until all of it was sent, not until the report is repeated after 20 ms.
+#[test]
+fn acknowledged_mode_is_granted_headers_too() {
+    let mut phone = ue(0, 12_000.0);
+    phone.bearers = vec![BearerConfig::best_effort(Mode::Acknowledged, 1_000_000)];
+    let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
+    let story = run(&mut network, &[once(Way::Uplink, 1_324)], ms(1_000.0));
+    let delay = (story.arrivals[0].at - story.arrivals[0].sent).as_secs_f64() * 1e3;
+    let blocks = network.ue(0).counters[1].blocks;
+    // The first block ends 11.93 ms after the packet (a packet at the beginning of a subframe), each other a millisecond later.
+    assert!(blocks > 2, "{blocks}");
+    assert!((delay - 11.93 - (blocks - 1) as f64).abs() < 0.01, "{delay} with {blocks} blocks");
 }
 
 /// Blocks of a direction by where they were sent first, each with the subframes in which it was sent.

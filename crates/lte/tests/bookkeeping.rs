@@ -92,24 +92,41 @@ fn a_process_of_which_nothing_is_heard_is_free_after_eleven_subframes() {
     assert!((6..=28).contains(&all_missed), "{all_missed}");
 }
 
-/// 543 bytes have 2 more in PDCP, and RLC reports 2 for the header: 547. A block of 549 takes its header off and leaves 0. Of 545
-/// bytes 549 are reported and 2 are left when all is sent, for which another block is made (reference, section 8.2).
+/// Beside a saturated UE each subframe in which another has data gives it 3 of 6 groups, which hold 277 bytes (36.213 table
+/// 7.1.7.2.1-1). 271 bytes have 2 more in PDCP, and RLC reports 2 for the header: 275. A block of 277 takes its header off and leaves
+/// 0. Of 273 bytes 277 are reported and 2 are left when all is sent, for which the UE is given groups once more (reference, section
+/// 8.2). They stay empty: there is no block without a PDU.
 #[test]
 fn a_block_less_a_header_is_taken_off_what_waits_in_the_downlink() {
-    for (bytes, blocks) in [(543, 1), (545, 2), (543 + 547, 2), (545 + 547, 3)] {
-        let (network, story, _) = recorded(near(1), &[packet(Way::Downlink, bytes, 1.2)], 100.0);
+    for (bytes, halves) in [(271, 1), (273, 2), (271 + 275, 2), (273 + 275, 3)] {
+        let cell = CellConfig { scheduler: "rr".into(), ..narrow() };
+        let config = Config::reference(1, cell, vec![ue(0, 99.0), saturated(1, 99.0)]);
+        let (network, story, blocks) = recorded(config, &[packet(Way::Downlink, bytes, 1.2)], 100.0);
         assert_eq!(story.arrivals.len(), 1);
-        assert_eq!(network.ue(0).counters[0].blocks, blocks, "{bytes} bytes");
+        let of_the_other = blocks.iter().filter(|block| !block.uplink && block.ue == 1);
+        assert_eq!(of_the_other.filter(|block| block.place.1.count_ones() == 3).count(), halves, "{bytes} bytes");
+        assert_eq!(network.ue(0).counters[0].blocks, u64::from((bytes + 4).div_ceil(277)), "{bytes} bytes");
     }
 }
 
 /// 5000 bytes, 2 of PDCP and 2 for RLC's header are in the step up to 5476 (36.321 table 6.1.3.1-1). Ten grants take 547 each off
-/// it and leave 6, for which there is an eleventh; ten times 549 would have been enough.
+/// it and leave 6, for which there is an eleventh; ten times 549 would have been enough. The first is known in subframe 9 and used in 13,
+/// the eleventh in 19 and 23. A packet that comes just before goes into its block; its own report would have it sent in 30.
 #[test]
 fn a_block_less_a_header_is_taken_off_what_waits_in_the_uplink() {
-    let (network, story, _) = recorded(near(1), &[packet(Way::Uplink, 5_000, 1.2)], 100.0);
+    let sources = [packet(Way::Uplink, 5_000, 1.2), packet(Way::Uplink, 60, 18.9)];
+    let (_, story, blocks) = recorded(near(1), &sources, 100.0);
+    assert_eq!(story.arrivals.len(), 2);
+    assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), (13..=23).collect::<Vec<_>>());
+}
+
+/// The same 5000 bytes in 5002 of data are sent with ten blocks, and nothing in the eleventh.
+#[test]
+fn a_grant_for_which_a_ue_has_no_data_is_not_used() {
+    let (network, story, blocks) = recorded(near(1), &[packet(Way::Uplink, 5_000, 1.2)], 100.0);
     assert_eq!(story.arrivals.len(), 1);
-    assert_eq!(network.ue(0).counters[1].blocks, 11);
+    assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), (13..=22).collect::<Vec<_>>());
+    assert_eq!(network.ue(0).counters[1].blocks, 10);
 }
 
 /// Two packets in a subframe make two reports for the same boundary, of which the second is sent: twice 600 + 4 bytes are in the
@@ -190,10 +207,12 @@ fn attempts(blocks: &[BlockRecord]) -> Vec<(u64, u8, bool)> {
 /// seven subframes later (reference, section 2.3). Two layers are two blocks.
 #[test]
 fn a_block_of_the_downlink_is_sent_four_times() {
-    for (mode, layers) in [(TransmissionMode::SingleAntenna, 1), (TransmissionMode::OpenLoopMultiplexing, 2)] {
+    // 800 bytes are too many for the block of one layer, 549 bytes with MCS 28 and fewer with any other.
+    let modes = [(TransmissionMode::SingleAntenna, 1, 100), (TransmissionMode::OpenLoopMultiplexing, 2, 800)];
+    for (mode, layers, bytes) in modes {
         let mut config = deaf(1, UeConfig { transmission_mode: mode, ..ue(0, 3_000.0) });
         config.errors.control = false;
-        let (network, _, blocks) = recorded(config, &[packet(Way::Downlink, 100, 1.2)], 200.0);
+        let (network, _, blocks) = recorded(config, &[packet(Way::Downlink, bytes, 1.2)], 200.0);
         for layer in 0..layers {
             let of: Vec<BlockRecord> = blocks.iter().filter(|block| block.layer == layer).copied().collect();
             assert_eq!(attempts(&of), [(4, 0, false), (11, 1, false), (18, 2, false), (25, 3, false)]);
@@ -288,30 +307,33 @@ fn ues_take_turns_in_the_uplink() {
 }
 
 /// Groups are rounded up to their step each: 746 bytes, with headers 750, are in the step up to 826, twice that takes four grants of
-/// 547. 1500 bytes of one group are in the step up to 1552, which takes three.
+/// 547. 1500 bytes of one group are in the step up to 1552, which takes three. The first three are used in subframes 13 to 15 and hold
+/// all; a packet that comes before the fourth is received in 12 goes into its block in 16, or is reported and sent in 23.
 #[test]
 fn logical_channel_groups_are_reported_each_for_itself() {
-    for (qci, grants) in [(1, 4), (8, 3)] {
+    for (qci, last) in [(1, 16), (8, 23)] {
         let mut config = near(1);
         config.cells[0].scheduler = "pss".into();
         let mut second = BearerConfig::best_effort(Mode::Unacknowledged, 1_000_000);
         second.qci = Qci::new(qci).unwrap();
         second.guaranteed = Rate::from_bits_per_second(1_000_000);
         config.ues[0].bearers.push(second);
-        let sources = [0, 1].map(|bearer| Source { bearer, ..packet(Way::Uplink, 746, 1.2) });
-        let (network, ..) = recorded(config, &sources, 100.0);
-        assert_eq!(network.ue(0).counters[1].blocks, grants, "QCI {qci}");
+        let mut sources = [0, 1].map(|bearer| Source { bearer, ..packet(Way::Uplink, 746, 1.2) }).to_vec();
+        sources.push(packet(Way::Uplink, 60, 11.9));
+        let (_, _, blocks) = recorded(config, &sources, 100.0);
+        let subframes: Vec<u64> = blocks.iter().map(|block| block.subframe).collect();
+        assert_eq!(subframes, [13, 14, 15, last], "QCI {qci}");
     }
 }
 
 /// A grant is read in subframe 9, in which a report of what came in 8 is made, too: before it, of 102 and 872 bytes of data and 2 for
 /// either, in the step up to 1132. So for all that the grant then takes, three grants follow when it is heard, not the one that would
-/// do for the 429 bytes that are left.
+/// do for the 429 bytes that are left. The second and the third of them, received in 17 and 18, carry what comes just before.
 #[test]
 fn a_report_is_made_before_the_grant_of_its_subframe_is_used() {
-    let sources = [packet(Way::Uplink, 100, 1.2), packet(Way::Uplink, 870, 8.5)];
+    let sources = [(100, 1.2), (870, 8.5), (60, 16.9), (60, 17.9)].map(|(bytes, at)| packet(Way::Uplink, bytes, at));
     let (_, story, blocks) = recorded(near(1), &sources, 100.0);
-    assert_eq!(story.arrivals.len(), 2);
+    assert_eq!(story.arrivals.len(), 4);
     assert_eq!(blocks.iter().map(|block| block.subframe).collect::<Vec<_>>(), [13, 20, 21, 22]);
 }
 

@@ -1,8 +1,9 @@
 //! The downlink of a cell: who gets which groups, what becomes of the blocks, and the UEs' feedback.
 
 use super::*;
+use crate::rlc::Mode;
 use crate::scheduler::{Channel, NOBODY, Queues, Subframe, Waiting};
-use crate::ue::{Block, LAYERS, Last, Process};
+use crate::ue::{Block, LAYERS, Last, Process, left_after};
 
 /// Subframes from a scheduler's decision to the air.
 pub(super) const TO_AIR: u64 = 2;
@@ -157,20 +158,21 @@ impl Channel for Reports<'_> {
     }
 }
 
-struct Beliefs<'a> {
+/// What waits, as the scheduler counts.
+struct Counted<'a> {
     ues: &'a [Ue],
     now: Instant,
 }
 
-impl Beliefs<'_> {
+impl Counted<'_> {
     /// What waits on those bearers of a UE that are chosen by whether they have a guaranteed bit rate.
     #[inline]
     fn of(&self, ue: u16, chosen: impl Fn(bool) -> bool) -> Waiting {
         let owner = &self.ues[usize::from(ue)];
         let (mut bytes, mut oldest) = (0u32, Instant::NEVER);
-        for ((bearer, belief), &guaranteed) in owner.bearers.iter().zip(&owner.beliefs).zip(&owner.guaranteed) {
+        for ((bearer, &waiting), &guaranteed) in owner.bearers.iter().zip(&owner.waiting).zip(&owner.guaranteed) {
             if chosen(guaranteed) {
-                bytes = bytes.saturating_add(belief.total());
+                bytes = bytes.saturating_add(waiting);
                 oldest = oldest.min(bearer.report(Way::Downlink).head_of_line);
             }
         }
@@ -179,7 +181,7 @@ impl Beliefs<'_> {
     }
 }
 
-impl Queues for Beliefs<'_> {
+impl Queues for Counted<'_> {
     fn waiting(&self, ue: u16) -> Waiting {
         self.of(ue, |_| true)
     }
@@ -427,7 +429,7 @@ impl Cell {
                     rates: &self.rates,
                     layers: &self.layers,
                     channel: &mut reports,
-                    queues: &Beliefs { ues: &self.ues, now: start(n) },
+                    queues: &Counted { ues: &self.ues, now: start(n) },
                 },
                 &mut owners,
             );
@@ -451,8 +453,7 @@ impl Cell {
         }
         self.active = active;
         for &(ue, groups, cqi) in &shares {
-            self.fill_downlink(n, ue, groups, cqi);
-            if shared.air.cells() > 1 {
+            if self.fill_downlink(n, ue, groups, cqi) && shared.air.cells() > 1 {
                 let power = self.ues[usize::from(ue)].data_power;
                 on_air.add_groups(self.index, n + TO_AIR, groups, power);
             }
@@ -460,51 +461,58 @@ impl Cell {
         self.shares = shares;
     }
 
-    /// Fills blocks for a UE that was given groups.
-    fn fill_downlink(&mut self, n: u64, ue: u16, groups: Groups, cqi: u8) {
+    /// Fills blocks for a UE that was given groups. A block in which no PDU fits is not sent: the groups stay empty.
+    /// Returns whether any block is sent.
+    fn fill_downlink(&mut self, n: u64, ue: u16, groups: Groups, cqi: u8) -> bool {
         let index = usize::from(ue);
         let mcs = tables::mcs_of_cqi(cqi);
         let bytes = tables::downlink_bytes(mcs, groups.count_ones() as usize * self.downlink.group_size());
         let owner = &mut self.ues[index];
         let number = self.free[index].trailing_zeros() as u8;
-        self.free[index] &= !(1 << number);
         let process = &mut owner.processes[usize::from(number)];
         process.groups = groups;
         process.redundancy = 0;
         process.generation = process.generation.wrapping_add(1);
         let layers = usize::from(owner.layers);
+        let mut sent = false;
         for block in &mut process.blocks[..layers] {
-            let active = owner.beliefs.iter().filter(|belief| belief.total() > 0).count() as u32;
+            let active = owner.waiting.iter().filter(|&&bytes| bytes > 0).count() as u32;
             block.cqi = cqi;
             block.mcs = mcs;
             block.bytes = bytes;
             block.combining = Default::default();
-            block.open = true;
             block.pdus.clear();
             let share = bytes / active.max(1);
-            for (bearer, belief) in owner.beliefs.iter_mut().enumerate() {
-                if belief.total() == 0 {
+            for (bearer, waiting) in owner.waiting.iter_mut().enumerate() {
+                if *waiting == 0 {
                     continue;
                 }
-                belief.grant(share);
                 let entity = &mut owner.bearers[bearer];
                 if let Some(pdu) = entity.opportunity(Way::Downlink, start(n), share) {
                     block.pdus.push((bearer as u8, pdu));
                 }
-                if entity.mode() == crate::rlc::Mode::Saturated {
-                    belief.new_data = entity.report(Way::Downlink).new_data_bytes;
-                }
+                *waiting = match entity.mode() {
+                    // AM sends a STATUS report, one retransmission or new data: only RLC knows what is left of which. A
+                    // saturated source always has data.
+                    Mode::Acknowledged | Mode::Saturated => entity.report(Way::Downlink).total(),
+                    mode => left_after(*waiting, share, mode.header_bytes()),
+                };
                 owner.timer = owner.timer.min(entity.next_timer());
+            }
+            block.open = !block.pdus.is_empty();
+            if block.open {
+                sent = true;
+                owner.counters[0].count_block(mcs, bytes);
             }
         }
         self.timer = self.timer.min(owner.timer);
-        let counters = &mut owner.counters[0];
-        counters.blocks += layers as u64;
-        counters.block_bytes += u64::from(bytes) * layers as u64;
-        counters.blocks_by_mcs[usize::from(mcs)] += layers as u64;
-        self.waiting.set(index, owner.beliefs.iter().any(|belief| belief.total() > 0));
-        self.air_downlink.at(n + TO_AIR).push((ue, number));
+        self.waiting.set(index, owner.waiting.iter().any(|&bytes| bytes > 0));
+        if sent {
+            self.free[index] &= !(1 << number);
+            self.air_downlink.at(n + TO_AIR).push((ue, number));
+        }
         self.scheduler.served(ue, bytes * layers as u32);
+        sent
     }
 
     /// Mean SINR over the last block's resource blocks; not a number before the first.

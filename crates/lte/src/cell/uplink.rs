@@ -3,7 +3,7 @@
 use super::downlink::{MOST_RETRANSMISSIONS, TO_AIR, TO_SCHEDULER};
 use super::*;
 use crate::bearer::{buffer_status_bytes, buffer_status_index};
-use crate::ue::Last;
+use crate::ue::{Last, left_after};
 
 /// Subframes from a grant's reading to the transmission (36.213 section 8.0).
 const GRANT_TO_AIR: u64 = 4;
@@ -62,6 +62,9 @@ impl Cell {
         }
         let room = block.bytes.saturating_sub(block.pdus.iter().map(|(_, pdu)| pdu.bytes).sum());
         if let Some(pdu) = owner.bearers[bearer].opportunity(Way::Uplink, at, room) {
+            if block.pdus.is_empty() {
+                owner.counters[1].count_block(block.mcs, block.bytes);
+            }
             block.pdus.push((bearer as u8, pdu));
         }
     }
@@ -83,7 +86,7 @@ impl Cell {
         let list = self.statuses.take(n);
         for &(ue, bytes) in &list {
             let owner = &mut self.ues[usize::from(ue)];
-            owner.uplink_belief = bytes;
+            owner.uplink_waiting = bytes;
             if owner.status_due.is_some_and(|(due, _)| due == n) {
                 owner.status_due = None;
             }
@@ -198,8 +201,10 @@ impl Cell {
         block.block.bytes = bytes;
         block.block.combining = Default::default();
         block.block.pdus.clear();
-        owner.uplink_belief = owner.uplink_belief.saturating_sub(bytes.saturating_sub(2));
-        self.uplink_waiting.set(ue, owner.uplink_belief > 0);
+        // The eNB does not know which bearers will use the block: it counts the largest header.
+        let header = owner.bearers.iter().map(|bearer| bearer.mode().header_bytes()).max().unwrap_or(0);
+        owner.uplink_waiting = left_after(owner.uplink_waiting, bytes, header);
+        self.uplink_waiting.set(ue, owner.uplink_waiting > 0);
         self.grants.at(n + TO_AIR).push(Grant { ue: ue as u16, slot });
     }
 
@@ -225,10 +230,9 @@ impl Cell {
                 owner.timer = owner.timer.min(entity.next_timer());
             }
             self.timer = self.timer.min(owner.timer);
-            let counters = &mut owner.counters[1];
-            counters.blocks += 1;
-            counters.block_bytes += u64::from(block.bytes);
-            counters.blocks_by_mcs[usize::from(block.mcs)] += 1;
+            if !block.pdus.is_empty() {
+                owner.counters[1].count_block(block.mcs, block.bytes);
+            }
             self.air_uplink.at(n + GRANT_TO_AIR).push(Grant { ue, slot });
             // A report that is not yet sent says what is left; a source that never ends reports after each opportunity.
             let saturated = owner.bearers.iter().any(|bearer| bearer.mode() == crate::rlc::Mode::Saturated);
@@ -245,6 +249,9 @@ impl Cell {
             let Grant { ue, slot } = self.air_uplink.at(n)[place];
             let index = usize::from(ue);
             let block = &self.ues[index].uplink_blocks[usize::from(slot)];
+            if block.block.pdus.is_empty() {
+                continue;
+            }
             let (first, count) = (block.first, block.count);
             let ue = self.ues[index].number;
             let dbm_per_block = shared.dbm_per_block(self.index, usize::from(ue), count, false, n);
@@ -259,6 +266,10 @@ impl Cell {
         for &Grant { ue, slot } in &list {
             let index = usize::from(ue);
             let block = &self.ues[index].uplink_blocks[usize::from(slot)];
+            // A UE that has nothing for its grant sends nothing.
+            if block.block.pdus.is_empty() {
+                continue;
+            }
             let (first, count, redundancy) = (block.first, block.count, block.redundancy);
             let number = usize::from(self.ues[index].number);
             let power = shared.dbm_per_block(self.index, number, count, false, n);

@@ -82,6 +82,17 @@ pub enum Mode {
     Transparent,
 }
 
+impl Mode {
+    /// Bytes of a data PDU's header, without length indicators.
+    pub const fn header_bytes(self) -> u32 {
+        match self {
+            Mode::Unacknowledged => um::HEADER_BYTES,
+            Mode::Acknowledged => am::HEADER_BYTES,
+            Mode::Saturated | Mode::Transparent => 0,
+        }
+    }
+}
+
 /// What RLC is given by the layer above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sdu {
@@ -211,7 +222,7 @@ impl Limits {
 pub struct Report {
     /// SDUs or parts of them not sent yet; in UM 2 bytes more for each.
     pub new_data_bytes: u32,
-    /// PDUs to be sent again, and those that may have to be: all that are not acknowledged. AM only.
+    /// PDUs to be sent again. AM only.
     pub retransmission_bytes: u32,
     /// A STATUS report that may be sent now. AM only.
     pub status_bytes: u32,

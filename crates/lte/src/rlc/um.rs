@@ -17,7 +17,7 @@ use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// The fixed header: framing, extension bit, sequence number of 10 bits.
-const HEADER_BYTES: u32 = 2;
+pub(super) const HEADER_BYTES: u32 = 2;
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
