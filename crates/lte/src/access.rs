@@ -352,6 +352,7 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
         uplink_blocks: vec![UplinkBlock::default(); 7],
         sounded: None,
         sounding_offset,
+        outer_loop: Default::default(),
         timer: Instant::NEVER,
         counters: Default::default(),
         last: [Last::default(); 2],

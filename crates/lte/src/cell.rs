@@ -7,11 +7,14 @@
 //! m + 5. The UE fills its transport block when it has read the grant, 3 symbols after the beginning of the subframe that is four
 //! before the one in which it sends.
 //!
-//! `downlink.rs` and `uplink.rs` have the two directions; here is what they share. All lists are kept by the subframe in which
-//! they fall due, in rings that are longer than the longest of these delays.
+//! `downlink.rs` and `uplink.rs` have the two directions, `outer_loop.rs` what the eNB learns from the outcome of blocks; here is
+//! what they share. All lists are kept by the subframe in which they fall due, in rings that are longer than the longest of these delays.
 
 mod downlink;
+mod outer_loop;
 mod uplink;
+
+pub(crate) use outer_loop::OuterLoop;
 
 use crate::air::{Air, Chance, NO_INTERFERENCE, Powers, Row, Rows, draw};
 use crate::config::{CellConfig, CqiSource, UplinkReports};
@@ -219,6 +222,8 @@ pub(crate) struct Cell {
     cqi_period: u64,
     uplink_reports: UplinkReports,
     harq: bool,
+    /// Whether the outcome of blocks corrects CQI.
+    outer_loop: bool,
     /// Groups that may be used at all.
     usable: Groups,
     scheduler: Box<dyn Scheduler>,
@@ -346,7 +351,7 @@ impl Cell {
                 let number = usize::from(ue.number);
                 let largest = shared.air.largest_downlink_signal(index, number) * ue.mode_gain * ue.data_power.max(1.0);
                 let ceiling = if shared.air.moves(number) { 15 } else { cqi.ceiling(largest) };
-                Report { measured: [u64::MAX; 2], subbands: [0; 32], even: None, wideband: 0, ceiling }
+                Report { measured: [u64::MAX; 2], ceiling, ..Report::default() }
             })
             .collect();
         Ok(Cell {
@@ -358,6 +363,8 @@ impl Cell {
             cqi_period: u64::from(config.cqi_period.max(1)),
             uplink_reports: config.uplink_reports,
             harq: config.harq,
+            // Without errors there is nothing to learn: every MCS would be decoded.
+            outer_loop: config.outer_loop && shared.data_errors,
             usable,
             scheduler,
             rates,

@@ -101,6 +101,9 @@ pub struct CellConfig {
     pub uplink_reports: UplinkReports,
     /// Whether what was not decoded is sent again (HARQ).
     pub harq: bool,
+    /// Whether the outcome of blocks corrects the SINR that the MCS follows from (outer-loop link adaptation). Without effect where
+    /// no block is lost ([`Errors::data`]).
+    pub outer_loop: bool,
 }
 
 /// A bearer of a UE.
@@ -268,7 +271,7 @@ impl Position {
 
 impl CellConfig {
     /// A cell at the origin as the reference model has it: 30 dBm, noise figure 5 dB, EARFCN 100 and 18100 (2120 and 1930 MHz),
-    /// proportional fair, CQI every 2 subframes by the error model, sounding every 40 subframes, HARQ.
+    /// proportional fair, CQI every 2 subframes by the error model, sounding every 40 subframes, HARQ, no outer loop.
     pub fn reference(name: &str, bandwidth: Bandwidth) -> Self {
         CellConfig {
             name: name.into(),
@@ -286,6 +289,7 @@ impl CellConfig {
             cqi_period: 2,
             uplink_reports: UplinkReports::Sounding { period: 40 },
             harq: true,
+            outer_loop: false,
         }
     }
 }

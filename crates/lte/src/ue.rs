@@ -1,5 +1,6 @@
 //! A UE as the eNB and it itself see it: bearers, HARQ processes, what was reported when; and what is counted.
 
+use crate::cell::OuterLoop;
 use crate::radio::errors::Combining;
 use crate::rlc::{Bearer, Pdu, Way};
 use crate::scheduler::{Groups, MOST_GROUPS};
@@ -104,7 +105,7 @@ pub(crate) struct UplinkBlock {
 }
 
 /// What the UE has reported, as far as somebody has asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     /// Subframe in which the channel was measured, for the subbands and for the band; `u64::MAX` before the first.
     pub(crate) measured: [u64; 2],
@@ -113,6 +114,9 @@ pub(crate) struct Report {
     pub(crate) even: Option<u8>,
     pub(crate) wideband: u8,
     pub(crate) ceiling: u8,
+    /// `subbands`, corrected by the outer loop, where there is one; of which measurement, by which offset.
+    pub(crate) corrected: [u8; MOST_GROUPS],
+    pub(crate) corrected_of: Option<(u64, OuterLoop)>,
 }
 
 /// The last transport block of a direction that was on the air.
@@ -161,6 +165,8 @@ pub(crate) struct Ue {
     /// Sounding: subframe, and its SINR by resource block.
     pub(crate) sounded: Option<(u64, Box<crate::air::Row>)>,
     pub(crate) sounding_offset: u32,
+    /// What the outcome of its blocks has shown, by direction.
+    pub(crate) outer_loop: [OuterLoop; 2],
     /// The next timer of its bearers.
     pub(crate) timer: Instant,
     /// All but what became of packets; see [`Ue::counters`].

@@ -74,8 +74,10 @@ fn lazy_and_eager_networks_send_the_same_blocks() {
     for (seed, scheduler) in
         [(1, "pf"), (2, "rr"), (3, "fd-mt"), (4, "tta"), (5, "td-bet"), (6, "fd-bet"), (7, "pf"), (8, "td-mt")]
     {
-        for (cells, traced) in [(1, false), (1, true), (2, false)] {
-            let (config, sources) = world(seed, scheduler, cells, traced);
+        let worlds = [(1, false, false), (1, true, false), (2, false, false), (1, true, true), (2, false, true)];
+        for (cells, traced, outer_loop) in worlds {
+            let (mut config, sources) = world(seed, scheduler, cells, traced);
+            config.cells.iter_mut().for_each(|cell| cell.outer_loop = outer_loop);
             let stories = [false, true].map(|eager| {
                 let mut network = network(Config { eager, ..config.clone() });
                 network.record_blocks();
@@ -85,7 +87,7 @@ fn lazy_and_eager_networks_send_the_same_blocks() {
             });
             let [lazy, eager] = stories;
             let difference = lazy.0.iter().zip(&eager.0).find(|(a, b)| a != b);
-            assert_eq!(difference, None, "{seed} {scheduler} {cells} {traced}");
+            assert_eq!(difference, None, "{seed} {scheduler} {cells} {traced} {outer_loop}");
             assert_eq!(lazy.0.len(), eager.0.len());
             assert_eq!(lazy.1, eager.1);
             assert_eq!(lazy.2, eager.2);

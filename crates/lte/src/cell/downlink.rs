@@ -30,6 +30,8 @@ struct Reports<'a> {
     measured: u64,
     /// Whether there are short cuts.
     quick: bool,
+    /// Whether the outcome of blocks corrects CQI.
+    outer_loop: bool,
 }
 
 impl Reports<'_> {
@@ -125,11 +127,49 @@ impl Channel for Reports<'_> {
             self.reports[ue].measured[1] = self.measured;
             self.reports[ue].wideband = cqi;
         }
-        self.reports[ue].wideband
+        self.corrected(ue, self.reports[ue].wideband)
     }
 
     fn subbands(&mut self, ue: u16) -> &[u8; MOST_GROUPS] {
         let ue = usize::from(ue);
+        self.report_subbands(ue);
+        if self.outer_loop { self.corrected_subbands(ue) } else { &self.reports[ue].subbands }
+    }
+
+    fn even(&mut self, ue: u16) -> Option<u8> {
+        let ue = usize::from(ue);
+        self.report_subbands(ue);
+        self.reports[ue].even.map(|cqi| self.corrected(ue, cqi))
+    }
+
+    fn ceiling(&self, ue: u16) -> u8 {
+        let ue = usize::from(ue);
+        self.corrected(ue, self.reports[ue].ceiling)
+    }
+}
+
+impl Reports<'_> {
+    /// A CQI that the UE reported, as the outcome of its blocks corrects it.
+    #[inline]
+    fn corrected(&self, ue: usize, cqi: u8) -> u8 {
+        if self.outer_loop { self.cqi.corrected(cqi, self.ues[ue].outer_loop[0].gain()) } else { cqi }
+    }
+
+    /// The reported CQI of each group, corrected.
+    fn corrected_subbands(&mut self, ue: usize) -> &[u8; MOST_GROUPS] {
+        let outer_loop = self.ues[ue].outer_loop[0];
+        let report = &mut self.reports[ue];
+        if report.corrected_of != Some((self.measured, outer_loop)) {
+            let gain = outer_loop.gain();
+            report.corrected = report.subbands.map(|cqi| self.cqi.corrected(cqi, gain));
+            report.corrected_of = Some((self.measured, outer_loop));
+        }
+        &report.corrected
+    }
+
+    /// Makes the report of each group, unless it is there.
+    #[inline]
+    fn report_subbands(&mut self, ue: usize) {
         if self.reports[ue].measured[0] != self.measured {
             if self.is_best(ue) {
                 let report = &mut self.reports[ue];
@@ -145,16 +185,6 @@ impl Channel for Reports<'_> {
             }
             self.reports[ue].measured[0] = self.measured;
         }
-        &self.reports[ue].subbands
-    }
-
-    fn even(&mut self, ue: u16) -> Option<u8> {
-        self.subbands(ue);
-        self.reports[usize::from(ue)].even
-    }
-
-    fn ceiling(&self, ue: u16) -> u8 {
-        self.reports[usize::from(ue)].ceiling
     }
 }
 
@@ -329,6 +359,11 @@ impl Cell {
         for &Feedback { ue, process, refused } in &list {
             let owner = &mut self.ues[usize::from(ue)];
             let state = &mut owner.processes[usize::from(process)];
+            if self.outer_loop && state.redundancy == 0 {
+                for (layer, block) in state.blocks.iter().enumerate().filter(|(_, block)| !block.pdus.is_empty()) {
+                    owner.outer_loop[0].learn(block.cqi, refused >> layer & 1 == 0);
+                }
+            }
             if refused != 0 && self.harq && state.redundancy < MOST_RETRANSMISSIONS {
                 state.redundancy += 1;
                 owner.retransmissions.push(process);
@@ -412,6 +447,7 @@ impl Cell {
             rows: &mut self.rows,
             measured,
             quick: !shared.eager,
+            outer_loop: self.outer_loop,
         };
         if shared.eager {
             for ue in 0..self.ues.len() as u16 {

@@ -183,10 +183,16 @@ impl Cell {
         let worst = self
             .uplink_channel(ue, n, shared)
             .map(|row| row[first..first + count].iter().copied().fold(f32::INFINITY, f32::min));
-        let (cqi, mcs) = match worst.map(|sinr| self.cqi.uplink_cqi(sinr)) {
+        let (cqi, mcs) = match worst.map(|sinr| (sinr, self.cqi.uplink_cqi(sinr))) {
             None => (0, 0),
-            Some(0) => return,
-            Some(cqi) => (cqi, tables::mcs_of_cqi(cqi)),
+            Some((_, 0)) => return,
+            Some((sinr, cqi)) => {
+                let cqi = match self.outer_loop {
+                    false => cqi,
+                    true => self.cqi.uplink_cqi(sinr * self.ues[ue].outer_loop[1].gain()).max(1),
+                };
+                (cqi, tables::mcs_of_cqi(cqi))
+            }
         };
         let bytes = tables::uplink_bytes(mcs, count);
         let sent = n + TO_AIR + GRANT_TO_AIR;
@@ -294,6 +300,9 @@ impl Cell {
                 decoded = rate == 0.0 || draw(owner.key, n, Chance::UplinkBlock) > rate;
                 if !decoded {
                     state.combining.push(state.mcs, state.bytes, information);
+                }
+                if self.outer_loop && redundancy == 0 {
+                    owner.outer_loop[1].learn(state.cqi, decoded);
                 }
             }
             if let Some(records) = &mut self.records {

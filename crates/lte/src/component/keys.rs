@@ -288,6 +288,9 @@ pub(super) static CELL: Table = Table {
         "sounding_period" ["ms"]: Kind::integer(2, 320), default "40";
         /// Whether what was not decoded is sent again.
         "harq": Kind::Boolean, default "true";
+        /// Outer-loop link adaptation: whether the eNB corrects the MCS by the outcome of transport blocks, both ways, so that one
+        /// in ten is lost when it is first sent. ns-3 has none. No effect without `data_errors`.
+        "outer_loop": Kind::Boolean, default "false";
     }],
     ..Table::EMPTY
 };

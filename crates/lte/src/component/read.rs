@@ -185,6 +185,7 @@ fn cells(reader: &mut Reader<'_, '_>, downlink: Carrier, uplink: Carrier) -> Vec
             cqi_period: small(cell, "cqi_period"),
             uplink_reports: if sounding { UplinkReports::Sounding { period } } else { UplinkReports::Data },
             harq: cell.boolean("harq"),
+            outer_loop: cell.boolean("outer_loop"),
         });
     }
     cells

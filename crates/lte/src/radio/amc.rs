@@ -324,6 +324,16 @@ impl CqiTables {
         reached(&self.ceiling, largest_sinr)
     }
 
+    /// The CQI of a flat channel with `gain` times the least SINR for which a UE reports `cqi`: 1 to 15. Out of range, 0, stays 0.
+    pub fn corrected(&self, cqi: u8, gain: f32) -> u8 {
+        match cqi {
+            0 => 0,
+            // Two CQI can begin with the same SINR.
+            _ if gain == 1.0 => cqi,
+            _ => reached(&self.ceiling, gain * self.ceiling[usize::from(cqi) - 1]).clamp(1, 15),
+        }
+    }
+
     /// Of a row with no entry below this every CQI is 15, the mean mutual information of any of its blocks is 1 with every
     /// MCS, and its control channel is never lost.
     #[inline]
@@ -338,6 +348,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::sync::LazyLock;
+
+    #[test]
+    fn corrected_cqi_go_from_one_to_fifteen() {
+        for (.., tables) in TABLES.iter() {
+            for cqi in 0..=15 {
+                let corrected = |gain| tables.corrected(cqi, gain);
+                assert_eq!([1e-9, 1.0, 1e9].map(corrected), [cqi.min(1), cqi, if cqi > 0 { 15 } else { 0 }]);
+                let rising: Vec<u8> = (-40..=40).map(|n| corrected(10f32.powf(n as f32 / 10.0))).collect();
+                assert!(rising.is_sorted(), "{cqi}: {rising:?}");
+            }
+            // Piro's CQI 4 and 5 begin at 0.60 and 0.88 bits per symbol: (2^0.88 - 1) / (2^0.60 - 1) = 1.63 times the SINR.
+            if let Rule::Piro(_) = tables.rule {
+                assert_eq!([1.6, 1.65].map(|gain| tables.corrected(4, gain)), [4, 5]);
+                assert_eq!([0.6, 0.65].map(|gain| tables.corrected(5, gain)), [3, 4]);
+            }
+        }
+    }
 
     /// Tables of all bandwidths, both ways and both grids, with their models.
     static TABLES: LazyLock<Vec<(Amc, Bandwidth, ErrorModel, CqiTables)>> = LazyLock::new(|| {
