@@ -38,6 +38,10 @@ pub(crate) fn assemble_addressed(
 }
 
 fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: bool) -> Result<Prepared, RunError> {
+    if shared.start_jitter > 0.0 {
+        let moved = with_random_starts(&shared, real_time)?;
+        return build(Arc::new(moved), options, plugins, real_time);
+    }
     let scenario: &Scenario = &shared;
     if scenario.flows.len() as u64 > MAX_FLOWS {
         return Err(RunError::TooLarge { what: "flows", limit: MAX_FLOWS });
@@ -153,6 +157,16 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     }
     world.prepare_tunnels(&network).map_err(|(flow, reason)| RunError::Control { flow, reason })?;
     Ok(Prepared { world, network, probes, scenario: shared, recorder })
+}
+
+/// The scenario with the starts that `start_jitter` gives. The round-trip times follow from the routes, so the network is built
+/// for them alone; what that draws is not the run's.
+fn with_random_starts(scenario: &Scenario, real_time: bool) -> Result<Scenario, RunError> {
+    let mut fixed = scenario.clone();
+    fixed.start_jitter = 0.0;
+    let build = || build(Arc::new(fixed), &Options::default(), Plugins::default(), real_time);
+    let (prepared, _) = fullpipe_units::random::count_draws(build);
+    Ok(crate::starts::moved(scenario, &prepared?.network))
 }
 
 /// Bands of the flows that have a priority, both ways.

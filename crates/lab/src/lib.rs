@@ -38,6 +38,7 @@ mod promise;
 mod qlog;
 pub mod real_time;
 mod run;
+mod starts;
 mod witness;
 mod world;
 

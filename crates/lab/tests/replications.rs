@@ -119,3 +119,28 @@ fn jitter_acts_on_two_flows_in_one_tunnel_and_not_on_one() {
     assert!(jitter_acts(&tunnel(2)));
     assert!(!jitter_acts(&tunnel(1)));
 }
+
+/// Two flows with 1 Mbit/s and 10 ms each way: a full packet takes 12 ms and a small one 0.32 ms, so a round trip is 32.32 ms.
+#[test]
+fn random_starts_move_each_flow_by_a_part_of_its_round_trip() {
+    let text = |more: &str, seed: u64| {
+        let flow = |name: &str| format!("[[flow]]\nname = '{name}'\nfrom = 'source'\nto = 'sink'\nstart = '100ms'\nworkload = 'bulk'\n");
+        format!(
+            "{more}seed = {seed}\nduration = '2s'\nprocessing_jitter = '0s'\n[topology]\nkind = 'chain'\nlink = [{{ rate = '1Mbit/s', delay = '10ms' \
+             }}]\n{}{}",
+            flow("first"),
+            flow("second")
+        )
+    };
+    let starts = |more: &str, seed: u64| -> Vec<u64> {
+        let outcome = outcome(&text(more, seed));
+        ["first", "second"].map(|flow| outcome.flow(flow).expect("the flow").counters.first_tx.as_nanos()).to_vec()
+    };
+    assert_eq!(starts("", 1), [100_000_000; 2]);
+    let moved: Vec<u64> = (1..=50).flat_map(|seed| starts("start_jitter = 1\n", seed)).collect();
+    let (least, most) = (moved.iter().min().unwrap(), moved.iter().max().unwrap());
+    // 100 uniform numbers come within a tenth of both ends, but for 2 * 0.9^100 = 5e-5 of all samples.
+    assert!((100_000_000..103_232_000).contains(least) && (129_088_000..132_320_000).contains(most), "{least} {most}");
+    assert!(moved.chunks(2).all(|both| both[0] != both[1]));
+    assert_eq!(starts("start_jitter = 1\n", 7), starts("start_jitter = 1\n", 7));
+}

@@ -42,6 +42,8 @@ pub struct Scenario {
     /// Longest random processing time of each host that sends data; `None`: as long as one packet takes at the slowest
     /// link or medium that its flows share with others, none where there is none.
     pub processing_jitter: Option<Duration>,
+    /// Each flow starts later by a random part of this many base round-trip times; 0: at its start.
+    pub start_jitter: f64,
     /// What to sample.
     pub probes: Vec<Probe>,
     /// What to sum up of links.

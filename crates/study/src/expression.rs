@@ -128,6 +128,21 @@ impl Expression {
         found
     }
 
+    /// Whether it computes a median or a percentile, or reads one from a column whose name says so (`..._median_...`, `p99_...`).
+    pub fn takes_quantiles(&self) -> bool {
+        let is_percentile = |word: &str| word.strip_prefix('p').is_some_and(|rank| rank.parse::<u32>().is_ok());
+        let says_so = |name: &str| name.split('_').any(|word| word == "median" || is_percentile(word));
+        let mut found = false;
+        self.root.visit(&mut |node| {
+            found |= match &node.operation {
+                Operation::Call(Function::Median | Function::Quantile, _) => true,
+                Operation::Column { column: name, .. } | Operation::Lateness(name) => says_so(&name.replace('.', "_")),
+                _ => false,
+            }
+        });
+        found
+    }
+
     /// The bare names it uses, with their columns.
     pub fn names(&self) -> Vec<(&str, usize)> {
         let mut found = Vec::new();

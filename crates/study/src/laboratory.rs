@@ -87,6 +87,10 @@ impl Laboratory for VirtualLaboratory {
         Ok(records)
     }
 
+    fn random_starts(&self) -> Option<Override> {
+        Some(Override { path: "start_jitter".to_owned(), value: "1.0".to_owned() })
+    }
+
     fn build(&self) -> String {
         self.build.clone()
     }

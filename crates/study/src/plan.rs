@@ -10,7 +10,7 @@ use crate::study::{Experiment, Seeds, Study, number_of};
 use fullpipe_archive as archive;
 use fullpipe_scenario::schema::{Override, nearest};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is to be run.
@@ -122,6 +122,50 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
         }
     }
     Ok(plan)
+}
+
+/// Runs with random starts at each point: they show whether a claim over deterministic points depends on the phase between flows.
+pub const PHASE_RUNS: u64 = 10;
+
+/// The plan of the runs with random starts at some points of a study's plan, in their order. The seeds are those of the first
+/// replications; keys follow from the content as those of all runs.
+///
+/// # Errors
+/// A scenario that is wrong with `random_starts`.
+pub(crate) fn with_random_starts(
+    study: &Study,
+    laboratory: &dyn Laboratory,
+    plan: &Plan,
+    points: &BTreeSet<usize>,
+    random_starts: &Override,
+) -> Result<Plan, StudyError> {
+    let build = laboratory.build();
+    let several = study.experiments.len() > 1;
+    let mut starts = Plan { points: Vec::new(), runs: Vec::new(), columns: plan.columns.clone() };
+    let mut by_key: BTreeMap<String, usize> = BTreeMap::new();
+    for known in points.iter().filter_map(|point| plan.points.get(*point)) {
+        let Some(experiment) = study.experiment(&known.experiment) else { continue };
+        let (mut point, mut overrides) = describe(study, experiment, known.levels.clone(), several);
+        overrides.push(random_starts.clone());
+        let scenario = Arc::new(resolve(study, experiment, &point, &overrides, laboratory)?);
+        for run in 0..PHASE_RUNS {
+            let seed = study.seeds.of_run(run);
+            let key = key(&scenario.content, seed, &build);
+            let index = *by_key.entry(key.clone()).or_insert_with(|| {
+                let (place, number) = (if point.label.is_empty() { &study.name } else { &point.label }, run + 1);
+                let label = format!("{place}, random starts, run {number}");
+                let scenario = scenario.clone();
+                starts.runs.push(PlannedRun { key, seed, real: false, scenario, points: Vec::new(), label });
+                starts.runs.len() - 1
+            });
+            point.runs.push(index);
+            if starts.runs[index].points.last() != Some(&starts.points.len()) {
+                starts.runs[index].points.push(starts.points.len());
+            }
+        }
+        starts.points.push(point);
+    }
+    Ok(starts)
 }
 
 /// A point in words and numbers, and what it sets in the scenario: parameters, then what the experiment fixes, then what

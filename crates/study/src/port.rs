@@ -130,6 +130,12 @@ pub trait Laboratory: Sync {
         true
     }
 
+    /// What makes each flow of a scenario start later by a random part of a round trip, if the laboratory can do that: shows
+    /// phase effects.
+    fn random_starts(&self) -> Option<Override> {
+        None
+    }
+
     /// Who runs what the wall clock drives, if somebody does.
     fn real(&self) -> Option<&dyn Laboratory> {
         None

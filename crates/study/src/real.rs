@@ -45,6 +45,10 @@ impl Laboratory for Laboratories {
         self.virtual_time.run(scenario, seed, options)
     }
 
+    fn random_starts(&self) -> Option<Override> {
+        self.virtual_time.random_starts()
+    }
+
     fn real(&self) -> Option<&dyn Laboratory> {
         Some(&*self.real_time)
     }

@@ -4,7 +4,7 @@ use crate::archive::{Archive, ROBUSTNESS};
 use crate::error::StudyError;
 use crate::expression::{Purpose, parse};
 use crate::files::Files;
-use crate::plan::plan;
+use crate::plan::{plan, with_random_starts};
 use crate::port::{Laboratory, RunOptions, ScenarioSource};
 use crate::resolved::resolved;
 use crate::study::{Experiment, Metric, Seeds, Study};
@@ -95,7 +95,24 @@ pub fn run(
         uses_series: study.metrics.iter().any(|metric| metric.expression.uses_series()),
     };
     let results = sweep.run(options.jobs, progress, stop)?;
-    let measured = Measured::new(study, &plan, &results);
+    let mut measured = Measured::new(study, &plan, &results);
+    let deterministic = measured.points_of_deterministic_claims();
+    let random_starts = laboratory.random_starts().filter(|_| !deterministic.is_empty());
+    if random_starts.is_some() && study.quick {
+        progress.message("--quick: claims over deterministic points are not tested with random starts");
+    }
+    let starts = match random_starts.filter(|_| !study.quick) {
+        None => None,
+        Some(random_starts) => {
+            let plan = with_random_starts(study, laboratory, &plan, &deterministic, &random_starts)?;
+            let sweep = Sweep { plan: &plan, options: options.run.clone(), ..sweep };
+            let results = sweep.run(options.jobs, progress, stop)?;
+            Some((plan, results))
+        }
+    };
+    if let Some((plan, results)) = &starts {
+        measured = measured.with_random_starts(&deterministic, plan, results);
+    }
     let (rows, seeds) = measured.rows();
     archive.write(Results::FILE, &measured.results().to_bytes())?;
     archive.write(SUMMARY.file, &SUMMARY.to_bytes(&rows))?;
@@ -104,7 +121,8 @@ pub fn run(
     }
     let warnings = measured.equal_records();
     let mut outcome = Outcome { quick: study.quick, seeds, warnings, ..Outcome::default() };
-    for (run, result) in plan.runs.iter().zip(&results) {
+    let of_starts = starts.iter().flat_map(|(plan, results)| plan.runs.iter().zip(results));
+    for (run, result) in plan.runs.iter().zip(&results).chain(of_starts) {
         match result {
             RunResult::Failed(reason) => outcome.failed.push((run.label.clone(), reason.clone())),
             RunResult::Values { distrust, reused, .. } => {

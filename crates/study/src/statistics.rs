@@ -77,7 +77,7 @@ pub fn quantile(values: &[f64], probability: f64) -> Option<f64> {
     quantile_of_sorted(&sorted, probability)
 }
 
-fn quantile_of_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
+pub(crate) fn quantile_of_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = probability.clamp(0.0, 1.0) * last as f64;
     let below = (position.floor() as usize).min(last);

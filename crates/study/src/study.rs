@@ -3,6 +3,7 @@
 
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
+use crate::verdict::Prediction;
 use fullpipe_archive::{ClaimRecord, Clock, LateRuns, LeftOut, MetricRecord, ParameterRecord, Plot, ScenarioSetting};
 use fullpipe_scenario::schema::{Content, Node, Place};
 use std::ops::Deref;
@@ -264,6 +265,13 @@ impl Metric {
     /// Whether an experiment has it.
     pub fn applies_to(&self, experiment: &str) -> bool {
         self.experiments.is_empty() || self.experiments.iter().any(|name| name == experiment)
+    }
+
+    /// How a mean of other runs is predicted: by draws if the metric is a ratio or a share (no unit, or %), a median or a
+    /// percentile.
+    pub fn prediction(&self) -> Prediction {
+        let by_draws = self.unit.is_empty() || self.unit == "%" || self.expression.takes_quantiles();
+        if by_draws { Prediction::Draws } else { Prediction::Student }
     }
 }
 

@@ -13,13 +13,13 @@
 use crate::check::{passes, point_passes};
 use crate::evaluate::{self, Environment, Parts};
 use crate::expression::{COMPARISONS, Comparison, ExpressionError, Filter, Literal, Lookup};
-use crate::plan::Plan;
+use crate::plan::{PHASE_RUNS, Plan};
 use crate::statistics::{self, RESAMPLES, Resamples, Summary, summarize};
 use crate::study::{Claim, Level, Published, Study};
 use crate::sweep::RunResult;
 use crate::verdict::{
     ClaimJudgment, Count, Judgment, Measurement, PublishedValue, Replications, is_skewed, judge_claim, judge_published,
-    judge_values, lacks_replications,
+    judge_phase, judge_values, lacks_replications,
 };
 use crate::words::list_of;
 use fullpipe_archive::{Cell, Column, LeftOut, ResultRow, Results, SUMMARY, SummaryRow, Verdict};
@@ -97,6 +97,8 @@ pub(crate) struct Measured<'a> {
     equal: Vec<bool>,
     /// By name and number of replications.
     resamples: RefCell<BTreeMap<(String, usize), Rc<Resamples>>>,
+    /// Of points that claims name and that are deterministic: the runs with random starts.
+    random_starts: BTreeMap<usize, Vec<OfRun<'a>>>,
 }
 
 /// What a run has to say at a point.
@@ -175,7 +177,30 @@ impl<'a> Measured<'a> {
             deterministic: deterministic.collect(),
             equal: equal.collect(),
             resamples: RefCell::default(),
+            random_starts: BTreeMap::new(),
         }
+    }
+
+    /// The same with the runs with random starts at these points.
+    pub(crate) fn with_random_starts(
+        mut self,
+        points: &BTreeSet<usize>,
+        plan: &'a Plan,
+        results: &'a [RunResult],
+    ) -> Self {
+        for (number, (point, planned)) in points.iter().zip(&plan.points).enumerate() {
+            let runs = planned.runs.iter().map(|run| OfRun::new(self.study, plan, results, *run, number));
+            self.random_starts.insert(*point, runs.collect());
+        }
+        self
+    }
+
+    /// The points of claims over deterministic points alone.
+    pub(crate) fn points_of_deterministic_claims(&self) -> BTreeSet<usize> {
+        let claims = self.study.claims.iter().filter(|claim| Behind::new(self, claim).replications.n.is_none());
+        let lookups = claims.flat_map(|claim| claim.expression.lookups()).filter(|lookup| !is_published(lookup));
+        let points = lookups.flat_map(|lookup| self.points(lookup));
+        points.filter(|point| self.deterministic[*point] && !self.is_real(*point)).collect()
     }
 
     /// The one value of a metric at a deterministic point.
@@ -193,7 +218,8 @@ impl<'a> Measured<'a> {
     /// Judges a metric at a point by a published value; `None` if there is no value.
     fn judgment(&self, point: usize, metric: usize, published: &Published) -> Option<Judgment> {
         let Published { value, runs, .. } = *published;
-        let published = PublishedValue { value, tolerance: published.tolerance.around(value), runs };
+        let (tolerance, prediction) = (published.tolerance.around(value), self.study.metrics.get(metric)?.prediction());
+        let published = PublishedValue { value, tolerance, runs, prediction };
         let values: Vec<f64> = self.of(point, metric).into_iter().flatten().collect();
         let measured = match self.deterministic(point, metric) {
             Some(value) => Measurement::Deterministic(value),
@@ -327,6 +353,7 @@ impl<'a> Measured<'a> {
             deterministic: self.deterministic.clone(),
             equal: self.equal.clone(),
             resamples: RefCell::default(),
+            random_starts: self.random_starts.clone(),
         }
     }
 
@@ -616,8 +643,9 @@ impl<'a> Measured<'a> {
         let measured = evaluate::parts(&claim.expression, &Sampled { behind: &behind, samples: None })?;
         let Some(holds) = measured.formula.holds(&measured.truths) else { return Ok(None) };
         let Some(n) = behind.replications.n else {
-            let judgment = judge_values(&measured.formula, &measured.truths);
-            return Ok(judgment.map(|judgment| self.result(claim, &measured, judgment, holds, None, None)));
+            let Some(judgment) = judge_values(&measured.formula, &measured.truths) else { return Ok(None) };
+            let judgment = self.with_phase(claim, judgment, holds)?;
+            return Ok(Some(self.result(claim, &measured, judgment, holds, None, None)));
         };
         let mut counts = vec![Count::default(); measured.truths.len()];
         let mut whole = Count::default();
@@ -631,6 +659,20 @@ impl<'a> Measured<'a> {
         let judgment = judge_claim(&measured.formula, &counts, &behind.replications);
         let support = enough.then(|| whole.support());
         Ok(Some(self.result(claim, &measured, judgment, holds, Some(n as u64), support)))
+    }
+
+    /// The verdict on a claim over deterministic points after the runs with random starts, if there are any.
+    fn with_phase(&self, claim: &Claim, judgment: ClaimJudgment, holds: bool) -> Result<ClaimJudgment, ExpressionError> {
+        let mut lookups = claim.expression.lookups().into_iter().flat_map(|lookup| self.points(lookup));
+        if !lookups.any(|point| self.random_starts.contains_key(&point)) {
+            return Ok(judgment);
+        }
+        let mut agree = 0;
+        for run in 0..PHASE_RUNS {
+            let parts = evaluate::parts(&claim.expression, &RandomStarts { measured: self, run: run as usize })?;
+            agree += u64::from(parts.formula.holds(&parts.truths) == Some(holds));
+        }
+        Ok(judge_phase(judgment, agree, PHASE_RUNS))
     }
 
     fn result(
@@ -780,6 +822,26 @@ impl Environment for Sampled<'_> {
             }
         }
         found
+    }
+}
+
+/// The values behind a claim over deterministic points in one of the runs with random starts.
+struct RandomStarts<'a> {
+    measured: &'a Measured<'a>,
+    run: usize,
+}
+
+impl Environment for RandomStarts<'_> {
+    fn lookup(&self, lookup: &Lookup) -> Vec<Option<f64>> {
+        let measured = self.measured;
+        let metric = measured.study.metrics.iter().position(|metric| metric.name == lookup.metric);
+        let value = |point: usize| {
+            if is_published(lookup) {
+                return measured.published(point, &lookup.metric).map(|published| published.value);
+            }
+            measured.random_starts.get(&point)?.get(self.run)?.sound()?.get(metric?).copied().flatten()
+        };
+        measured.points(lookup).into_iter().map(value).collect()
     }
 }
 

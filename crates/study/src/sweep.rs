@@ -9,6 +9,7 @@ use crate::port::{Laboratory, RunError, RunOptions};
 use crate::study::Study;
 use crate::tables::{AtPoint, Tables};
 use fullpipe_archive::json::Json;
+use fullpipe_units::Stream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -70,6 +71,19 @@ enum Ended {
     Interrupted,
 }
 
+/// The order in which runs are made: first those in virtual time, in the order of the plan. What the wall clock drives comes
+/// last, and has the machine to itself; its order is random over the points, so that a slow change of the machine is no
+/// difference between points.
+fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
+    let (mut real, mut order): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(|index| runs[*index].real);
+    let mut stream = Stream::new(seed, "study", "order of real-time runs");
+    for last in (1..real.len()).rev() {
+        real.swap(last, stream.below(last as u64 + 1) as usize);
+    }
+    order.append(&mut real);
+    order
+}
+
 /// What all workers share.
 pub(crate) struct Sweep<'a> {
     pub(crate) study: &'a Study,
@@ -84,23 +98,21 @@ pub(crate) struct Sweep<'a> {
 impl Sweep<'_> {
     /// Makes or finds every run. `stop` ends it early.
     pub(crate) fn run(
-        mut self,
+        &self,
         jobs: usize,
         progress: &mut dyn Progress,
         stop: &AtomicBool,
     ) -> Result<Vec<RunResult>, StudyError> {
         let total = self.plan.runs.len();
         let halt = Arc::new(AtomicBool::new(stop.load(Ordering::Relaxed)));
-        self.options.stop = halt.clone();
+        let options = RunOptions { stop: halt.clone(), ..self.options.clone() };
         progress.planned(total);
         let mut results: Vec<Option<RunResult>> = vec![None; total];
         let mut problem: Option<StudyError> = None;
         let next = AtomicUsize::new(0);
-        // What the wall clock drives comes last, and has the machine to itself.
-        let mut order: Vec<usize> = (0..total).collect();
-        order.sort_by_key(|index| self.plan.runs[*index].real);
+        let order = order(self.study.seeds.number(), &self.plan.runs);
         let machine = RwLock::new(());
-        let sweep = &self;
+        let (sweep, options) = (self, &options);
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..jobs.clamp(1, total.max(1)) {
@@ -115,7 +127,7 @@ impl Sweep<'_> {
                         if halt.load(Ordering::Relaxed) {
                             break;
                         }
-                        if sender.send((index, sweep.one(run))).is_err() {
+                        if sender.send((index, sweep.one(run, options))).is_err() {
                             break;
                         }
                     }
@@ -176,14 +188,14 @@ impl Sweep<'_> {
         results.into_iter().collect::<Option<Vec<_>>>().ok_or(StudyError::Interrupted { finished, total })
     }
 
-    fn one(&self, run: &PlannedRun) -> Result<RunResult, Ended> {
+    fn one(&self, run: &PlannedRun, options: &RunOptions) -> Result<RunResult, Ended> {
         let machine = |refused: crate::files::Refused| Ended::Machine(refused.to_string());
         let laboratory = if run.real { self.laboratory.real() } else { Some(self.laboratory) };
         let Some(laboratory) = laboratory else {
             return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
         };
-        let reuse = self.options.resume || laboratory.repeats();
-        let found = if reuse { self.archive.find(&run.key, &self.options).map_err(machine)? } else { None };
+        let reuse = options.resume || laboratory.repeats();
+        let found = if reuse { self.archive.find(&run.key, options).map_err(machine)? } else { None };
         // What fell behind supports nothing, unless that is what is looked at; another time the machine may keep up.
         let enough = |finished: &Finished| laboratory.repeats() || !finished.is_late() || self.counts_late(run);
         if let Some(finished) = found.filter(enough)
@@ -194,9 +206,9 @@ impl Sweep<'_> {
         if run.real {
             self.archive.discard(&run.key).map_err(machine)?;
         }
-        let attach = self.archive.begin(&run.key, &self.options).map_err(machine)?;
-        let options = RunOptions { attach, ..self.options.clone() };
-        let attempt = catch_unwind(AssertUnwindSafe(|| laboratory.run(&run.scenario, run.seed, &options)));
+        let attach = self.archive.begin(&run.key, options).map_err(machine)?;
+        let attached = RunOptions { attach, ..options.clone() };
+        let attempt = catch_unwind(AssertUnwindSafe(|| laboratory.run(&run.scenario, run.seed, &attached)));
         if !matches!(attempt, Ok(Ok(_))) {
             self.archive.discard(&run.key).map_err(machine)?;
         }
@@ -211,7 +223,7 @@ impl Sweep<'_> {
                 return Ok(RunResult::Failed(format!("a bug of this program: {words}")));
             }
         };
-        let stored = self.archive.store(&run.key, self.build, run.seed, &self.options, records).map_err(machine)?;
+        let stored = self.archive.store(&run.key, self.build, run.seed, options, records).map_err(machine)?;
         self.values(run, &stored, false)
     }
 
@@ -245,5 +257,42 @@ impl Sweep<'_> {
         let distrust = finished.run.distrust.clone();
         let (late, digest) = (finished.is_late(), finished.digest());
         Ok(RunResult::Values { values, distrust, late, deterministic, digest, reused })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::ResolvedScenario;
+
+    #[test]
+    fn runs_in_real_time_come_last_and_in_random_order_over_the_points() {
+        let scenario = Arc::new(ResolvedScenario {
+            text: String::new(),
+            content: Vec::new(),
+            flows: Vec::new(),
+            links: Vec::new(),
+            hosts: Vec::new(),
+            folder: None,
+        });
+        let run = |number: usize| PlannedRun {
+            key: number.to_string(),
+            seed: 0,
+            real: number % 2 == 1,
+            scenario: scenario.clone(),
+            points: vec![number],
+            label: String::new(),
+        };
+        let runs: Vec<PlannedRun> = (0..40).map(run).collect();
+        let made = order(1, &runs);
+        let (first, last) = made.split_at(20);
+        assert!(first.iter().copied().eq((0..40).step_by(2)));
+        let mut sorted = last.to_vec();
+        sorted.sort_unstable();
+        assert!(sorted.iter().copied().eq((1..40).step_by(2)));
+        // One order of 20! is sorted.
+        assert_ne!(sorted, last);
+        assert_eq!(order(1, &runs), made);
+        assert_ne!(order(2, &runs), made);
     }
 }

@@ -7,8 +7,9 @@
 //!
 //! `docs/verdicts.md` states the rules for users, with their error rates as `tests/verdicts.rs` simulates them.
 
-use crate::statistics::{RESAMPLES, Resamples, deviation, expanded_tail, mean, skewness, student_t};
+use crate::statistics::{RESAMPLES, Resamples, deviation, expanded_tail, mean, quantile_of_sorted, skewness, student_t};
 use fullpipe_archive::Verdict;
+use fullpipe_units::Stream;
 
 /// Fewest replications of a stochastic point that decide anything.
 pub const MINIMUM: usize = 10;
@@ -43,6 +44,18 @@ pub struct PublishedValue {
     pub tolerance: f64,
     /// Number of runs behind the value; `None`: it is exact.
     pub runs: Option<u64>,
+    /// How the mean of so many runs is predicted from ours.
+    pub prediction: Prediction,
+}
+
+/// How a mean of other runs of the same system is predicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prediction {
+    /// By Student's t: mean ± t·s·sqrt(1/n + 1/m).
+    #[default]
+    Student,
+    /// By draws from our runs: for ratios, shares, medians and percentiles.
+    Draws,
 }
 
 /// What one point measured.
@@ -54,15 +67,26 @@ pub enum Measurement<'a> {
     Stochastic(&'a [f64]),
 }
 
-/// Whether values are so skewed that [`MINIMUM_SKEWED`] replications are needed: |sample skewness| > 1.
+/// Whether values are so skewed that a claim needs [`MINIMUM_SKEWED`] replications: |sample skewness| > 1.
 pub fn is_skewed(values: &[f64]) -> bool {
     skewness(values).is_some_and(|skewness| skewness.abs() > 1.0)
 }
 
-/// The number of replications that is missing: how many there are, how many are needed, and why.
-fn too_few(n: usize, skewed: bool, parts: usize) -> Option<String> {
-    let (needed, reason) = if skewed {
-        (MINIMUM_SKEWED, ", because they are skewed")
+/// The number of replications that the mean of values with a sample skewness of G needs: 30 G², at most [`MINIMUM_SKEWED`].
+///
+/// The one-sided error of Student's interval exceeds 2.5 % by |G| / (6 sqrt(n)) (2 z² + 1) φ(z) = 0.085 |G| / sqrt(n) in the
+/// first order of Edgeworth's expansion (Hall 1992, section 2.6; z = 1.96), so the number of runs for the same error grows with
+/// the square of the skewness (Cochran 1977, section 2.15: 25 G²). A skewness of 1 needs 30 runs, where the error is 4 %.
+fn needed_for_skewness(values: &[f64]) -> usize {
+    let needed = skewness(values).map_or(0.0, |skewness| (MINIMUM_SKEWED as f64 * skewness * skewness).ceil());
+    (needed as usize).clamp(MINIMUM, MINIMUM_SKEWED)
+}
+
+/// The number of replications that is missing: how many there are, how many are needed (`for_skewness` because of skewed values),
+/// and why.
+fn too_few(n: usize, for_skewness: usize, parts: usize) -> Option<String> {
+    let (needed, reason) = if for_skewness > MINIMUM {
+        (for_skewness, ", because they are skewed")
     } else if parts > FEW_PARTS {
         (MINIMUM_MANY_PARTS, ", because the claim has more than five parts")
     } else {
@@ -71,17 +95,58 @@ fn too_few(n: usize, skewed: bool, parts: usize) -> Option<String> {
     (n < needed).then(|| format!("{n} complete replications, {needed} are needed{reason}"))
 }
 
-/// The 95 % interval of the mean, or that of confidence 1 - 0.05/k after the runs were raised k - 1 times; `None` of fewer than
-/// two values.
-fn interval(values: &[f64], k: u64) -> Option<(f64, f64)> {
-    let (mean, half) = (mean(values)?, deviation(values)? / (values.len() as f64).sqrt());
-    let half = half * student_t(values.len() - 1, 1.0 - 0.05 / k as f64);
-    Some((mean - half, mean + half))
+/// Student's 95 % interval of the mean, or that of confidence 1 - 0.05/k after the runs were raised k - 1 times, and the
+/// interval that verdicts use.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    mean: f64,
+    /// Half the width of Student's interval.
+    half: f64,
+    /// How much lower and higher the ends are for verdicts.
+    wider: (f64, f64),
+}
+
+impl Interval {
+    /// `None` of fewer than two values.
+    ///
+    /// Student's interval of values that are skewed to the right lies too low. For verdicts the end on the side of the skew is
+    /// moved outwards by the first term of the Cornish-Fisher expansion of the studentized mean, G s (2 t² + 1) / (6 n) (Johnson
+    /// 1978; Hall 1992). The other end stays: the interval is never narrower than Student's.
+    fn new(values: &[f64], k: u64) -> Option<Self> {
+        let (n, mean) = (values.len() as f64, mean(values)?);
+        let (t, s) = (student_t(values.len() - 1, 1.0 - 0.05 / k as f64), deviation(values)?);
+        let shift = skewness(values).unwrap_or(0.0) * s * (2.0 * t * t + 1.0) / (6.0 * n);
+        Some(Interval { mean, half: t * s / n.sqrt(), wider: ((-shift).max(0.0), shift.max(0.0)) })
+    }
+
+    fn ends(&self) -> (f64, f64) {
+        (self.mean - self.half - self.wider.0, self.mean + self.half + self.wider.1)
+    }
+}
+
+/// Most runs of a publication that are drawn: beyond, the spread of their mean is below 3 % of that of one run.
+const MOST_DRAWN: u64 = 1000;
+
+/// Whether a mean of `m` runs of the same system explains a value: the value lies among our mean plus the differences of the mean of
+/// `m` draws and that of n draws from our n runs, without a share of a(n, k) of the differences at each end.
+fn explained_by_draws(values: &[f64], value: f64, m: u64, k: u64) -> Option<bool> {
+    let (n, center) = (values.len(), mean(values)?);
+    let mut stream = Stream::new(0, "replications", "prediction");
+    let mut mean_of = |count: usize| {
+        let sum: f64 = (0..count).map(|_| values[stream.below(n as u64) as usize] - center).sum();
+        sum / count as f64
+    };
+    let m = m.min(MOST_DRAWN) as usize;
+    let mut differences: Vec<f64> = (0..RESAMPLES).map(|_| mean_of(m) - mean_of(n)).collect();
+    differences.sort_by(f64::total_cmp);
+    let tail = expanded_tail(n, k);
+    let (low, high) = (quantile_of_sorted(&differences, tail)?, quantile_of_sorted(&differences, 1.0 - tail)?);
+    Some((low..=high).contains(&(value - center)))
 }
 
 /// Judges a measured point by a published value. `raised` is how often the number of runs was raised after `undecided`.
 pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, raised: u64) -> Judgment {
-    let PublishedValue { value, tolerance, runs } = *published;
+    let PublishedValue { value, tolerance, runs, prediction } = *published;
     let values = match measured {
         Measurement::Deterministic(measured) => {
             let matches = (measured - value).abs() <= tolerance;
@@ -89,26 +154,30 @@ pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, ra
         }
         Measurement::Stochastic(values) => values,
     };
-    let k = raised + 1;
-    if let Some(missing) = too_few(values.len(), is_skewed(values), 1) {
-        return Judgment::new(Verdict::Undecided, Some(missing));
+    let (n, k) = (values.len(), raised + 1);
+    let undecided = |note| Judgment::new(Verdict::Undecided, note);
+    if let Some(missing) = too_few(n, needed_for_skewness(values), 1) {
+        return undecided(Some(missing));
     }
-    let Some((low, high)) = interval(values, k) else { return Judgment::new(Verdict::Undecided, None) };
-    if value - low <= tolerance && high - value <= tolerance {
+    let Some(interval) = Interval::new(values, k) else { return undecided(None) };
+    let (low, high) = interval.ends();
+    let within = |low: f64, high: f64| value - low <= tolerance && high - value <= tolerance;
+    if within(low, high) {
         return Judgment::new(Verdict::Match, None);
     }
     if low - value <= tolerance && value - high <= tolerance {
-        return Judgment::new(Verdict::Undecided, None);
+        let students = within(interval.mean - interval.half, interval.mean + interval.half);
+        return undecided(students.then(|| "the interval, widened because the runs are skewed, exceeds the tolerance".to_owned()));
     }
     if let Some(m) = runs.filter(|runs| *runs > 0) {
-        // The interval for another mean, of m runs of the same system: mean +- t s sqrt(1/n + 1/m).
-        let half = (high - low) / 2.0 * (1.0 + values.len() as f64 / m as f64).sqrt();
-        if (value - (low + high) / 2.0).abs() <= half {
-            let note = format!(
-                "compatible with {}",
-                if m == 1 { "one run".to_owned() } else { format!("a mean of {m} runs") }
-            );
-            return Judgment::new(Verdict::Undecided, Some(note));
+        // The interval for another mean, of m runs of the same system.
+        let explained = match prediction {
+            Prediction::Student => (value - interval.mean).abs() <= interval.half * (1.0 + n as f64 / m as f64).sqrt(),
+            Prediction::Draws => explained_by_draws(values, value, m, k).unwrap_or(true),
+        };
+        if explained {
+            let of = if m == 1 { "one run".to_owned() } else { format!("a mean of {m} runs") };
+            return undecided(Some(format!("compatible with {of}")));
         }
     }
     Judgment::new(Verdict::Differs, None)
@@ -235,9 +304,22 @@ pub fn judge_values(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJ
     Some(ClaimJudgment { verdict, deciding: deciding.filter(|_| several), note: None })
 }
 
+/// Fewest of [`PHASE_RUNS`](crate::plan::PHASE_RUNS) runs with random starts that must agree with the deterministic one.
+pub const PHASE_AGREEMENT: u64 = 9;
+
+/// The verdict on a claim over deterministic points after runs with random starts: undecided if too few of them agree.
+pub fn judge_phase(judgment: ClaimJudgment, agree: u64, runs: u64) -> ClaimJudgment {
+    if agree >= PHASE_AGREEMENT {
+        return judgment;
+    }
+    let note = format!("phase effect: {agree} of {runs} runs with random starts agree, {PHASE_AGREEMENT} are needed");
+    ClaimJudgment { verdict: Verdict::Undecided, deciding: None, note: Some(note) }
+}
+
 /// Why too few replications are behind a claim for any verdict; `None` if there are enough.
 pub fn lacks_replications(formula: &Formula, replications: &Replications) -> Option<String> {
-    too_few(replications.n?, replications.skewed, formula.parts().len())
+    let for_skewness = if replications.skewed { MINIMUM_SKEWED } else { 0 };
+    too_few(replications.n?, for_skewness, formula.parts().len())
 }
 
 /// Judges a claim by the resamples for which its parts hold: with n replications a part holds if its support is at least
@@ -326,7 +408,8 @@ mod tests {
     }
 
     fn judged(values: &[f64], value: f64, tolerance: f64, runs: Option<u64>) -> Judgment {
-        judge_published(Measurement::Stochastic(values), &PublishedValue { value, tolerance, runs }, 0)
+        let published = PublishedValue { value, tolerance, runs, prediction: Prediction::Student };
+        judge_published(Measurement::Stochastic(values), &published, 0)
     }
 
     #[test]
@@ -365,7 +448,7 @@ mod tests {
     #[test]
     fn raised_runs_need_a_wider_interval() {
         // t(9, 0.9875) = 2.685011: half width 0.849075.
-        let published = PublishedValue { value: 10.0, tolerance: 0.8, runs: None };
+        let published = PublishedValue { value: 10.0, tolerance: 0.8, runs: None, prediction: Prediction::Student };
         assert_eq!(judge_published(Measurement::Stochastic(&ten()), &published, 0).verdict, Match);
         assert_eq!(judge_published(Measurement::Stochastic(&ten()), &published, 1).verdict, Undecided);
     }
@@ -382,9 +465,61 @@ mod tests {
         assert_eq!(judged(&skewed, 10.0, 5.0, None).verdict, Undecided);
         skewed.extend([10.0; 20]);
         assert_eq!(judged(&skewed, 10.0, 5.0, None).verdict, Match);
-        let published = PublishedValue { value: 3.0, tolerance: 0.5, runs: Some(1) };
+        let published = PublishedValue { value: 3.0, tolerance: 0.5, runs: Some(1), prediction: Prediction::Student };
         assert_eq!(judge_published(Measurement::Deterministic(3.5), &published, 0).verdict, Match);
         assert_eq!(judge_published(Measurement::Deterministic(3.6), &published, 0).verdict, Differs);
+    }
+
+    #[test]
+    fn skewed_runs_need_thirty_times_the_square_of_their_skewness() {
+        // 1 to 9 and a tenth value: G = 0.427 at 12 (30 G² = 5.5), 0.660553 at 13 (13.09), 2.86 at 40 (246).
+        let one_off = |far: f64| (0..10).map(|i| if i == 0 { far } else { f64::from(i) }).collect::<Vec<_>>();
+        let needed = |far: f64| needed_for_skewness(&one_off(far));
+        assert_eq!((needed(12.0), needed(13.0), needed(40.0)), (10, 14, 30));
+        let judgment = judged(&one_off(13.0), 5.0, 100.0, None);
+        assert_eq!(judgment.note.as_deref(), Some("10 complete replications, 14 are needed, because they are skewed"));
+        assert_eq!(judged(&one_off(12.0), 5.0, 100.0, None).verdict, Match);
+    }
+
+    /// Thirty values, 27 of them 0 and three 10: mean 1, s² = (27 + 3 * 81) / 29 = 9.310345, s = 3.051286; half = 2.045230 s /
+    /// sqrt(30) = 1.139363. m2 = 9, m3 = (-27 + 3 * 729) / 30 = 72, g1 = 72/27 = 2.666667, G = sqrt(870) / 28 g1 = 2.809109. The
+    /// upper end is higher by G s (2 t² + 1) / 180 = 0.0476185 * 9.365931 = 0.445991: [-0.139363, 2.585354].
+    #[test]
+    fn the_interval_is_wider_on_the_side_of_the_skew_alone() {
+        let values: Vec<f64> = (0..30).map(|i| if i % 10 == 0 { 10.0 } else { 0.0 }).collect();
+        let (low, high) = Interval::new(&values, 1).unwrap().ends();
+        assert!((low + 0.139_363).abs() < 1e-5 && (high - 2.585_354).abs() < 1e-5, "{low} {high}");
+        let mirrored: Vec<f64> = values.iter().map(|value| -value).collect();
+        let ends = Interval::new(&mirrored, 1).unwrap().ends();
+        assert!((ends.0 + high).abs() < 1e-9 && (ends.1 + low).abs() < 1e-9);
+        // Student's interval alone would be within 1 ± 1.2.
+        let judgment = judged(&values, 1.0, 1.2, None);
+        assert_eq!(judgment.verdict, Undecided);
+        assert!(judgment.note.unwrap().contains("widened because the runs are skewed"));
+        assert_eq!(judged(&values, 1.0, 1.6, None).verdict, Match);
+    }
+
+    /// A share of ten runs, half of them 0 and half 1: s = 0.527046, and Student's prediction interval for one run is 0.5 ± 2.372572 s
+    /// = [-0.75, 1.75]. One draw is 0 or 1 and the mean of ten draws is between, so by draws nothing beyond 0.5 ± 1 is explained.
+    #[test]
+    fn shares_are_predicted_by_draws() {
+        let values: Vec<f64> = (0..10).map(|i| f64::from(i % 2)).collect();
+        let judged = |value, prediction| {
+            let published = PublishedValue { value, tolerance: 0.0, runs: Some(1), prediction };
+            judge_published(Measurement::Stochastic(&values), &published, 0).verdict
+        };
+        assert_eq!((judged(1.4, Prediction::Student), judged(1.7, Prediction::Student)), (Undecided, Undecided));
+        assert_eq!((judged(1.0, Prediction::Draws), judged(1.7, Prediction::Draws)), (Undecided, Differs));
+        assert_eq!((judged(1.51, Prediction::Draws), judged(-0.51, Prediction::Draws)), (Differs, Differs));
+    }
+
+    #[test]
+    fn nine_of_ten_runs_with_random_starts_must_agree() {
+        let judgment = || ClaimJudgment { verdict: Match, deciding: Some(1), note: None };
+        assert_eq!(judge_phase(judgment(), 9, 10), judgment());
+        let undecided = judge_phase(judgment(), 8, 10);
+        assert_eq!((undecided.verdict, undecided.deciding), (Undecided, None));
+        assert!(undecided.note.unwrap().starts_with("phase effect: 8 of 10"));
     }
 
     fn part(n: usize) -> Formula {

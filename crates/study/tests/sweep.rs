@@ -93,6 +93,50 @@ fn a_claim_that_does_not_hold_and_a_claim_that_explains_nothing_are_refuted() {
     assert_eq!(differs, 2);
 }
 
+#[test]
+fn a_claim_over_deterministic_points_is_undecided_if_random_starts_change_it() {
+    // Of ten runs with random starts the first one, or the first two, receive fewer packets where there are more.
+    for (phases, expected) in [(0, Verdict::Match), (1, Verdict::Match), (2, Verdict::Undecided)] {
+        let folder = Temporary::new(&format!("phase-{phases}"));
+        let laboratory = Fake { phases: Some(phases), ..Fake::new() };
+        let outcome = run_into(&study(), &laboratory, &folder.join("out"), 1).unwrap();
+        let row = outcome.rows.iter().find(|row| row.metric == "claim:more-is-more").unwrap();
+        assert_eq!(row.verdict, Some(expected), "{phases}: {}", row.note);
+        assert_eq!(row.note.contains("phase effect: 8 of 10 runs"), phases == 2, "{}", row.note);
+        // Ten runs at each of two points, which are no rows of the results.
+        assert_eq!((outcome.made, outcome.exit_status()), (12 + 20, 0));
+        assert_eq!(table(&folder.join("out"), "results.csv").len(), 15);
+        let before = tree(&folder.join("out"));
+        let again = run_into(&study(), &laboratory, &folder.join("out"), 1).unwrap();
+        assert_eq!((again.made, again.reused), (0, 32));
+        assert_eq!(tree(&folder.join("out")), before);
+    }
+    // Points with random numbers have other runs already.
+    let folder = Temporary::new("phase-random");
+    let laboratory = Fake { phases: Some(2), draws: true, ..Fake::new() };
+    assert_eq!(run_into(&study(), &laboratory, &folder.join("out"), 1).unwrap().made, 12);
+}
+
+#[test]
+fn a_shortened_study_makes_no_runs_with_random_starts_and_says_so() {
+    #[derive(Default)]
+    struct Messages(Vec<String>);
+    impl Progress for Messages {
+        fn message(&mut self, text: &str) {
+            self.0.push(text.to_owned());
+        }
+    }
+    let (folder, mut messages) = (Temporary::new("phase-quick"), Messages::default());
+    let (study, _) = with(&[], true).unwrap();
+    let laboratory = Fake { phases: Some(2), ..Fake::new() };
+    let (options, stop) = (Options::default(), AtomicBool::new(false));
+    let outcome =
+        run(&study, &laboratory, &folder.join("out"), &Files::new(), &options, &mut messages, &stop).unwrap();
+    let row = outcome.rows.iter().find(|row| row.metric == "claim:more-is-more").unwrap();
+    assert_eq!((row.verdict, row.note.contains("phase")), (Some(Verdict::Match), false));
+    assert!(messages.0.iter().any(|text| text.contains("not tested with random starts")), "{:?}", messages.0);
+}
+
 /// The fake study with so many runs, which draw random numbers, and more at the end.
 fn random_study(runs: u64, more: &str) -> (fullpipe_study::Study, Fake) {
     let text = STUDY.replace("runs = 3", &format!("runs = {runs}")) + more;

@@ -8,6 +8,7 @@ use fullpipe_study::{
     Embedded, Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource,
     Settings, Study, StudyError, load, run,
 };
+use fullpipe_units::random::run_seed;
 use fullpipe_units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub(crate) struct Fake {
     pub(crate) late: Option<(u64, Vec<u64>, u64)>,
     /// Runs draw random numbers.
     pub(crate) draws: bool,
+    /// Starts can be random; then the first so many runs receive 1000 packets minus `size`.
+    pub(crate) phases: Option<usize>,
     /// All runs of a point have equal records.
     pub(crate) ignores_seed: bool,
     /// Runs are asked to write packets while they run.
@@ -65,6 +68,7 @@ impl Laboratory for Fake {
         for set in overrides {
             match values.get_mut(&set.path) {
                 Some(value) => value.clone_from(&set.value),
+                None if set.path == "start" => drop(values.insert("start".to_owned(), set.value.clone())),
                 None => return Err(format!("--set {}={}: there is no {}", set.path, set.value, set.path)),
             }
         }
@@ -104,6 +108,9 @@ impl Laboratory for Fake {
         assert_ne!(self.panics_at, Some(size), "it was told to panic");
         let late = self.late.as_ref().filter(|(at, seeds, _)| *at == size && seeds.contains(&seed));
         let (asked, size) = (size, size + late.map_or(0, |(_, _, more)| *more));
+        let affected = |phases: usize| (0..phases).any(|run| run_seed(4, run as u64) == seed);
+        let affected = values.contains_key("start") && self.phases.is_some_and(affected);
+        let size = if affected { 1000 - size } else { size };
         let last = if self.ignores_seed { 10 } else { 10 + seed % 7 };
         let seconds = |tenths: u64| Instant::from_nanos(tenths * 100_000_000);
         let flow = |flow: &str, rx_packets, rx_bytes, last_tenths, goodput_bps| FlowRow {
@@ -144,6 +151,10 @@ impl Laboratory for Fake {
             records.run.distrust.push("audit: faster than light".into());
         }
         Ok(records)
+    }
+
+    fn random_starts(&self) -> Option<Override> {
+        self.phases.map(|_| Override { path: "start".to_owned(), value: "1".to_owned() })
     }
 
     fn build(&self) -> String {

@@ -1,0 +1,50 @@
+//! Random starts of flows: with `start_jitter`, each flow starts later by a random part of its base round-trip time, so that
+//! runs show whether a result depends on the phase between flows (Floyd and Jacobson 1991).
+
+use crate::witness::Witness;
+use crate::world::ends;
+use fullpipe_network::Network;
+use fullpipe_scenario::Scenario;
+use fullpipe_units::{Duration, Stream};
+
+/// IP bytes of a full packet.
+const FULL_BYTES: f64 = 1500.0;
+/// IP bytes of an acknowledgement.
+const SMALL_BYTES: f64 = 40.0;
+
+/// The time of a full packet in an empty network, and of a small one back, between the ends of a flow and of the tunnels that
+/// carry it.
+fn base_round_trip(scenario: &Scenario, network: &Network<Witness>, flow: usize) -> Duration {
+    let mut carrier = Some(flow);
+    let mut time = Duration::ZERO;
+    while let Some(flow) = carrier {
+        let (from, to) = ends(scenario, flow);
+        for (from, to, bytes) in [(from, to, FULL_BYTES), (to, from, SMALL_BYTES)] {
+            let (fixed, per_byte_ns) = network.minimum_delay(from, to);
+            time = time.saturating_add(fixed).saturating_add(Duration::from_nanos((bytes * per_byte_ns) as u64));
+        }
+        carrier = scenario.flows[flow].via;
+    }
+    time
+}
+
+/// The scenario with later starts, and without the key that asks for them; routes must be known. A flow that a tunnel carries
+/// moves with the tunnel, so that it does not come before it.
+pub(crate) fn moved(scenario: &Scenario, network: &Network<Witness>) -> Scenario {
+    let own = |flow: usize| {
+        let longest = base_round_trip(scenario, network, flow).as_secs_f64() * scenario.start_jitter;
+        let mut stream = Stream::new(scenario.seed, &scenario.flows[flow].name, "start");
+        stream.duration_below(Duration::from_secs_f64(longest))
+    };
+    let own: Vec<Duration> = (0..scenario.flows.len()).map(own).collect();
+    let mut moved = scenario.clone();
+    moved.start_jitter = 0.0;
+    for (flow, described) in moved.flows.iter_mut().enumerate() {
+        let mut carrier = Some(flow);
+        while let Some(number) = carrier {
+            described.start = described.start.saturating_add(own[number]);
+            carrier = scenario.flows[number].via;
+        }
+    }
+    moved
+}
