@@ -39,7 +39,7 @@ pub use run::{
     NegotiatedRecord, PacketCapture, PacketCounts, ProgramRecord, RefusedFrames, RunOptionsRecord, RunRecord,
 };
 pub use run_tables::{
-    COMPLETIONS, CompletionRow, FIGURES, FLOWS, FigureRow, FlowRow, LINKS, LinkRow, SERIES, SeriesRow,
+    COMPLETIONS, CompletionRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, SERIES, SeriesRow,
 };
 pub use study::{
     AxisOfStudy, AxisRecord, Best, ClaimRecord, Clock, ExperimentRecord, LateRuns, LeftOut, MetricRecord,

@@ -1,5 +1,5 @@
-//! The tables of a run that every scenario can have: `flows.csv`, `series.csv`, `links.csv`, `figures.csv` and
-//! `completions.csv`.
+//! The tables of a run that every scenario can have: `flows.csv`, `series.csv`, `links.csv`, `halves.csv`,
+//! `figures.csv` and `completions.csv`.
 
 use crate::table;
 use fullpipe_units::{Duration, Instant};
@@ -87,6 +87,26 @@ table! {
     p99_queue_delay_s: Option<Duration>, "s", "99th percentile of the time that departed packets spent in the queue.";
     mean_queue_packets: Option<f64>, "packets", "Mean number of packets in the queue, over time.";
     mean_queue_bytes: Option<f64>, "bytes", "Mean number of bytes in the queue, over time.";
+}
+
+table! {
+    /// One row of `halves.csv`: one direction of a flow, or of a link, over one half of the measured interval.
+    pub struct HalfRow;
+    /// The halves of the measured interval.
+    pub static HALVES = "halves.csv":
+        "Two rows for each direction of each flow that lasts for the whole measured interval, and for each direction of each \
+         measured link: one for each half of the interval. Only with `[measurement]`, and if the run did not end early. Verdicts \
+         use it to find values that are not stationary.";
+    subject: String, "", "Flow or link as in `flows.csv` or `links.csv`.";
+    kind: String, "", "`flow` or `link`.";
+    half: u64, "", "1 or 2.";
+    from_s: Instant, "s", "Start of the half.";
+    to_s: Instant, "s", "End of the half.";
+    goodput_bps: Option<f64>, "bit/s", "Of a flow: payload that the receiving application read in the half, over its length.";
+    throughput_bps: Option<f64>, "bit/s", "Of a flow: bits received at the IP layer, over the length of the half. Of a link: bits \
+        that departed.";
+    mean_delay_s: Option<f64>, "s", "Of a flow: mean delay of the packets received in the half. Of a link: mean time that the packets \
+        that departed in the half spent in the queue.";
 }
 
 table! {

@@ -1,7 +1,7 @@
 //! The tables of a run: its rows as `fullpipe_archive` and the components declare them, as columns and as files.
 
 use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
-use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, LINKS, SERIES};
+use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, HALVES, LINKS, SERIES};
 use fullpipe_units::Instant;
 
 /// The tables column by column. Each is gathered when it is asked for the first time.
@@ -58,6 +58,10 @@ impl Outcome {
         }
         if !self.scenario().measurement.links.is_empty() {
             tables.push((LINKS.file, LINKS.to_bytes(self.measured_links().map(link_record))));
+        }
+        let halves = crate::halves::rows(self);
+        if !halves.is_empty() {
+            tables.push((HALVES.file, HALVES.to_bytes(halves)));
         }
         tables.extend(self.access_files().map(|(file, bytes)| (file, bytes.to_vec())));
         if self.completion_rows().next().is_some() {

@@ -28,6 +28,7 @@ mod capture;
 mod error;
 mod figures;
 mod gathered;
+mod halves;
 mod options;
 mod outcome;
 mod plugins;

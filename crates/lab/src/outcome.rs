@@ -173,9 +173,9 @@ pub struct ContentRow<'a> {
 #[derive(Debug)]
 pub struct Outcome {
     scenario: Arc<Scenario>,
-    world: World,
-    probes: Sampler,
-    witness: Witness,
+    pub(crate) world: World,
+    pub(crate) probes: Sampler,
+    pub(crate) witness: Witness,
     links: Vec<LinkCounters>,
     nats: Vec<NatCounters>,
     /// The tables of access networks.
@@ -185,7 +185,7 @@ pub struct Outcome {
     totals: Totals,
     captured: io::Result<()>,
     /// Ends of flows that were played by others than the model: the flow's index and which end (0: initiator).
-    played: BTreeMap<(usize, usize), Played>,
+    pub(crate) played: BTreeMap<(usize, usize), Played>,
     /// In real time, the figures that programs have told. The model then tells of the ends that it plays, of no others.
     told: Option<Vec<Told>>,
     pub(crate) gathered: Gathered,
@@ -545,6 +545,22 @@ impl Outcome {
             let utilisation = summary.utilisation().filter(|_| !paced);
             MeasuredLink { link: &described.name, summary, utilisation }
         })
+    }
+
+    /// The retransmission and probe timeouts of each direction of a flow that had any, by its name; over all its connections.
+    pub fn timeouts(&self) -> BTreeMap<String, u64> {
+        let mut timeouts = BTreeMap::new();
+        for conversation in 0..self.world.conversations() {
+            let Some(flow) = self.world.flow_of(conversation) else { continue };
+            for end in 0..2 {
+                let count = self.world.timeouts((conversation, end));
+                if count > 0 {
+                    let name = direction_name(&self.scenario.flows[flow].name, 1, end).into_owned();
+                    *timeouts.entry(name).or_default() += count;
+                }
+            }
+        }
+        timeouts
     }
 
     /// The columns of a table of access networks, such as `ues.csv` and `bearers.csv` of LTE; nothing if none of the scenario's

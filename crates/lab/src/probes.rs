@@ -6,7 +6,7 @@ use crate::witness::Witness;
 use crate::world::World;
 use fullpipe_network::metrics::{self, LinkReport};
 use fullpipe_network::{Course, Network, Way};
-use fullpipe_record::FlowCounters;
+use fullpipe_record::{FlowCounters, LinkSummary};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Subject, station_name};
 use fullpipe_scenario::schema::metric::{ProbeMetric, Reading, Sample};
@@ -86,6 +86,22 @@ pub(crate) struct Sampler {
     received_before: Vec<[u64; 2]>,
     /// The counters of each direction of each conversation then.
     counters_before: Vec<FlowCounters>,
+    /// When to record what was counted in the first half of the measured interval.
+    look_halfway_at: Option<Instant>,
+    /// What was counted then.
+    halfway: Option<Halfway>,
+}
+
+/// What was counted when half of the measured interval was over.
+#[derive(Debug)]
+pub(crate) struct Halfway {
+    pub(crate) at: Instant,
+    /// What the ends of each flow had received.
+    pub(crate) received: Vec<[u64; 2]>,
+    /// The counters of each direction of each conversation.
+    pub(crate) counters: Vec<FlowCounters>,
+    /// What the measured links had carried.
+    pub(crate) links: Vec<LinkSummary>,
 }
 
 impl Sampler {
@@ -133,7 +149,11 @@ impl Sampler {
         // What happens at the instant itself is within the measurement.
         let look_at = (!measurement.from.is_zero())
             .then(|| Instant::ZERO.saturating_add(measurement.from.saturating_sub(Duration::from_nanos(1))));
-        Sampler { channels, look_at, flows: scenario.flows.len(), ..Sampler::default() }
+        let is_measured = !measurement.from.is_zero() || !measurement.links.is_empty();
+        let half = scenario.duration.saturating_sub(measurement.from) / 2;
+        let halfway = Instant::ZERO.saturating_add(measurement.from).saturating_add(half);
+        let look_halfway_at = Some(halfway).filter(|_| is_measured && !half.is_zero());
+        Sampler { channels, look_at, look_halfway_at, flows: scenario.flows.len(), ..Sampler::default() }
     }
 
     /// Links that must not be computed ahead.
@@ -153,17 +173,28 @@ impl Sampler {
 
     /// When the next sample is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.channels.iter().map(|channel| channel.next).chain(self.look_at).min()
+        self.channels.iter().map(|channel| channel.next).chain(self.look_at).chain(self.look_halfway_at).min()
     }
 
     /// Takes the samples due at `now`.
     pub(crate) fn sample(&mut self, now: Instant, world: &mut World, network: &mut Network<Witness>) {
+        let received = |world: &World| -> Vec<[u64; 2]> {
+            let received = |flow, end| world.progress(flow, end).received_bytes;
+            (0..self.flows).map(|flow| [received(flow, 0), received(flow, 1)]).collect()
+        };
+        let counters = |world: &World, network: &Network<Witness>| -> Vec<FlowCounters> {
+            let counters = |flow| network.observer.monitor.flow(FlowId(flow));
+            (0..2 * world.conversations() as u32).map(counters).collect()
+        };
         if self.look_at == Some(now) {
             self.look_at = None;
-            let received = |flow, end| world.progress(flow, end).received_bytes;
-            self.received_before = (0..self.flows).map(|flow| [received(flow, 0), received(flow, 1)]).collect();
-            let counters = |flow| network.observer.monitor.flow(FlowId(flow));
-            self.counters_before = (0..2 * world.conversations() as u32).map(counters).collect();
+            (self.received_before, self.counters_before) = (received(&*world), counters(&*world, &*network));
+        }
+        if self.look_halfway_at == Some(now) {
+            self.look_halfway_at = None;
+            let links = network.observer.link_summaries(now).map(|(_, summary)| summary).collect();
+            let (received, counters) = (received(&*world), counters(&*world, &*network));
+            self.halfway = Some(Halfway { at: now, received, counters, links });
         }
         for (index, channel) in self.channels.iter_mut().enumerate() {
             if channel.next != now {
@@ -184,6 +215,11 @@ impl Sampler {
     /// Payload bytes that an end of a flow had received when the measurement began.
     pub(crate) fn received_before(&self, flow: usize, end: usize) -> u64 {
         self.received_before.get(flow).map_or(0, |ends| ends[end])
+    }
+
+    /// What was counted when half of the measured interval was over, if the run came so far.
+    pub(crate) fn halfway(&self) -> Option<&Halfway> {
+        self.halfway.as_ref()
     }
 
     /// Adds what a real end of a flow has reported at an instant.

@@ -328,3 +328,62 @@ fn measuring_changes_nothing_and_nothing_changes_what_is_measured() {
         assert_eq!(links_csv(&outcome), links_csv(&run(&measured, &plain).expect("a run")), "{text}");
     }
 }
+
+/// A datagram of 998 IP bytes leaves each 1 ms until 600 ms, then each 2 ms. Each half has 400 ms: the last 400 of the first rate,
+/// and 200 of the second. Their waits grow, but all arrive 10 ms after they left.
+#[test]
+fn halves_of_the_measured_interval_by_hand() {
+    let text = |measurement: &str, start: &str| {
+        format!(
+            "duration = '1s'\nprocessing_jitter = '0s'\n[topology]\nkind = 'chain'\n[[topology.link]]\nrate = '8Mbit/s'\ndelay =              '10ms'\nqueue = 'unlimited'\nschedule = [{{ at = '600ms', rate = '4Mbit/s' }}]\n[[flow]]\nname = 'data'\nfrom = 'source'\n             to = 'sink'\nstart = '{start}'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = '970B'\ninterval = '800us'\n{measurement}"
+        )
+    };
+    let file = fullpipe_archive::HALVES.file;
+    let rows = |outcome: &Outcome| -> Vec<fullpipe_archive::HalfRow> {
+        fullpipe_archive::HALVES.read(std::path::Path::new(file), csv(outcome, file).as_bytes()).expect("a table")
+    };
+    let of = outcome(&text("[measurement]\nfrom = '200ms'\nlinks = ['*']", "0s"));
+    let mut rows = rows(&of);
+    rows.retain(|row| row.subject != "link1.reverse");
+    let found: Vec<_> = rows.iter().map(|row| (row.subject.as_str(), row.kind.as_str(), row.half)).collect();
+    assert_eq!(found, [("data", "flow", 1), ("data", "flow", 2), ("link1", "link", 1), ("link1", "link", 2)]);
+    assert_eq!((rows[0].from_s, rows[0].to_s), (Instant::from_nanos(200_000_000), Instant::from_nanos(600_000_000)));
+    assert_eq!((rows[1].from_s, rows[1].to_s), (Instant::from_nanos(600_000_000), Instant::from_nanos(1_000_000_000)));
+    // 400 and, but for 11 that still come at the first rate and the frame that the change finds, 200 datagrams.
+    let packets = |bytes: f64, bps: Option<f64>| bps.expect("a rate") * 0.4 / 8.0 / bytes;
+    assert!((packets(970.0, rows[0].goodput_bps) - 400.0).abs() < 1.5, "{:?}", rows[0]);
+    assert!((packets(970.0, rows[1].goodput_bps) - 205.0).abs() < 2.0, "{:?}", rows[1]);
+    assert!((packets(998.0, rows[0].throughput_bps) - 400.0).abs() < 1.5, "{:?}", rows[0]);
+    assert!((packets(1000.0, rows[2].throughput_bps) - 400.0).abs() < 1.5, "{:?}", rows[2]);
+    assert!((packets(1000.0, rows[3].throughput_bps) - 200.0).abs() < 1.5, "{:?}", rows[3]);
+    // The n-th waits 0.2 n ms in the first half, with n from 200 to 599: 80 ms in the mean.
+    assert!((rows[2].mean_delay_s.expect("a delay") - 0.08).abs() < 0.001, "{:?}", rows[2]);
+    assert!(rows[3].mean_delay_s > rows[2].mean_delay_s);
+    // The halves of both add up to the whole.
+    let whole = of.flow("data").expect("the flow").goodput_bps.expect("a goodput");
+    let both = (rows[0].goodput_bps.expect("one") + rows[1].goodput_bps.expect("one")) / 2.0;
+    assert!((both / whole - 1.0).abs() < 1e-9, "{both} {whole}");
+    // Without an interval, and for a flow that begins within it, there are none.
+    for (measurement, start) in [("", "0s"), ("[measurement]\nfrom = '200ms'", "300ms")] {
+        assert!(outcome(&text(measurement, start)).tables().iter().all(|(name, _)| *name != file));
+    }
+}
+
+#[test]
+fn timeouts_are_counted_by_flow_and_direction() {
+    let text = |schedule: &str, size: &str| {
+        format!(
+            "duration = '8s'\n[topology]\nkind = 'chain'\n[[topology.link]]\nrate = '8Mbit/s'\ndelay = '10ms'\nqueue = '100packets'\n{schedule}\n             [[flow]]\nname = 'data'\nfrom = 'source'\nto = 'sink'\nworkload = 'bulk'\n{size}\n"
+        )
+    };
+    assert!(outcome(&text("", "size = '200kB'")).timeouts().is_empty());
+    // An outage of 2 s: the timer of at least 0.2 s expires and doubles: after 0.2 to 0.3 s, 0.6 to 0.9 s and 1.4 to 2.1 s.
+    for size in ["", "size = '1MB'"] {
+        let found =
+            outcome(&text("schedule = [{ at = '500ms', outage = true }, { at = '2500ms', rate = '8Mbit/s' }]", size))
+                .timeouts();
+        // Of a connection that is closed, too.
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["data"], "{size}");
+        assert!((2..=4).contains(&found["data"]), "{size}: {found:?}");
+    }
+}

@@ -124,7 +124,9 @@ fn jitter_acts_on_two_flows_in_one_tunnel_and_not_on_one() {
 #[test]
 fn random_starts_move_each_flow_by_a_part_of_its_round_trip() {
     let text = |more: &str, seed: u64| {
-        let flow = |name: &str| format!("[[flow]]\nname = '{name}'\nfrom = 'source'\nto = 'sink'\nstart = '100ms'\nworkload = 'bulk'\n");
+        let flow = |name: &str| {
+            format!("[[flow]]\nname = '{name}'\nfrom = 'source'\nto = 'sink'\nstart = '100ms'\nworkload = 'bulk'\n")
+        };
         format!(
             "{more}seed = {seed}\nduration = '2s'\nprocessing_jitter = '0s'\n[topology]\nkind = 'chain'\nlink = [{{ rate = '1Mbit/s', delay = '10ms' \
              }}]\n{}{}",

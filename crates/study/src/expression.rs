@@ -128,6 +128,17 @@ impl Expression {
         found
     }
 
+    /// The columns of flows and links that it reads; `None` if it reads something else of a run too.
+    pub fn columns(&self) -> Option<Vec<&str>> {
+        let (mut found, mut only) = (Vec::new(), true);
+        self.root.visit(&mut |node| match &node.operation {
+            Operation::Column { column, .. } => found.push(column.as_str()),
+            Operation::Series { .. } | Operation::Measured { .. } | Operation::Lateness(_) => only = false,
+            _ => {}
+        });
+        only.then_some(found)
+    }
+
     /// Whether it computes a median or a percentile, or reads one from a column whose name says so (`..._median_...`, `p99_...`).
     pub fn takes_quantiles(&self) -> bool {
         let is_percentile = |word: &str| word.strip_prefix('p').is_some_and(|rank| rank.parse::<u32>().is_ok());

@@ -182,6 +182,7 @@ pub(crate) fn records(
             failures,
             failures_not_kept: verdict.failures_not_kept,
         },
+        timeouts: Some(Counts(outcome.timeouts().into_iter().collect())).filter(|timeouts| !timeouts.0.is_empty()),
         scenario: scenario.text.clone(),
         ..records.run
     };

@@ -17,9 +17,10 @@ use crate::plan::{PHASE_RUNS, Plan};
 use crate::statistics::{self, RESAMPLES, Resamples, Summary, summarize};
 use crate::study::{Claim, Level, Published, Study};
 use crate::sweep::RunResult;
+use crate::tables::half_tolerance;
 use crate::verdict::{
-    ClaimJudgment, Count, Judgment, Measurement, PublishedValue, Replications, is_skewed, judge_claim, judge_published,
-    judge_phase, judge_values, lacks_replications,
+    ClaimJudgment, Count, Judgment, Measurement, PublishedValue, Replications, is_skewed, judge_claim, judge_phase,
+    judge_published, judge_values, lacks_replications,
 };
 use crate::words::list_of;
 use fullpipe_archive::{Cell, Column, LeftOut, ResultRow, Results, SUMMARY, SummaryRow, Verdict};
@@ -93,6 +94,10 @@ pub(crate) struct Measured<'a> {
     points: Vec<Vec<OfRun<'a>>>,
     /// By point: whether no run drew from a random stream.
     deterministic: Vec<bool>,
+    /// By point: whether only some of the runs that count have a time-out or a stall.
+    mixed: Vec<bool>,
+    /// By point, run and metric: the values in the halves of the measured interval.
+    halves: Vec<Vec<Option<&'a [Option<[f64; 2]>]>>>,
     /// By point: whether several runs drew random numbers and have equal records.
     equal: Vec<bool>,
     /// By name and number of replications.
@@ -170,10 +175,32 @@ impl<'a> Measured<'a> {
             digests.windows(2).all(|pair| pair[0].1 == pair[1].1)
                 && digests.first().map(|d| d.0) != digests.last().map(|d| d.0)
         });
+        let points: Vec<Vec<OfRun<'a>>> = points.collect();
+        let at = |point: usize| {
+            plan.points[point].runs.iter().zip(&points[point]).filter(|(_, of_run)| of_run.sound().is_some())
+        };
+        let is_mixed = |point: usize| {
+            let interrupted =
+                |run: usize| matches!(results.get(run), Some(RunResult::Values { interrupted: true, .. }));
+            let with = at(point).filter(|(run, _)| interrupted(**run)).count();
+            0 < with && with < at(point).count()
+        };
+        let halves_of = |run: usize, point: usize| match results.get(run) {
+            Some(RunResult::Values { halves, .. }) => {
+                halves.get(plan.runs[run].points.iter().position(|known| *known == point)?).map(Vec::as_slice)
+            }
+            _ => None,
+        };
+        let halves_at = |point: usize| {
+            let runs = plan.points[point].runs.iter().zip(&points[point]);
+            runs.map(|(run, of_run)| of_run.sound().and_then(|_| halves_of(*run, point))).collect()
+        };
         Measured {
             study,
             plan,
-            points: points.collect(),
+            mixed: (0..points.len()).map(is_mixed).collect(),
+            halves: (0..points.len()).map(halves_at).collect(),
+            points,
             deterministic: deterministic.collect(),
             equal: equal.collect(),
             resamples: RefCell::default(),
@@ -224,6 +251,7 @@ impl<'a> Measured<'a> {
         let measured = match self.deterministic(point, metric) {
             Some(value) => Measurement::Deterministic(value),
             None if values.is_empty() => return None,
+            None if self.mixed[point] => Measurement::Mixed(&values),
             None => Measurement::Stochastic(&values),
         };
         Some(judge_published(measured, &published, self.study.raised))
@@ -295,6 +323,40 @@ impl<'a> Measured<'a> {
             .collect()
     }
 
+    /// That a long-term value is not stationary, if the means of the halves of the measured interval over all runs differ too much.
+    fn not_stationary(&self, point: usize, metric: usize) -> Option<String> {
+        let tolerance = half_tolerance(self.study.metrics.get(metric)?)?;
+        let of_run = |run: &Option<&[Option<[f64; 2]>]>| run.as_ref()?.get(metric).copied().flatten();
+        let halves: Vec<[f64; 2]> = self.halves[point].iter().filter_map(of_run).collect();
+        let mean = |half: usize| statistics::mean(&halves.iter().map(|halves| halves[half]).collect::<Vec<_>>());
+        let (first, second) = (mean(0)?, mean(1)?);
+        let differ = (first - second).abs() > tolerance * (first + second).abs() / 2.0;
+        let short = |number: f64| format!("{number:.3e}").parse::<f64>().unwrap_or(number);
+        differ.then(|| {
+            format!(
+                "not stationary: {} in the first half of the measured interval, {} in the second",
+                short(first),
+                short(second)
+            )
+        })
+    }
+
+    /// The first value behind a claim that is not stationary.
+    fn not_stationary_behind(&self, claim: &Claim) -> Option<String> {
+        let lookups = claim.expression.lookups().into_iter().filter(|lookup| !is_published(lookup));
+        let mut values = lookups.flat_map(|lookup| {
+            let metric = self.study.metrics.iter().position(|metric| metric.name == lookup.metric);
+            let points = self.points(lookup).into_iter();
+            points.filter_map(move |point| Some((point, metric?)))
+        });
+        values.find_map(|(point, metric)| {
+            let note = self.not_stationary(point, metric)?;
+            let label = &self.plan.points[point].label;
+            let place = if label.is_empty() { String::new() } else { format!(" at {label}") };
+            Some(format!("{}{place} is {note}", self.study.metrics[metric].name))
+        })
+    }
+
     fn published(&self, point: usize, metric: &str) -> Option<&'a Published> {
         let point = self.plan.points.get(point)?;
         let mut published = self.study.published.iter();
@@ -342,14 +404,16 @@ impl<'a> Measured<'a> {
 
     /// The same with the runs of one study seed alone.
     fn of_seed(&self, seed: usize, seeds: usize) -> Self {
-        let of_seed = |runs: &Vec<OfRun<'a>>| {
+        fn of_one<T: Copy>(runs: &[T], seed: usize, seeds: usize) -> Vec<T> {
             let count = runs.len() / seeds;
             runs.iter().skip(seed * count).take(count).copied().collect()
-        };
+        }
         Measured {
             study: self.study,
             plan: self.plan,
-            points: self.points.iter().map(of_seed).collect(),
+            points: self.points.iter().map(|runs| of_one(runs, seed, seeds)).collect(),
+            mixed: self.mixed.clone(),
+            halves: self.halves.iter().map(|runs| of_one(runs, seed, seeds)).collect(),
             deterministic: self.deterministic.clone(),
             equal: self.equal.clone(),
             resamples: RefCell::default(),
@@ -391,6 +455,7 @@ impl<'a> Measured<'a> {
                 if missing > 0 && summary.is_some() {
                     notes.push(format!("{missing} of {} runs have no value", point.runs.len()));
                 }
+                notes.extend(self.not_stationary(index, number));
                 if let Some(published) = self.published(index, &metric.name) {
                     self.judge((index, number), published, thin, &mut row, &mut notes);
                 }
@@ -601,6 +666,7 @@ impl<'a> Measured<'a> {
             (None, Ok(Some(tested))) => {
                 notes.extend(doubts.of_left_out());
                 notes.extend(tested.note);
+                notes.extend(self.not_stationary_behind(claim));
                 notes.extend(self.raised());
                 row.n = tested.n;
                 row.mean = Some(f64::from(u8::from(tested.holds)));
@@ -662,7 +728,12 @@ impl<'a> Measured<'a> {
     }
 
     /// The verdict on a claim over deterministic points after the runs with random starts, if there are any.
-    fn with_phase(&self, claim: &Claim, judgment: ClaimJudgment, holds: bool) -> Result<ClaimJudgment, ExpressionError> {
+    fn with_phase(
+        &self,
+        claim: &Claim,
+        judgment: ClaimJudgment,
+        holds: bool,
+    ) -> Result<ClaimJudgment, ExpressionError> {
         let mut lookups = claim.expression.lookups().into_iter().flat_map(|lookup| self.points(lookup));
         if !lookups.any(|point| self.random_starts.contains_key(&point)) {
             return Ok(judgment);
@@ -782,7 +853,8 @@ impl<'a> Behind<'a> {
             lookups.insert(lookup.column, (lookup, values));
         }
         let n = stochastic.keys().map(|point| complete_at(*point).len()).min();
-        Behind { lookups, replications: Replications { n, skewed, raised: measured.study.raised } }
+        let mixed = stochastic.keys().any(|point| measured.mixed[*point]);
+        Behind { lookups, replications: Replications { n, skewed, mixed, raised: measured.study.raised } }
     }
 }
 

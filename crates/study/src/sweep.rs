@@ -7,7 +7,7 @@ use crate::evaluate;
 use crate::plan::{Plan, PlannedRun};
 use crate::port::{Laboratory, RunError, RunOptions};
 use crate::study::Study;
-use crate::tables::{AtPoint, Tables};
+use crate::tables::{AtHalf, AtPoint, Tables, half_tolerance};
 use fullpipe_archive::json::Json;
 use fullpipe_units::Stream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,6 +52,10 @@ pub(crate) enum RunResult {
     /// Values of all metrics, for each of the run's points.
     Values {
         values: Vec<Vec<Option<f64>>>,
+        /// Likewise the values of metrics in the halves of the measured interval, where there are any.
+        halves: Vec<Vec<Option<[f64; 2]>>>,
+        /// Whether a flow had a time-out or the run a stall.
+        interrupted: bool,
         distrust: Vec<String>,
         late: bool,
         /// Whether the run drew from no random stream.
@@ -237,26 +241,35 @@ impl Sweep<'_> {
         let tables = Tables::parse(&finished.tables, self.uses_series)
             .map_err(|reason| Ended::Wrong(format!("the run {} ({}): {reason}", run.key, run.label)))?;
         let lateness = finished.run.lateness.as_ref().and_then(Json::to_json);
-        let mut values = Vec::new();
+        let (mut values, mut halves) = (Vec::new(), Vec::new());
         for point in run.points.iter().filter_map(|index| self.plan.points.get(*index)) {
             let environment = AtPoint { tables: &tables, numbers: &point.numbers, lateness: lateness.as_ref() };
-            let mut of_point = Vec::new();
+            let half = |half| AtHalf { tables: &tables, numbers: &point.numbers, half };
+            let (mut of_point, mut halves_of_point) = (Vec::new(), Vec::new());
             for metric in &self.study.metrics {
                 if !metric.applies_to(&point.experiment) {
                     of_point.push(None);
+                    halves_of_point.push(None);
                     continue;
                 }
                 let value = evaluate::number(&metric.expression, &environment).map_err(|error| {
                     Ended::Wrong(format!("study {}, metric {}: {error}", self.study.name, metric.name))
                 })?;
                 of_point.push(value);
+                // An error of the expression would be that of the whole interval.
+                let at = |number| evaluate::number(&metric.expression, &half(number)).ok().flatten();
+                let both = half_tolerance(metric).and_then(|_| Some([at(1)?, at(2)?]));
+                halves_of_point.push(both);
             }
             values.push(of_point);
+            halves.push(halves_of_point);
         }
         let deterministic = finished.run.random_streams.as_ref().is_some_and(|streams| streams.0.is_empty());
+        let stalled = finished.run.lateness.as_ref().is_some_and(|lateness| lateness.stall_count > 0);
+        let interrupted = stalled || finished.run.timeouts.as_ref().is_some_and(|timeouts| !timeouts.0.is_empty());
         let distrust = finished.run.distrust.clone();
         let (late, digest) = (finished.is_late(), finished.digest());
-        Ok(RunResult::Values { values, distrust, late, deterministic, digest, reused })
+        Ok(RunResult::Values { values, halves, interrupted, distrust, late, deterministic, digest, reused })
     }
 }
 

@@ -4,19 +4,23 @@
 use crate::evaluate::{Environment, end_of, flow_matches};
 use crate::expression::{figure_name, link_column};
 use crate::lateness;
-use fullpipe_archive::{Columns, FIGURES, FLOWS, FigureRow, FlowRow, LINKS, LinkRow, RecordError, SERIES, SeriesRow};
+use crate::study::Metric;
+use fullpipe_archive::{
+    Columns, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, RecordError, SERIES, SeriesRow,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The files of a run that metrics see.
-pub(crate) const TABLES: [&str; 4] = [FLOWS.file, SERIES.file, LINKS.file, FIGURES.file];
+pub(crate) const TABLES: [&str; 5] = [FLOWS.file, SERIES.file, LINKS.file, HALVES.file, FIGURES.file];
 
 /// The tables of a run.
 #[derive(Debug)]
 pub(crate) struct Tables {
     flows: Columns,
     links: Columns,
+    halves: Vec<HalfRow>,
     figures: Vec<FigureRow>,
     series: Vec<SeriesRow>,
 }
@@ -27,11 +31,12 @@ impl Tables {
         let content = |name: &str| files.get(name).map(Vec::as_slice);
         let flows = content(FLOWS.file).unwrap_or_default();
         let links = content(LINKS.file);
-        let figures = content(FIGURES.file);
+        let (figures, halves) = (content(FIGURES.file), content(HALVES.file));
         let series = content(SERIES.file).filter(|_| uses_series);
         Ok(Tables {
             flows: FLOWS.read_columns(Path::new(FLOWS.file), flows)?,
             links: links.map_or(Ok(Columns::default()), |links| LINKS.read_columns(Path::new(LINKS.file), links))?,
+            halves: halves.map_or(Ok(Vec::new()), |halves| HALVES.read(Path::new(HALVES.file), halves))?,
             figures: figures.map_or(Ok(Vec::new()), |figures| FIGURES.read(Path::new(FIGURES.file), figures))?,
             series: series.map_or(Ok(Vec::new()), |series| SERIES.read(Path::new(SERIES.file), series))?,
         })
@@ -87,6 +92,50 @@ impl Environment for AtPoint<'_> {
     }
     fn lateness(&self, name: &str) -> Option<f64> {
         lateness::figure(self.lateness?, name)
+    }
+    fn name(&self, name: &str) -> Option<f64> {
+        self.numbers.get(name).copied()
+    }
+}
+
+/// A column of a half of the measured interval: the kind of its subject and how its value is read.
+type HalfColumn = (&'static str, fn(&HalfRow) -> Option<f64>);
+
+/// What halves have for a column of `flows.csv`, or of `links.csv` (`link_...`).
+fn half_column(name: &str) -> Option<HalfColumn> {
+    let column: HalfColumn = match name {
+        "goodput_bps" | "measured_goodput_bps" => ("flow", |row: &HalfRow| row.goodput_bps),
+        "link_throughput_bps" => ("link", |row: &HalfRow| row.throughput_bps),
+        "link_mean_queue_delay_s" => ("link", |row: &HalfRow| row.mean_delay_s),
+        _ => return None,
+    };
+    Some(column)
+}
+
+/// By how much the halves of the measured interval may differ, as a share of their mean, for a metric of a long-term rate or
+/// delay; `None`: the metric is neither, or halves cannot give it.
+pub(crate) fn half_tolerance(metric: &Metric) -> Option<f64> {
+    let tolerance = match metric.unit.as_str() {
+        unit if unit.ends_with("bit/s") || unit.ends_with("B/s") => 0.05,
+        "s" | "ms" | "us" => 0.2,
+        _ => return None,
+    };
+    let columns = metric.expression.columns()?;
+    (!columns.is_empty() && columns.into_iter().all(|name| half_column(name).is_some())).then_some(tolerance)
+}
+
+/// One half of a run's measured interval, 1 or 2, seen from a point.
+pub(crate) struct AtHalf<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) numbers: &'a BTreeMap<String, f64>,
+    pub(crate) half: u64,
+}
+
+impl Environment for AtHalf<'_> {
+    fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
+        let Some((kind, value)) = half_column(column) else { return Vec::new() };
+        let rows = self.tables.halves.iter().filter(|row| row.half == self.half && row.kind == kind);
+        rows.filter(|row| flow_matches(pattern, &row.subject)).map(value).collect()
     }
     fn name(&self, name: &str) -> Option<f64> {
         self.numbers.get(name).copied()

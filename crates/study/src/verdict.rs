@@ -7,7 +7,9 @@
 //!
 //! `docs/verdicts.md` states the rules for users, with their error rates as `tests/verdicts.rs` simulates them.
 
-use crate::statistics::{RESAMPLES, Resamples, deviation, expanded_tail, mean, quantile_of_sorted, skewness, student_t};
+use crate::statistics::{
+    RESAMPLES, Resamples, deviation, expanded_tail, mean, quantile_of_sorted, skewness, student_t,
+};
 use fullpipe_archive::Verdict;
 use fullpipe_units::Stream;
 
@@ -65,6 +67,8 @@ pub enum Measurement<'a> {
     Deterministic(f64),
     /// The values of the replications.
     Stochastic(&'a [f64]),
+    /// Likewise; only some of the runs have a time-out, an outage or a stall.
+    Mixed(&'a [f64]),
 }
 
 /// Whether values are so skewed that a claim needs [`MINIMUM_SKEWED`] replications: |sample skewness| > 1.
@@ -84,8 +88,10 @@ fn needed_for_skewness(values: &[f64]) -> usize {
 
 /// The number of replications that is missing: how many there are, how many are needed (`for_skewness` because of skewed values),
 /// and why.
-fn too_few(n: usize, for_skewness: usize, parts: usize) -> Option<String> {
-    let (needed, reason) = if for_skewness > MINIMUM {
+fn too_few(n: usize, for_skewness: usize, is_mixed: bool, parts: usize) -> Option<String> {
+    let (needed, reason) = if is_mixed {
+        (MINIMUM_SKEWED, ", because only some of the runs have a time-out or a stall")
+    } else if for_skewness > MINIMUM {
         (for_skewness, ", because they are skewed")
     } else if parts > FEW_PARTS {
         (MINIMUM_MANY_PARTS, ", because the claim has more than five parts")
@@ -152,11 +158,12 @@ pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, ra
             let matches = (measured - value).abs() <= tolerance;
             return Judgment::new(if matches { Verdict::Match } else { Verdict::Differs }, None);
         }
-        Measurement::Stochastic(values) => values,
+        Measurement::Stochastic(values) | Measurement::Mixed(values) => values,
     };
     let (n, k) = (values.len(), raised + 1);
     let undecided = |note| Judgment::new(Verdict::Undecided, note);
-    if let Some(missing) = too_few(n, needed_for_skewness(values), 1) {
+    let is_mixed = matches!(measured, Measurement::Mixed(_));
+    if let Some(missing) = too_few(n, needed_for_skewness(values), is_mixed, 1) {
         return undecided(Some(missing));
     }
     let Some(interval) = Interval::new(values, k) else { return undecided(None) };
@@ -167,7 +174,9 @@ pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, ra
     }
     if low - value <= tolerance && value - high <= tolerance {
         let students = within(interval.mean - interval.half, interval.mean + interval.half);
-        return undecided(students.then(|| "the interval, widened because the runs are skewed, exceeds the tolerance".to_owned()));
+        return undecided(
+            students.then(|| "the interval, widened because the runs are skewed, exceeds the tolerance".to_owned()),
+        );
     }
     if let Some(m) = runs.filter(|runs| *runs > 0) {
         // The interval for another mean, of m runs of the same system.
@@ -274,6 +283,8 @@ pub struct Replications {
     pub n: Option<usize>,
     /// Whether the values of a metric at a point are skewed.
     pub skewed: bool,
+    /// Whether only some of the runs at a point have a time-out, an outage or a stall.
+    pub mixed: bool,
     /// How often the number of runs was raised after `undecided`.
     pub raised: u64,
 }
@@ -319,7 +330,7 @@ pub fn judge_phase(judgment: ClaimJudgment, agree: u64, runs: u64) -> ClaimJudgm
 /// Why too few replications are behind a claim for any verdict; `None` if there are enough.
 pub fn lacks_replications(formula: &Formula, replications: &Replications) -> Option<String> {
     let for_skewness = if replications.skewed { MINIMUM_SKEWED } else { 0 };
-    too_few(replications.n?, for_skewness, formula.parts().len())
+    too_few(replications.n?, for_skewness, replications.mixed, formula.parts().len())
 }
 
 /// Judges a claim by the resamples for which its parts hold: with n replications a part holds if its support is at least
@@ -482,13 +493,13 @@ mod tests {
     }
 
     /// Thirty values, 27 of them 0 and three 10: mean 1, s² = (27 + 3 * 81) / 29 = 9.310345, s = 3.051286; half = 2.045230 s /
-    /// sqrt(30) = 1.139363. m2 = 9, m3 = (-27 + 3 * 729) / 30 = 72, g1 = 72/27 = 2.666667, G = sqrt(870) / 28 g1 = 2.809109. The
-    /// upper end is higher by G s (2 t² + 1) / 180 = 0.0476185 * 9.365931 = 0.445991: [-0.139363, 2.585354].
+    /// sqrt(30) = 1.139369. m2 = 9, m3 = (-27 + 3 * 729) / 30 = 72, g1 = 72/27 = 2.666667, G = sqrt(870) / 28 g1 = 2.809120. The
+    /// upper end is higher by G s (2 t² + 1) / 180 = 0.0476186 * 9.365931 = 0.445997: [-0.139369, 2.585366].
     #[test]
     fn the_interval_is_wider_on_the_side_of_the_skew_alone() {
         let values: Vec<f64> = (0..30).map(|i| if i % 10 == 0 { 10.0 } else { 0.0 }).collect();
         let (low, high) = Interval::new(&values, 1).unwrap().ends();
-        assert!((low + 0.139_363).abs() < 1e-5 && (high - 2.585_354).abs() < 1e-5, "{low} {high}");
+        assert!((low + 0.139_369).abs() < 2e-6 && (high - 2.585_366).abs() < 2e-6, "{low} {high}");
         let mirrored: Vec<f64> = values.iter().map(|value| -value).collect();
         let ends = Interval::new(&mirrored, 1).unwrap().ends();
         assert!((ends.0 + high).abs() < 1e-9 && (ends.1 + low).abs() < 1e-9);
@@ -514,6 +525,22 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_which_only_some_have_a_timeout_need_thirty() {
+        let thirty: Vec<f64> = ten().into_iter().cycle().take(30).collect();
+        let published = PublishedValue { value: 10.0, tolerance: 2.0, runs: None, prediction: Prediction::Student };
+        let judged = |values: &[f64]| judge_published(Measurement::Mixed(values), &published, 0);
+        assert_eq!(judged(&thirty).verdict, Match);
+        let judgment = judged(&thirty[..29]);
+        assert_eq!(judgment.verdict, Undecided);
+        let note = "29 complete replications, 30 are needed, because only some of the runs have a time-out or a stall";
+        assert_eq!(judgment.note.as_deref(), Some(note));
+        let count = [Count { holds: RESAMPLES, fails: 0 }];
+        let claim =
+            |n| judge_claim(&part(0), &count, &Replications { n: Some(n), skewed: false, mixed: true, raised: 0 });
+        assert_eq!((claim(29).verdict, claim(30).verdict), (Undecided, Match));
+    }
+
+    #[test]
     fn nine_of_ten_runs_with_random_starts_must_agree() {
         let judgment = || ClaimJudgment { verdict: Match, deciding: Some(1), note: None };
         assert_eq!(judge_phase(judgment(), 9, 10), judgment());
@@ -532,7 +559,8 @@ mod tests {
             Count { holds, fails: RESAMPLES - holds }
         };
         let counts: Vec<Count> = supports.iter().map(count).collect();
-        let judgment = judge_claim(formula, &counts, &Replications { n: Some(n), skewed: false, raised: 0 });
+        let judgment =
+            judge_claim(formula, &counts, &Replications { n: Some(n), skewed: false, mixed: false, raised: 0 });
         (judgment.verdict, judgment.deciding)
     }
 
@@ -587,7 +615,7 @@ mod tests {
         resamples.iter().for_each(|sample| whole.add(holds(sample)));
         let early = count_part(&resamples, holds);
         assert!(early.holds + early.fails < 1000 && whole.holds + whole.fails == RESAMPLES);
-        let replications = Replications { n: Some(20), skewed: false, raised: 0 };
+        let replications = Replications { n: Some(20), skewed: false, mixed: false, raised: 0 };
         let judged = |count| judge_claim(&part(0), &[count], &replications).verdict;
         assert_eq!((judged(early), judged(whole)), (Undecided, Undecided));
     }

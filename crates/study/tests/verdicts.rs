@@ -100,7 +100,7 @@ fn null_claim(law: Law, resamples: &Resamples, k: usize, stream: &mut Stream) ->
         _ => Formula::Any((0..k).map(Formula::Part).collect()),
     };
     let skewed = parts.iter().any(|values| is_skewed(values));
-    let replications = Replications { n: Some(n), skewed, raised: 0 };
+    let replications = Replications { n: Some(n), skewed, mixed: false, raised: 0 };
     if lacks_replications(&formula, &replications).is_some() {
         return judge_claim(&formula, &vec![Count::default(); k], &replications).verdict;
     }
@@ -156,7 +156,8 @@ fn table(rows: &[Row]) -> String {
         let [a, b, c] = row.matches.map(percent);
         let (edge, null, any, same) = (percent(row.edge), percent(row.null), percent(row.any), percent(row.same));
         let by_draws = percent(row.same_by_draws);
-        let _ = writeln!(text, "| {} | {name} | {edge} | {a} | {b} | {c} | {null} | {any} | {same} | {by_draws} |", row.n);
+        let _ =
+            writeln!(text, "| {} | {name} | {edge} | {a} | {b} | {c} | {null} | {any} | {same} | {by_draws} |", row.n);
     }
     text
 }
@@ -192,7 +193,10 @@ fn the_error_rates_are_within_their_bounds_and_as_documented() {
     for pair in rows.windows(2).filter(|pair| pair[0].law == pair[1].law) {
         for (fewer, more) in pair[0].matches.iter().zip(pair[1].matches) {
             let (law, few, many) = (pair[0].law, pair[0].n, pair[1].n);
-            assert!(*fewer <= more, "{law:?}: {few} runs match in {fewer}, {many} in {more}");
+            // 2000 studies do not resolve smaller rates. With noise 4, two million studies give 0.0091 % with 10 runs and 0.0175 %
+            // with 20 for values with outliers, 0.0039 % and 0.0092 % for log-normal ones, 0.0021 % and 0.0032 % for normal ones.
+            let is_resolved = fewer.max(more) >= 0.005;
+            assert!(*fewer <= more || !is_resolved, "{law:?}: {few} runs match in {fewer}, {many} in {more}");
         }
     }
     let text = std::fs::read_to_string(&page).unwrap_or_default();

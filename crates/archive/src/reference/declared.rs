@@ -8,6 +8,7 @@ pub fn run_tables() -> Vec<TableReference> {
         crate::FLOWS.reference(),
         crate::SERIES.reference(),
         crate::LINKS.reference(),
+        crate::HALVES.reference(),
         crate::FIGURES.reference(),
         crate::COMPLETIONS.reference(),
     ]

@@ -77,6 +77,16 @@ impl Endpoints {
         self.tcp.slots.len() + self.quic_model.slots.len() + self.quic_stack.slots.len()
     }
 
+    /// Retransmission or probe timeouts of a connection of a model; `None` for other endpoints.
+    pub(super) fn timeouts(&self, id: EndpointId) -> Option<u64> {
+        let index = id.index();
+        match id.kind() {
+            EndpointKind::Tcp => Some(super::tcp::timeouts(&self.tcp.slots.get(index)?.connection.statistics())),
+            EndpointKind::QuicModel => Some(self.quic_model.slots.get(index)?.connection.statistics().probe_timeouts),
+            EndpointKind::QuicStack | EndpointKind::Kernel | EndpointKind::Tunnel => None,
+        }
+    }
+
     /// State and counters of an endpoint.
     pub(super) fn report_mut(&mut self, id: EndpointId) -> Option<EndpointReport> {
         match id.kind() {

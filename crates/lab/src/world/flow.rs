@@ -86,14 +86,16 @@ pub(super) struct Conversation {
     pub(super) number: u32,
     /// Endpoints of initiator and acceptor, while their connections are not closed.
     pub(super) endpoints: [Option<EndpointId>; 2],
-    /// Retransmitted segments of closed TCP connections. Nothing else is kept of them, because a run can have hundreds of
+    /// Retransmitted segments of closed TCP connections. Little is kept of them, because a run can have hundreds of
     /// thousands.
     pub(super) retransmitted: [Option<u32>; 2],
+    /// Retransmission timeouts of closed TCP connections, and probe timeouts of closed connections of the QUIC model.
+    pub(super) timeouts: [u32; 2],
 }
 
 impl Conversation {
     pub(super) fn new(flow: u32, number: u32) -> Self {
-        Conversation { flow, number, endpoints: [None; 2], retransmitted: [None; 2] }
+        Conversation { flow, number, endpoints: [None; 2], retransmitted: [None; 2], timeouts: [0; 2] }
     }
 }
 

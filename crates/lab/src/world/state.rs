@@ -224,15 +224,20 @@ impl Core {
         let (conversation, end) = endpoint.binding.place();
         let conversation = &mut self.conversations[conversation];
         conversation.endpoints[end] = None;
-        let again = endpoint.connection.statistics().retransmitted_segments;
-        conversation.retransmitted[end] = Some(u32::try_from(again).unwrap_or(u32::MAX));
+        let counts = endpoint.connection.statistics();
+        let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        conversation.retransmitted[end] = Some(short(counts.retransmitted_segments));
+        conversation.timeouts[end] = short(super::tcp::timeouts(&counts));
     }
 
     /// Removes the endpoint of a closed connection of the QUIC model.
     #[cold]
     pub(super) fn forget_model(&mut self, index: u32) {
         let Some(endpoint) = self.endpoints.quic_model.remove(index) else { return };
-        self.keep_last_report(endpoint.binding.place(), endpoint.report());
+        let (conversation, end) = endpoint.binding.place();
+        let timeouts = endpoint.connection.statistics().probe_timeouts;
+        self.conversations[conversation].timeouts[end] = u32::try_from(timeouts).unwrap_or(u32::MAX);
+        self.keep_last_report((conversation, end), endpoint.report());
     }
 
     /// Keeps the last report of a removed endpoint.

@@ -8,7 +8,7 @@ use crate::witness::Witness;
 use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
 use fullpipe_network::{Network, Side};
-use fullpipe_tcp::{Beside, Connection};
+use fullpipe_tcp::{Beside, Connection, Statistics};
 use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
 use fullpipe_transport::tls::{self, Session};
 use fullpipe_transport::{Payload, Stream};
@@ -92,6 +92,11 @@ pub(super) struct TcpEndpoint {
     pub(super) attended: bool,
     pub(super) binding: Binding,
     pub(super) timers: TimerPair,
+}
+
+/// Retransmission timeouts of a connection, of its SYN or of data.
+pub(super) fn timeouts(counts: &Statistics) -> u64 {
+    counts.timeouts + counts.syn_retransmissions
 }
 
 impl TcpEndpoint {

@@ -38,6 +38,13 @@ impl World {
         }
     }
 
+    /// Retransmission and probe timeouts of one end of a conversation; 0 if its endpoint does not report them.
+    pub(crate) fn timeouts(&self, (conversation, end): Place) -> u64 {
+        let known = &self.core.conversations[conversation];
+        let live = known.endpoints[end].and_then(|id| self.core.endpoints.timeouts(id));
+        live.unwrap_or(known.timeouts[end].into())
+    }
+
     /// The last reports of one end (0: initiator) of a flow's QUIC connections, in the order in which they were opened. Valid
     /// after [`World::finish`].
     pub(crate) fn last_reports_of_flow(&self, flow: usize, end: usize) -> impl Iterator<Item = EndpointReport> {

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use fullpipe_archive::json::Counts;
-use fullpipe_archive::{FLOWS, FlowRow, LatenessRecord, SERIES, SeriesRow};
+use fullpipe_archive::{FLOWS, FlowRow, HALVES, HalfRow, LatenessRecord, SERIES, SeriesRow};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::{
     Embedded, Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource,
@@ -37,6 +37,10 @@ pub(crate) struct Fake {
     pub(crate) draws: bool,
     /// Starts can be random; then the first so many runs receive 1000 packets minus `size`.
     pub(crate) phases: Option<usize>,
+    /// The first so many runs have a time-out.
+    pub(crate) timeouts: usize,
+    /// The goodput of "bulk" is 100 bit/s in the first half of the measured interval, and this in the second.
+    pub(crate) second_half_bps: Option<f64>,
     /// All runs of a point have equal records.
     pub(crate) ignores_seed: bool,
     /// Runs are asked to write packets while they run.
@@ -147,6 +151,19 @@ impl Laboratory for Fake {
         // Runs in virtual time say what they drew; nothing, unless the test says otherwise.
         let drawn = self.draws.then(|| ("host: processing".to_owned(), 1));
         records.run.random_streams = self.late.is_none().then(|| Counts(drawn.into_iter().collect()));
+        if (0..self.timeouts).any(|run| run_seed(4, run as u64) == seed) {
+            records.run.timeouts = Some(Counts([("bulk".to_owned(), 1)].into()));
+        }
+        if let Some(second) = self.second_half_bps {
+            let half = |half, bps| HalfRow {
+                subject: "bulk".to_owned(),
+                kind: "flow".to_owned(),
+                half,
+                goodput_bps: Some(bps),
+                ..HalfRow::default()
+            };
+            records.files.push((HALVES.file.to_owned(), HALVES.to_bytes([half(1, 100.0), half(2, second)])));
+        }
         if self.lies_at == Some(asked) {
             records.run.distrust.push("audit: faster than light".into());
         }
