@@ -9,7 +9,7 @@ use fullpipe_network::{Course, Network, Way};
 use fullpipe_record::{FlowCounters, LinkSummary};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Subject, station_name};
-use fullpipe_scenario::schema::metric::{ProbeMetric, Reading, Sample};
+use fullpipe_scenario::schema::metric::{ProbeMetric, Reading, Sample, Times};
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
@@ -72,6 +72,8 @@ struct Channel {
     next: Instant,
     /// Bytes counted at the last sample, for throughput.
     last_bytes: u64,
+    /// Times counted at the last sample, for their mean.
+    last_times: Times,
 }
 
 /// All probes of a run and their samples.
@@ -142,6 +144,7 @@ impl Sampler {
                     interval: probe.interval.max(Duration::from_nanos(1)),
                     next: Instant::ZERO.saturating_add(probe.interval),
                     last_bytes: 0,
+                    last_times: Times::default(),
                 });
             }
         }
@@ -265,15 +268,20 @@ impl Channel {
             &Target::Flow(flow, metric) => metric.sample(&network.observer.monitor.flow(FlowId(2 * flow as u32))),
             &Target::Endpoint(end, _) => return self.target.of_endpoint(&world.report(end)?),
             &Target::Control(flow, _) => return self.target.of_endpoint(&world.report((flow, 0))?),
+            // The network measures it, whatever the access network is.
+            &Target::Station { medium, station, way } if self.name == metrics::QUEUE_DELAY.name => {
+                Some(Sample::Times(network.station_stays(medium, station, way)))
+            }
             &Target::Station { medium, station, way } => network.medium(medium).sample(&self.name, station, way),
             Target::Link { link, rate, course, metric } => {
                 let (link, rate) = (*link, course.rate_at(now, *rate));
                 let (counters, queue_bytes) = (network.link_counters(link), network.link_queue(link).1);
-                metric.sample(&LinkReport { counters, queue_bytes, rate })
+                metric.sample(&LinkReport { counters, queue_bytes, rate, waits: network.link_waits(link) })
             }
         };
         Some(match sample? {
             Sample::Value(value) => value,
+            Sample::Times(times) => return times.mean_since(std::mem::replace(&mut self.last_times, times)),
             Sample::Bytes(bytes) => {
                 let new = bytes - std::mem::replace(&mut self.last_bytes, bytes);
                 new as f64 * 8.0 / self.interval.as_secs_f64()

@@ -58,6 +58,22 @@ fn row(outcome: &Outcome, ue: &str, direction: &str) -> UeRecord {
     ues(outcome).into_iter().find(|row| row.ue == ue && row.direction == direction).expect("a UE")
 }
 
+/// The datagram of the next test is at the gateway at 1.000816 ms; what is left of its delay is its stay in the access network.
+#[test]
+fn the_probed_delay_of_a_ue_is_the_measured_stay_of_what_was_delivered() {
+    let text = format!(
+        "duration = '1s'\n{}[[flow]]\nname = 'one'\nfrom = 'server'\nto = 'phone1'\nprotocol = 'udp'\nworkload = \
+         'constant-rate'\npayload = 72\ninterval = '1ms'\npackets = 1\n[[probe]]\nue = 'phone1'\nmetrics = \
+         ['queue_delay_s']\ninterval = '100ms'\n",
+        network("", "", "distance = 99")
+    );
+    let outcome = audited(&text);
+    let arrived = outcome.flow_rows().next().expect("the flow").counters.last_rx.as_nanos();
+    // One sample: in the other intervals nothing left.
+    let samples: Vec<f64> = outcome.series("phone1", "queue_delay_s").map(|(_, delay)| delay).collect();
+    assert_eq!(samples, [(arrived - 1_000_816) as f64 * 1e-9]);
+}
+
 #[test]
 fn a_packet_takes_the_time_of_the_pipeline() {
     // One datagram of 72 + 28 bytes. Down: 100 bytes + 2 of framing take 816 ns at 1 Gbit/s, so it is at the gateway at

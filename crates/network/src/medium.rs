@@ -27,6 +27,7 @@ use fullpipe_archive::Tables;
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_schema::metric::Sample;
+use fullpipe_schema::metric::Times;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::VecDeque;
 use std::fmt;
@@ -177,6 +178,8 @@ pub(crate) struct Star {
     fates: VecDeque<Fated>,
     slot: Slot,
     counters: [LinkCounters; 2],
+    /// How long the packets of each station that were delivered were inside, in each direction.
+    stays: [Vec<Times>; 2],
     /// Frames and bytes in each direction.
     waiting: [(u64, u64); 2],
     /// Count of frames for an injected fault, with which every hundredth frame arrives at once.
@@ -292,6 +295,7 @@ impl<O: Observer> Network<O> {
             self.edges[node.index()].push(Edge { to: hub, by: by(Way::Up) });
         }
         self.media.push(Star {
+            stays: [(); 2].map(|()| vec![Times::default(); stations.len()]),
             hub,
             stations,
             mtu_bytes,
@@ -313,6 +317,11 @@ impl<O: Observer> Network<O> {
     /// The model of a medium.
     pub fn medium(&self, medium: u16) -> &dyn Medium {
         &*self.media[usize::from(medium)].machine
+    }
+
+    /// How long the packets of a station that were delivered by now were inside a medium.
+    pub fn station_stays(&self, medium: u16, station: u32, way: Way) -> Times {
+        self.media[usize::from(medium)].stays[way as usize][station as usize]
     }
 
     /// Identity of a direction of a medium. Valid after the last [`Network::add_link`] and [`Network::add_ethernet`].
@@ -494,6 +503,7 @@ impl<O: Observer> Network<O> {
                 counters.frames += 1;
                 counters.bytes += u64::from(ip_bytes);
                 counters.queue_delay_sum += now - offered;
+                star.stays[way as usize][station as usize].add(now - offered);
                 let node = star.end(way, station);
                 let flow = self.arena.get(handle).flow;
                 self.observer.transmitted(&Transmission {

@@ -3,7 +3,7 @@
 
 use crate::link::LinkCounters;
 use fullpipe_record::FlowCounters;
-use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading};
+use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample, Times};
 use fullpipe_units::Rate;
 
 /// A direction of a link, or a shared segment, at an instant.
@@ -15,6 +15,8 @@ pub struct LinkReport {
     pub queue_bytes: u64,
     /// The present rate; `None`: an outage.
     pub rate: Option<Rate>,
+    /// Of a link whose rate varies: how long the frames have waited whose transmission has begun.
+    pub waits: Option<Times>,
 }
 
 /// Bit/s since the last sample.
@@ -36,6 +38,23 @@ pub const MARKS: MetricDeclaration = MetricDeclaration {
 pub const QUEUE: MetricDeclaration =
     MetricDeclaration { name: "queue_bytes", unit: "B", text: "bytes in the queue or, of a station, in its buffers." };
 
+/// The wait in a queue.
+pub const QUEUE_DELAY: MetricDeclaration = MetricDeclaration {
+    name: "queue_delay_s",
+    unit: "s",
+    text: "wait in the queue: at a constant rate, that of a packet that comes now; where the rate varies (schedule, trace), \
+           the mean measured over the packets that left the queue since the last sample, and no sample if none left, as \
+           during an outage. Of a station: the mean time from entering the access network to leaving it, over the packets \
+           delivered since the last sample",
+};
+
+fn queue_delay(report: &LinkReport) -> Option<Sample> {
+    match report.waits {
+        Some(waits) => Some(Sample::Times(waits)),
+        None => Some(Sample::Value(report.queue_bytes as f64 * 8.0 / report.rate?.bits_per_second() as f64)),
+    }
+}
+
 const LINK_THROUGHPUT: ProbeMetric<LinkReport> =
     ProbeMetric { declaration: THROUGHPUT, reading: Reading::Rate(|report| report.counters.bytes) };
 const LINK_DROPS: ProbeMetric<LinkReport> =
@@ -44,15 +63,7 @@ const LINK_DROPS: ProbeMetric<LinkReport> =
 /// Metrics of a direction of a link.
 pub static LINK: [ProbeMetric<LinkReport>; 5] = [
     ProbeMetric::value(QUEUE, |report| Some(report.queue_bytes as f64)),
-    ProbeMetric::value(
-        MetricDeclaration {
-            name: "queue_delay_s",
-            unit: "s",
-            text: "how long a packet that comes now would wait if the rate stayed as it is; at a trace's mean rate; \
-                   nothing during an outage.",
-        },
-        |report| Some(report.queue_bytes as f64 * 8.0 / report.rate?.bits_per_second() as f64),
-    ),
+    ProbeMetric { declaration: QUEUE_DELAY, reading: Reading::Sample(queue_delay) },
     LINK_THROUGHPUT,
     LINK_DROPS,
     ProbeMetric::value(MARKS, |report| Some(report.counters.marks as f64)),
@@ -71,12 +82,17 @@ pub static FLOW: [ProbeMetric<FlowCounters>; 3] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_units::Duration;
 
     /// Name and value of each metric; of a rate, its bytes.
     fn values<R>(metrics: &'static [ProbeMetric<R>], report: &R) -> Vec<(&'static str, f64)> {
         let value = |metric: &'static ProbeMetric<R>| match metric.reading {
             Reading::Value(value) => value(report).expect("a value"),
             Reading::Rate(bytes) => bytes(report) as f64,
+            Reading::Sample(sample) => match sample(report) {
+                Some(Sample::Value(value)) => value,
+                other => panic!("{other:?}"),
+            },
         };
         metrics.iter().map(|metric| (metric.declaration.name, value(metric))).collect()
     }
@@ -84,7 +100,7 @@ mod tests {
     #[test]
     fn each_metric_reads_its_own_field() {
         let counters = LinkCounters { frames: 1, bytes: 2, queue_drops: 3, losses: 40, marks: 5, ..Default::default() };
-        let link = LinkReport { counters, queue_bytes: 6, rate: Some(Rate::from_bits_per_second(16)) };
+        let link = LinkReport { counters, queue_bytes: 6, rate: Some(Rate::from_bits_per_second(16)), waits: None };
         // Six bytes at 16 bit/s take 3 s.
         let queue = [("queue_bytes", 6.0), ("queue_delay_s", 3.0)];
         let passed = [("throughput_bps", 2.0), ("drops", 43.0)];
@@ -93,7 +109,12 @@ mod tests {
         let mut flow = FlowCounters::default();
         (flow.tx_bytes, flow.rx_bytes, flow.lost_packets, flow.marked_packets) = (1, 2, 3, 4);
         assert_eq!(values(&FLOW, &flow), [("throughput_bps", 2.0), ("drops", 3.0), ("marks", 4.0)]);
-        let Reading::Value(delay) = LINK[1].reading else { panic!("it is a value") };
-        assert_eq!(delay(&LinkReport { rate: None, ..link }), None);
+        assert_eq!(queue_delay(&LinkReport { rate: None, ..link }), None);
+        // Where waits are measured, neither the queue nor the rate counts.
+        let waits = Times { sum: Duration::from_millis(6), count: 3 };
+        let measured = LinkReport { rate: None, waits: Some(waits), ..link };
+        assert_eq!(queue_delay(&measured), Some(Sample::Times(waits)));
+        let earlier = Times { sum: Duration::from_millis(5), count: 1 };
+        assert_eq!((waits.mean_since(earlier), waits.mean_since(waits)), (Some(0.0005), None));
     }
 }

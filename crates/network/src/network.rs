@@ -19,6 +19,7 @@ use crate::routing::{self, Attachment, Edge, Routes};
 use crate::tap::{Direction, Tap};
 use fullpipe_engine::{Calendar, EventClass, EventId};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
+use fullpipe_schema::metric::Times;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -272,6 +273,13 @@ impl<O: Observer> Network<O> {
             Some(link) => link.queue(now),
             None => self.way_queue(link).unwrap_or_else(|| self.channel_queue(link)),
         }
+    }
+
+    /// How long the frames have waited whose transmission a link has begun by now; `None` if its rate is constant. Declare
+    /// it with [`Network::observe_link`] first.
+    pub fn link_waits(&mut self, link: LinkId) -> Option<Times> {
+        let now = self.now;
+        self.links.get_mut(link.index())?.special_mut()?.waits(now)
     }
 
     /// A host hands a packet to the network, now.

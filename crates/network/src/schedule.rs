@@ -89,6 +89,21 @@ impl Schedule {
         self.steps[..taken].iter().rev().chain(before.iter().rev()).find_map(|step| step.rate)
     }
 
+    /// The mean rate of a link that has `rate` before the first step: over a round if it repeats, else over a run of length
+    /// `run`. The first round counts as the others, which begin with the rate at the end of the one before.
+    pub fn mean_rate(&self, rate: Rate, run: Duration) -> Rate {
+        let (begin, span) = self.repeat.map_or((Duration::ZERO, run), |round| (round, round));
+        let mut at = Duration::ZERO;
+        let mut bits = 0u128;
+        let later = self.steps.iter().map(|step| step.at).filter(|step| *step > Duration::ZERO && *step < span);
+        for end in later.chain([span]) {
+            let now = self.rate_at(Instant::ZERO + begin + at).unwrap_or(rate);
+            bits += u128::from(now.bits_per_second()) * u128::from((end - at).as_nanos());
+            at = end;
+        }
+        Rate::from_bits_per_second((bits / u128::from(span.as_nanos().max(1))) as u64)
+    }
+
     /// Length of a round, if it repeats.
     pub fn repeat(&self) -> Option<Duration> {
         self.repeat
@@ -312,6 +327,21 @@ mod tests {
         let expected = [0, 3, 0, 0, 0, 3, 3, 0, 0, 3].map(Some);
         assert_eq!(rates(Some(40), &instants)[1..], expected[1..]);
         assert_eq!(rates(Some(40), &instants)[0], None);
+    }
+
+    #[test]
+    fn the_mean_rate_is_of_a_round_or_of_the_run() {
+        // 8 bit/s (the link's own) for 10 s, 2 bit/s for 20 s, an outage for 10 s.
+        let seconds = Duration::from_secs;
+        let steps = || vec![step(10_000_000_000, 2), step(30_000_000_000, 0)];
+        let mean = |repeat: Option<u64>, run: u64| {
+            let schedule = Schedule::new(steps(), repeat.map(seconds)).unwrap();
+            schedule.mean_rate(Rate::from_bits_per_second(8), seconds(run)).bits_per_second()
+        };
+        // (8 x 10 + 2 x 20) / 40 = 3; of the first 20 s (80 + 20) / 20 = 5; of the first 5 s 8.
+        assert_eq!([40, 20, 5].map(|run| mean(None, run)), [3, 5, 8]);
+        // A round after the first begins with the outage: 2 x 20 / 40 = 1, however long the run is.
+        assert_eq!([40, 20, 5].map(|run| mean(Some(40), run)), [1, 1, 1]);
     }
 
     #[test]

@@ -17,9 +17,10 @@ use crate::schedule::{Schedule, Timetable};
 use bytes::Bytes;
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_record::{DropReason, Observer, Transmission};
+use fullpipe_schema::metric::Times;
 use fullpipe_units::{Duration, Instant, LinkId, Rate};
 use fullpipe_wire::rewrite;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Rate and delay of a link over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,15 @@ pub enum Course {
 }
 
 impl Course {
+    /// Whether the rate is not the same at all times.
+    pub fn rate_varies(&self) -> bool {
+        match self {
+            Course::Constant => false,
+            Course::Steps(schedule) => schedule.steps().iter().any(|step| step.rate.is_some()),
+            Course::Trace(_) => true,
+        }
+    }
+
     /// The rate at an instant of a link that has `rate` without it; a trace has its mean rate at all times. `None` during
     /// an outage.
     pub fn rate_at(&self, at: Instant, rate: Rate) -> Option<Rate> {
@@ -44,6 +54,16 @@ impl Course {
             Course::Trace(trace) => trace.mean_rate(),
         };
         (now.bits_per_second() > 0).then_some(now)
+    }
+
+    /// The mean rate of a link that has `rate` without it, outages included: over one repetition of what repeats, else over
+    /// a run of length `run`.
+    pub fn mean_rate(&self, rate: Rate, run: Duration) -> Rate {
+        match self {
+            Course::Constant => rate,
+            Course::Steps(schedule) => schedule.mean_rate(rate, run),
+            Course::Trace(trace) => trace.mean_rate(),
+        }
     }
 }
 
@@ -55,11 +75,38 @@ enum Pace {
     Trace(Opportunities),
 }
 
+/// How long frames wait for the start of their transmission.
+#[derive(Debug, Default)]
+struct Waits {
+    /// Of those whose transmission has begun.
+    over: Times,
+    /// Start and wait of those that are still to begin.
+    to_come: VecDeque<(Instant, Duration)>,
+}
+
+impl Waits {
+    /// Counts the frames whose transmission has begun by `at`.
+    fn settle(&mut self, at: Instant) {
+        while let Some((_, wait)) = self.to_come.front().filter(|(start, _)| *start <= at) {
+            self.over.add(*wait);
+            self.to_come.pop_front();
+        }
+    }
+
+    fn push(&mut self, offered: Instant, start: Instant) {
+        // A queue discipline gives a frame when it begins, long after it was offered.
+        self.settle(offered);
+        self.to_come.push_back((start, start - offered));
+    }
+}
+
 /// State of such a link.
 #[derive(Debug)]
 pub(crate) struct Special {
     pace: Pace,
     impairments: Option<Box<FrameModels>>,
+    /// How long frames wait; only where the rate varies.
+    waits: Option<Waits>,
     /// Latest arrival of frames that keep order.
     last_arrival: Instant,
     /// Frames on their way over a link on which they may overtake: by arrival, then in the order of transmission.
@@ -79,6 +126,7 @@ impl Special {
         rate: Rate,
         delay: Duration,
     ) -> Option<Box<Self>> {
+        let waits = course.rate_varies().then(Waits::default);
         let pace = match course {
             Course::Constant => Pace::Constant,
             Course::Steps(schedule) => Pace::Steps(Timetable::new(schedule, rate, delay)),
@@ -90,6 +138,7 @@ impl Special {
         Some(Box::new(Special {
             pace,
             impairments,
+            waits,
             last_arrival: Instant::ZERO,
             disordered: BTreeMap::new(),
             transmitted: 0,
@@ -102,6 +151,13 @@ impl Special {
     /// Whether the next link may be booked when this one is.
     pub(crate) fn keeps_order_and_number(&self) -> bool {
         self.impairments.as_ref().is_none_or(|models| models.keeps_order_and_number())
+    }
+
+    /// How long the frames have waited whose transmission has begun by `at`; `None` if the rate is constant.
+    pub(crate) fn waits(&mut self, at: Instant) -> Option<Times> {
+        let waits = self.waits.as_mut()?;
+        waits.settle(at);
+        Some(waits.over)
     }
 
     /// Whether frames leave at a trace's opportunities.
@@ -138,7 +194,7 @@ impl Special {
 type Passage = (Instant, Instant);
 
 impl Link {
-    fn special_mut(&mut self) -> Option<&mut Special> {
+    pub(crate) fn special_mut(&mut self) -> Option<&mut Special> {
         self.extras.as_mut()?.special.as_deref_mut()
     }
 
@@ -251,6 +307,9 @@ impl<O: Observer> Network<O> {
         l.frames += 1;
         l.bytes += u64::from(wire_bytes);
         l.queue_delay_sum += start - offered;
+        if let Some(waits) = l.special_mut().and_then(|special| special.waits.as_mut()) {
+            waits.push(offered, start);
+        }
         let frame = self.arena.frame(handle, wire_bytes);
         let packet = self.arena.get(handle);
         let outcome = l.outcome((finish, arrival), &frame);

@@ -44,7 +44,7 @@ fn each_metric_of_probes_is_listed_once_with_everything_that_has_it() {
     let text = |name: &str| &*listed.iter().find(|(metric, _)| metric.name == name).expect("it is declared").1;
     assert_eq!(text("throughput_bps"), "bits per second since the last sample (links, flows, segments, UEs).");
     assert!(text("queue_bytes").ends_with(" (links, UEs)."));
-    assert!(text("queue_delay_s").ends_with(" (links)."));
+    assert!(text("queue_delay_s").ends_with(" (links, UEs)."));
     assert!(text("marks").ends_with(" (links, flows)."));
     assert_eq!(text("sinr_db"), "mean SINR over the last transport block (UEs).");
 }

@@ -18,6 +18,7 @@
 //! assert_eq!(metric.sample(&Tank { liters: Some(3.0) }), Some(Sample::Value(3.0)));
 //! ```
 
+use fullpipe_units::Duration;
 use std::fmt;
 
 /// What a metric declares.
@@ -45,6 +46,8 @@ pub enum Reading<R: 'static> {
     Value(fn(&R) -> Option<f64>),
     /// Bytes since the start; the sample is the rate since the last one, in bit/s.
     Rate(fn(&R) -> u64),
+    /// A sample whose kind depends on the report; `None`: there is none yet.
+    Sample(fn(&R) -> Option<Sample>),
 }
 
 /// What a metric reads from a report.
@@ -54,6 +57,31 @@ pub enum Sample {
     Value(f64),
     /// Bytes since the start; the sample is the rate since the last one, in bit/s.
     Bytes(u64),
+    /// Times since the start; the sample is the mean of those since the last one, in seconds. None since then: no sample.
+    Times(Times),
+}
+
+/// Times that are summed up, such as those that packets have waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Their sum.
+    pub sum: Duration,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Times {
+    /// Adds one.
+    pub fn add(&mut self, time: Duration) {
+        self.sum += time;
+        self.count += 1;
+    }
+
+    /// The mean, in seconds, of those that came after `earlier`; `None` if none did.
+    pub fn mean_since(self, earlier: Times) -> Option<f64> {
+        let count = self.count.checked_sub(earlier.count).filter(|count| *count > 0)?;
+        Some((self.sum - earlier.sum).as_secs_f64() / count as f64)
+    }
 }
 
 impl<R> ProbeMetric<R> {
@@ -67,6 +95,7 @@ impl<R> ProbeMetric<R> {
         match self.reading {
             Reading::Value(value) => value(report).map(Sample::Value),
             Reading::Rate(bytes) => Some(Sample::Bytes(bytes(report))),
+            Reading::Sample(sample) => sample(report),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::ue::{WayCounters, WayStatus};
 use crate::{exit, rlc};
 use fullpipe_archive::Tables;
 use fullpipe_network::medium::{Fate, Fated, Frame, Medium, Way};
-use fullpipe_network::metrics::{DROPS, QUEUE, THROUGHPUT};
+use fullpipe_network::metrics::{DROPS, QUEUE, QUEUE_DELAY, THROUGHPUT};
 use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ const fn metric(
 }
 
 /// What probes can sample of a UE.
-pub(super) static UE: [ProbeMetric<WayReport>; 7] = [
+pub(super) static UE: [ProbeMetric<WayReport>; 8] = [
     metric("sinr_db", "dB", "mean SINR over the last transport block.", |report| of_a_block(report, report.1.sinr_db)),
     metric("cqi", "", "CQI by which the last transport block was made.", |report| {
         of_a_block(report, report.1.cqi.into())
@@ -36,6 +36,8 @@ pub(super) static UE: [ProbeMetric<WayReport>; 7] = [
         Some(counters.errors as f64)
     }),
     ProbeMetric::value(QUEUE, |(_, last)| Some(last.buffer_bytes as f64)),
+    // The network has the value: packets are in the access network from when it offers them until their outcome.
+    ProbeMetric::value(QUEUE_DELAY, |_| None),
     ProbeMetric { declaration: THROUGHPUT, reading: Reading::Rate(|(counters, _)| counters.delivered_bytes) },
     ProbeMetric::value(DROPS, |(counters, _)| {
         Some((counters.buffer_drops + counters.lost_packets + counters.early_packets) as f64)
