@@ -134,6 +134,42 @@ fn a_datagram_adds_thirty_bytes_to_a_packet() {
     assert!(others <= from_client / 2 + 20, "{others} of {from_client}");
 }
 
+/// A download that says where its data come from is what the client gets when it asks for as much: the connection is opened by
+/// the client, with a request of one byte, and the same packets travel at the same times.
+#[test]
+fn a_download_from_the_server_is_the_clients_request_for_the_same_bytes() {
+    let download = "[[flow]]\nname = 'download'\nfrom = 'server'\nto = 'client'\nprotocol = 'quic'\nworkload = 'bulk'\nsize = '10MB'\n";
+    for mode in ["datagram", "stream"] {
+        let sent = outcome_with(&format!("{NETWORK}{TUNNEL}{download}{VIA}"), &[("masque.mode", mode)]);
+        let asked = through(&[("masque.mode", mode), ("flow.download.request", "1B")]);
+        assert!(sent.verdict().passed(), "{}", sent.verdict());
+        for flow in ["download", "download.reverse", "tunnel", "tunnel.reverse"] {
+            let [one, other] = [&sent, &asked].map(|outcome| outcome.flow(flow).expect("it").counters);
+            println!("{mode} {flow}: {one:?}\n{other:?}");
+        }
+        let arrived = sent.flow("download").expect("it");
+        println!("{arrived:?}");
+    }
+}
+
+/// What has no single stream of its own cannot be turned round.
+#[test]
+fn a_server_that_begins_exchanges_through_a_clients_tunnel_is_refused() {
+    let text = format!("{NETWORK}{TUNNEL}{DOWNLOAD}{VIA}");
+    let turned = text.replace(
+        "from = \"client\"\n    to = \"server\"\n    protocol",
+        "from = \"server\"\n    to = \"client\"\n    protocol",
+    );
+    assert_ne!(text, turned);
+    let error = fullpipe_scenario::load(&turned, "turned.toml", &[]).unwrap_err().0.remove(0);
+    assert_eq!(error.path, "flow.1.via");
+    assert_eq!(
+        error.problem(),
+        "a tunnel leads from its client to a target, so server cannot begin request-response through it; expected from = \
+         \"client\", or a workload on a single stream"
+    );
+}
+
 #[test]
 fn the_same_seed_gives_the_same_run_in_both_modes() {
     for mode in ["datagram", "stream"] {

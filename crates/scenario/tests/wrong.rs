@@ -142,7 +142,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "udp-with-congestion", line: 13, found: r#""cubic""#, expected: &[r#"protocol = "tcp""#, r#"protocol = "quic""#, r#"protocol = "masque""#], suggestion: None, says: "belongs to TCP, QUIC and MASQUE" },
     Wrong { file: "via-nobody", line: 13, found: r#""tunnel""#, expected: &[r#"a [[flow]] with protocol = "masque""#], suggestion: None, says: "there is no tunnel tunnel" },
     Wrong { file: "via-a-flow", line: 14, found: r#""bulk""#, expected: &[r#""tunnel""#], suggestion: None, says: "there is no tunnel bulk" },
-    Wrong { file: "via-from-elsewhere", line: 19, found: r#""tunnel""#, expected: &[r#"a tunnel with from = "host2""#], suggestion: None, says: "no tunnel of tunnel begins at host2" },
+    Wrong { file: "via-from-elsewhere", line: 19, found: r#""tunnel""#, expected: &[r#"a tunnel with from = "host2" or "host3""#], suggestion: None, says: "no tunnel of tunnel begins at host2 or at host3" },
     Wrong { file: "via-to-the-proxy", line: 19, found: r#""tunnel""#, expected: &["a proxy that links and routers join to the host"], suggestion: None, says: "no way from the proxy host3 to host3" },
     Wrong { file: "via-over-tcp", line: 18, found: r#""tunnel""#, expected: &[r#"protocol = "quic""#], suggestion: None, says: r#"belongs to QUIC, and this flow has protocol = "tcp""# },
     Wrong { file: "tunnel-queue-in-packets", line: 14, found: r#""10packets""#, expected: &["bytes", "a time", r#""unlimited""#], suggestion: None, says: "does not count the packets" },

@@ -58,6 +58,10 @@ pub struct BulkSpec {
 }
 
 impl WorkloadSettings for BulkSpec {
+    fn sends_on_one_stream(&self) -> bool {
+        true
+    }
+
     fn is_unlimited(&self) -> bool {
         self.size_bytes.is_none()
     }

@@ -3,6 +3,7 @@
 
 use crate::application::{Application, Metric};
 use crate::content::Content;
+use crate::fetched::FetchedSpec;
 use crate::sink::Sink;
 use fullpipe_schema::component::{self, Comparable, Declaration, Reader};
 use fullpipe_schema::{Field, Kind, Tree, Variant};
@@ -120,6 +121,11 @@ pub trait WorkloadSettings: Comparable + fmt::Debug + Send + Sync {
         [true, false]
     }
 
+    /// Whether all data go from the initiator to the acceptor, over a single stream that the initiator opens when it starts.
+    fn sends_on_one_stream(&self) -> bool {
+        false
+    }
+
     /// A file that is read while the scenario runs.
     fn file(&self) -> Option<&Path> {
         None
@@ -152,6 +158,13 @@ impl Workload {
     /// The port at which the acceptor listens where the file states none.
     pub fn default_port(&self) -> u16 {
         self.port().unwrap_or(self.component.port)
+    }
+
+    /// The same data from the acceptor, which the initiator asks for. `None` if they are not all sent over a single stream.
+    #[must_use]
+    pub fn fetched(&self) -> Option<Workload> {
+        let settings = FetchedSpec::of(&self.settings)?;
+        Some(Workload { component: self.component, settings: Arc::new(settings) })
     }
 
     /// The settings, if they are of this type.

@@ -78,6 +78,10 @@ fn read(reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Box<dyn Worklo
 }
 
 impl WorkloadSettings for ConstantRateSpec {
+    fn sends_on_one_stream(&self) -> bool {
+        true
+    }
+
     fn is_unlimited(&self) -> bool {
         self.count.is_none()
     }

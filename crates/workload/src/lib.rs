@@ -14,6 +14,7 @@ mod bulk;
 mod component;
 mod constant_rate;
 mod content;
+mod fetched;
 mod gaming;
 mod idle;
 mod on_off;
@@ -38,6 +39,7 @@ pub use component::{
 };
 pub use constant_rate::{ConstantRate, ConstantRateSpec};
 pub use content::{Content, Digest};
+pub use fetched::FetchedSpec;
 pub use fullpipe_units::{Distribution, Invalid};
 pub use gaming::{GamePackets, Gaming, GamingSpec};
 pub use idle::{Idle, IdleSpec};

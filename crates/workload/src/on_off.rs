@@ -62,6 +62,10 @@ pub struct OnOffSpec {
 }
 
 impl WorkloadSettings for OnOffSpec {
+    fn sends_on_one_stream(&self) -> bool {
+        true
+    }
+
     fn is_unlimited(&self) -> bool {
         self.count.is_none()
     }

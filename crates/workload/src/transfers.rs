@@ -70,6 +70,10 @@ fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, compon
 }
 
 impl WorkloadSettings for TransfersSpec {
+    fn sends_on_one_stream(&self) -> bool {
+        true
+    }
+
     fn is_unlimited(&self) -> bool {
         false
     }

@@ -45,8 +45,10 @@ pub(crate) static FLOW: Table = Table {
         "quic": Kind::Table(&quic::QUIC), optional "as `[quic]`";
         /// Settings of this tunnel.
         "masque": Kind::Table(&masque::MASQUE), optional "as `[masque]`";
-        /// Name of a `[[flow]]` with `protocol = "masque"` from the same host: the tunnel that it goes through (QUIC
-        /// flows). Its packets then begin at the proxy, where they are counted.
+        /// Name of a `[[flow]]` with `protocol = "masque"` from the host of `from` or of `to`: the tunnel that it goes
+        /// through (QUIC flows). Its packets then begin at the proxy, where they are counted. If the tunnel begins at the
+        /// host of `to`, the flow is a download: that host opens the connection and asks for the data with one byte, and in
+        /// records the data are in the reverse direction.
         "via": Kind::Text, optional "`\"\"`: straight to the host of `to`";
         /// Band of its packets, both ways, at links with strict priority by flow; 0 is served first.
         "priority": Kind::integer(0, 63), optional "the last band";

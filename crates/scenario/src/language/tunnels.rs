@@ -21,7 +21,7 @@ pub(crate) struct Through {
 }
 
 /// Finds the tunnel of each flow that goes through one: of those that the name stands for, the first that begins at the
-/// flow's host.
+/// flow's host `from`, or else at its host `to`. In the latter case the flow is a download, which the host at `to` opens.
 pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str], reach: &Reach, check: &mut Check) {
     for Through { name, place, path, first, end } in wanted {
         let group = flows.groups.iter().find(|(group, _, _)| group == name).map(|(_, first, end)| *first..*end);
@@ -43,12 +43,33 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
         }
         for index in *first..*end {
             let (from, to) = (flows.list[index].from, flows.list[index].to);
-            let host = names[from.index()];
-            let Some(tunnel) = group.clone().find(|tunnel| flows.list[*tunnel].from == from) else {
-                let message = format!("no tunnel of {name} begins at {host}");
-                check.error(*place, path, message, vec![format!("a tunnel with from = \"{host}\"")]);
-                break;
+            let from_host = |host| group.clone().find(|tunnel| flows.list[*tunnel].from == host);
+            let (tunnel, from, to) = match (from_host(from), from_host(to)) {
+                (Some(tunnel), _) => (tunnel, from, to),
+                (None, Some(tunnel)) => (tunnel, to, from),
+                (None, None) => {
+                    let [from, to] = [from, to].map(|node| names[node.index()]);
+                    let message = format!("no tunnel of {name} begins at {from} or at {to}");
+                    check.error(*place, path, message, vec![format!("a tunnel with from = \"{from}\" or \"{to}\"")]);
+                    break;
+                }
             };
+            if flows.list[index].from != from {
+                let flow = &mut flows.list[index];
+                let Some(workload) = flow.workload.fetched() else {
+                    let message = format!(
+                        "a tunnel leads from its client to a target, so {} cannot begin {} through it",
+                        names[to.index()],
+                        flow.workload.name()
+                    );
+                    let expected = format!("from = \"{}\", or a workload on a single stream", names[from.index()]);
+                    check.error(*place, path, message, vec![expected]);
+                    break;
+                };
+                // A download: the client asks for it.
+                (flow.from, flow.to, flow.workload) = (from, to, workload);
+                (flow.from_by, flow.to_by) = (flow.to_by, flow.from_by);
+            }
             let proxy = flows.list[tunnel].to;
             if proxy == to || !reach.connected(proxy, to) {
                 let message =

@@ -1,0 +1,186 @@
+//! A transfer that the receiver asks for: the same data from the acceptor instead of the initiator.
+//!
+//! The initiator opens the stream and writes a request of one byte. The acceptor's application is the sender of the workload; it
+//! starts when the stream arrives and has this stream in the place of the one that it would open. A tunnel (CONNECT-UDP) leads
+//! from its client to any target and not back, so a download through a tunnel is such a transfer.
+
+use crate::application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId, read_length};
+use crate::component::{FlowContext, WorkloadSettings};
+use fullpipe_transport::{Event, Payload, Priority, Stream};
+use fullpipe_units::{Instant, Invalid};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of the request.
+const REQUEST_BYTES: u64 = 1;
+
+/// A workload whose data come from the acceptor.
+#[derive(Clone, Debug)]
+pub struct FetchedSpec(Arc<dyn WorkloadSettings>);
+
+impl FetchedSpec {
+    /// The same data from the acceptor; `None` if the workload does not send on one stream of its initiator alone.
+    pub(crate) fn of(sent: &Arc<dyn WorkloadSettings>) -> Option<FetchedSpec> {
+        sent.sends_on_one_stream().then(|| FetchedSpec(Arc::clone(sent)))
+    }
+}
+
+impl PartialEq for FetchedSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0 as &dyn std::any::Any)
+    }
+}
+
+impl WorkloadSettings for FetchedSpec {
+    fn is_unlimited(&self) -> bool {
+        self.0.is_unlimited()
+    }
+
+    fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
+        let [sender, receiver] = self.0.applications(context)?;
+        Ok([Box::new(Fetching(receiver)), Box::new(Serving { sender, stream: None })])
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
+        self.0.check()
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.0.port()
+    }
+
+    /// The initiator sends no more than a request.
+    fn senders(&self) -> [bool; 2] {
+        [false, true]
+    }
+
+    fn file(&self) -> Option<&Path> {
+        self.0.file()
+    }
+
+    fn sums_connections(&self) -> bool {
+        self.0.sums_connections()
+    }
+}
+
+/// Asks, and then receives as the workload's receiver does.
+#[derive(Debug)]
+struct Fetching(Box<dyn Application>);
+
+impl Application for Fetching {
+    fn on_start(&mut self, io: &mut dyn Io) {
+        let id = io.open();
+        if let Some(stream) = io.stream(id) {
+            stream.write(Payload::Length(REQUEST_BYTES));
+        }
+    }
+
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        self.0.on_wake(io);
+    }
+
+    fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
+        self.0.on_stream(stream, event, io);
+    }
+
+    fn progress(&self) -> Progress {
+        self.0.progress()
+    }
+
+    fn completions(&self) -> &[Completion] {
+        self.0.completions()
+    }
+
+    fn digest(&self) -> Option<String> {
+        self.0.digest()
+    }
+
+    fn figures(&self, end: Instant) -> Vec<Figure> {
+        self.0.figures(end)
+    }
+}
+
+/// Sends as the workload's sender does, on the stream of the request.
+#[derive(Debug)]
+struct Serving {
+    sender: Box<dyn Application>,
+    stream: Option<StreamId>,
+}
+
+impl Application for Serving {
+    fn on_wake(&mut self, io: &mut dyn Io) {
+        self.sender.on_wake(&mut OneStream { io, stream: self.stream });
+    }
+
+    fn on_stream(&mut self, id: StreamId, event: Event, io: &mut dyn Io) {
+        if self.stream.is_none() {
+            self.stream = Some(id);
+            self.sender.on_start(&mut OneStream { io, stream: self.stream });
+        }
+        if event == Event::Readable {
+            read_length(id, u64::MAX, io);
+        } else {
+            self.sender.on_stream(id, event, &mut OneStream { io, stream: self.stream });
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        self.sender.progress()
+    }
+
+    fn completions(&self) -> &[Completion] {
+        self.sender.completions()
+    }
+
+    fn digest(&self) -> Option<String> {
+        self.sender.digest()
+    }
+
+    fn figures(&self, end: Instant) -> Vec<Figure> {
+        self.sender.figures(end)
+    }
+}
+
+/// What an application can do that has a stream already: the one that it opens is this.
+struct OneStream<'a> {
+    io: &'a mut dyn Io,
+    stream: Option<StreamId>,
+}
+
+impl Io for OneStream<'_> {
+    fn now(&self) -> Instant {
+        self.io.now()
+    }
+
+    fn wake_at(&mut self, at: Instant) {
+        self.io.wake_at(at);
+    }
+
+    fn open_with(&mut self, options: &OpenOptions) -> StreamId {
+        self.stream.unwrap_or_else(|| self.io.open_with(options))
+    }
+
+    fn set_priority(&mut self, stream: StreamId, priority: Priority) {
+        self.io.set_priority(stream, priority);
+    }
+
+    fn close_connection(&mut self, stream: StreamId) {
+        self.io.close_connection(stream);
+    }
+
+    fn stream(&mut self, stream: StreamId) -> Option<&mut dyn Stream> {
+        self.io.stream(stream)
+    }
+
+    fn connection_number(&self, stream: StreamId) -> Option<u32> {
+        self.io.connection_number(stream)
+    }
+
+    fn stream_number(&self, stream: StreamId) -> Option<u64> {
+        self.io.stream_number(stream)
+    }
+
+    fn send_datagram(&mut self, payload_bytes: u32) {
+        self.io.send_datagram(payload_bytes);
+    }
+}
