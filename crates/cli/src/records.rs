@@ -9,6 +9,8 @@ use crate::sabotage;
 use fullpipe::archive::{Cell, Column, SummaryRow, claims_by_chance};
 use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
+use fullpipe::scenario::description::BdpLimit;
+use fullpipe::scenario::schema::Hint;
 use fullpipe::study::summary::SeedVerdicts;
 use fullpipe::study::{
     self, Embedded, Files, Laboratory, ReplayLaboratory, RunOptions, ScenarioSource, Study, StudyError,
@@ -57,6 +59,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let common = &arguments.common;
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
     let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(Failure::usage)?;
+    show_hints(&loaded.hints);
     if let Some(reason) =
         loaded.scenario.needs_real_time().filter(|_| !arguments.real_time && arguments.replay.is_none())
     {
@@ -96,6 +99,17 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     }
     let laboratory = VirtualLaboratory::new(BUILD).with_faults(faults);
     make(&study, &laboratory, common, &options, &folder)
+}
+
+/// Prints hints on standard error, each once; of many the first.
+fn show_hints(hints: &[Hint]) {
+    const SHOWN: usize = 10;
+    let mut lines: Vec<String> = hints.iter().map(ToString::to_string).collect();
+    lines.dedup();
+    lines.iter().take(SHOWN).for_each(|line| eprintln!("hint: {line}"));
+    if lines.len() > SHOWN {
+        eprintln!("hint: and {} more hints", lines.len() - SHOWN);
+    }
 }
 
 /// By the clock of this machine. `interfaces`: those of this machine that stand for hosts. To be called before there is a second
@@ -172,6 +186,7 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
         seed: common.seed,
         quick: arguments.quick,
     };
+    let hints = laboratory.clone();
     let messages = study.apply(&settings, &laboratory).map_err(failure_of)?;
     // Before there is a second thread.
     let laboratory = laboratories(laboratory, &study, common.quiet)?;
@@ -182,7 +197,11 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let jobs = arguments.jobs.unwrap_or(cores).max(1);
     let run = RunOptions { audit: common.audit, resume: common.resume, ..RunOptions::default() };
     let options = study::Options { jobs, run };
-    make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name))
+    // Those of the overrides that `apply` tries one by one come again when the points are resolved.
+    hints.take_hints();
+    let made = make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name));
+    show_hints(&hints.take_hints());
+    made
 }
 
 /// What is true once an interrupt or a request to end has come; the second of them ends the program at once.
@@ -352,17 +371,31 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
                 .and_then(|study| study::plan::plan(&study, &laboratory).map(|_| ()).map_err(|error| error.to_string()))
         } else {
             scenario::load(&text, &name, &[]).map_err(|errors| errors.to_string()).and_then(|loaded| {
+                show_hints(&loaded.hints);
+                show_bdp_limits(&loaded.scenario.bdp_limits);
                 fullpipe::lab::prepare(&loaded.scenario, &Default::default())
                     .map(|_| ())
                     .map_err(|error| format!("{name}: {error}"))
             })
         };
         match outcome {
-            Ok(()) => eprintln!("{name}: right"),
+            Ok(()) => {
+                show_hints(&laboratory.take_hints());
+                eprintln!("{name}: right");
+            }
             Err(message) => wrong.push(message),
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(Failure::usage(wrong.join("\n"))) }
+}
+
+/// Prints bytes and round-trip time of the limits in BDP; of many the first.
+fn show_bdp_limits(limits: &[BdpLimit]) {
+    const SHOWN: usize = 20;
+    limits.iter().take(SHOWN).for_each(|limit| eprintln!("{limit}"));
+    if limits.len() > SHOWN {
+        eprintln!("and {} more limits in BDP", limits.len() - SHOWN);
+    }
 }
 
 /// A study has experiments; a scenario has flows.

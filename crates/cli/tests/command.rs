@@ -296,3 +296,42 @@ fn a_reader_that_closes_the_pipe_ends_the_command_quietly() {
     let output = output.expect("it starts");
     assert_eq!((status(&output), errors(&output).as_str()), (0, ""));
 }
+
+/// Two access links of 1 ms, a bottleneck of 18 ms: 40 ms there and back at 10 Mbit/s are 50 000 bytes.
+#[test]
+fn check_prints_limits_in_bdp_and_the_present_spelling_of_former_keys() {
+    let folder = folder("hints");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("former.toml").display().to_string();
+    let text = "[topology]
+kind = 'dumbbell'
+access = { rate = '100Mbit/s', delay = '1ms' }
+[topology.bottleneck]
+rate = '10Mbit/s'
+delay = '18ms'
+reverse = { queue = '100packets', discipline = { kind = 'none' } }
+[topology.bottleneck.discipline]
+kind = 'fq-codel'
+limit_packets = 600
+[[flow]]
+from = 'left1'
+to = 'right1'
+size = '10kB'
+";
+    std::fs::write(&file, text).expect("a file");
+    let hint = format!(
+        "hint: {file}:10: limit_packets is now called limit: write limit = \"600packets\" (limit_packets is accepted until \
+         the next version)\n"
+    );
+    let checked = fullpipe(&["check", &file]);
+    assert_eq!((status(&checked), errors(&checked)), (0, format!("{hint}{file}: right\n")));
+    let out = folder.join("out").display().to_string();
+    let run = fullpipe(&["run", &file, "--quiet", "--out", &out]);
+    assert_eq!((status(&run), errors(&run)), (0, hint));
+    std::fs::write(&file, text.replace("limit_packets = 600", "limit = '2BDP'")).expect("a file");
+    let checked = errors(&fullpipe(&["check", &file]));
+    assert_eq!(
+        checked,
+        format!("bottleneck: discipline.limit = 2BDP is 100000 bytes (10Mbit/s x 40ms)\n{file}: right\n")
+    );
+}

@@ -37,10 +37,10 @@
 //! assert!(message.ends_with(r#"did you mean "cubic"?"#));
 //! ```
 
-pub use fullpipe_scenario::description::QueueLimit;
+pub use fullpipe_scenario::description::{BdpMultiple, LinkQueueLimit, QueueLimit};
 
 use fullpipe_scenario::schema::node::quote_key;
-use fullpipe_scenario::schema::quantity::format_queue_limit;
+use fullpipe_scenario::schema::quantity::{format_link_queue_limit, format_queue_limit};
 use fullpipe_scenario::schema::{Content, Entry, Node, Place};
 use fullpipe_scenario::{Errors, Language, Override, Scenario};
 use fullpipe_units::{Duration, Rate};
@@ -119,6 +119,18 @@ impl From<Rate> for Value {
 impl From<QueueLimit> for Value {
     fn from(limit: QueueLimit) -> Self {
         Value::from(format_queue_limit(limit))
+    }
+}
+
+impl From<BdpMultiple> for Value {
+    fn from(multiple: BdpMultiple) -> Self {
+        Value::from(format_link_queue_limit(LinkQueueLimit::Bdp(multiple)))
+    }
+}
+
+impl From<LinkQueueLimit> for Value {
+    fn from(limit: LinkQueueLimit) -> Self {
+        Value::from(format_link_queue_limit(limit))
     }
 }
 
@@ -311,7 +323,21 @@ impl Link {
         self.set("name", name).set("from", from).set("to", to)
     }
 
-    /// Sets the limit of the drop-tail queue.
+    /// Sets the limit of the queue, under any discipline and without one: packets, bytes, time, or a multiple of the
+    /// bandwidth-delay product (a [`BdpMultiple`], or text such as `"2BDP"`).
+    #[must_use]
+    pub fn limit(self, limit: impl Into<Value>) -> Self {
+        self.set("discipline.limit", limit)
+    }
+
+    /// Sets the round-trip time of the bandwidth-delay product. Unset, it is the largest base round-trip time of the flows
+    /// through the link.
+    #[must_use]
+    pub fn bdp_rtt(self, round_trip: impl Into<Value>) -> Self {
+        self.set("bdp_rtt", round_trip)
+    }
+
+    /// Sets the limit of the device's drop-tail queue, which is the queue if there is no discipline.
     #[must_use]
     pub fn queue(self, limit: impl Into<Value>) -> Self {
         self.set("queue", limit)

@@ -75,7 +75,8 @@ pub mod record {
 
 /// Scenarios: loading text into a description, and errors with positions.
 pub mod scenario {
-    pub use fullpipe_scenario::description::{Flow, Link, Node};
+    pub use fullpipe_scenario::description::{BdpLimit, Flow, Link, Node};
+    pub use fullpipe_scenario::schema::Hint;
     pub use fullpipe_scenario::{Error, Errors, Loaded, Override, Scenario, load};
 
     #[doc(hidden)]
@@ -92,11 +93,11 @@ pub mod access {
         AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, ChoiceList, Nodes,
         StationDeclaration, WayPromise,
     };
-    pub use fullpipe_network::metrics::{DROPS, QUEUE, THROUGHPUT};
+    pub use fullpipe_network::metrics::{DROPS, QUEUE, QUEUE_DELAY, THROUGHPUT};
     pub use fullpipe_scenario::schema::component::{Comparable, Declaration, Invalid, Reader};
-    pub use fullpipe_scenario::schema::metric::{MetricDeclaration, Sample};
+    pub use fullpipe_scenario::schema::metric::{MetricDeclaration, Sample, Times};
     pub use fullpipe_scenario::schema::{
-        Check, Choice, Content, Data, Default, Entry, Field, Kind, Named, Node, Place, Sources, Table, Tree, Value,
+        Check, Choice, Content, Data, Default, Entry, Field, FormerKey, Hint, Kind, Named, Node, Place, Sources, Table, Tree, Value,
         Variant, Variants, keys, named,
     };
 }

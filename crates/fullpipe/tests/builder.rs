@@ -1,6 +1,6 @@
 //! Tests that a scenario built in code equals one from a file: the same description, the same records, the same errors.
 
-use fullpipe::builder::{Flow, Link, Probe, QueueLimit, ScenarioBuilder, Table, Topology, Value};
+use fullpipe::builder::{BdpMultiple, Flow, Link, Probe, QueueLimit, ScenarioBuilder, Table, Topology, Value};
 use fullpipe::scenario::{Error, load};
 use fullpipe::units::{Duration, Rate};
 use fullpipe::{Simulation, embedded};
@@ -226,4 +226,23 @@ fn missing_scenarios_are_errors_with_a_suggestion() {
     assert_eq!(unknown.to_string(), "unknown embedded scenario \"quik-start\"; did you mean \"quick-start\"?");
     let unread = Simulation::open("no/such/file.toml").expect_err("there is none");
     assert!(unread.to_string().starts_with("cannot read no/such/file.toml: "), "{unread}");
+}
+
+/// 2 x (1 + 18 + 1) ms x 10 Mbit/s = 50 000 bytes, under a discipline and without one.
+#[test]
+fn a_limit_in_bdp_is_one_method_for_all_disciplines() {
+    let bottleneck = || Link::new("10Mbit/s", "18ms").limit(BdpMultiple::new(0.5));
+    for link in [bottleneck(), bottleneck().discipline("fq-codel"), Link::new("10Mbit/s", "18ms").limit("0.5BDP")] {
+        let scenario = ScenarioBuilder::new()
+            .topology(Topology::dumbbell(Link::new("100Mbit/s", "1ms"), link))
+            .flow(Flow::new("left1", "right1"))
+            .build()
+            .unwrap();
+        let limit = &scenario.bdp_limits[0];
+        assert_eq!((limit.link.as_str(), limit.key.as_str(), limit.bytes), ("bottleneck", "discipline.limit", 25_000));
+    }
+    let longer = Link::new("10Mbit/s", "18ms").limit("0.5BDP").bdp_rtt(Duration::from_millis(80));
+    let topology = Topology::dumbbell(Link::new("100Mbit/s", "1ms"), longer);
+    let scenario = ScenarioBuilder::new().topology(topology).flow(Flow::new("left1", "right1")).build().unwrap();
+    assert_eq!(scenario.bdp_limits[0].bytes, 50_000);
 }

@@ -118,9 +118,28 @@ impl Routes {
 
 /// One way from a node to a neighbour.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Edge {
-    pub(crate) to: NodeId,
-    pub(crate) by: Attachment,
+pub struct Edge {
+    /// The neighbour.
+    pub to: NodeId,
+    /// What leads there.
+    pub by: Attachment,
+}
+
+/// The routes of a network that is not built: those that [`crate::Network`] has once it is.
+#[derive(Clone, Debug)]
+pub struct Routing(Vec<Routes>);
+
+impl Routing {
+    /// Routes for all nodes from their edges: links, then segments, then media, each in order of declaration.
+    /// `forwards[n]` tells whether node n passes packets on for others.
+    pub fn new(edges: &[Vec<Edge>], forwards: &[bool]) -> Self {
+        Routing(compute(edges, forwards))
+    }
+
+    /// The hop from a node toward another.
+    pub fn toward(&self, node: NodeId, destination: NodeId) -> Attachment {
+        self.0[node.index()].toward(destination)
+    }
 }
 
 /// Routes for all nodes from their edges, in order of declaration. `forwards[n]` tells whether node n passes packets

@@ -6,12 +6,20 @@ mod least;
 
 use fullpipe_network::discipline::settings::{Capacity, Device, Discipline, DisciplineContext};
 use fullpipe_network::discipline::table::{DISCIPLINE, DISCIPLINES};
+use fullpipe_network::packet::Arena;
+use fullpipe_network::{Content, Packet, Queued};
 use fullpipe_schema::component::{Declaration, Reader};
-use fullpipe_schema::{Check, Errors, load};
-use fullpipe_units::Rate;
+use fullpipe_schema::{Check, Data, Errors, Override, load};
+use fullpipe_units::{Duration, FlowId, Instant, NodeId, QueueLimit, Rate};
 use std::collections::BTreeMap;
 
-const DEVICE: Device = Device { rate: Rate::from_megabits_per_second(10), mtu_bytes: 1500, framing_bytes: 18 };
+/// A bandwidth-delay product of 10 Mbit/s x 40 ms = 50 000 bytes.
+const DEVICE: Device = Device {
+    rate: Rate::from_megabits_per_second(10),
+    bdp: (Rate::from_megabits_per_second(10), Duration::from_millis(40)),
+    mtu_bytes: 1500,
+    framing_bytes: 18,
+};
 
 fn read(text: &str) -> Result<Option<Discipline>, Errors> {
     let loaded = load(&DISCIPLINE, text, "discipline.toml", &[])?;
@@ -45,6 +53,73 @@ fn each_declared_name_is_read_into_its_own_settings_and_built_under_it() {
         }
     }
     assert_eq!(without_a_queue, ["none"]);
+}
+
+/// Every discipline has one key for its limit, whatever the unit, and holds no more.
+#[test]
+fn each_discipline_holds_what_the_same_key_says() {
+    let bands = BTreeMap::new();
+    let context = DisciplineContext { seed: 1, interface: "link", bands: &bands };
+    // Frames of 1518 bytes. 12.144 ms at 10 Mbit/s are 15 180 bytes, ten frames, and so are 0.3036 x 50 000 bytes.
+    let limits = [("7packets", 7), ("15180B", 10), ("12.144ms", 10), ("0.3036BDP", 10), ("15179B", 9)];
+    for declaration in DISCIPLINES.declarations() {
+        for (limit, frames) in limits {
+            let name = declaration.name;
+            let more = if name == "priority" { "bands = [{ kind = 'codel', limit = 'unlimited' }]" } else { "" };
+            let settings = read(&format!("kind = '{name}'\nlimit = '{limit}'\n{more}"));
+            let Some(settings) = settings.unwrap_or_else(|errors| panic!("{name}: {errors}")) else {
+                // The device's queue has it instead: see the tests of the scenario language.
+                assert_eq!(name, "none");
+                continue;
+            };
+            let most = if limit == "7packets" { settings.capacity().packets } else { settings.capacity().bytes };
+            assert_eq!(most, Some(if limit == "7packets" { 7 } else { 15_180 - u64::from(frames == 9) }), "{name}");
+            let mut queue = settings.build(&context);
+            let mut dropped = Vec::new();
+            let mut arena = Arena::default();
+            for _ in 0..20 {
+                let packet = Packet::new(FlowId(0), NodeId(1), 1500, Content::Udp { payload_bytes: 1472 });
+                let frame = Queued::new(arena.insert(packet), &packet, 1518, Instant::ZERO);
+                let refused = queue.enqueue(Instant::ZERO, frame, &mut dropped).err();
+                dropped.extend(refused);
+                assert!(queue.packets() <= frames, "{name}: {limit}");
+            }
+            assert_eq!((queue.packets(), dropped.len() as u64), (frames, 20 - frames), "{name}: {limit}");
+        }
+    }
+}
+
+#[test]
+fn the_former_key_of_the_limit_of_fq_codel_gives_a_hint() {
+    let load = |text: &str| load(&DISCIPLINE, text, "discipline.toml", &[]);
+    let [former, present] = ["limit_packets = 600", "limit = '600packets'"].map(|key| {
+        let loaded = load(&format!("kind = 'fq-codel'\n{key}")).unwrap();
+        (loaded.root, loaded.hints.iter().map(ToString::to_string).collect::<Vec<_>>())
+    });
+    assert_eq!(former.0, present.0);
+    assert_eq!(present.1, [""; 0]);
+    let hint = "discipline.toml:2: limit_packets is now called limit: write limit = \"600packets\" (limit_packets is \
+                accepted until the next version)";
+    assert_eq!(former.1, [hint]);
+    let both = load("kind = 'fq-codel'\nlimit = '5packets'\nlimit_packets = 5").unwrap_err();
+    assert_eq!(both.0[0].message, "limit_packets is the former spelling of limit, which the table also has");
+    // The former key accepted no zero either, and no other unit.
+    assert!(load("kind = 'fq-codel'\nlimit_packets = 0").is_err());
+    assert!(load("kind = 'codel'\nlimit_packets = 5").is_err());
+}
+
+#[test]
+fn an_override_replaces_a_value_under_another_spelling() {
+    let load = |key: &str, set: &str| {
+        let set = [Override::parse(set).unwrap()];
+        load(&DISCIPLINE, &format!("kind = 'fq-codel'\n{key}"), "discipline.toml", &set).unwrap()
+    };
+    let limit = |packets| Data::LinkQueueLimit(QueueLimit::Packets(packets).into());
+    let present = load("limit_packets = 600", "limit=5packets");
+    assert_eq!((&present.root.get("limit").unwrap().data, present.hints.len()), (&limit(5), 0));
+    let former = load("limit = '600packets'", "limit_packets=7");
+    assert_eq!(former.root.get("limit").unwrap().data, limit(7));
+    assert!(former.hints[0].to_string().starts_with("--set limit_packets=7: limit_packets is now called limit"));
 }
 
 #[test]

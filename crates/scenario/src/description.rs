@@ -8,12 +8,14 @@ pub use fullpipe_network::discipline::settings::Discipline;
 use fullpipe_network::impairment::Impairments;
 use fullpipe_network::{Course, EthernetSpecification, NatSpecification, Way};
 pub use fullpipe_quic::settings::{Settings as Quic, Stack};
+use fullpipe_schema::quantity::format_link_queue_limit;
 pub use fullpipe_tcp::Settings as Tcp;
-pub use fullpipe_units::QueueLimit;
+pub use fullpipe_units::{BdpMultiple, LinkQueueLimit, QueueLimit};
 use fullpipe_units::{Duration, NodeId, Rate};
 use fullpipe_wire::IpVersion;
 use fullpipe_workload::Protocol;
 pub use fullpipe_workload::Workload;
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
@@ -31,6 +33,9 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// Point-to-point links, one entry per direction; the two directions of a link are neighbours (2k, 2k + 1).
     pub links: Vec<Link>,
+    /// The limits of queues that the file states as multiples of a bandwidth-delay product, in bytes already in `links` and
+    /// `ethernets`.
+    pub bdp_limits: Vec<BdpLimit>,
     /// Shared Ethernet segments.
     pub ethernets: Vec<EthernetSpecification>,
     /// Access networks; the network numbers their media in this order.
@@ -160,15 +165,42 @@ pub struct Link {
     pub impairments: Impairments,
 }
 
+/// A limit of a queue that a file states as a multiple of a bandwidth-delay product.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BdpLimit {
+    /// Name of the direction of a link, or of the segment.
+    pub link: String,
+    /// The key of the link that states it, such as `discipline.limit`.
+    pub key: String,
+    /// The multiple.
+    pub multiple: BdpMultiple,
+    /// Rate of the link; of a varying rate the mean.
+    pub rate: Rate,
+    /// Round-trip time of the product.
+    pub round_trip: Duration,
+    /// Bytes of the limit.
+    pub bytes: u64,
+}
+
+impl fmt::Display for BdpLimit {
+    /// Formats "bottleneck: queue = 2BDP is 100000 bytes (10Mbit/s x 40ms)".
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BdpLimit { link, key, multiple, rate, round_trip, bytes } = self;
+        let multiple = format_link_queue_limit(LinkQueueLimit::Bdp(*multiple));
+        write!(formatter, "{link}: {key} = {multiple} is {bytes} bytes ({rate} x {round_trip})")
+    }
+}
+
 /// One declared conversation, or a group of like ones.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Flow {
     /// Name, unique: that of the file, with ".N" (N from 1) appended if the file's flow stands for several.
     pub name: String,
-    /// Where data come from.
+    /// Who opens it: where data come from, except for a download through a tunnel.
     pub from: NodeId,
-    /// Where data go.
+    /// Who accepts it: where data go, except for a download through a tunnel.
     pub to: NodeId,
     /// Version of IP.
     pub ip: IpVersion,

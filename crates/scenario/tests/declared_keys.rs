@@ -11,7 +11,7 @@ use {fullpipe_masque as masque, fullpipe_quic as quic, fullpipe_tcp as tcp};
 fn verify<S: Default + PartialEq + Debug>(of: &SettingsTable<S>, settings: &S) -> Result<(), String> {
     let usual = of.write(settings);
     let text = resolved(of.table, &usual);
-    let Loaded { root, sources } = load(of.table, &text, "file", &[]).map_err(|errors| errors.to_string())?;
+    let Loaded { root, sources, .. } = load(of.table, &text, "file", &[]).map_err(|errors| errors.to_string())?;
     let read = |tree: &Tree| {
         let mut check = Check::new(&sources);
         of.read(&mut Reader { tree, path: "", check: &mut check }).expect("no keys contradict each other")

@@ -1,6 +1,6 @@
 //! Errors that involve several keys, collected while a checked [`Tree`] is converted into typed settings.
 
-use crate::error::{COMPARED, Error, Errors, MOST_ERRORS, nearest, some_of};
+use crate::error::{COMPARED, Error, Errors, Hint, MOST_ERRORS, nearest, some_of};
 use crate::node::{Place, Sources};
 use crate::tree::Tree;
 
@@ -10,12 +10,14 @@ pub struct Check<'a> {
     /// The texts that places refer to.
     pub sources: &'a Sources,
     errors: Vec<Error>,
+    /// Advice about what is accepted.
+    pub hints: Vec<Hint>,
 }
 
 impl<'a> Check<'a> {
     /// A check without errors.
     pub fn new(sources: &'a Sources) -> Self {
-        Check { sources, errors: Vec::new() }
+        Check { sources, errors: Vec::new(), hints: Vec::new() }
     }
 
     /// Whether the check keeps no further errors.
@@ -42,6 +44,14 @@ impl<'a> Check<'a> {
     /// Adds an error at the value of a key of the table at a path.
     pub fn error_at(&mut self, tree: &Tree, path: &str, key: &str, message: impl Into<String>, expected: &str) {
         self.error(tree.place_of(key), &format!("{path}.{key}"), message, vec![expected.to_string()]);
+    }
+
+    /// Adds a hint about the text at a place, once: one table can declare many links.
+    pub fn hint(&mut self, place: Place, path: &str, message: impl Into<String>) {
+        let hint = self.sources.hint(place, path, message);
+        if !self.hints.contains(&hint) {
+            self.hints.push(hint);
+        }
     }
 
     /// Adds an error about a name that does not exist, with some of the names that do and the nearest one.

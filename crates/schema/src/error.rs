@@ -57,6 +57,30 @@ impl Error {
 
 impl std::error::Error for Error {}
 
+/// Advice about a file that is accepted as it is, such as the present spelling of a key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hint {
+    /// Name of the file; for an override the text `--set PATH=VALUE`.
+    pub file: String,
+    /// Line, from 1; 0 for an override.
+    pub line: usize,
+    /// Dotted path of the field.
+    pub path: String,
+    /// The advice, in one sentence.
+    pub message: String,
+}
+
+impl fmt::Display for Hint {
+    /// One sentence on one line.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&escape(&self.file))?;
+        if self.line > 0 {
+            write!(formatter, ":{}", self.line)?;
+        }
+        write!(formatter, ": {}", escape(&self.message))
+    }
+}
+
 /// The errors of a file in its order; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(pub Vec<Error>);

@@ -42,7 +42,7 @@ pub mod tree;
 mod walk;
 
 pub use check::Check;
-pub use error::{Error, Errors, nearest, some_of};
+pub use error::{Error, Errors, Hint, nearest, some_of};
 pub use load::{Loaded, load};
 pub use node::{Content, Entry, Node, Override, Place, Sources};
 pub use pattern::{is_pattern, matches, natural_order};
@@ -105,6 +105,8 @@ pub enum Kind {
     },
     /// A queue limit such as "100packets", "250kB", "100ms" or "unlimited"; not zero.
     QueueLimit,
+    /// The queue limit of a link: a queue limit, or a multiple of its bandwidth-delay product such as "2BDP"; not zero.
+    LinkQueueLimit,
     /// One of several names.
     Choice(&'static [Choice]),
     /// A table.
@@ -210,37 +212,60 @@ pub struct Field {
     pub unit: &'static str,
     /// What it means, for the reference page.
     pub text: &'static str,
+    /// Former spellings of the key, which a file may still use: each gives a [`Hint`], never an error.
+    pub former: &'static [FormerKey],
+}
+
+/// A former spelling of a key.
+#[derive(Clone, Copy, Debug)]
+pub struct FormerKey {
+    /// The key as it was spelled.
+    pub key: &'static str,
+    /// The value under the present key. A value that the former key did not accept stays as it is, and gives the error
+    /// of the present key.
+    pub value: fn(&Content) -> Content,
 }
 
 impl Field {
     /// A field that must be given.
     pub const fn required(key: &'static str, kind: Kind, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Required, unit: "", text }
+        Field { key, kind, default: Default::Required, unit: "", text, former: &[] }
     }
 
     /// A field with a default value.
     pub const fn default(key: &'static str, kind: Kind, value: &'static str, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Value(value), unit: "", text }
+        Field { key, kind, default: Default::Value(value), unit: "", text, former: &[] }
     }
 
     /// A table, array of tables, map or list that is empty if the file does not give it.
     pub const fn empty(key: &'static str, kind: Kind, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Empty, unit: "", text }
+        Field { key, kind, default: Default::Empty, unit: "", text, former: &[] }
     }
 
     /// A field that may be absent; `absent` describes the effect.
     pub const fn optional(key: &'static str, kind: Kind, absent: &'static str, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Absent(absent), unit: "", text }
+        Field { key, kind, default: Default::Absent(absent), unit: "", text, former: &[] }
     }
 
     /// A field of [`SettingsTable`] with its default value.
     pub const fn inherited(key: &'static str, kind: Kind, value: &'static str, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Inherited(value), unit: "", text }
+        Field { key, kind, default: Default::Inherited(value), unit: "", text, former: &[] }
     }
 
     /// A field that has the default value of the table's settings ([`Table::defaults`]).
     pub const fn setting(key: &'static str, kind: Kind, text: &'static str) -> Self {
-        Field { key, kind, default: Default::Setting, unit: "", text }
+        Field { key, kind, default: Default::Setting, unit: "", text, former: &[] }
+    }
+
+    /// Sets the former spellings of the key.
+    pub const fn formerly(mut self, former: &'static [FormerKey]) -> Self {
+        self.former = former;
+        self
+    }
+
+    /// Whether the key is or was spelled so.
+    pub(crate) fn is_named(&self, key: &str) -> bool {
+        self.key == key || self.former.iter().any(|former| former.key == key)
     }
 
     /// Sets the unit.

@@ -1,7 +1,7 @@
 //! Reads a file and its overrides against a schema.
 
 use crate::Table;
-use crate::error::{Error, Errors};
+use crate::error::{Error, Errors, Hint};
 use crate::node::{Node, Override, Place, Sources, quote};
 use crate::overrides;
 use crate::tree::Tree;
@@ -15,6 +15,8 @@ pub struct Loaded {
     pub root: Tree,
     /// The texts that its places refer to, for the errors of later checks.
     pub sources: Sources,
+    /// What is accepted and should be spelled otherwise, in the order of the file's tables.
+    pub hints: Vec<Hint>,
 }
 
 /// A file longer than this is rejected before it is parsed.
@@ -35,11 +37,12 @@ pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Overrid
     let mut root = Node::from_document(&document);
     drop(document);
     let mut errors = overrides::apply(schema, &mut root, &sources, overrides);
-    let mut walker = Walker { sources: &sources, errors: Vec::new() };
+    let mut walker = Walker { sources: &sources, errors: Vec::new(), hints: Vec::new() };
     let tree = walker.table(schema, &root, &Path::Root);
     errors.append(&mut walker.errors);
+    let hints = walker.hints;
     match tree {
-        Some(root) if errors.is_empty() => Ok(Loaded { root, sources }),
+        Some(root) if errors.is_empty() => Ok(Loaded { root, sources, hints }),
         _ => Err(Errors::sorted(errors)),
     }
 }

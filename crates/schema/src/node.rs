@@ -2,7 +2,7 @@
 //!
 //! `toml_edit`'s own tree loses its spans when it is edited. Overrides edit this tree, which keeps them.
 
-use crate::error::{Error, Errors, nearest};
+use crate::error::{Error, Errors, Hint, nearest};
 use toml_edit::{Document, Item, Table, Value};
 
 /// Where a value came from.
@@ -342,6 +342,12 @@ impl Sources {
             Some((end, _)) => format!("{}...", &line[..end]),
             None => line.to_string(),
         }
+    }
+
+    /// A hint about the text at a place.
+    pub fn hint(&self, place: Place, path: &str, message: impl Into<String>) -> Hint {
+        let Error { file, line, path, message, .. } = self.error(place, path, message, Vec::new());
+        Hint { file, line, path, message }
     }
 
     /// An error at a place, with the text there as the wrong token.

@@ -86,7 +86,8 @@ impl Setter<'_> {
             *self.entry(node, key) = self.value.clone();
             return Ok(());
         }
-        let field = schema.common().chain(variant.into_iter().flat_map(Variant::fields)).find(|field| field.key == key);
+        let field =
+            schema.common().chain(variant.into_iter().flat_map(Variant::fields)).find(|field| field.is_named(key));
         let Some(field) = field else {
             let error = unknown_key(self.sources, schema, variant, key, self.place, self.path);
             let mut error = error.map(Box::new).unwrap_or_else(|| {
@@ -96,6 +97,10 @@ impl Setter<'_> {
             return Err(error);
         };
         if rest.is_empty() {
+            // It also replaces a value under another spelling of the key.
+            if let Content::Table(entries) = &mut node.content {
+                entries.retain(|entry| entry.key == *key || !field.is_named(&entry.key));
+            }
             *self.entry(node, key) = self.value.clone();
             return Ok(());
         }

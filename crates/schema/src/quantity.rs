@@ -2,7 +2,7 @@
 //! text that is not a whole number of nanoseconds, bits per second or bytes is rejected, not rounded.
 
 use crate::error::nearest;
-use fullpipe_units::{Duration, QueueLimit, Rate};
+use fullpipe_units::{BdpMultiple, Duration, LinkQueueLimit, QueueLimit, Rate};
 
 /// Why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,9 @@ const SIZES: Units = &[
 ];
 
 const PACKETS: Units = &[("packets", 1), ("packet", 1)];
+
+/// Multiples of a bandwidth-delay product, in millionths.
+const BDP: Units = &[("BDP", 1_000_000)];
 
 /// Splits a text into its number and its unit: "-1.5 ms" gives ("-1.5", "ms").
 fn split(text: &str) -> (&str, &str) {
@@ -158,13 +161,33 @@ pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, Malformed> {
     if text.trim() == "unlimited" {
         return Ok(QueueLimit::Unlimited);
     }
-    match parse(text, &[PACKETS, SIZES, DURATIONS])? {
-        (packets, 0) => match u32::try_from(packets) {
+    let (value, family) = parse(text, &[PACKETS, SIZES, DURATIONS])?;
+    fixed(value, family)
+}
+
+/// A queue limit from its value and the place of its unit among packets, sizes and durations.
+fn fixed(value: u64, family: usize) -> Result<QueueLimit, Malformed> {
+    match family {
+        0 => match u32::try_from(value) {
             Ok(packets) => Ok(QueueLimit::Packets(packets)),
             Err(_) => Err(Malformed::because("it is too large")),
         },
-        (bytes, 1) => Ok(QueueLimit::Bytes(bytes)),
-        (nanoseconds, _) => Ok(QueueLimit::Time(Duration::from_nanos(nanoseconds))),
+        1 => Ok(QueueLimit::Bytes(value)),
+        _ => Ok(QueueLimit::Time(Duration::from_nanos(value))),
+    }
+}
+
+/// The queue limit of a link: a queue limit, or a multiple of the bandwidth-delay product such as "2BDP".
+///
+/// # Errors
+/// If the text is neither.
+pub fn parse_link_queue_limit(text: &str) -> Result<LinkQueueLimit, Malformed> {
+    if text.trim() == "unlimited" {
+        return Ok(LinkQueueLimit::Fixed(QueueLimit::Unlimited));
+    }
+    match parse(text, &[PACKETS, SIZES, DURATIONS, BDP])? {
+        (millionths, 3) => Ok(LinkQueueLimit::Bdp(BdpMultiple::from_millionths(millionths))),
+        (value, family) => fixed(value, family).map(LinkQueueLimit::Fixed),
     }
 }
 
@@ -187,6 +210,18 @@ pub fn format_queue_limit(limit: QueueLimit) -> String {
         QueueLimit::Bytes(bytes) => format_size(bytes),
         QueueLimit::Time(duration) => duration.to_string(),
         QueueLimit::Unlimited => "unlimited".to_string(),
+    }
+}
+
+/// Formats the queue limit of a link as [`parse_link_queue_limit`] reads it.
+pub fn format_link_queue_limit(limit: LinkQueueLimit) -> String {
+    match limit {
+        LinkQueueLimit::Fixed(limit) => format_queue_limit(limit),
+        LinkQueueLimit::Bdp(multiple) => {
+            let (whole, fraction) = (multiple.millionths() / 1_000_000, multiple.millionths() % 1_000_000);
+            let digits = format!(".{fraction:06}");
+            format!("{whole}{}BDP", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
     }
 }
 
@@ -285,6 +320,24 @@ mod tests {
         assert_eq!(reason(parse_queue_limit("4294967296packets").unwrap_err()), "it is too large");
     }
 
+    #[test]
+    fn multiples_of_a_bandwidth_delay_product_are_limits_of_links_only() {
+        for (text, millionths) in
+            [("2BDP", 2_000_000), ("0.25 BDP", 250_000), ("64BDP", 64_000_000), ("0.000001BDP", 1)]
+        {
+            let limit = LinkQueueLimit::Bdp(BdpMultiple::from_millionths(millionths));
+            assert_eq!(parse_link_queue_limit(text), Ok(limit), "{text}");
+            assert_eq!(format_link_queue_limit(limit), text.replace(' ', ""));
+            assert!(parse_queue_limit(text).is_err(), "{text}");
+        }
+        assert_eq!(
+            reason(parse_link_queue_limit("0.0000001BDP").unwrap_err()),
+            "it is not a whole number of the smallest unit"
+        );
+        assert_eq!(parse_link_queue_limit("2bdp").unwrap_err().suggestion, Some("\"2BDP\"".into()));
+        assert_eq!(parse_link_queue_limit("50kB"), Ok(LinkQueueLimit::Fixed(QueueLimit::Bytes(50_000))));
+    }
+
     proptest! {
         #[test]
         fn formatted_quantities_parse_to_the_same_value(value in any::<u64>(), shift in 0u32..64) {
@@ -316,7 +369,7 @@ mod tests {
         fn parsed_quantities_round_trip(
             text in "\\PC*",
             number in "[-+]?[0-9]{0,22}([.][0-9]{0,4})?",
-            unit in "(n|u|m|k|M|G|Ki)?(s|B|bit/s|bps|packets|h)?|unlimited",
+            unit in "(n|u|m|k|M|G|Ki)?(s|B|bit/s|bps|packets|h|BDP)?|unlimited",
         ) {
             for text in [text, number + &unit] {
                 if let Ok(duration) = parse_duration(&text) {
@@ -327,6 +380,9 @@ mod tests {
                 }
                 if let Ok(size) = parse_size(&text) {
                     prop_assert_eq!(parse_size(&format_size(size)), Ok(size));
+                }
+                if let Ok(limit) = parse_link_queue_limit(&text) {
+                    prop_assert_eq!(parse_link_queue_limit(&format_link_queue_limit(limit)), Ok(limit));
                 }
                 if let Ok(limit) = parse_queue_limit(&text) {
                     prop_assert_eq!(parse_queue_limit(&format_queue_limit(limit)), Ok(limit));

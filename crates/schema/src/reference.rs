@@ -146,6 +146,7 @@ pub fn kind_text(kind: &Kind) -> String {
             (false, false) => "size".to_string(),
         },
         Kind::QueueLimit => "queue limit".to_string(),
+        Kind::LinkQueueLimit => "queue limit or BDP".to_string(),
         Kind::Choice(choices) => {
             let names: Vec<String> = choices
                 .iter()

@@ -2,7 +2,7 @@
 //! text, and reading that text gives the same values.
 
 use crate::node::{format_float, quote, quote_key};
-use crate::quantity::{format_queue_limit, format_size};
+use crate::quantity::{format_link_queue_limit, format_queue_limit, format_size};
 use crate::tree::{Data, Tree, Value};
 use crate::{Field, Kind, Table};
 
@@ -136,6 +136,7 @@ pub fn one_line(kind: Option<&'static Kind>, value: &Value) -> String {
         Data::Rate(rate) => quote(&rate.to_string()),
         Data::Size(bytes) => quote(&format_size(*bytes)),
         Data::QueueLimit(limit) => quote(&format_queue_limit(*limit)),
+        Data::LinkQueueLimit(limit) => quote(&format_link_queue_limit(*limit)),
         Data::Choice(name) => quote(name),
         Data::Raw(node) => node.to_toml(),
         Data::List(list) => {

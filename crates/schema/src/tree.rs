@@ -1,7 +1,7 @@
 //! The content of a file after the check against a schema: typed values with their places, defaults filled in.
 
 use crate::node::{Node, Place};
-use fullpipe_units::{Duration, QueueLimit, Rate};
+use fullpipe_units::{Duration, LinkQueueLimit, QueueLimit, Rate};
 
 /// A checked value.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub enum Data {
     Size(u64),
     /// A queue limit.
     QueueLimit(QueueLimit),
+    /// A queue limit of a link.
+    LinkQueueLimit(LinkQueueLimit),
     /// One of the names that the schema lists.
     Choice(&'static str),
     /// A table.
@@ -129,6 +131,8 @@ accessors! {
     size: Size -> u64, |value| *value;
     /// The queue limit.
     queue_limit: QueueLimit -> QueueLimit, |value| *value;
+    /// The queue limit of a link.
+    link_queue_limit: LinkQueueLimit -> LinkQueueLimit, |value| *value;
     /// The chosen name.
     choice: Choice -> &'static str, |value| value;
     /// The table.

@@ -1,11 +1,11 @@
 //! Checks a file against a schema: returns a [`Tree`] of the values, or collects an [`Error`] for each mistake.
 
-use crate::error::{Error, MOST_ERRORS, nearest};
+use crate::error::{Error, Hint, MOST_ERRORS, nearest};
 use crate::node::{Content, Entry, Node, Place, Sources};
 use crate::quantity::{self, Malformed, format_size};
 use crate::tree::{Data, Named, Tree, Value};
 use crate::{Choice, Default, FASTEST, Field, Kind, LONGEST, LONGEST_LIST, Table, Variant};
-use fullpipe_units::{Duration, QueueLimit};
+use fullpipe_units::{Duration, LinkQueueLimit, QueueLimit};
 use std::fmt;
 
 /// The dotted path of a value, for errors.
@@ -71,6 +71,9 @@ pub(crate) fn expected(kind: &Kind) -> Vec<String> {
             format!("a size such as \"250kB\"{bounds}")
         }
         Kind::QueueLimit => "a queue limit such as \"100packets\", \"250kB\", \"100ms\" or \"unlimited\"".to_string(),
+        Kind::LinkQueueLimit => {
+            "a queue limit such as \"100packets\", \"250kB\", \"100ms\", \"2BDP\" or \"unlimited\"".to_string()
+        }
         Kind::Choice(choices) => return available(choices).map(|name| format!("\"{name}\"")).collect(),
         Kind::Table(table) => format!("a table ({})", table.name),
         Kind::Tables(table) => format!("an array of tables ({})", table.name),
@@ -93,9 +96,13 @@ fn available(choices: &'static [Choice]) -> impl Iterator<Item = &'static str> {
 /// Whether a kind accepts the TOML type of a value.
 pub(crate) fn type_fits(kind: &Kind, content: &Content) -> bool {
     match kind {
-        Kind::Text | Kind::Name | Kind::Choice(_) | Kind::Rate | Kind::QueueLimit | Kind::Duration { .. } => {
-            matches!(content, Content::Text(_))
-        }
+        Kind::Text
+        | Kind::Name
+        | Kind::Choice(_)
+        | Kind::Rate
+        | Kind::QueueLimit
+        | Kind::LinkQueueLimit
+        | Kind::Duration { .. } => matches!(content, Content::Text(_)),
         Kind::Boolean => matches!(content, Content::Boolean(_)),
         Kind::Integer { .. } => matches!(content, Content::Integer(_)),
         Kind::Number { .. } => matches!(content, Content::Integer(_) | Content::Float(_)),
@@ -110,6 +117,7 @@ pub(crate) fn type_fits(kind: &Kind, content: &Content) -> bool {
 pub(crate) struct Walker<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) errors: Vec<Error>,
+    pub(crate) hints: Vec<Hint>,
 }
 
 impl Walker<'_> {
@@ -184,7 +192,7 @@ impl Walker<'_> {
         }
         let declared = || schema.common().chain(variant.into_iter().flat_map(Variant::fields));
         for entry in entries {
-            let known = declared().any(|field| field.key == entry.key)
+            let known = declared().any(|field| field.is_named(&entry.key))
                 || schema.variants.is_some_and(|variants| variants.key == entry.key);
             if !known {
                 good = false;
@@ -194,9 +202,11 @@ impl Walker<'_> {
             }
         }
         for field in declared() {
+            let former = self.former(field, entries, path, &mut good);
             let path = Path::Key(path, field.key);
-            let value = match entries.iter().find(|entry| entry.key == field.key) {
-                Some(entry) => self.value(&field.kind, &entry.node, &path),
+            let entry = entries.iter().find(|entry| entry.key == field.key);
+            let value = match entry.map(|entry| &entry.node).or(former.as_ref()) {
+                Some(node) => self.value(&field.kind, node, &path),
                 None => match self.default(field, node.place, &path) {
                     Ok(None) => continue,
                     Ok(value) => value,
@@ -209,6 +219,31 @@ impl Walker<'_> {
             }
         }
         good.then_some(tree)
+    }
+
+    /// The value of a field under a former spelling of its key, with a hint. Both spellings together are an error.
+    fn former(&mut self, field: &'static Field, entries: &[Entry], path: &Path, good: &mut bool) -> Option<Node> {
+        if field.former.is_empty() {
+            return None;
+        }
+        let mut named = entries.iter().filter(|entry| field.is_named(&entry.key));
+        let entry = named.find(|entry| entry.key != field.key)?;
+        let former = field.former.iter().find(|former| former.key == entry.key)?;
+        let (old, path) = (&entry.key, Path::Key(path, &entry.key).to_string());
+        if entries.iter().filter(|entry| field.is_named(&entry.key)).count() > 1 {
+            *good = false;
+            let message = format!("{path} is the former spelling of {}, which the table also has", field.key);
+            self.push(self.sources.error(entry.key_place, &path, message, vec![format!("only {}", field.key)]));
+            return None;
+        }
+        let node = Node { content: (former.value)(&entry.node.content), place: entry.node.place };
+        let message = format!(
+            "{old} is now called {key}: write {key} = {value} ({old} is accepted until the next version)",
+            key = field.key,
+            value = node.to_toml()
+        );
+        self.hints.push(self.sources.hint(entry.key_place, &path, message));
+        Some(node)
     }
 
     fn variant(
@@ -454,17 +489,34 @@ fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<Strin
             });
         }
         (Kind::QueueLimit, Content::Text(text)) => {
-            return quantity_of(quantity::parse_queue_limit(text), |limit| match limit {
-                QueueLimit::Packets(0) | QueueLimit::Bytes(0) | QueueLimit::Time(Duration::ZERO) => {
-                    Err("it is zero".to_string())
+            return quantity_of(quantity::parse_queue_limit(text), |limit| {
+                acceptable(*limit).map(|()| Data::QueueLimit(*limit))
+            });
+        }
+        (Kind::LinkQueueLimit, Content::Text(text)) => {
+            return quantity_of(quantity::parse_link_queue_limit(text), |limit| {
+                match limit {
+                    LinkQueueLimit::Fixed(limit) => acceptable(*limit)?,
+                    LinkQueueLimit::Bdp(multiple) if multiple.millionths() == 0 => return Err("it is zero".to_string()),
+                    LinkQueueLimit::Bdp(_) => {}
                 }
-                QueueLimit::Time(duration) if *duration > LONGEST => Err(format!("it is above {LONGEST}")),
-                limit => Ok(Data::QueueLimit(*limit)),
+                Ok(Data::LinkQueueLimit(*limit))
             });
         }
         _ => Err(String::new()),
     };
     (result, None)
+}
+
+/// Whether a queue has this limit, or why not.
+fn acceptable(limit: QueueLimit) -> Result<(), String> {
+    match limit {
+        QueueLimit::Packets(0) | QueueLimit::Bytes(0) | QueueLimit::Time(Duration::ZERO) => {
+            Err("it is zero".to_string())
+        }
+        QueueLimit::Time(duration) if duration > LONGEST => Err(format!("it is above {LONGEST}")),
+        _ => Ok(()),
+    }
 }
 
 fn quantity_of<T>(

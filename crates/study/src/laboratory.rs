@@ -4,9 +4,10 @@ use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords
 use fullpipe_archive::json::Counts;
 use fullpipe_archive::{AuditRecord, ContentRecord, NatRecord, PacketCounts, RunRecord};
 use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage};
+use fullpipe_scenario::schema::Hint;
 use fullpipe_scenario::{Override, Scenario};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -18,6 +19,7 @@ pub struct VirtualLaboratory {
     build: String,
     faults: Vec<Sabotage>,
     digests: Arc<Digests>,
+    hints: Arc<Mutex<BTreeSet<Hint>>>,
 }
 
 /// SHA-256 of files that scenarios name: a trace may have hundreds of megabytes, and each point of a study names it.
@@ -42,7 +44,12 @@ impl Digests {
 impl VirtualLaboratory {
     /// A laboratory of this build.
     pub fn new(build: impl Into<String>) -> Self {
-        VirtualLaboratory { build: build.into(), faults: Vec::new(), digests: Arc::default() }
+        VirtualLaboratory { build: build.into(), faults: Vec::new(), digests: Arc::default(), hints: Arc::default() }
+    }
+
+    /// The hints about the scenarios that it and its clones have resolved since the last call, each once, by file and line.
+    pub fn take_hints(&self) -> Vec<Hint> {
+        std::mem::take(&mut *self.hints.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
     }
 
     /// The same with faults put into every world on purpose, for the auditor to find. They count as part of the
@@ -57,6 +64,9 @@ impl Laboratory for VirtualLaboratory {
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String> {
         let loaded =
             fullpipe_scenario::load(&scenario.text, &scenario.name, overrides).map_err(|errors| errors.to_string())?;
+        let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        hints.extend(loaded.hints);
+        drop(hints);
         let flows = loaded.scenario.flows.iter();
         let flows = flows.flat_map(|flow| [flow.name.clone(), format!("{}.reverse", flow.name)]).collect();
         let measured = loaded.scenario.measurement.links.iter();

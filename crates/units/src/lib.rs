@@ -19,7 +19,7 @@ pub use codepoint::Codepoint;
 pub use distribution::Distribution;
 pub use id::{FlowId, LinkId, NodeId};
 pub use invalid::Invalid;
-pub use queue::QueueLimit;
+pub use queue::{BdpMultiple, LinkQueueLimit, QueueLimit};
 pub use random::Stream;
 pub use rate::Rate;
 pub use time::{Duration, Instant};

@@ -9,7 +9,7 @@
 //! control law says: the signal that DCTCP asks for.
 
 use super::settings::{
-    Capacity, Device, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, TARGET,
+    Capacity, Device, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, LIMIT_KEY, TARGET,
 };
 use crate::queue::{Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration};
@@ -54,7 +54,7 @@ pub(super) static CODEL: DisciplineComponent = Component {
         fields: &[&[LIMIT, ECN_OFF, CE_THRESHOLD], KEYS],
     },
     read: |reader, device| {
-        let limit = device.limit(reader, "limit");
+        let limit = device.limit(reader, LIMIT_KEY);
         let settings = CoDelSpecification::read(reader.tree, *device);
         Ok(Some(Arc::new(LimitedCoDelSpecification { limit, settings })))
     },
@@ -161,12 +161,14 @@ impl ControlLaw {
 pub(crate) struct CoDelQueue {
     queue: VecDeque<Queued>,
     ip_bytes: u64,
+    wire_bytes: u64,
     law: ControlLaw,
 }
 
 impl CoDelQueue {
     pub(crate) fn push(&mut self, packet: Queued) {
         self.ip_bytes += u64::from(packet.ip_bytes);
+        self.wire_bytes += u64::from(packet.wire_bytes);
         self.queue.push_back(packet);
     }
 
@@ -178,10 +180,15 @@ impl CoDelQueue {
         self.ip_bytes
     }
 
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        self.wire_bytes
+    }
+
     /// Takes the head, unseen by the control law.
     pub(crate) fn pop(&mut self) -> Option<Queued> {
         let packet = self.queue.pop_front()?;
         self.ip_bytes -= u64::from(packet.ip_bytes);
+        self.wire_bytes -= u64::from(packet.wire_bytes);
         Some(packet)
     }
 

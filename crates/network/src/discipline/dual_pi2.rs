@@ -19,7 +19,9 @@
 //! is set back in favour of L when both are empty, as in Linux.
 
 use super::periodic::Periodic;
-use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, TARGET};
+use super::settings::{
+    Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, LIMIT_KEY, TARGET, limit,
+};
 use crate::queue::{Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration, choices};
 use fullpipe_schema::{Choice, Kind, keys, named};
@@ -121,8 +123,7 @@ pub(super) static DUALPI2: DisciplineComponent = Component {
         source: "RFC 9332",
         text: "two coupled queues, one of low latency for ECT(1) (RFC 9332).",
         fields: &[keys! {
-            /// How much both queues hold.
-            "limit": Kind::QueueLimit, default "10000packets";
+            limit("10000packets");
             /// Delay of the classic queue to be reached.
             "target": TARGET, default "15ms";
             /// For which the controller is stable; sets its gains.
@@ -141,7 +142,7 @@ pub(super) static DUALPI2: DisciplineComponent = Component {
     read: |reader, device| {
         let tree = reader.tree;
         Ok(Some(Arc::new(DualPi2Specification {
-            limit: device.limit(reader, "limit"),
+            limit: device.limit(reader, LIMIT_KEY),
             max_packet_bytes: device.largest_bytes(),
             coupling: tree.number("coupling"),
             ramp_start: tree.duration("l4s_start"),

@@ -5,16 +5,16 @@
 //! has nothing left becomes an old one (where there are old ones; else it leaves at once, as in Linux), an old one
 //! leaves. Sizes are those of the IP layer. When all queues together hold more than the limits, the flow with the most
 //! bytes loses from its head half of them, at most 64 packets. As in the simulator whose study we reproduce, a flow's own
-//! queue refuses what goes beyond `limit_packets`: a lone flow is therefore dropped at the tail.
+//! queue refuses what goes beyond `limit`: a lone flow is therefore dropped at the tail.
 //!
 //! Flows are told apart exactly (RFC 8290 hashes them onto 1024 queues). Fragments after the first carry no ports: those
 //! for one destination make a flow of their own, so that of a fragmented packet first and second part travel apart.
 
 use super::codel::{self, CE_THRESHOLD, CoDelQueue, CoDelSpecification};
-use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON};
-use crate::queue::{QueueDiscipline, Queued};
+use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, LIMIT_KEY, limit};
+use crate::queue::{Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration};
-use fullpipe_schema::{Kind, Value, keys};
+use fullpipe_schema::{Content, FormerKey, Kind, Value, keys};
 use fullpipe_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ const DROP_BATCH: usize = 64;
 /// Settings of FQ-CoDel. The default is RFC 8290's, for an MTU of 1500 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairQueueSpecification {
-    /// Packets in all queues together (RFC 8290 section 5.2.3: 10 240).
-    pub limit_packets: u64,
+    /// Of all queues together, and of each (RFC 8290 section 5.2.3: 10 240 packets).
+    pub limit: Limit,
     /// Bytes on the wire in all queues together, if these are limited too (Linux: 32 MB of memory).
     pub limit_bytes: Option<u64>,
     /// Credit of a flow per round, at the IP layer (RFC 8290: one MTU).
@@ -38,7 +38,7 @@ pub struct FairQueueSpecification {
 impl Default for FairQueueSpecification {
     fn default() -> Self {
         FairQueueSpecification {
-            limit_packets: 10_240,
+            limit: Limit::Packets(10_240),
             limit_bytes: None,
             quantum_bytes: 1500,
             // ECN is on unless switched off (RFC 8290 section 5.2.6).
@@ -46,6 +46,15 @@ impl Default for FairQueueSpecification {
         }
     }
 }
+
+/// The limit as a number of packets, before all disciplines had the same key.
+const LIMIT_PACKETS: &[FormerKey] = &[FormerKey {
+    key: "limit_packets",
+    value: |content| match content {
+        Content::Integer(packets) => Content::Text(format!("{packets}packets")),
+        other => other.clone(),
+    },
+}];
 
 pub(super) static FQ_CODEL: DisciplineComponent = Component {
     declaration: Declaration {
@@ -55,9 +64,8 @@ pub(super) static FQ_CODEL: DisciplineComponent = Component {
         text: "a queue per flow under CoDel, served in turn (RFC 8290).",
         fields: &[
             keys! {
-                /// Packets in all queues together.
-                "limit_packets" ["packets"]: Kind::integer(1, 1_000_000_000), default "10240";
-                /// Bytes on the wire in all queues together.
+                limit("10240packets").formerly(LIMIT_PACKETS);
+                /// Bytes on the wire in all queues together, besides `limit`.
                 "memory": Kind::SIZE, optional "not limited";
                 /// Bytes at the IP layer that a flow may send per round.
                 "quantum": Kind::size(1, 1_000_000), default "1514B";
@@ -70,7 +78,7 @@ pub(super) static FQ_CODEL: DisciplineComponent = Component {
     read: |reader, device| {
         let tree = reader.tree;
         Ok(Some(Arc::new(FairQueueSpecification {
-            limit_packets: u64::try_from(tree.integer("limit_packets")).unwrap_or_default(),
+            limit: device.limit(reader, LIMIT_KEY),
             limit_bytes: tree.get("memory").map(Value::size),
             quantum_bytes: u32::try_from(tree.size("quantum")).unwrap_or(u32::MAX),
             codel: CoDelSpecification::read(tree, *device),
@@ -88,7 +96,7 @@ impl DisciplineSettings for FairQueueSpecification {
     }
 
     fn capacity(&self) -> Capacity {
-        Capacity { packets: Some(self.limit_packets), bytes: self.limit_bytes }
+        Capacity::of(self.limit).within(Capacity { packets: None, bytes: self.limit_bytes })
     }
 
     fn reorders(&self) -> bool {
@@ -135,6 +143,15 @@ impl FairQueue {
         self.wire_bytes -= u64::from(packet.wire_bytes);
     }
 
+    fn is_over_limit(&self) -> bool {
+        let over = match self.settings.limit {
+            Limit::Packets(limit) => self.packets > limit,
+            Limit::Bytes(limit) => self.wire_bytes > limit,
+            Limit::Unlimited => false,
+        };
+        over || self.settings.limit_bytes.is_some_and(|limit| self.wire_bytes > limit)
+    }
+
     /// The fattest flow loses from its head.
     fn relieve(&mut self, dropped: &mut Vec<Queued>) {
         // The first of those with the most bytes.
@@ -167,7 +184,7 @@ impl QueueDiscipline for FairQueue {
             flows.len() - 1
         });
         let flow = &mut self.flows[index];
-        if flow.queue.packets() >= self.settings.limit_packets {
+        if !self.settings.limit.admits(flow.queue.packets(), flow.queue.wire_bytes(), packet.wire_bytes) {
             return Err(packet);
         }
         if !flow.active {
@@ -178,9 +195,7 @@ impl QueueDiscipline for FairQueue {
         flow.queue.push(packet);
         self.packets += 1;
         self.wire_bytes += u64::from(packet.wire_bytes);
-        while self.packets > self.settings.limit_packets
-            || self.settings.limit_bytes.is_some_and(|limit| self.wire_bytes > limit)
-        {
+        while self.is_over_limit() {
             self.relieve(dropped);
         }
         Ok(())
@@ -238,8 +253,12 @@ mod tests {
     use crate::packet::Handle;
     use fullpipe_units::Duration;
 
-    fn settings(limit_packets: u64) -> FairQueueSpecification {
-        FairQueueSpecification { limit_packets, quantum_bytes: 1500, ..FairQueueSpecification::default() }
+    fn settings(packets: u64) -> FairQueueSpecification {
+        FairQueueSpecification {
+            limit: Limit::Packets(packets),
+            quantum_bytes: 1500,
+            ..FairQueueSpecification::default()
+        }
     }
 
     fn packet(number: u32, key: u64, ip_bytes: u32) -> Queued {

@@ -1,13 +1,23 @@
 //! First in, first out, and no discipline at all: how a scenario names them. The queue is [`Fifo`].
 
-use super::settings::{Capacity, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings};
+use super::settings::{Capacity, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY};
 use crate::queue::{Fifo, Limit, QueueDiscipline};
 use fullpipe_schema::component::{Component, Declaration};
 use fullpipe_schema::{Field, Kind};
 use std::sync::Arc;
 
 pub(super) static NONE: DisciplineComponent = Component {
-    declaration: Declaration { name: "none", text: "the device's queue alone.", ..Declaration::EMPTY },
+    declaration: Declaration {
+        name: "none",
+        text: "the device's queue alone.",
+        fields: &[&[Field::optional(
+            LIMIT_KEY,
+            Kind::LinkQueueLimit,
+            "as `queue` of the device says",
+            "How much the device's queue holds, instead of `queue`.",
+        )]],
+        ..Declaration::EMPTY
+    },
     read: |_, _| Ok(None),
 };
 
@@ -15,10 +25,12 @@ pub(super) static FIFO: DisciplineComponent = Component {
     declaration: Declaration {
         name: "fifo",
         text: "first in, first out.",
-        fields: &[&[Field::required("limit", Kind::QueueLimit, "How much it holds, the device's queue apart.")]],
+        fields: &[&[Field::required(LIMIT_KEY, Kind::LinkQueueLimit, "How much it holds, the device's queue apart.")]],
         ..Declaration::EMPTY
     },
-    read: |reader, device| Ok(Some(Arc::new(FifoSpecification { limit: device.limit(reader, "limit") }) as Discipline)),
+    read: |reader, device| {
+        Ok(Some(Arc::new(FifoSpecification { limit: device.limit(reader, LIMIT_KEY) }) as Discipline))
+    },
 };
 
 /// Settings of first in, first out.

@@ -17,7 +17,9 @@
 //! (5.3), though not while the third is still filled, as it would wake at once. An empty queue has no delay, whatever the packet that left last had waited.
 
 use super::periodic::Periodic;
-use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, TARGET};
+use super::settings::{
+    Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, LIMIT_KEY, TARGET,
+};
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration, choices};
 use fullpipe_schema::{Choice, Kind, keys, named};
@@ -151,7 +153,7 @@ pub(super) static PIE: DisciplineComponent = Component {
     read: |reader, device| {
         let tree = reader.tree;
         Ok(Some(Arc::new(PieSpecification {
-            limit: device.limit(reader, "limit"),
+            limit: device.limit(reader, LIMIT_KEY),
             target: tree.duration("target"),
             update_interval: tree.duration("update_interval"),
             alpha: tree.number("alpha"),

@@ -17,7 +17,8 @@
 
 use super::periodic::Periodic;
 use super::settings::{
-    Capacity, Device, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, TARGET,
+    Capacity, Device, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT,
+    LIMIT_KEY, TARGET,
 };
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration, Invalid, Reader};
@@ -136,9 +137,9 @@ pub(super) static RED: DisciplineComponent = Component {
         fields: &[keys! {
             LIMIT;
             /// Average below which nothing is dropped.
-            "min": Kind::QueueLimit, default "5packets";
+            "min": Kind::LinkQueueLimit, default "5packets";
             /// Average at which the drop probability is `max_probability`; counted as `min` is, in packets or in bytes.
-            "max": Kind::QueueLimit, default "15packets";
+            "max": Kind::LinkQueueLimit, default "15packets";
             /// Drop probability at `max`.
             "max_probability": Kind::PROBABILITY, default "0.1";
             /// Weight of the present queue.
@@ -161,7 +162,7 @@ pub(super) static ARED: DisciplineComponent = Component {
         fields: &[&[LIMIT, Field::default("target", TARGET, "5ms", "Mean delay to be reached."), ECN_OFF]],
     },
     read: |reader, device| {
-        let limit = device.limit(reader, "limit");
+        let limit = device.limit(reader, LIMIT_KEY);
         Ok(Some(Arc::new(RedSpecification {
             ecn: reader.tree.boolean("ecn"),
             max_packet_bytes: device.largest_bytes(),
@@ -196,7 +197,7 @@ fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Disciplin
         gentle: tree.boolean("gentle"),
         max_packet_bytes: device.largest_bytes(),
         ecn: tree.boolean("ecn"),
-        ..RedSpecification::recommended(device.limit(reader, "limit"), device.rate)
+        ..RedSpecification::recommended(device.limit(reader, LIMIT_KEY), device.rate)
     })))
 }
 

@@ -4,7 +4,7 @@
 use crate::queue::{Limit, QueueDiscipline};
 use fullpipe_schema::component::{Comparable, Component, Reader};
 use fullpipe_schema::{Field, Kind};
-use fullpipe_units::{Duration, FlowId, Rate, Stream};
+use fullpipe_units::{Duration, FlowId, LinkQueueLimit, QueueLimit, Rate, Stream};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,6 +43,8 @@ pub type DisciplineComponent = Component<Option<Discipline>, Device>;
 pub struct Device {
     /// Its rate.
     pub rate: Rate,
+    /// Rate and round-trip time of a bandwidth-delay product; read only where a key states a multiple of one.
+    pub bdp: (Rate, Duration),
     /// Largest IP packet.
     pub mtu_bytes: u32,
     /// Bytes that framing adds to each IP packet.
@@ -57,7 +59,16 @@ impl Device {
 
     /// The limit that a key states.
     pub(super) fn limit(self, reader: &Reader<'_, '_>, key: &str) -> Limit {
-        Limit::at(reader.tree.queue_limit(key), self.rate)
+        Limit::at(self.fixed(reader.tree.link_queue_limit(key)), self.rate)
+    }
+
+    /// A limit without a bandwidth-delay product: its bytes in the place of a multiple of one.
+    pub fn fixed(self, limit: LinkQueueLimit) -> QueueLimit {
+        let (rate, round_trip) = self.bdp;
+        match limit {
+            LinkQueueLimit::Fixed(limit) => limit,
+            LinkQueueLimit::Bdp(multiple) => QueueLimit::Bytes(multiple.bytes(rate, round_trip)),
+        }
     }
 }
 
@@ -101,6 +112,12 @@ impl Capacity {
         }
     }
 
+    /// Of a queue that has both of these limits.
+    pub fn within(self, other: Self) -> Self {
+        let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        Capacity { packets: least(self.packets, other.packets), bytes: least(self.bytes, other.bytes) }
+    }
+
     /// Of two queues together. Limits in the same unit add up; in different ones they do not limit the sum.
     pub fn plus(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
@@ -109,9 +126,16 @@ impl Capacity {
 }
 
 pub(super) const TARGET: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(1000));
-pub(super) const LIMIT: Field = Field::default("limit", Kind::QueueLimit, "1000packets", "How much it holds.");
+/// The key of every discipline's limit, so that an axis over it holds for all of them.
+pub const LIMIT_KEY: &str = "limit";
+pub(super) const LIMIT: Field = limit("1000packets");
 pub(super) const ECN_OFF: Field = ecn("false");
 pub(super) const ECN_ON: Field = ecn("true");
+
+/// The limit of a discipline that holds so much by default.
+pub(super) const fn limit(default: &'static str) -> Field {
+    Field::default(LIMIT_KEY, Kind::LinkQueueLimit, default, "How much it holds.")
+}
 
 const fn ecn(default: &'static str) -> Field {
     Field::default("ecn", Kind::Boolean, default, "Mark ECN-capable packets instead of dropping them.")

@@ -1,7 +1,7 @@
 //! Drop-tail with a step: marks ECN-capable packets while the queue is above a threshold (Alizadeh et al., "Data Center
 //! TCP (DCTCP)", SIGCOMM 2010, section 3.1; RFC 8257).
 
-use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT};
+use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT, LIMIT_KEY};
 use crate::queue::{Fifo, Limit, QueueDiscipline, Queued};
 use fullpipe_schema::component::{Component, Declaration};
 use fullpipe_schema::{Kind, keys};
@@ -50,15 +50,15 @@ pub(super) static STEP: DisciplineComponent = Component {
         fields: &[keys! {
             LIMIT;
             /// A packet that finds more than this waiting is marked; a time: a packet that has waited longer.
-            "threshold": Kind::QueueLimit, default "65packets";
+            "threshold": Kind::LinkQueueLimit, default "65packets";
             /// Drop packets above the step that cannot be marked.
             "drops_incapable": Kind::Boolean, default "false";
         }],
     },
     read: |reader, device| {
         Ok(Some(Arc::new(StepMarkerSpecification {
-            limit: device.limit(reader, "limit"),
-            threshold: match reader.tree.queue_limit("threshold") {
+            limit: device.limit(reader, LIMIT_KEY),
+            threshold: match device.fixed(reader.tree.link_queue_limit("threshold")) {
                 QueueLimit::Packets(packets) => StepThreshold::Packets(u64::from(packets)),
                 QueueLimit::Bytes(bytes) => StepThreshold::Bytes(bytes),
                 QueueLimit::Time(time) => StepThreshold::Delay(time),

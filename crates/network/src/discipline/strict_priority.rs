@@ -1,12 +1,14 @@
 //! Strict priority: a number of bands, each with a discipline of its own; a band is served only while all before it have
 //! nothing to send.
 
-use super::settings::{Capacity, Device, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings};
+use super::settings::{
+    Capacity, Device, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY,
+};
 use super::{BAND, BANDS};
-use crate::queue::{QueueDiscipline, Queued};
+use crate::queue::{Limit, QueueDiscipline, Queued};
 use fullpipe_record::Protocol;
 use fullpipe_schema::component::{Component, Declaration, Invalid, Reader, choices};
-use fullpipe_schema::{Choice, Kind, keys};
+use fullpipe_schema::{Choice, Field, Kind, keys};
 use fullpipe_units::{Codepoint, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,6 +106,12 @@ pub(super) static PRIORITY: DisciplineComponent = Component {
             "by": Kind::Choice(&choices(&BY)), default "flow";
             /// With `by = "size"`: the largest IP packet of each band but the last, rising.
             "sizes": Kind::List(&Kind::size(1, 65_535)), default "[]";
+            Field::optional(
+                LIMIT_KEY,
+                Kind::LinkQueueLimit,
+                "each band has its own",
+                "How much all bands hold together; a packet beyond it is dropped on arrival, whatever its band.",
+            );
             /// The discipline of each band, the first served first.
             "bands": Kind::Tables(&BAND), required;
         }],
@@ -137,7 +145,8 @@ fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Disciplin
             None => return Err(reader.error(BANDS.key, format!("{path} has no queue"), "\"fifo\"")),
         }
     }
-    Ok(Some(Arc::new(PrioritySpecification { by, bands })))
+    let limit = tree.get(LIMIT_KEY).map_or(Limit::Unlimited, |_| device.limit(reader, LIMIT_KEY));
+    Ok(Some(Arc::new(PrioritySpecification { by, limit, bands })))
 }
 
 /// Settings of strict priority.
@@ -145,6 +154,8 @@ fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Disciplin
 pub struct PrioritySpecification {
     /// How packets are told to bands.
     pub by: Bands,
+    /// Of all bands together.
+    pub limit: Limit,
     /// The bands, the first served first.
     pub bands: Vec<Discipline>,
 }
@@ -167,11 +178,13 @@ impl DisciplineSettings for PrioritySpecification {
             let interface = format!("{} band {index}", context.interface);
             band.build(&DisciplineContext { interface: &interface, ..*context })
         };
-        Box::new(StrictPriority::new(classifier, self.bands.iter().enumerate().map(build).collect()))
+        let bands = self.bands.iter().enumerate().map(build).collect();
+        Box::new(StrictPriority::new(classifier, bands).within(self.limit))
     }
 
     fn capacity(&self) -> Capacity {
-        self.bands.iter().map(|band| band.capacity()).fold(Capacity::NOTHING, Capacity::plus)
+        let bands = self.bands.iter().map(|band| band.capacity()).fold(Capacity::NOTHING, Capacity::plus);
+        bands.within(Capacity::of(self.limit))
     }
 
     fn reorders(&self) -> bool {
@@ -183,13 +196,20 @@ impl DisciplineSettings for PrioritySpecification {
 #[derive(Debug)]
 pub struct StrictPriority {
     classifier: Classifier,
+    limit: Limit,
     bands: Vec<Box<dyn QueueDiscipline>>,
 }
 
 impl StrictPriority {
     /// Bands in the order in which they are served. Without any, every packet is refused.
     pub fn new(classifier: Classifier, bands: Vec<Box<dyn QueueDiscipline>>) -> Self {
-        StrictPriority { classifier, bands }
+        StrictPriority { classifier, limit: Limit::Unlimited, bands }
+    }
+
+    /// The same with a limit of all bands together.
+    #[must_use]
+    pub fn within(self, limit: Limit) -> Self {
+        StrictPriority { limit, ..self }
     }
 }
 
@@ -199,6 +219,9 @@ impl QueueDiscipline for StrictPriority {
     }
 
     fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
+        if self.limit != Limit::Unlimited && !self.limit.admits(self.packets(), self.bytes(), packet.wire_bytes) {
+            return Err(packet);
+        }
         let last = self.bands.len().saturating_sub(1);
         match self.bands.get_mut(self.classifier.band(&packet).min(last)) {
             Some(band) => band.enqueue(now, packet, dropped),

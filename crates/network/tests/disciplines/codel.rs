@@ -146,7 +146,12 @@ impl FairOracle {
 
     fn over_limit(&self) -> bool {
         let bytes: u64 = self.queues.iter().flat_map(|(_, codel, _)| &codel.queue).map(Item::wire_bytes).sum();
-        self.packets() > self.settings.limit_packets || self.settings.limit_bytes.is_some_and(|limit| bytes > limit)
+        let over = match self.settings.limit {
+            Limit::Packets(limit) => self.packets() > limit,
+            Limit::Bytes(limit) => bytes > limit,
+            Limit::Unlimited => false,
+        };
+        over || self.settings.limit_bytes.is_some_and(|limit| bytes > limit)
     }
 
     fn enqueue(&mut self, item: Item) {
@@ -155,7 +160,14 @@ impl FairOracle {
             self.queues.len() - 1
         });
         // (Of its own, beside the RFC: a flow's queue takes no more than all may hold.)
-        if self.queues[index].1.queue.len() as u64 >= self.settings.limit_packets {
+        let queue = &self.queues[index].1.queue;
+        let bytes: u64 = queue.iter().map(Item::wire_bytes).sum();
+        let full = match self.settings.limit {
+            Limit::Packets(limit) => queue.len() as u64 >= limit,
+            Limit::Bytes(limit) => bytes + item.wire_bytes() > limit,
+            Limit::Unlimited => false,
+        };
+        if full {
             self.fates.push(Fate::Refused(item.number));
             return;
         }
@@ -240,6 +252,10 @@ fn settings() -> impl Strategy<Value = CoDelSpecification> {
     )
 }
 
+fn limits() -> impl Strategy<Value = Limit> {
+    prop_oneof![3 => (5u64..300).prop_map(Limit::Packets), 1 => (3_000u64..200_000).prop_map(Limit::Bytes)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -259,20 +275,25 @@ proptest! {
     }
 
     #[test]
-    fn schedules_as_the_rfc(phases in phases(), seed in any::<u64>(), codel in settings(), flows in 1u32..9, packets in 5u64..300, bytes in prop::option::of(3_000u64..200_000), quantum_bytes in prop_oneof![Just(1500u32), 1u32..4000]) {
+    fn schedules_as_the_rfc(phases in phases(), seed in any::<u64>(), codel in settings(), flows in 1u32..9, limit in limits(), bytes in prop::option::of(3_000u64..200_000), quantum_bytes in prop_oneof![Just(1500u32), 1u32..4000]) {
         let steps = script(&phases, flows, &[1500, 500, 60], seed);
-        let settings = FairQueueSpecification { codel, limit_packets: packets, limit_bytes: bytes, quantum_bytes };
+        let settings = FairQueueSpecification { codel, limit, limit_bytes: bytes, quantum_bytes };
         let oracle = FairOracle { settings, queues: Vec::new(), new: VecDeque::new(), old: VecDeque::new(), fates: Vec::new() };
         prop_assert_eq!(run(&mut FairQueue::new(settings), &steps, |_| ()), oracle.run(&steps));
     }
 
     #[test]
-    fn a_fair_queue_keeps_all(phases in phases(), seed in any::<u64>(), codel in settings(), packets in 5u64..300, bytes in prop::option::of(3_000u64..200_000)) {
+    fn a_fair_queue_keeps_all(phases in phases(), seed in any::<u64>(), codel in settings(), limit in limits(), bytes in prop::option::of(3_000u64..200_000)) {
         let steps = script(&phases, 9, &[1500, 500, 60], seed);
-        let specification = FairQueueSpecification { codel, limit_packets: packets, limit_bytes: bytes, quantum_bytes: 300 };
+        let specification = FairQueueSpecification { codel, limit, limit_bytes: bytes, quantum_bytes: 300 };
         run(&mut FairQueue::new(specification), &steps, |queue| {
             use fullpipe_network::QueueDiscipline;
-            assert!(queue.packets() <= packets && bytes.is_none_or(|bytes| queue.bytes() <= bytes));
+            assert!(bytes.is_none_or(|bytes| queue.bytes() <= bytes));
+            assert!(match limit {
+                Limit::Packets(limit) => queue.packets() <= limit,
+                Limit::Bytes(limit) => queue.bytes() <= limit,
+                Limit::Unlimited => true,
+            });
         });
     }
 }

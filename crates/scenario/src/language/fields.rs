@@ -103,6 +103,10 @@ static ROUTER: Table = Table {
     ..Table::EMPTY
 };
 
+/// The key that limits in BDP are read with.
+const BDP_RTT: &str = "Round-trip time of the bandwidth-delay product: a limit of `\"2BDP\"` is twice the link's rate, of a \
+                       varying rate the mean, times this.";
+
 /// Keys of a link that both directions have.
 const LINK_FIELDS: &[Field] = keys! {
     /// Serialisation rate.
@@ -114,9 +118,10 @@ const LINK_FIELDS: &[Field] = keys! {
     /// Bytes that framing adds to each IP packet, on the wire and in queues limited by bytes. The default is what
     /// ns-3's point-to-point links (PPP) count; 18B counts like Ethernet.
     "framing": FRAMING, default "2B";
-    /// How much the drop-tail queue holds; the packet in transmission does not count. A limit in time is what the link
-    /// transmits in that time.
-    "queue": Kind::QueueLimit, optional "`\"1000packets\"`; below a discipline nothing, all wait in it";
+    /// How much the device's drop-tail queue holds; the packet in transmission does not count. A limit in time is what the
+    /// link transmits in that time. `discipline.limit` limits the queue under every discipline, `"none"` included.
+    "queue": Kind::LinkQueueLimit, optional "`\"1000packets\"`; below a discipline nothing, all wait in it";
+    Field::optional("bdp_rtt", Kind::INTERVAL, BASE_RTT, BDP_RTT);
     /// A queue discipline above the queue, which then holds packets back instead of dropping them.
     "discipline": Kind::Table(&DISCIPLINE), empty;
     /// What is different in the other direction, for example `reverse = { rate = "1Mbit/s" }`.
@@ -149,6 +154,10 @@ static LINK: Table = Table {
     ..Table::EMPTY
 };
 
+/// The default of [`BDP_RTT`].
+const BASE_RTT: &str = "the largest base round-trip time (propagation over all hops, there and back) of the flows through \
+                        the link, in either direction";
+
 const AS_FIRST: &str = "as the first direction";
 
 static REVERSE: Table = Table {
@@ -160,7 +169,8 @@ static REVERSE: Table = Table {
             Field::optional("delay", DELAY, AS_FIRST, "Propagation delay."),
             Field::optional("mtu", MTU, AS_FIRST, "Largest IP packet."),
             Field::optional("framing", FRAMING, AS_FIRST, "Bytes that framing adds."),
-            Field::optional("queue", Kind::QueueLimit, AS_FIRST, "How much the drop-tail queue holds."),
+            Field::optional("queue", Kind::LinkQueueLimit, AS_FIRST, "How much the device's drop-tail queue holds."),
+            Field::optional("bdp_rtt", Kind::INTERVAL, AS_FIRST, "Round-trip time of the bandwidth-delay product."),
             Field::optional("discipline", Kind::Table(&DISCIPLINE), AS_FIRST, "A queue discipline above the queue."),
         ],
         &impairment::KEYS,
@@ -210,7 +220,8 @@ pub(super) const ETHERNET_FIELDS: &[Field] = keys! {
     /// Retries after which a frame is given up.
     "max_retries": Kind::integer(1, 1_000_000), default "1000";
     /// How much each station's device queue holds.
-    "queue": Kind::QueueLimit, default "100packets";
+    "queue": Kind::LinkQueueLimit, default "100packets";
+    Field::optional("bdp_rtt", Kind::INTERVAL, BASE_RTT, BDP_RTT);
     /// A queue discipline above each station's device queue.
     "discipline": Kind::Table(&DISCIPLINE), empty;
     /// Address resolution.

@@ -25,6 +25,7 @@
 //! ```
 
 mod access;
+mod bdp;
 mod fields;
 mod identity;
 mod links;
@@ -47,7 +48,7 @@ pub use probes::probe_metrics;
 use crate::access::ACCESS_NETWORKS;
 use crate::description::Scenario;
 pub(crate) use crate::schema::error::some_of;
-use crate::schema::{self, Check, Data, Errors, Field, Kind, Override, Table, Tree, Value};
+use crate::schema::{self, Check, Data, Errors, Field, Hint, Kind, Override, Table, Tree, Value};
 use fullpipe_masque::settings as masque;
 use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_quic::settings as quic;
@@ -64,6 +65,8 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// The file with every default written out. Loading it gives an equal scenario and the same text.
     pub resolved: String,
+    /// What the file may still say and should say otherwise, such as former spellings of keys.
+    pub hints: Vec<Hint>,
 }
 
 /// The scenario language with a list of access networks.
@@ -115,15 +118,16 @@ impl Language {
     /// Whatever is wrong with the file or the overrides, in the order of the file. Mistakes within one key come first:
     /// only a file without them is checked for those that span several.
     pub fn load(&self, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
-        let schema::Loaded { mut root, sources } = schema::load(self.schema, text, file, overrides)?;
+        let schema::Loaded { mut root, sources, mut hints } = schema::load(self.schema, text, file, overrides)?;
         let mut check = Check::new(&sources);
         fill(&mut root, self.components, &mut check);
         check.done()?;
         let mut check = Check::new(&sources);
         let scenario = build(&mut root, self.components, &mut check);
+        hints.append(&mut check.hints);
         check.done()?;
         match scenario {
-            Some(scenario) => Ok(Loaded { scenario, resolved: schema::resolved(self.schema, &root) }),
+            Some(scenario) => Ok(Loaded { scenario, resolved: schema::resolved(self.schema, &root), hints }),
             // Without a scenario there is an error, and `done` has returned it.
             None => unreachable!("a scenario that could not be built has an error"),
         }
@@ -162,6 +166,7 @@ Values with a unit are strings:
 | rate | `\"100Mbit/s\"`, `\"64kbit/s\"`, `\"1Gbit/s\"`; also `bit/s`, `Tbit/s` and the spellings `kbps`, `Mbps`, `Gbps` |
 | size | `\"250kB\"` (10^3), `\"64KiB\"` (2^10), `\"1500B\"`, or an integer of bytes; also `MB`, `GB`, `TB`, `MiB`, `GiB`, `TiB` |
 | queue limit | `\"100packets\"`, `\"250kB\"`, `\"100ms\"` (what the link transmits in that time), `\"unlimited\"` |
+| BDP | `\"2BDP\"`, `\"0.25BDP\"`: a multiple of the bandwidth-delay product, the link's rate times its `bdp_rtt` |
 | name | a letter, then letters, digits, `-` and `_`, at most 64 |
 
 A value must be a whole number of nanoseconds, bits per second or bytes; nothing is rounded.
@@ -214,6 +219,7 @@ fn build(
     let reach = Reach::new(&network);
     let mut programs = programs::programs(root, &network, check);
     let flows = traffic::flows(root, &network, &reach, check)?;
+    let bdp_limits = bdp::resolve(&mut network, &flows.list, duration, check);
     programs::figures(root, &mut programs, &flows.list, check);
     real_time::hosts(root, &mut network, &flows, &programs, check);
     let probes = probes::probes(root, &network, &flows, duration, check)?;
@@ -225,6 +231,7 @@ fn build(
         seed,
         nodes,
         links,
+        bdp_limits,
         ethernets,
         access,
         nats,

@@ -1,13 +1,13 @@
 //! The network of a scenario file: topologies become hosts, routers, links, segments and access networks.
 
 use super::fields::{DUPLEX, MOST};
-use super::{Check, access, identity, links, topology};
+use super::{Check, access, bdp, identity, links, topology};
 use crate::description::{Discipline, Link, Node, QueueLimit};
 use crate::schema::component::Reader;
 use crate::schema::{Data, Place, Tree, Value};
 pub(crate) use fullpipe_network::access::known;
 use fullpipe_network::access::{AccessNetwork, AccessNetworkComponent};
-use fullpipe_network::discipline::settings::Device;
+use fullpipe_network::discipline::settings::{Device, LIMIT_KEY};
 use fullpipe_network::discipline::table::DISCIPLINES;
 use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit, Rebinding, impairment};
 use fullpipe_units::{Duration, NodeId};
@@ -22,6 +22,8 @@ pub(crate) struct Network {
     pub(crate) access: Vec<AccessNetwork>,
     /// The kinds of access networks that the file can have.
     pub(crate) components: &'static [&'static AccessNetworkComponent],
+    /// Queues whose limits depend on the flows.
+    pub(crate) pending: Vec<bdp::Pending>,
     names: BTreeMap<String, NodeId>,
     link_names: BTreeSet<String>,
 }
@@ -48,7 +50,7 @@ pub(super) fn fill_links(tree: &mut Tree, path: &str, check: &mut Check) {
 }
 
 /// What the other direction takes over from the first.
-const SHARED: [&str; 6] = ["rate", "delay", "mtu", "framing", "queue", "discipline"];
+const SHARED: [&str; 7] = ["rate", "delay", "mtu", "framing", "queue", "bdp_rtt", "discipline"];
 
 pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
     impairment::fill(link);
@@ -58,7 +60,15 @@ pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
     let place = link.place;
     link.fill("reverse", Data::Table(Tree::at(place)));
     if let Some(Data::Table(reverse)) = link.get_mut("reverse").map(|value| &mut value.data) {
-        for (key, data) in shared {
+        let own_queue = reverse.is_given("queue");
+        for (key, mut data) in shared {
+            // The other direction's own `queue` counts, not the limit that the first has in its place.
+            if let Data::Table(discipline) = &mut data
+                && own_queue
+                && bdp::is_none(discipline)
+            {
+                discipline.remove(LIMIT_KEY);
+            }
             reverse.fill(key, data);
         }
         impairment::fill(reverse);
@@ -227,12 +237,12 @@ impl Network {
 
     /// Both directions of a link.
     pub(super) fn link(&mut self, name: &str, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) {
-        self.links.push(direction(name.to_string(), from, to, tree, path, check));
+        self.direction(name.to_string(), from, to, tree, path, check);
         let reverse = tree.table("reverse");
         // What is wrong with an inherited discipline is told where it stands.
         let own = if reverse.is_given("discipline") { ".reverse" } else { "" };
         let path = format!("{path}{own}");
-        self.links.push(direction(format!("{name}.reverse"), to, from, reverse, &path, check));
+        self.direction(format!("{name}.reverse"), to, from, reverse, &path, check);
         if let Some(rebinding) = tree.get("rebinding").map(Value::table) {
             let number = self.links.len() - 2;
             let sides = Rebinding::read(rebinding, number as u32 / 2);
@@ -254,32 +264,58 @@ fn small_integer(tree: &Tree, key: &str) -> u32 {
 
 /// What a discipline of a link or segment may depend on.
 fn device(tree: &Tree) -> Device {
-    Device { rate: tree.rate("rate"), mtu_bytes: small_size(tree, "mtu"), framing_bytes: small_size(tree, "framing") }
+    let rate = tree.rate("rate");
+    let (mtu_bytes, framing_bytes) = (small_size(tree, "mtu"), small_size(tree, "framing"));
+    Device { rate, bdp: (rate, Duration::ZERO), mtu_bytes, framing_bytes }
 }
 
 /// The discipline of a link or segment; `None` for the device's queue alone, or after an error.
-fn discipline(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
-    let mut reader = Reader { tree: tree.table("discipline"), path: &format!("{path}.discipline"), check };
+pub(super) fn discipline(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
+    let mut reader = Reader { tree, path: &format!("{path}.discipline"), check };
     DISCIPLINES.read(&mut reader, &device).unwrap_or_default()
 }
 
-fn direction(name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) -> Link {
-    let device = device(tree);
-    let discipline = discipline(tree, device, path, check);
-    let alone = QueueLimit::Packets(if discipline.is_some() { 0 } else { 1000 });
-    let (course, impairments) = links::describe(tree, path, check);
-    Link {
-        name,
-        from,
-        to,
-        rate: device.rate,
-        delay: tree.duration("delay"),
-        mtu_bytes: device.mtu_bytes,
-        framing_bytes: device.framing_bytes,
-        queue: tree.get("queue").map_or(alone, Value::queue_limit),
-        discipline,
-        course,
-        impairments,
+/// Hints about `queue` where it does not limit what a reader would expect.
+fn queue_hints(tree: &Tree, path: &str, check: &mut Check) {
+    let discipline = tree.table("discipline");
+    let (kind, limited) = (discipline.choice("kind"), discipline.is_given(LIMIT_KEY));
+    let message = match (bdp::is_none(discipline), limited) {
+        _ if !tree.is_given("queue") => return,
+        (true, true) => format!("{path}.queue has no effect, because {path}.discipline.limit limits the queue"),
+        (false, false) => format!(
+            "{path}.queue limits the device's queue below {kind}; the limit of {kind} itself is {path}.discipline.limit"
+        ),
+        _ => return,
+    };
+    check.hint(tree.place_of("queue"), &format!("{path}.queue"), message);
+}
+
+impl Network {
+    fn direction(&mut self, name: String, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) {
+        let device = device(tree);
+        let pending = bdp::pending(bdp::Transmitter::Link(self.links.len()), &name, tree, device, path);
+        let discipline = match pending {
+            Some(_) => None,
+            None => discipline(tree.table("discipline"), device, path, check),
+        };
+        self.pending.extend(pending);
+        queue_hints(tree, path, check);
+        let alone = QueueLimit::Packets(if discipline.is_some() { 0 } else { 1000 });
+        let limit = bdp::device_limit(tree).map_or(alone, |(_, limit)| device.fixed(limit.link_queue_limit()));
+        let (course, impairments) = links::describe(tree, path, check);
+        self.links.push(Link {
+            name,
+            from,
+            to,
+            rate: device.rate,
+            delay: tree.duration("delay"),
+            mtu_bytes: device.mtu_bytes,
+            framing_bytes: device.framing_bytes,
+            queue: limit,
+            discipline,
+            course,
+            impairments,
+        });
     }
 }
 
@@ -305,7 +341,14 @@ pub(super) fn segment(
         check.error_at(arp, &path, "fixed_delays", message, "at most one delay for each host");
     }
     let device = device(tree);
-    let discipline = discipline(tree, device, path, check);
+    let pending = bdp::pending(bdp::Transmitter::Ethernet(network.ethernets.len()), name, tree, device, path);
+    let discipline = match pending {
+        Some(_) => None,
+        None => discipline(tree.table("discipline"), device, path, check),
+    };
+    network.pending.extend(pending);
+    queue_hints(tree, path, check);
+    let limit = bdp::device_limit(tree).map(|(_, limit)| device.fixed(limit.link_queue_limit()));
     network.ethernets.push(EthernetSpecification {
         name: name.to_string(),
         hosts,
@@ -319,7 +362,7 @@ pub(super) fn segment(
         slot: tree.duration("slot"),
         backoff_ceiling: small_integer(tree, "backoff_ceiling"),
         max_retries: small_integer(tree, "max_retries"),
-        device_queue: Limit::at(tree.queue_limit("queue"), device.rate),
+        device_queue: Limit::at(limit.unwrap_or(QueueLimit::Packets(0)), device.rate),
         discipline,
         arp: ArpSpecification {
             enabled: arp.boolean("enabled"),

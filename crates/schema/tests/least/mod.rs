@@ -1,7 +1,7 @@
 //! The fewest keys with which a file names a component, for tests that go through a catalogue. Tests of several crates include this file.
 
 use fullpipe_schema::component::Declaration;
-use fullpipe_schema::{Default, Field, Kind, Table};
+use fullpipe_schema::{Default, Field, Kind, Table, Variant};
 
 /// What a component needs besides the keys that must be given.
 const FURTHER: [(&str, &str); 1] = [("constant-rate", "interval = '10ms'")];
@@ -37,7 +37,7 @@ fn value(kind: &Kind) -> String {
         Kind::Size { .. } => "1000".to_owned(),
         Kind::Duration { .. } => "'10ms'".to_owned(),
         Kind::Rate => "'100kbit/s'".to_owned(),
-        Kind::QueueLimit => "'50packets'".to_owned(),
+        Kind::QueueLimit | Kind::LinkQueueLimit => "'50packets'".to_owned(),
         Kind::Integer { min, .. } => min.to_string(),
         Kind::List(kind) => format!("[{}]", value(kind)),
         Kind::Tables(table) => format!("[{}]", table_with_least(table)),
@@ -48,7 +48,9 @@ fn value(kind: &Kind) -> String {
 /// A table of its first variant that has keys, if it has variants.
 fn table_with_least(table: &Table) -> String {
     let variant = table.variants.and_then(|variants| {
-        let with_keys = variants.list.iter().find(|variant| variant.fields().next().is_some())?;
+        let with = |variant: &&Variant, required: bool| variant.fields().any(|field| !required || is_required(field));
+        let required = variants.list.iter().find(|variant| with(variant, true));
+        let with_keys = required.or_else(|| variants.list.iter().find(|variant| with(variant, false)))?;
         Some((variants.key, with_keys))
     });
     let named = variant.map(|(key, variant)| format!("{key} = '{}'", variant.name));

@@ -89,9 +89,10 @@ impl Writer {
                 if self.random.chance(0.5) { bytes.to_string() } else { format!("'{}'", format_size(bytes)) }
             }
             // Thresholds of RED: mostly one below the other.
-            Kind::QueueLimit if key == "min" && self.random.chance(0.8) => "'3packets'".to_string(),
-            Kind::QueueLimit if key == "max" && self.random.chance(0.8) => "'40packets'".to_string(),
-            Kind::QueueLimit => {
+            Kind::LinkQueueLimit if key == "min" && self.random.chance(0.8) => "'3packets'".to_string(),
+            Kind::LinkQueueLimit if key == "max" && self.random.chance(0.8) => "'40packets'".to_string(),
+            Kind::LinkQueueLimit if self.random.chance(0.1) => format!("'{}BDP'", self.integer(1, 64)),
+            Kind::QueueLimit | Kind::LinkQueueLimit => {
                 use crate::description::QueueLimit::*;
                 let limit = match self.random.below(4) {
                     0 => Packets(self.integer(1, u32::MAX.into()) as u32),

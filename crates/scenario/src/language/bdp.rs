@@ -1,0 +1,220 @@
+//! Limits of queues as multiples of a bandwidth-delay product: rate of the link times `bdp_rtt`.
+//!
+//! The default of `bdp_rtt` depends on the flows, so these limits are resolved when links and flows are known. The base
+//! round-trip time of a flow is the propagation over all hops there and back, without transmission and queueing. A flow
+//! passes through both directions of the links on its path: its acknowledgments, or answers, take the way back.
+
+use super::Check;
+use super::network::{Network, discipline};
+use crate::description::{BdpLimit, Flow, QueueLimit};
+use crate::schema::{Data, Place, Tree, Value};
+use fullpipe_network::discipline::settings::{Device, LIMIT_KEY};
+use fullpipe_network::routing::{Edge, Routing};
+use fullpipe_network::{Attachment, Limit, Way};
+use fullpipe_units::{BdpMultiple, Duration, LinkId, LinkQueueLimit, NodeId};
+use std::collections::BTreeMap;
+
+/// What transmits from a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Transmitter {
+    /// A direction of a link.
+    Link(usize),
+    /// The stations of a shared segment.
+    Ethernet(usize),
+}
+
+/// A queue that is limited by a bandwidth-delay product, until the flows are known.
+pub(crate) struct Pending {
+    of: Transmitter,
+    name: String,
+    device: Device,
+    queue: LinkQueueLimit,
+    discipline: Tree,
+    round_trip: Option<Duration>,
+    path: String,
+    /// The keys that state a multiple, where each is, and the multiple.
+    keys: Vec<(String, Place, BdpMultiple)>,
+}
+
+/// The limit of the device's queue: under `kind = "none"` the discipline's, if it has one, else `queue`.
+pub(super) fn device_limit(tree: &Tree) -> Option<(&'static str, &Value)> {
+    let discipline = tree.table("discipline");
+    match discipline.get(LIMIT_KEY).filter(|_| is_none(discipline)) {
+        Some(limit) => Some(("discipline.limit", limit)),
+        None => tree.get("queue").map(|queue| ("queue", queue)),
+    }
+}
+
+/// Whether a table `discipline` stands for the device's queue alone.
+pub(super) fn is_none(discipline: &Tree) -> bool {
+    discipline.choice("kind") == "none"
+}
+
+/// The queue of a link or segment, if a key limits it by a bandwidth-delay product.
+pub(super) fn pending(of: Transmitter, name: &str, tree: &Tree, device: Device, path: &str) -> Option<Pending> {
+    let mut keys = Vec::new();
+    let limit = device_limit(tree);
+    if let Some((key, value)) = limit.filter(|(key, _)| *key == "queue") {
+        multiples(value, key, &mut keys);
+    }
+    let discipline = tree.table("discipline");
+    discipline.iter().for_each(|(key, value)| multiples(value, &format!("discipline.{key}"), &mut keys));
+    let queue = limit.map_or(QueueLimit::Packets(0).into(), |(_, value)| value.link_queue_limit());
+    (!keys.is_empty()).then(|| Pending {
+        of,
+        name: name.to_owned(),
+        device,
+        queue,
+        discipline: discipline.clone(),
+        round_trip: tree.get("bdp_rtt").map(Value::duration),
+        path: path.to_owned(),
+        keys,
+    })
+}
+
+/// The multiples of a bandwidth-delay product in a value.
+fn multiples(value: &Value, path: &str, keys: &mut Vec<(String, Place, BdpMultiple)>) {
+    match &value.data {
+        Data::LinkQueueLimit(LinkQueueLimit::Bdp(multiple)) => keys.push((path.to_owned(), value.place, *multiple)),
+        Data::Table(tree) => tree.iter().for_each(|(key, value)| multiples(value, &format!("{path}.{key}"), keys)),
+        Data::Tables(trees) => {
+            for (index, tree) in trees.iter().enumerate() {
+                tree.iter().for_each(|(key, value)| multiples(value, &format!("{path}.{index}.{key}"), keys));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Sets the queues that wait for the flows, and returns their limits.
+pub(super) fn resolve(network: &mut Network, flows: &[Flow], duration: Duration, check: &mut Check) -> Vec<BdpLimit> {
+    let waiting = std::mem::take(&mut network.pending);
+    if waiting.is_empty() {
+        return Vec::new();
+    }
+    let longest = match waiting.iter().any(|pending| pending.round_trip.is_none()) {
+        true => longest_round_trips(network, flows),
+        false => BTreeMap::new(),
+    };
+    let mut limits = Vec::new();
+    for pending in waiting {
+        if check.full() {
+            break;
+        }
+        let Some(round_trip) = pending.round_trip.or_else(|| longest.get(&pending.of).copied()) else {
+            let (key, place, _) = &pending.keys[0];
+            let message = format!("no flow passes through {}, so its bandwidth-delay product is unknown", pending.name);
+            let expected = vec!["a flow through it, or bdp_rtt".to_owned()];
+            check.error(*place, &format!("{}.{key}", pending.path), message, expected);
+            continue;
+        };
+        let rate = match pending.of {
+            Transmitter::Link(link) => network.links[link].course.mean_rate(pending.device.rate, duration),
+            Transmitter::Ethernet(_) => pending.device.rate,
+        };
+        let device = Device { bdp: (rate, round_trip), ..pending.device };
+        let queue = device.fixed(pending.queue);
+        let discipline = discipline(&pending.discipline, device, &pending.path, check);
+        match pending.of {
+            Transmitter::Link(link) => {
+                let link = &mut network.links[link];
+                (link.queue, link.discipline) = (queue, discipline);
+            }
+            Transmitter::Ethernet(segment) => {
+                let segment = &mut network.ethernets[segment];
+                (segment.device_queue, segment.discipline) = (Limit::at(queue, device.rate), discipline);
+            }
+        }
+        limits.extend(pending.keys.into_iter().map(|(key, _, multiple)| BdpLimit {
+            link: pending.name.clone(),
+            key,
+            multiple,
+            rate,
+            round_trip,
+            bytes: multiple.bytes(rate, round_trip),
+        }));
+    }
+    limits
+}
+
+/// The largest base round-trip time of the flows through each link and segment.
+fn longest_round_trips(network: &Network, flows: &[Flow]) -> BTreeMap<Transmitter, Duration> {
+    let routing = routing(network);
+    let mut longest = BTreeMap::new();
+    for flow in flows {
+        let via = flow.via.map(|tunnel| (flows[tunnel].from, flows[tunnel].to));
+        let legs = match via {
+            Some((client, proxy)) => vec![(client, proxy), (proxy, flow.to)],
+            None => vec![(flow.from, flow.to)],
+        };
+        let mut round_trip = Duration::ZERO;
+        let mut passed = Vec::new();
+        for (a, b) in legs {
+            for (from, to) in [(a, b), (b, a)] {
+                round_trip = round_trip.saturating_add(walk(network, &routing, from, to, &mut passed));
+            }
+        }
+        for transmitter in passed {
+            let known: &mut Duration = longest.entry(transmitter).or_insert(round_trip);
+            *known = (*known).max(round_trip);
+        }
+    }
+    longest
+}
+
+fn routing(network: &Network) -> Routing {
+    let mut edges = vec![Vec::new(); network.nodes.len()];
+    for (number, link) in network.links.iter().enumerate() {
+        edges[link.from.index()].push(Edge { to: link.to, by: Attachment::Link(LinkId(number as u32)) });
+    }
+    for (segment, ethernet) in network.ethernets.iter().enumerate() {
+        for from in &ethernet.hosts {
+            for (station, to) in ethernet.hosts.iter().enumerate().filter(|(_, to)| *to != from) {
+                let by = Attachment::Station { segment: segment as u32, station: station as u32 };
+                edges[from.index()].push(Edge { to: *to, by });
+            }
+        }
+    }
+    for (medium, access) in network.access.iter().enumerate() {
+        for (station, node) in access.stations().iter().enumerate() {
+            let by = |way| Attachment::Medium { medium: medium as u16, way, station: station as u32 };
+            edges[access.hub().index()].push(Edge { to: *node, by: by(Way::Down) });
+            edges[node.index()].push(Edge { to: access.hub(), by: by(Way::Up) });
+        }
+    }
+    let forwards: Vec<bool> = network.nodes.iter().map(|node| node.router).collect();
+    Routing::new(&edges, &forwards)
+}
+
+/// Propagation from a node to another; appends what transmits on the way.
+fn walk(network: &Network, routing: &Routing, from: NodeId, to: NodeId, passed: &mut Vec<Transmitter>) -> Duration {
+    let mut propagation = Duration::ZERO;
+    let mut at = from;
+    // No route is longer than the number of nodes.
+    for _ in 0..network.nodes.len() {
+        if at == to {
+            break;
+        }
+        let (next, delay) = match routing.toward(at, to) {
+            Attachment::Link(link) => {
+                let number = link.index();
+                passed.push(Transmitter::Link(number));
+                (network.links[number].to, network.links[number].delay)
+            }
+            Attachment::Station { segment, station } => {
+                let number = segment as usize;
+                passed.push(Transmitter::Ethernet(number));
+                (network.ethernets[number].hosts[station as usize], network.ethernets[number].delay)
+            }
+            Attachment::Medium { medium, way, station } => {
+                let access = &network.access[usize::from(medium)];
+                let next = if way == Way::Up { access.hub() } else { access.stations()[station as usize] };
+                (next, access.promise(way).least_delay)
+            }
+            Attachment::Translation | Attachment::None => break,
+        };
+        propagation = propagation.saturating_add(delay);
+        at = next;
+    }
+    propagation
+}
