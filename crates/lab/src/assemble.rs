@@ -38,7 +38,7 @@ pub(crate) fn assemble_addressed(
 }
 
 fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: bool) -> Result<Prepared, RunError> {
-    if shared.start_jitter > 0.0 {
+    if shared.phase_jitter > 0.0 {
         let moved = with_random_starts(&shared, real_time)?;
         return build(Arc::new(moved), options, plugins, real_time);
     }
@@ -159,11 +159,11 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     Ok(Prepared { world, network, probes, scenario: shared, recorder })
 }
 
-/// The scenario with the starts that `start_jitter` gives. The round-trip times follow from the routes, so the network is built
+/// The scenario with the starts that `phase_jitter` gives. The round-trip times follow from the routes, so the network is built
 /// for them alone; what that draws is not the run's.
 fn with_random_starts(scenario: &Scenario, real_time: bool) -> Result<Scenario, RunError> {
     let mut fixed = scenario.clone();
-    fixed.start_jitter = 0.0;
+    fixed.phase_jitter = 0.0;
     let build = || build(Arc::new(fixed), &Options::default(), Plugins::default(), real_time);
     let (prepared, _) = fullpipe_units::random::count_draws(build);
     Ok(crate::starts::moved(scenario, &prepared?.network))

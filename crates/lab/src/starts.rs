@@ -1,4 +1,4 @@
-//! Random starts of flows: with `start_jitter`, each flow starts later by a random part of its base round-trip time, so that
+//! Random starts of flows: with `phase_jitter`, each flow starts later by a random part of its base round-trip time, so that
 //! runs show whether a result depends on the phase between flows (Floyd and Jacobson 1991).
 
 use crate::witness::Witness;
@@ -32,13 +32,13 @@ fn base_round_trip(scenario: &Scenario, network: &Network<Witness>, flow: usize)
 /// moves with the tunnel, so that it does not come before it.
 pub(crate) fn moved(scenario: &Scenario, network: &Network<Witness>) -> Scenario {
     let own = |flow: usize| {
-        let longest = base_round_trip(scenario, network, flow).as_secs_f64() * scenario.start_jitter;
-        let mut stream = Stream::new(scenario.seed, &scenario.flows[flow].name, "start");
+        let longest = base_round_trip(scenario, network, flow).as_secs_f64() * scenario.phase_jitter;
+        let mut stream = Stream::new(scenario.seed, &scenario.flows[flow].name, "phase");
         stream.duration_below(Duration::from_secs_f64(longest))
     };
     let own: Vec<Duration> = (0..scenario.flows.len()).map(own).collect();
     let mut moved = scenario.clone();
-    moved.start_jitter = 0.0;
+    moved.phase_jitter = 0.0;
     for (flow, described) in moved.flows.iter_mut().enumerate() {
         let mut carrier = Some(flow);
         while let Some(number) = carrier {

@@ -139,10 +139,10 @@ fn random_starts_move_each_flow_by_a_part_of_its_round_trip() {
         ["first", "second"].map(|flow| outcome.flow(flow).expect("the flow").counters.first_tx.as_nanos()).to_vec()
     };
     assert_eq!(starts("", 1), [100_000_000; 2]);
-    let moved: Vec<u64> = (1..=50).flat_map(|seed| starts("start_jitter = 1\n", seed)).collect();
+    let moved: Vec<u64> = (1..=50).flat_map(|seed| starts("phase_jitter = 1\n", seed)).collect();
     let (least, most) = (moved.iter().min().unwrap(), moved.iter().max().unwrap());
     // 100 uniform numbers come within a tenth of both ends, but for 2 * 0.9^100 = 5e-5 of all samples.
     assert!((100_000_000..103_232_000).contains(least) && (129_088_000..132_320_000).contains(most), "{least} {most}");
     assert!(moved.chunks(2).all(|both| both[0] != both[1]));
-    assert_eq!(starts("start_jitter = 1\n", 7), starts("start_jitter = 1\n", 7));
+    assert_eq!(starts("phase_jitter = 1\n", 7), starts("phase_jitter = 1\n", 7));
 }

@@ -48,7 +48,7 @@ pub struct Scenario {
     /// link or medium that its flows share with others, none where there is none.
     pub processing_jitter: Option<Duration>,
     /// Each flow starts later by a random part of this many base round-trip times; 0: at its start.
-    pub start_jitter: f64,
+    pub phase_jitter: f64,
     /// What to sample.
     pub probes: Vec<Probe>,
     /// What to sum up of links.

@@ -98,7 +98,7 @@ impl Laboratory for VirtualLaboratory {
     }
 
     fn random_starts(&self) -> Option<Override> {
-        Some(Override { path: "start_jitter".to_owned(), value: "1.0".to_owned() })
+        Some(Override { path: "phase_jitter".to_owned(), value: "1.0".to_owned() })
     }
 
     fn build(&self) -> String {

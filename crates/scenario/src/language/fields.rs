@@ -40,7 +40,7 @@ pub(super) static SCENARIO: Table = Table {
             "processing_jitter": Kind::DURATION, optional "one packet at the slowest link or medium that a host's flows share with others; none for a single flow";
             /// Each flow starts later by a random part of this many base round-trip times: those of a full packet and a
             /// small one back in an empty network. So runs show whether a result depends on the phase between flows.
-            "start_jitter": Kind::number(0.0, 100.0), optional "none";
+            "phase_jitter": Kind::number(0.0, 100.0), optional "none";
             /// A common network in a few lines.
             "topology": Kind::Table(&topology::TOPOLOGY), optional "none";
             /// The hosts of a network of your own.

@@ -213,7 +213,7 @@ fn build(
     let duration = root.duration("duration");
     let seed = u64::try_from(root.integer("seed")).unwrap_or_default();
     let processing_jitter = root.get("processing_jitter").map(Value::duration);
-    let start_jitter = root.get("start_jitter").map_or(0.0, Value::number);
+    let phase_jitter = root.get("phase_jitter").map_or(0.0, Value::number);
     let mut network = network::build(root, components, check)?;
     let nats = nat::nats(root, &network, check);
     let reach = Reach::new(&network);
@@ -237,7 +237,7 @@ fn build(
         nats,
         flows: flows.list,
         processing_jitter,
-        start_jitter,
+        phase_jitter,
         probes,
         measurement,
         real_time: real_time::settings(root.table("real_time")),
