@@ -36,6 +36,8 @@ pub struct Driver {
     on_sent: bool,
     paces: bool,
     own_recovery: bool,
+    /// Whether delivery-rate samples over less than the smallest round-trip time are used.
+    keep_short_samples: bool,
     /// The recovery of a transport without sequence numbers. It is allocated at the first congestion to save memory.
     recovery: Option<Box<Recovery>>,
 }
@@ -94,8 +96,15 @@ impl Driver {
             on_sent: signals.on_sent,
             paces: signals.pacing,
             own_recovery: signals.own_recovery,
+            keep_short_samples: false,
             recovery: None,
         }
+    }
+
+    /// Uses delivery-rate samples over less than the smallest round-trip time from now on; they overestimate the rate. The ns-3 QUIC
+    /// module does so, because its smallest round-trip time stays 0.
+    pub fn keep_short_rate_samples(&mut self) {
+        self.keep_short_samples = true;
     }
 
     /// The control.
@@ -266,7 +275,8 @@ impl Driver {
     /// Finishes the rate sample of an acknowledgement, counts rounds, and returns the summary.
     #[inline(always)]
     pub fn summarize(&mut self, report: &AckReport) -> Ack {
-        let rate = self.rate.finish(report.min_rtt);
+        let shortest = if self.keep_short_samples { Duration::ZERO } else { report.min_rtt };
+        let rate = self.rate.finish(shortest);
         if let Some(rate) = &rate {
             self.last_rate = (rate.delivered_bytes, rate.interval);
         }

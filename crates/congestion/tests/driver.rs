@@ -324,3 +324,30 @@ fn a_new_path_has_the_window_of_a_beginning_and_no_recovery() {
     driver.set_mss(at(40), 1_400);
     assert_eq!(driver.control.mss_bytes, 1_400);
 }
+
+#[test]
+fn short_rate_samples_are_discarded_unless_they_are_to_be_kept() {
+    // One packet leaves at 0 ms and is acknowledged at 10 ms, where the smallest round-trip time is said to be 20 ms.
+    let rate = |keep: bool| {
+        let (mut driver, calls) = driver(Signals::default());
+        if keep {
+            driver.keep_short_rate_samples();
+        }
+        let mut user = User {
+            way: Way::Time,
+            driver,
+            sent: BTreeMap::new(),
+            next: 0,
+            in_flight_bytes: 0,
+            recovery_end: None,
+            waiting: None,
+            newest: Instant::ZERO,
+        };
+        user.send(0);
+        user.ack(10, &[0], &[]);
+        let calls = calls.lock().unwrap();
+        calls[0].split("rate ").nth(1).unwrap().split(" recovery").next().unwrap().to_owned()
+    };
+    assert_eq!(rate(false), "None");
+    assert_eq!(rate(true), "Some(\"1000 in 10 ms, lost 0\")");
+}

@@ -7,6 +7,7 @@ use crate::plugins::Plugins;
 use crate::prepared::Prepared;
 use crate::probes::Sampler;
 use crate::qlog::Recorder;
+use crate::starts;
 use crate::witness::Witness;
 use crate::world::{EndpointMaker, Flow, TcpMaker, TunnelMaker, World, ends};
 use fullpipe_network::discipline::settings::DisciplineContext;
@@ -42,6 +43,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         let moved = with_random_starts(&shared, real_time)?;
         return build(Arc::new(moved), options, plugins, real_time);
     }
+    let shared = starts::drawn(shared);
     let scenario: &Scenario = &shared;
     if scenario.flows.len() as u64 > MAX_FLOWS {
         return Err(RunError::TooLarge { what: "flows", limit: MAX_FLOWS });
@@ -166,7 +168,7 @@ fn with_random_starts(scenario: &Scenario, real_time: bool) -> Result<Scenario, 
     fixed.phase_jitter = 0.0;
     let build = || build(Arc::new(fixed), &Options::default(), Plugins::default(), real_time);
     let (prepared, _) = fullpipe_units::random::count_draws(build);
-    Ok(crate::starts::moved(scenario, &prepared?.network))
+    Ok(starts::moved(scenario, &prepared?.network))
 }
 
 /// Bands of the flows that have a priority, both ways.

@@ -1,16 +1,34 @@
-//! Random starts of flows: with `phase_jitter`, each flow starts later by a random part of its base round-trip time, so that
-//! runs show whether a result depends on the phase between flows (Floyd and Jacobson 1991).
+//! Random starts of flows.
+//!
+//! With `start_jitter` a flow starts later by a random time. With `phase_jitter` each flow starts later by a random part of its base
+//! round-trip time, so that runs show whether a result depends on the phase between flows (Floyd and Jacobson 1991).
 
 use crate::witness::Witness;
 use crate::world::ends;
 use fullpipe_network::Network;
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{Duration, Stream};
+use std::sync::Arc;
 
 /// IP bytes of a full packet.
 const FULL_BYTES: f64 = 1500.0;
 /// IP bytes of an acknowledgement.
 const SMALL_BYTES: f64 = 40.0;
+
+/// The scenario with start times that are drawn from its seed, each from a stream of the flow. The result has no `start_jitter`, so
+/// that a second call changes nothing.
+pub(crate) fn drawn(scenario: Arc<Scenario>) -> Arc<Scenario> {
+    if scenario.flows.iter().all(|flow| flow.start_jitter.is_zero()) {
+        return scenario;
+    }
+    let mut drawn = Scenario::clone(&scenario);
+    for flow in drawn.flows.iter_mut().filter(|flow| !flow.start_jitter.is_zero()) {
+        let later = Stream::new(scenario.seed, &flow.name, "start").below(flow.start_jitter.as_nanos());
+        flow.start = flow.start.saturating_add(Duration::from_nanos(later));
+        flow.start_jitter = Duration::ZERO;
+    }
+    Arc::new(drawn)
+}
 
 /// The time of a full packet in an empty network, and of a small one back, between the ends of a flow and of the tunnels that
 /// carry it.

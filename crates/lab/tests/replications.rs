@@ -50,6 +50,32 @@ fn two_flows_differ_from_seed_to_seed_under_every_discipline() {
     assert_eq!(different_runs(&format!("processing_jitter = '1ms'\n{}", bottleneck("", 1))), 3);
 }
 
+/// First departures of the flows, in nanoseconds.
+fn first_departures(text: &str) -> Vec<u64> {
+    outcome(text).flow_rows().step_by(2).map(|row| row.counters.first_tx.as_nanos()).collect()
+}
+
+#[test]
+fn start_times_are_drawn_per_flow_and_seed_within_the_jitter() {
+    // A flow starts at its start plus a part of the jitter that its own stream draws; the processing jitter is off, so that the
+    // first packet leaves at the start. The first flow has no jitter of its own.
+    let text = |seed: u64, jitter: &str| {
+        let text =
+            bottleneck("", 2).replace("congestion = 'cubic'", &format!("congestion = 'cubic'\nstart = '1s'\n{jitter}"));
+        format!("seed = {seed}\nprocessing_jitter = '0s'\n{text}")
+    };
+    assert_eq!(first_departures(&text(1, ""))[1], 1_000_000_000);
+    let drawn: Vec<u64> = (1..=20).map(|seed| first_departures(&text(seed, "start_jitter = '500ms'"))[1]).collect();
+    assert!(drawn.iter().all(|at| (1_000_000_000..1_500_000_000).contains(at)), "{drawn:?}");
+    // Twenty uniform draws leave a quarter of the range empty with probability 0.75^20 = 0.003; the seeds are fixed.
+    assert!(drawn.iter().any(|at| *at < 1_125_000_000) && drawn.iter().any(|at| *at > 1_375_000_000), "{drawn:?}");
+    assert_eq!(
+        first_departures(&text(7, "start_jitter = '500ms'")),
+        first_departures(&text(7, "start_jitter = '500ms'"))
+    );
+    assert_eq!(first_departures(&text(7, "start_jitter = '500ms'"))[0], first_departures(&text(7, ""))[0]);
+}
+
 #[test]
 fn flows_on_a_full_duplex_segment_differ_from_seed_to_seed() {
     // Without collisions and with a constant delay of address resolution, nothing else is random.

@@ -97,6 +97,8 @@ pub struct Config {
     /// Packets are paced before the first round-trip sample, too, as if it were [`Config::initial_rtt`]. Else the initial
     /// window may leave at once.
     pub pace_first_flight: bool,
+    /// Delivery-rate samples over less than the smallest round-trip time are used instead of discarded.
+    pub keep_short_rate_samples: bool,
     /// kPacketThreshold (RFC 9002 section 6.1.1).
     pub packet_threshold: u64,
     /// kPersistentCongestionThreshold (RFC 9002 section 7.6.1).
@@ -144,6 +146,7 @@ impl Default for Config {
             pacing_gain: 1.25,
             pacing_burst_packets: 10,
             pace_first_flight: false,
+            keep_short_rate_samples: false,
             packet_threshold: 3,
             persistent_congestion_threshold: 3,
             initial_rtt: Duration::from_millis(333),
@@ -222,7 +225,7 @@ pub(crate) static CERTIFICATE_KEYS: [Key<Config>; 1] = setting_keys! {
 };
 
 /// Keys of the model only, with those of [`crate::scheduler`].
-pub(crate) static MODEL_KEYS: [Key<Config>; 13] = setting_keys! {
+pub(crate) static MODEL_KEYS: [Key<Config>; 14] = setting_keys! {
     /// When lost data is sent again.
     "retransmission": Kind::Choice(&choices(&RETRANSMISSION)), setting => at!(retransmission, RETRANSMISSION);
     /// How client and server meet.
@@ -257,6 +260,12 @@ pub(crate) static MODEL_KEYS: [Key<Config>; 13] = setting_keys! {
     "pacing_burst" ["packets"]: Kind::integer(1, 1000), setting => at!(pacing_burst_packets);
     /// Packets are paced before the first round-trip sample, too, as if the round trip took 333 ms; noq does so.
     "pace_first_flight": Kind::Boolean, setting => at!(pace_first_flight);
+    /// Delivery-rate samples over less than the smallest round-trip time are used, as in the ns-3 QUIC module, whose smallest
+    /// round-trip time stays 0. Otherwise they are discarded, as BBR requires.
+    "keep_short_rate_samples": Kind::Boolean, optional "false" => Access {
+        get: |config, kind| config.keep_short_rate_samples.then_some(true)?.write(kind),
+        set: |config, value| config.keep_short_rate_samples = value.is_some_and(bool::read),
+    };
     /// Streams that the peer may have open at a time.
     "max_streams": Kind::integer(1, 1 << 20), setting => at!(max_streams);
     /// Receive window at first; it doubles up to the buffer while the application reads it within two round-trip times.

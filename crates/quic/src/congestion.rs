@@ -83,7 +83,10 @@ impl Path {
         let mtu = u64::from(config.initial_mtu_bytes);
         let window = mtu.saturating_mul(config.initial_window_packets.max(1));
         let window = if config.bounded_initial_window { window.min((2 * mtu).max(14_720)) } else { window };
-        let driver = Driver::new(controller, mtu, window);
+        let mut driver = Driver::new(controller, mtu, window);
+        if config.keep_short_rate_samples {
+            driver.keep_short_rate_samples();
+        }
         Path {
             rtt: Rtt::new(config.initial_rtt),
             in_flight_bytes: 0,

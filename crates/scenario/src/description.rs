@@ -208,6 +208,8 @@ pub struct Flow {
     pub priority: Option<u32>,
     /// When it starts.
     pub start: Duration,
+    /// Longest random time that is added to the start.
+    pub start_jitter: Duration,
     /// What is sent.
     pub workload: Workload,
     /// Over what.

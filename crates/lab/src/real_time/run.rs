@@ -13,6 +13,7 @@ use crate::options::{Append, Options};
 use crate::outcome::Outcome;
 use crate::plugins::Plugins;
 use crate::prepared::Prepared;
+use crate::starts;
 use crate::world::{RealHost, RealHosts};
 use bytes::Bytes;
 use fullpipe_archive::{IcmpRecord, RefusedFrames};
@@ -91,6 +92,8 @@ impl<'a> RealTimeOptions<'a> {
 /// # Errors
 /// As [`crate::prepare`]; and if the machine refuses what it takes.
 pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOutcome, RunError> {
+    // Programs and sockets of the kernel start at the drawn times as well.
+    let scenario = starts::drawn(scenario);
     let mut prepared = assemble::assemble_addressed(Arc::clone(&scenario), asked.options, Plugins::default())?;
     let real = real_nodes(&scenario);
     let machine_refuses = |error: io::Error| RunError::Machine(error.to_string());

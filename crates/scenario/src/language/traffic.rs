@@ -56,6 +56,8 @@ pub(crate) static FLOW: Table = Table {
         "start": Kind::DURATION, default "0s";
         /// Flow number i (from 0) of n starts at start + start_spread * i / n.
         "start_spread": Kind::DURATION, default "0s";
+        /// Longest random time that is added to the start of each flow, uniformly distributed and drawn from the seed.
+        "start_jitter": Kind::DURATION, optional "none";
         /// Port at which the host of `to` listens. Where a tunnel's proxy already has it, or the host has another
         /// connection through a tunnel, the next free one.
         "port": real_time::PORT, optional "by workload, see there";
@@ -308,6 +310,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 ip: tree.chosen("ip", &IP),
                 priority: tree.get("priority").and_then(|band| u32::try_from(band.integer()).ok()),
                 start: start.saturating_add(Duration::from_nanos(later as u64)),
+                start_jitter: tree.get("start_jitter").map_or(Duration::ZERO, Value::duration),
                 workload: workload.clone(),
                 transport: transport.clone(),
                 via: None,
