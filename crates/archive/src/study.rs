@@ -39,6 +39,7 @@ names! {
     pub enum PlotKind {
         Line = "line": "means with intervals over an axis",
         Bars = "bars": "means with intervals, a bar per value of an axis",
+        Box = "box": "how a metric is distributed over runs, a box per value of an axis",
         Scatter = "scatter": "every run, one metric over another",
         Distribution = "distribution": "how a metric is distributed over runs",
         Time = "time": "samples of series.csv over time",
@@ -214,7 +215,7 @@ toml_table! {
     title: Option<String> = optional(Kind::Text, "its name"), "Heading.";
     kind: PlotKind = default(Kind::Choice(PlotKind::CHOICES), "line"), "How it is drawn.";
     x: Option<String> = optional(Kind::Text, "none"),
-        "An axis (`line`, `bars`) or a metric (`scatter`, `distribution`, `curve`; `ellipse`: of series.csv).";
+        "An axis (`line`, `bars`, `box`) or a metric (`scatter`, `distribution`, `curve`; `ellipse`: of series.csv).";
     y: Option<String> = optional(Kind::Text, "none"), "A metric; with `time` and `ellipse` one of series.csv.";
     subject: Option<String> = optional(Kind::Text, "all"),
         "Whose samples (`time`, `ellipse`, which needs it): a flow, a link, `LINK.reverse`.";

@@ -499,6 +499,7 @@ impl Loader<'_> {
         let needed: &[&str] = match kind {
             PlotKind::Ellipse => &["x", "y", "subject"],
             PlotKind::Curve => &["x", "y", "along"],
+            PlotKind::Box => &["x", "y"],
             PlotKind::Profile => &["metrics"],
             PlotKind::Table => &["rows", "columns", "metrics"],
             PlotKind::Line | PlotKind::Bars | PlotKind::Scatter | PlotKind::Distribution | PlotKind::Time => &[],

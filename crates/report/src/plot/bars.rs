@@ -60,6 +60,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     Drawing::of(frame, words, remarks(&data.series, 0))
 }
 
-fn dark(index: usize) -> crate::plot::palette::Style {
+/// The style of what is drawn onto bar number `index`.
+pub(crate) fn dark(index: usize) -> crate::plot::palette::Style {
     crate::plot::palette::Style { colour: "#111", ..style(index) }
 }

@@ -318,8 +318,15 @@ impl Frame {
 
     /// A bar from zero between two places, filled with pattern number `pattern`.
     pub(crate) fn bar(&mut self, left: f64, right: f64, value: f64, style: Style, pattern: usize) {
-        let (a, b) = (self.y(value), self.y(0.0));
-        let (from, to) = (self.x(left), self.x(right));
+        self.block((left, right), (0.0, value), style, pattern);
+    }
+
+    /// A rectangle between two places and two values, filled with pattern number `pattern`. On a logarithmic axis one that
+    /// reaches zero ends at the axis.
+    pub(crate) fn block(&mut self, across: (f64, f64), values: (f64, f64), style: Style, pattern: usize) {
+        let height = |value: f64| if self.y.log && value < self.y.low { self.bottom } else { self.y(value) };
+        let (a, b) = (height(values.0), height(values.1));
+        let (from, to) = (self.x(across.0), self.x(across.1));
         bar(&mut self.body, (from, a.min(b)), (to, a.max(b)), style, pattern);
     }
 

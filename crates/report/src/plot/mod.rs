@@ -4,6 +4,7 @@
 //! To add a kind: a file with a `draw` function, its call here, and its name in `archive/src/study.rs`.
 
 mod bars;
+mod boxes;
 mod coordinates;
 mod curve;
 pub(crate) mod decimate;
@@ -85,6 +86,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
         Kind::Scatter => scatter::draw(records, spec),
         Kind::Distribution => distribution::draw(records, spec)?,
         Kind::Bars => bars::draw(records, spec),
+        Kind::Box => boxes::draw(records, spec),
         Kind::Time => time::draw(records, spec)?,
         Kind::Ellipse => ellipse::draw(records, spec)?,
         Kind::Curve => curve::draw(records, spec),
@@ -95,7 +97,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
         let name = spec.y.as_deref().or(spec.x.as_deref()).unwrap_or(&spec.name);
         let word = gather::word_for(records, name);
         match (kind, &spec.x) {
-            (Kind::Line | Kind::Bars | Kind::Scatter | Kind::Curve | Kind::Ellipse, Some(x)) => {
+            (Kind::Line | Kind::Bars | Kind::Box | Kind::Scatter | Kind::Curve | Kind::Ellipse, Some(x)) => {
                 format!("{word} over {}", gather::word_for(records, x).to_lowercase())
             }
             _ => word,

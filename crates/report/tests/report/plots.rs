@@ -288,3 +288,41 @@ fn bars_stand_around_their_name_and_reach_their_value() {
     let height = place_of(&svg, "0").1 - place_of(&svg, "400").1;
     assert!((number(tcp, "height") - height).abs() < 0.05);
 }
+
+#[test]
+fn a_box_reaches_from_quartile_to_quartile_and_outliers_are_dots() {
+    let folder = Folder::copy_of("study");
+    folder.replace(
+        "study.toml",
+        "name = \"bars\"\ntitle = \"Throughput side by side\"\nkind = \"bars\"",
+        "name = \"bars\"\nkind = \"box\"",
+    );
+    // Nine runs of one point: quartiles 300, 500 and 700 Mibit/s, and 1400 beyond 700 + 1.5 * 400.
+    let table = folder.text("results.csv");
+    let mut results = table.lines().next().unwrap().to_owned() + "\n";
+    for value in [100, 200, 300, 400, 500, 600, 700, 800, 1400] {
+        results.push_str(&format!("tcp,50000,published,5321,9285573e1797ab80b1171e14,1,{value},1,1\n"));
+    }
+    folder.write("results.csv", &results);
+    folder.build();
+    let svg = folder.text("plots/bars.svg");
+    let document = parse(&svg);
+    let number = |n: roxmltree::Node<'_, '_>, name: &str| n.attribute(name).unwrap().parse::<f64>().unwrap();
+    let blocks =
+        document.descendants().filter(|n| n.has_tag_name((SVG, "rect")) && n.attribute("stroke-width") == Some("1.3"));
+    let [found, _legend] = blocks.collect::<Vec<_>>()[..] else { panic!("one box and its legend") };
+    // A label's baseline lies 0.35 of its size of 13 below its tick.
+    let (zero, five_hundred) = (place_of(&svg, "0").1 - 4.55, place_of(&svg, "500").1 - 4.55);
+    let at = |value: f64| zero + (five_hundred - zero) * value / 500.0;
+    assert!((number(found, "y") - at(700.0)).abs() < 0.05, "{found:?}");
+    assert!((number(found, "height") - (at(300.0) - at(700.0))).abs() < 0.05, "{found:?}");
+    let dots: Vec<_> = document.descendants().filter(|n| n.attribute("r") == Some("1.5")).collect();
+    assert_eq!(dots.len(), 1);
+    assert!((number(dots[0], "cy") - at(1400.0)).abs() < 0.05, "{:?}", dots[0]);
+    // The median is a line across the box, and the upper whisker ends at 800.
+    let level = |width: &str, value: f64| {
+        paths(&svg, width).iter().any(|p| p.iter().all(|(_, y)| (y - at(value)).abs() < 0.05))
+    };
+    assert!(level("2.4", 500.0) && level("1.1", 800.0) && level("1.1", 100.0));
+    assert!(folder.text("report.html").contains("n = 9 runs per box"));
+}

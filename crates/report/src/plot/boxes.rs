@@ -1,0 +1,159 @@
+//! Box plots: how a metric is distributed over the runs of each value of an axis, one box per series. A box reaches from
+//! the first to the third quartile, with a line at the median; whiskers reach to the last value within 1.5 interquartile
+//! ranges of the box (Tukey 1977), and every run beyond them is a dot. Quartiles interpolate linearly between order
+//! statistics (type 7 of Hyndman and Fan 1996, the default of R and matplotlib).
+
+use crate::input::Records;
+use crate::input::study::PlotSpec;
+use crate::numbers::trimmed;
+use crate::plot::Drawing;
+use crate::plot::frame::{Axis, Entry, Extent, Frame, Key};
+use crate::plot::gather::{self, Grouping, Side};
+use crate::plot::palette::style;
+
+/// The five numbers of a box, and what lies outside of its whiskers.
+#[derive(Clone, Debug, PartialEq)]
+struct Summary {
+    quartiles: [f64; 3],
+    whiskers: (f64, f64),
+    outside: Vec<f64>,
+}
+
+impl Summary {
+    /// Of sorted values; `None` if there are none.
+    fn of(sorted: &[f64]) -> Option<Self> {
+        sorted.first()?;
+        let quartiles = [0.25, 0.5, 0.75].map(|share| quantile(sorted, share));
+        let reach = 1.5 * (quartiles[2] - quartiles[0]);
+        let within = |value: &f64| (quartiles[0] - reach..=quartiles[2] + reach).contains(value);
+        let inside = Extent::of(sorted.iter().copied().filter(within))?;
+        let outside = sorted.iter().copied().filter(|value| !within(value)).collect();
+        // A quartile that is interpolated may lie beyond the last value within reach.
+        let whiskers = (inside.low.min(quartiles[0]), inside.high.max(quartiles[2]));
+        Some(Self { quartiles, whiskers, outside })
+    }
+}
+
+/// A quantile of sorted values that are not empty.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * (sorted.len() - 1) as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
+}
+
+/// Draws the plot.
+pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
+    let (Some(x), Some(y)) = (&spec.x, &spec.y) else {
+        return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric).");
+    };
+    let log = gather::is_log(spec.y_scale);
+    let Some(metric) = records.results.metrics.iter().position(|name| name == y) else {
+        return Drawing::nothing(format!("Not drawn: the results have no metric {y}."));
+    };
+    let rows = records.results.rows.iter().filter(|row| gather::selected(spec, &row.point));
+    let rows: Vec<_> = rows.filter(|row| row.values[metric].is_some() && row.point.get(x).is_some()).collect();
+    let mut names: Vec<&str> = rows.iter().filter_map(|row| row.point.get(x)).collect();
+    let order = gather::order_of(records, x);
+    names.sort_by(|a, b| order(a, b));
+    names.dedup();
+    let axes = gather::series_axes(spec, rows.iter().map(|row| &row.point), Some(x));
+    let mut grouping = Grouping::by(&axes);
+    for row in &rows {
+        let place = names.iter().position(|name| Some(*name) == row.point.get(x)).unwrap_or_default();
+        grouping.add(&row.point, row.values[metric].map(|value| (place, value)));
+    }
+    let series = grouping.series;
+    let all = rows.iter().filter_map(|row| row.values[metric]).filter(|value| !log || *value > 0.0);
+    let Some(extent) = Extent::of(all) else {
+        return Drawing::nothing(format!("Not drawn: no run has a value of {y} over {x} at these points."));
+    };
+    // Places are compared, not lengths.
+    let (y_axis, unit) = gather::number_axis(records, spec, Side::YFree, y, "", extent);
+    let title = spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x));
+    let x_axis = Axis::names(title, names.iter().map(|name| gather::shown(name)).collect());
+    let legend = series.iter().enumerate().filter(|(_, one)| !one.label.is_empty());
+    let legend = legend.map(|(i, one)| Entry { label: one.label.clone(), key: Key::Bar(style(i), i) }).collect();
+    let mut words = format!("{} over {}, as box plots.", y_axis.title, x_axis.title);
+    let mut frame = Frame::new(&x_axis, &y_axis, legend);
+    frame.clip(gather::cut(spec));
+    let width = 0.76 / series.len().max(1) as f64;
+    let (mut counts, mut outside) = (Vec::new(), 0);
+    for (i, one) in series.iter().enumerate() {
+        let line = style(i).solid();
+        for (place, name) in names.iter().enumerate() {
+            let here = one.values.iter().filter(|(at, _)| *at == place).map(|(_, value)| *value);
+            let mut values: Vec<f64> = here.collect();
+            values.sort_by(f64::total_cmp);
+            let Some(summary) = Summary::of(&values) else { continue };
+            counts.push(values.len());
+            outside += summary.outside.len();
+            let left = place as f64 - 0.38 + i as f64 * width;
+            let middle = left + width / 2.0;
+            let across = |share: f64| (middle - share * width / 2.0, middle + share * width / 2.0);
+            let [low, median, high] = summary.quartiles.map(|value| unit.value(value));
+            let (box_left, box_right) = across(0.8);
+            frame.block((box_left, box_right), (low, high), style(i), i);
+            frame.curve(&[(box_left, median), (box_right, median)], crate::plot::bars::dark(i).solid(), 2.4);
+            let (cap_left, cap_right) = across(0.4);
+            for (end, edge) in [(summary.whiskers.0, low), (summary.whiskers.1, high)] {
+                let end = unit.value(end);
+                frame.curve(&[(middle, edge), (middle, end)], line, 1.1);
+                frame.curve(&[(cap_left, end), (cap_right, end)], line, 1.1);
+            }
+            for value in &summary.outside {
+                frame.dot(middle, unit.value(*value), line);
+            }
+            let label = if one.label.is_empty() { "Measured" } else { &one.label };
+            words.push_str(&format!(
+                " {label}, {name}: median {}, quartiles {} and {}.",
+                trimmed(median, 4),
+                trimmed(low, 4),
+                trimmed(high, 4)
+            ));
+        }
+    }
+    let runs = match (counts.iter().min(), counts.iter().max()) {
+        (Some(a), Some(b)) if a == b => format!("n = {a} runs per box"),
+        (Some(a), Some(b)) => format!("n = {a} to {b} runs per box"),
+        _ => String::new(),
+    };
+    let mut remarks =
+        vec![format!("Boxes: quartiles and median; whiskers: the last run within 1.5 interquartile ranges; {runs}.")];
+    if outside > 0 {
+        remarks.push(format!("Dots: the {outside} runs beyond the whiskers."));
+    }
+    Drawing::of(frame, words, remarks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_interpolate_and_whiskers_stop_at_the_last_value_in_reach() {
+        // Nine values: the quartiles are the 3rd, 5th and 7th. The reach is 1.5 * (7 - 3) = 6, so that 13 is the last
+        // value allowed above and -3 the first below; 14 is outside.
+        let summary = Summary::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 14.0]).unwrap();
+        assert_eq!(summary.quartiles, [3.0, 5.0, 7.0]);
+        assert_eq!((summary.whiskers, summary.outside), ((1.0, 8.0), vec![14.0]));
+        // Four values: 0.25 * 3 = 0.75 between the first and the second.
+        assert_eq!(quantile(&[0.0, 4.0, 8.0, 12.0], 0.25), 3.0);
+    }
+
+    #[test]
+    fn one_value_is_a_box_without_height_and_none_is_no_box() {
+        let one = Summary::of(&[2.0]).unwrap();
+        assert_eq!((one.quartiles, one.whiskers, one.outside), ([2.0; 3], (2.0, 2.0), vec![]));
+        assert_eq!(Summary::of(&[]), None);
+    }
+
+    #[test]
+    fn a_whisker_never_ends_inside_the_box() {
+        // Quartiles 0, 5 and 10 of [0, 0, 10, 10] give a reach of 15. Of [0, 0, 0, 100] the third quartile is 25 by
+        // interpolation, the reach 37.5, so that 100 is outside and the last value inside is 0, below the box's end.
+        let summary = Summary::of(&[0.0, 0.0, 0.0, 100.0]).unwrap();
+        assert_eq!(summary.quartiles[2], 25.0);
+        assert_eq!((summary.whiskers, summary.outside), ((0.0, 25.0), vec![100.0]));
+    }
+}
