@@ -256,6 +256,8 @@ toml_table! {
     explained_by: String = default(Kind::Text, ""), "The claim that explains it if it does not hold.";
     exploratory: bool = default(Kind::Boolean, "false"),
         "Whether a bound, parameter or variant was chosen after a look at results. Such a claim explains nothing.";
+    published_runs: Option<u64> = optional(Kind::integer(1, 10_000), "none"),
+        "Number of runs behind the published figure that the claim compares with: `refuted` then needs more than our interval.";
     variant: String = default(Kind::Text, ""),
         "`EXPERIMENT`, or `EXPERIMENT;axis=value`: the points that change the one assumption that this claim is about. What it \
          explains must match the published values there.";

@@ -131,6 +131,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
             expression: odd(),
             explained_by: odd(),
             exploratory: true,
+            published_runs: Some(10),
             variant: odd(),
         }],
         published: Some(vec![PublishedRecord {

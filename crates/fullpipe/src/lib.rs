@@ -97,8 +97,8 @@ pub mod access {
     pub use fullpipe_scenario::schema::component::{Comparable, Declaration, Invalid, Reader};
     pub use fullpipe_scenario::schema::metric::{MetricDeclaration, Sample, Times};
     pub use fullpipe_scenario::schema::{
-        Check, Choice, Content, Data, Default, Entry, Field, FormerKey, Hint, Kind, Named, Node, Place, Sources, Table, Tree, Value,
-        Variant, Variants, keys, named,
+        Check, Choice, Content, Data, Default, Entry, Field, FormerKey, Hint, Kind, Named, Node, Place, Sources, Table,
+        Tree, Value, Variant, Variants, keys, named,
     };
 }
 

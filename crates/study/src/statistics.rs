@@ -119,14 +119,22 @@ pub const RESAMPLES: usize = 10_000;
 #[derive(Clone, Debug)]
 pub struct Resamples {
     n: usize,
+    /// Replications in a sample.
+    size: usize,
     indices: Vec<u32>,
 }
 
 impl Resamples {
     /// [`RESAMPLES`] samples of n replications. Resamples with other names are independent.
     pub fn new(name: &str, n: usize) -> Self {
+        Resamples::of_size(name, n, n)
+    }
+
+    /// The same with samples of another size: what a publication of `size` runs of the same system may have found.
+    pub fn of_size(name: &str, n: usize, size: usize) -> Self {
         let mut stream = Stream::new(0, name, "bootstrap");
-        Resamples { n, indices: (0..RESAMPLES * n).map(|_| stream.below(n as u64) as u32).collect() }
+        let indices = (0..if n == 0 { 0 } else { RESAMPLES * size }).map(|_| stream.below(n as u64) as u32).collect();
+        Resamples { n, size, indices }
     }
 
     /// Number of replications.
@@ -136,12 +144,12 @@ impl Resamples {
 
     /// The sample of a number below [`RESAMPLES`].
     pub(crate) fn get(&self, number: usize) -> &[u32] {
-        self.indices.get(number * self.n..(number + 1) * self.n).unwrap_or_default()
+        self.indices.get(number * self.size..(number + 1) * self.size).unwrap_or_default()
     }
 
-    /// The samples, each n numbers of replications from 0; nothing if there are no replications.
+    /// The samples, each of numbers of replications from 0; nothing if there are no replications.
     pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
-        self.indices.chunks_exact(self.n.max(1))
+        self.indices.chunks_exact(self.size.max(1))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::sweep::RunResult;
 use crate::tables::half_tolerance;
 use crate::verdict::{
     ClaimJudgment, Count, Judgment, Measurement, PublishedValue, Replications, is_skewed, judge_claim, judge_phase,
-    judge_published, judge_values, lacks_replications,
+    judge_published, judge_refuted, judge_values, lacks_replications,
 };
 use crate::words::list_of;
 use fullpipe_archive::{Cell, Column, LeftOut, ResultRow, Results, SUMMARY, SummaryRow, Verdict};
@@ -100,8 +100,8 @@ pub(crate) struct Measured<'a> {
     halves: Vec<Vec<Option<&'a [Option<[f64; 2]>]>>>,
     /// By point: whether several runs drew random numbers and have equal records.
     equal: Vec<bool>,
-    /// By name and number of replications.
-    resamples: RefCell<BTreeMap<(String, usize), Rc<Resamples>>>,
+    /// By name, number of replications and size of a sample.
+    resamples: RefCell<BTreeMap<(String, usize, usize), Rc<Resamples>>>,
     /// Of points that claims name and that are deterministic: the runs with random starts.
     random_starts: BTreeMap<usize, Vec<OfRun<'a>>>,
 }
@@ -237,9 +237,10 @@ impl<'a> Measured<'a> {
         (self.deterministic[point] && values.iter().all(|value| *value == first)).then_some(first)
     }
 
-    fn resamples(&self, name: String, n: usize) -> Rc<Resamples> {
+    fn resamples(&self, name: String, n: usize, size: usize) -> Rc<Resamples> {
         let mut known = self.resamples.borrow_mut();
-        known.entry((name, n)).or_insert_with_key(|(name, n)| Rc::new(Resamples::new(name, *n))).clone()
+        let key = (name, n, size);
+        known.entry(key).or_insert_with_key(|(name, n, size)| Rc::new(Resamples::of_size(name, *n, *size))).clone()
     }
 
     /// Judges a metric at a point by a published value; `None` if there is no value.
@@ -671,6 +672,7 @@ impl<'a> Measured<'a> {
                 row.n = tested.n;
                 row.mean = Some(f64::from(u8::from(tested.holds)));
                 row.support = tested.support;
+                row.published_runs = claim.published_runs;
                 row.verdict = Some(tested.verdict);
                 if tested.verdict == Verdict::Refuted
                     && let Some(explaining) = self.study.claim(&claim.explained_by)
@@ -706,7 +708,7 @@ impl<'a> Measured<'a> {
     /// Tests a claim; `None` if a value that decides is missing.
     fn tested(&self, claim: &Claim) -> Result<Option<Tested>, ExpressionError> {
         let behind = Behind::new(self, claim);
-        let measured = evaluate::parts(&claim.expression, &Sampled { behind: &behind, samples: None })?;
+        let measured = evaluate::parts(&claim.expression, &Sampled { behind: &behind, samples: Samples::AsMeasured })?;
         let Some(holds) = measured.formula.holds(&measured.truths) else { return Ok(None) };
         let Some(n) = behind.replications.n else {
             let Some(judgment) = judge_values(&measured.formula, &measured.truths) else { return Ok(None) };
@@ -717,12 +719,23 @@ impl<'a> Measured<'a> {
         let mut whole = Count::default();
         let enough = lacks_replications(&measured.formula, &behind.replications).is_none();
         for number in (0..RESAMPLES).take_while(|_| enough) {
-            let sampled = Sampled { behind: &behind, samples: Some(number) };
+            let sampled = Sampled { behind: &behind, samples: Samples::Resample(number) };
             let parts = evaluate::parts(&claim.expression, &sampled)?;
             whole.add(parts.formula.holds(&parts.truths));
             counts.iter_mut().zip(&parts.truths).for_each(|(count, truth)| count.add(*truth));
         }
-        let judgment = judge_claim(&measured.formula, &counts, &behind.replications);
+        let mut judgment = judge_claim(&measured.formula, &counts, &behind.replications);
+        if judgment.verdict == Verdict::Refuted
+            && let Some(published_runs) = claim.published_runs
+        {
+            let mut as_published = Count::default();
+            for number in 0..RESAMPLES {
+                let sampled = Sampled { behind: &behind, samples: Samples::AsPublished(number) };
+                as_published.add(evaluate::truth(&claim.expression, &sampled)?);
+            }
+            let again = judge_refuted(as_published, published_runs);
+            judgment = ClaimJudgment { verdict: again.verdict, note: again.note, ..judgment };
+        }
         let support = enough.then(|| whole.support());
         Ok(Some(self.result(claim, &measured, judgment, holds, Some(n as u64), support)))
     }
@@ -795,7 +808,12 @@ enum PointValues {
     /// One that is not resampled; `None`: it is missing.
     Fixed(Option<f64>),
     /// Those of the complete replications, and how they are resampled.
-    Replicated(Vec<f64>, Rc<Resamples>),
+    Replicated {
+        values: Vec<f64>,
+        resamples: Rc<Resamples>,
+        /// Samples of as many runs as the publication has, if the claim says how many; those of different points are independent.
+        as_published: Option<Rc<Resamples>>,
+    },
 }
 
 impl<'a> Behind<'a> {
@@ -838,8 +856,11 @@ impl<'a> Behind<'a> {
             let values: Vec<f64> = complete.iter().filter_map(|run| all[*run]).collect();
             skewed |= is_skewed(&values);
             let name = if is_real(point) { format!("real-time point {point}") } else { "replications".to_owned() };
-            let resamples = measured.resamples(name, values.len());
-            PointValues::Replicated(values, resamples)
+            let n = values.len();
+            let resamples = measured.resamples(name, n, n);
+            let draws = |runs| measured.resamples(format!("published runs of point {point}"), n, runs as usize);
+            let as_published = claim.published_runs.map(draws);
+            PointValues::Replicated { values, resamples, as_published }
         };
         let mut lookups = BTreeMap::new();
         for lookup in claim.expression.lookups() {
@@ -862,10 +883,21 @@ fn is_published(lookup: &Lookup) -> bool {
     lookup.statistic.as_deref() == Some("published")
 }
 
-/// The values behind a claim in the resample of a number, or as measured.
+/// Which runs the values of a claim come from.
+#[derive(Clone, Copy)]
+enum Samples {
+    /// All of them.
+    AsMeasured,
+    /// The resample of this number.
+    Resample(usize),
+    /// The draw of this number of as many runs as the publication has.
+    AsPublished(usize),
+}
+
+/// The values behind a claim.
 struct Sampled<'a> {
     behind: &'a Behind<'a>,
-    samples: Option<usize>,
+    samples: Samples,
 }
 
 impl Environment for Sampled<'_> {
@@ -874,17 +906,24 @@ impl Environment for Sampled<'_> {
         let mut found = Vec::with_capacity(points.len());
         let mut sample = Vec::new();
         for point in points {
-            let (values, resamples) = match point {
+            let (values, resamples, as_published) = match point {
                 PointValues::Fixed(value) => {
                     found.push(*value);
                     continue;
                 }
-                PointValues::Replicated(values, resamples) => (values, resamples),
+                PointValues::Replicated { values, resamples, as_published } => (values, resamples, as_published),
             };
             sample.clear();
-            match self.samples {
+            let drawn = match self.samples {
+                Samples::AsMeasured => None,
+                Samples::Resample(number) => Some((resamples, number)),
+                Samples::AsPublished(number) => as_published.as_ref().map(|draws| (draws, number)),
+            };
+            match drawn {
                 None => sample.extend(values),
-                Some(number) => sample.extend(resamples.get(number).iter().map(|index| values[*index as usize])),
+                Some((draws, number)) => {
+                    sample.extend(draws.get(number).iter().map(|index| values[*index as usize]));
+                }
             }
             match lookup.statistic.as_deref() {
                 None => found.extend(sample.iter().copied().map(Some)),

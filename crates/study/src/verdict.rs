@@ -185,8 +185,7 @@ pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, ra
             Prediction::Draws => explained_by_draws(values, value, m, k).unwrap_or(true),
         };
         if explained {
-            let of = if m == 1 { "one run".to_owned() } else { format!("a mean of {m} runs") };
-            return undecided(Some(format!("compatible with {of}")));
+            return undecided(Some(compatible(m)));
         }
     }
     Judgment::new(Verdict::Differs, None)
@@ -344,6 +343,19 @@ pub fn judge_claim(formula: &Formula, counts: &[Count], replications: &Replicati
     let rule = Rule { counts, n: replications.n.unwrap_or(0) };
     let (verdict, deciding) = rule.judge(formula, k, k);
     ClaimJudgment { verdict, deciding: deciding.filter(|_| counts.len() > 1), note: None }
+}
+
+/// Judges a refuted claim about a published figure once more: it stays refuted only if means of as many of our runs as the
+/// publication has satisfy it in at most 2.5 % of draws. `count` is over draws of `m` runs, independent at each point.
+pub fn judge_refuted(count: Count, m: u64) -> Judgment {
+    if count.support() <= 0.025 {
+        return Judgment::new(Verdict::Refuted, None);
+    }
+    Judgment::new(Verdict::Undecided, Some(compatible(m)))
+}
+
+fn compatible(m: u64) -> String {
+    format!("compatible with {}", if m == 1 { "one run".to_owned() } else { format!("a mean of {m} runs") })
 }
 
 struct Rule<'a> {

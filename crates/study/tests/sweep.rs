@@ -288,6 +288,27 @@ fn claims_over_random_points_are_judged_by_their_support() {
     }
 }
 
+/// A run at size 10 has one of seven rates, 80 000 / (1.0, 1.1, ..., 1.6), with a mean of 63 058 and a deviation of 10 200.
+/// The mean of 60 runs is known to 2 640, so 66 667 lies outside. One run in seven has that very rate (14 %), but the mean
+/// of 1000 runs, with a deviation of 323, never comes near it.
+#[test]
+fn a_claim_is_refuted_only_if_the_runs_of_the_publication_could_not_satisfy_it() {
+    let folder = Temporary::new("published-runs");
+    for (runs, expected) in [(None, Verdict::Refuted), (Some(1), Verdict::Undecided), (Some(1000), Verdict::Refuted)] {
+        let stated = runs.map_or_else(String::new, |runs: u64| format!("published_runs = {runs}"));
+        let claim = format!(
+            "[[claim]]\nname = \"near\"\ntext = \"\"\n{stated}\n\
+             expression = 'abs(metric(\"sizes\", \"rate_bps\", size = 10) - 66667) <= 100'\n"
+        );
+        let (study, laboratory) = random_study(60, &claim);
+        let outcome = run_into(&study, &laboratory, &folder.join("out"), 1).unwrap();
+        let row = outcome.rows.iter().find(|row| row.metric == "claim:near").unwrap();
+        assert_eq!(row.verdict, Some(expected), "{runs:?}: {row:?}");
+        assert_eq!(row.published_runs, runs);
+        assert_eq!(row.note.contains("compatible with one run"), runs == Some(1), "{}", row.note);
+    }
+}
+
 #[test]
 fn a_study_under_several_seeds_is_judged_by_all_runs_together() {
     let folder = Temporary::new("seeds");
