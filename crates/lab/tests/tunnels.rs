@@ -220,6 +220,62 @@ fn a_stream_tunnel_hides_losses() {
     assert!(rtt(&bounded) < rtt(&outcome));
 }
 
+/// Two downloads share one connection to the proxy, on a link that loses 1 % of its frames. The one in capsules is repaired by
+/// the tunnel and loses nothing end to end; the one in datagrams finds its own losses, as far as they hit its packets.
+#[test]
+fn each_request_of_a_tunnel_has_its_own_mode() {
+    let second = DOWNLOAD.replace("\"download\"", "\"repaired\"") + VIA + "via_mode = \"stream\"\n";
+    let text = format!("{NETWORK}{TUNNEL}{DOWNLOAD}{VIA}{second}").replace("10MB", "1MB");
+    let text = text.replace(
+        "framing = \"0B\"",
+        "framing = \"0B\"\nreverse = { loss = { kind = \"bernoulli\", probability = 0.01 } }",
+    );
+    let outcome = outcome_with(&text, &[("masque.queue_limit", "unlimited")]);
+    let lost = |flow| figure(&outcome, flow, "server", "quic_packets_lost");
+    let on_the_way = outcome.flow("tunnel.reverse").expect("it").counters.lost_packets;
+    println!(
+        "lost: {} in datagrams, {} in capsules, {on_the_way} packets of the tunnel",
+        lost("download"),
+        lost("repaired")
+    );
+    for flow in ["download", "repaired"] {
+        assert_eq!(figure(&outcome, flow, "client", "exchanges"), 1.0, "{flow}");
+    }
+    assert!(on_the_way > 10);
+    assert!(lost("download") > 0.0);
+    assert_eq!(lost("repaired"), 0.0);
+    // One tunnel flow, one connection: both requests are of the same client. Without a mode of its own it loses, too.
+    let alike = outcome_with(&text.replace("via_mode = \"stream\"\n", ""), &[("masque.queue_limit", "unlimited")]);
+    assert!(figure(&alike, "repaired", "server", "quic_packets_lost") > 0.0);
+}
+
+/// Ten downloads through streams of one tunnel. In turns they end together; in the order of requests the first is done when a
+/// tenth of all has passed, and the last at the same time as in turns.
+#[test]
+fn request_order_serves_the_request_that_was_opened_first() {
+    let flows = DOWNLOAD.replace("10MB", "1MB") + VIA + "count = 10\n";
+    let text = format!("{NETWORK}{TUNNEL}{flows}");
+    let ends = |scheduler: &str| {
+        let settings = [
+            ("masque.mode", "stream"),
+            ("masque.queue_limit", "unlimited"),
+            ("masque.send_buffer", "20MB"),
+            ("masque.receive_buffer", "1900kB"),
+            ("masque.scheduler", scheduler),
+        ];
+        let outcome = outcome_with(&text, &settings);
+        let end = |number| figure(&outcome, &format!("download.{number}"), "client", "exchange_max_s");
+        let ends: Vec<f64> = (1..=10).map(end).collect();
+        println!("{scheduler}: {ends:.2?}");
+        (ends.iter().copied().fold(f64::MAX, f64::min), ends.iter().copied().fold(0.0, f64::max))
+    };
+    let ((first_in_turns, last_in_turns), (first, last)) = (ends("round-robin"), ends("request-order"));
+    // All of 10 MB take 8 s and the headers; in turns the first cannot end before most of the others.
+    assert!(first_in_turns > 0.8 * last_in_turns, "{first_in_turns} {last_in_turns}");
+    assert!(first < 0.5 * last, "{first} {last}");
+    assert!((last / last_in_turns - 1.0).abs() < 0.05, "{last} {last_in_turns}");
+}
+
 /// Probes of the path's MTU that do not fit the tunnel's datagrams are dropped and counted; the transfer goes on.
 #[test]
 fn what_does_not_fit_is_dropped_and_counted() {

@@ -44,8 +44,10 @@ pub enum Scheduler {
     /// Requests take turns.
     #[default]
     RoundRobin,
-    /// What came first goes first.
+    /// What came first goes first; in stream mode as [`Scheduler::RoundRobin`].
     Fifo,
+    /// The request that was opened first goes first, as long as it has something to send, in either mode.
+    RequestOrder,
 }
 
 /// The QUIC connection between client and proxy and the queues in front of it; each side has its own.
@@ -62,7 +64,7 @@ pub struct Tunnel {
     /// How much of all requests together may wait, in bytes. When it is reached, every request still may have 16 KiB
     /// waiting, so that those whose clients do not read leave others room.
     pub queue_limit_total: u64,
-    /// Whose turn it is, in datagram mode.
+    /// Whose turn it is.
     pub scheduler: Scheduler,
     /// Stream mode: whether capsules that wait together share a DATA frame.
     pub coalesce: bool,
@@ -194,8 +196,8 @@ pub enum Mode {
     /// In QUIC DATAGRAM frames: what is lost stays lost.
     #[default]
     Datagram,
-    /// In capsules on the request stream: what is lost is sent again. The client then does not offer HTTP datagrams,
-    /// so that the proxy has to answer in kind.
+    /// In capsules on the request stream: what is lost is sent again. A client whose connection has this mode does not offer
+    /// HTTP datagrams. In other connections the proxy answers a request as the client's newest payload of it came.
     Stream,
 }
 

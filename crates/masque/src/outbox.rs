@@ -102,14 +102,15 @@ impl Outbox {
     }
 
     fn take_one(&self, waiting: &mut Waiting, now: Instant) -> Option<Bytes> {
-        while let Some(request) = waiting.turns.pop_front() {
+        while let Some(request) = self.next_turn(waiting) {
             // A request may be gone, or its payload dropped in favour of a later one.
             let Some(queue) = waiting.queues.get_mut(&request) else { continue };
             let before = queue.bytes();
             let (payload, dropped) = queue.pop(now);
             self.metrics.dropped_queue_total.add(dropped);
             self.account(before, queue.bytes());
-            if self.settings.scheduler == Scheduler::RoundRobin && !queue.is_empty() {
+            let keeps_its_turn = self.settings.scheduler != Scheduler::Fifo;
+            if keeps_its_turn && !queue.is_empty() {
                 waiting.turns.push_back(request);
             }
             if payload.is_some() {
@@ -117,6 +118,15 @@ impl Outbox {
             }
         }
         None
+    }
+
+    /// The request whose turn it is, which leaves the line.
+    fn next_turn(&self, waiting: &mut Waiting) -> Option<u64> {
+        if self.settings.scheduler == Scheduler::RequestOrder {
+            let (place, _) = waiting.turns.iter().enumerate().min_by_key(|(_, request)| **request)?;
+            return waiting.turns.remove(place);
+        }
+        waiting.turns.pop_front()
     }
 
     /// Forgets what waits for a request.
@@ -175,6 +185,11 @@ mod tests {
         assert_eq!(take(&line, now, 2), arrivals[..2]);
         assert_eq!(take(&line, now, 9), arrivals[2..]);
         assert_eq!(take(&line, now, 9), []);
+        let ordered = outbox(Tunnel { scheduler: Scheduler::RequestOrder, ..Tunnel::default() });
+        fill(&ordered, now, &[(3, 0), (2, 0), (3, 1)]);
+        assert_eq!(take(&ordered, now, 2), [(2, 0), (3, 0)]);
+        fill(&ordered, now, &[(1, 0), (1, 1)]);
+        assert_eq!(take(&ordered, now, 9), [(1, 0), (1, 1), (3, 1)]);
     }
 
     #[test]
@@ -202,7 +217,7 @@ mod tests {
     fn what_is_dropped_leaves_no_turn() {
         let now = begin();
         for drop_policy in [DropPolicy::Newest, DropPolicy::Oldest] {
-            for scheduler in [Scheduler::Fifo, Scheduler::RoundRobin] {
+            for scheduler in [Scheduler::Fifo, Scheduler::RoundRobin, Scheduler::RequestOrder] {
                 let queue_limit = QueueLimit::Bytes(640);
                 let outbox = outbox(Tunnel { scheduler, drop_policy, queue_limit, ..Tunnel::default() });
                 fill(&outbox, now, &[(7, 1); 1000]);
@@ -215,12 +230,12 @@ mod tests {
     proptest! {
         #[test]
         fn payloads_of_a_request_keep_their_order_and_none_is_lost_uncounted(
-            fifo in any::<bool>(), oldest in any::<bool>(), limit in prop_oneof![Just(QueueLimit::None), (64u64..400).prop_map(QueueLimit::Bytes)],
+            scheduler in prop::sample::select(vec![Scheduler::RoundRobin, Scheduler::Fifo, Scheduler::RequestOrder]), oldest in any::<bool>(), limit in prop_oneof![Just(QueueLimit::None), (64u64..400).prop_map(QueueLimit::Bytes)],
             steps in prop::collection::vec((0u8..4, 0usize..4), 1..60),
         ) {
             let now = begin();
             let outbox = outbox(Tunnel {
-                scheduler: if fifo { Scheduler::Fifo } else { Scheduler::RoundRobin },
+                scheduler,
                 drop_policy: if oldest { DropPolicy::Oldest } else { DropPolicy::Newest },
                 queue_limit: limit,
                 ..Tunnel::default()

@@ -30,7 +30,7 @@ pub struct Settings {
     pub queue_limit: QueueLimit,
     /// What goes beyond it.
     pub drop_policy: DropPolicy,
-    /// Which request's payload goes next, in datagram mode.
+    /// Which request's payload goes next.
     pub scheduler: Scheduler,
     /// Stream mode: whether capsules that wait together share a DATA frame.
     pub coalesce: bool,
@@ -90,9 +90,16 @@ pub static DROP_POLICIES: [(Choice, DropPolicy); 2] = [
 ];
 
 /// Whose payload goes next.
-pub static SCHEDULERS: [(Choice, Scheduler); 2] = [
+pub static SCHEDULERS: [(Choice, Scheduler); 3] = [
     (Choice::new("round-robin", "requests take turns."), Scheduler::RoundRobin),
-    (Choice::new("fifo", "what came first goes first."), Scheduler::Fifo),
+    (
+        Choice::new("fifo", "what came first goes first, in datagram mode; in stream mode as `round-robin`."),
+        Scheduler::Fifo,
+    ),
+    (
+        Choice::new("request-order", "the request that was opened first goes first, as in aioquic's streams of 2021."),
+        Scheduler::RequestOrder,
+    ),
 ];
 
 /// The controls, and none.
@@ -134,7 +141,7 @@ static KEYS: [Key<Settings>; 18] = setting_keys! {
     "queue_limit": Kind::QueueLimit, setting => at!(queue_limit);
     /// What is dropped when the limit is reached.
     "drop_policy": Kind::Choice(&choices(&DROP_POLICIES)), setting => at!(drop_policy, DROP_POLICIES);
-    /// Which request's payload goes next, in datagram mode.
+    /// Which request's payload goes next.
     "scheduler": Kind::Choice(&choices(&SCHEDULERS)), setting => at!(scheduler, SCHEDULERS);
     /// Whether capsules that wait together share a DATA frame, in stream mode.
     "coalesce": Kind::Boolean, setting => at!(coalesce);

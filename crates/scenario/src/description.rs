@@ -2,6 +2,7 @@
 //! One-line topologies have become nodes and links here. `lab` builds a world from it; the auditor reads from it what
 //! was promised.
 
+pub use fullpipe_masque::configuration::Mode as TunnelMode;
 pub use fullpipe_masque::settings::Settings as Masque;
 use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
@@ -216,6 +217,8 @@ pub struct Flow {
     pub transport: Transport,
     /// Number of the flow that is the tunnel which this one goes through; its packets then begin at the tunnel's proxy.
     pub via: Option<usize>,
+    /// How its payloads travel through that tunnel; `None`: as the tunnel's settings say.
+    pub via_mode: Option<TunnelMode>,
     /// Port of the acceptor, which is at `to`.
     pub port: u16,
     /// Who plays the end at `from` in real time.

@@ -144,6 +144,8 @@ const FILES: &[Wrong] = &[
     Wrong { file: "via-a-flow", line: 14, found: r#""bulk""#, expected: &[r#""tunnel""#], suggestion: None, says: "there is no tunnel bulk" },
     Wrong { file: "via-from-elsewhere", line: 19, found: r#""tunnel""#, expected: &[r#"a tunnel with from = "host2" or "host3""#], suggestion: None, says: "no tunnel of tunnel begins at host2 or at host3" },
     Wrong { file: "via-to-the-proxy", line: 19, found: r#""tunnel""#, expected: &["a proxy that links and routers join to the host"], suggestion: None, says: "no way from the proxy host3 to host3" },
+    Wrong { file: "via-mode-of-nothing", line: 12, found: r#""stream""#, expected: &[r#"via = "TUNNEL""#], suggestion: None, says: "this flow has none" },
+    Wrong { file: "via-mode-not-offered", line: 19, found: r#""tunnel""#, expected: &[r#"masque.mode = "datagram" for the tunnel"#, r#"via_mode = "stream""#], suggestion: None, says: "offers no HTTP datagrams" },
     Wrong { file: "via-over-tcp", line: 18, found: r#""tunnel""#, expected: &[r#"protocol = "quic""#], suggestion: None, says: r#"belongs to QUIC, and this flow has protocol = "tcp""# },
     Wrong { file: "tunnel-queue-in-packets", line: 14, found: r#""10packets""#, expected: &["bytes", "a time", r#""unlimited""#], suggestion: None, says: "does not count the packets" },
     Wrong { file: "tunnel-stream-uncontrolled", line: 14, found: r#""none""#, expected: &[r#"mode = "datagram""#, "another congestion control"], suggestion: None, says: "a stream needs congestion control" },

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use fullpipe_control::clock::{duration, std_duration};
 use fullpipe_control::{Factory, Inspection, Maker, Newest, RoundTrips, Uncontrolled};
 use fullpipe_masque::client::{Client, Tunnel};
-use fullpipe_masque::configuration::{self, Mtu};
+use fullpipe_masque::configuration::{self, Mode, Mtu};
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::metrics::Metrics;
 use fullpipe_masque::proxy::Proxy;
@@ -293,8 +293,9 @@ impl TunnelClient {
         Ok(TunnelClient { shared })
     }
 
-    /// Sends a payload to a target by the request of this number, which is made if there is none yet.
-    pub fn send(&self, request: u32, target: SocketAddr, payload: Bytes) {
+    /// Sends a payload to a target by the request of this number, which is made if there is none yet: in a mode of its own, or
+    /// in the tunnel's.
+    pub fn send(&self, request: u32, target: SocketAddr, mode: Option<Mode>, payload: Bytes) {
         let mut state = self.shared.state();
         match state.requests.get_mut(&request) {
             Some(Request::Open(tunnel)) => {
@@ -312,7 +313,7 @@ impl TunnelClient {
                 state.requests.insert(request, Request::Asked { payloads: vec![payload], bytes });
                 drop(state);
                 let shared = Arc::clone(&self.shared);
-                self.shared.environment.spawn(Box::pin(async move { shared.carry(request, target).await }));
+                self.shared.environment.spawn(Box::pin(async move { shared.carry(request, target, mode).await }));
             }
         }
     }
@@ -418,14 +419,17 @@ impl Shared {
     }
 
     /// Opens a request, sends what has waited for it, and takes what comes by it until it is over.
-    async fn carry(&self, number: u32, target: SocketAddr) {
+    async fn carry(&self, number: u32, target: SocketAddr, mode: Option<Mode>) {
         let host = match target.ip() {
             IpAddr::V4(ip) => ip.to_string(),
             IpAddr::V6(ip) => ip.to_string(),
         };
         let client = poll_fn(|context| self.poll_client(context)).await;
         let tunnel = match (client, Target::new(&host, &target.port().to_string())) {
-            (Some(client), Ok(target)) => client.open(&target).await.ok(),
+            (Some(client), Ok(target)) => match mode {
+                Some(mode) => client.open_in(&target, mode).await.ok(),
+                None => client.open(&target).await.ok(),
+            },
             _ => None,
         };
         let Some(tunnel) = tunnel.map(Arc::new) else {

@@ -59,8 +59,8 @@ pub(crate) struct ProxyArguments {
     /// What goes when that is full: the newest payload or the oldest
     #[arg(long, value_name = "newest|oldest", default_value = "newest", value_parser = words::drop_policy)]
     pub(crate) drop_policy: DropPolicy,
-    /// Whose payload goes next in datagram mode: requests take turns, or what came first
-    #[arg(long, value_name = "round-robin|fifo", default_value = "round-robin", value_parser = words::scheduler)]
+    /// Whose payload goes next: requests take turns, what came first (datagram mode), or the request opened first
+    #[arg(long, value_name = "round-robin|fifo|request-order", default_value = "round-robin", value_parser = words::scheduler)]
     pub(crate) scheduler: Scheduler,
     /// Datagram mode: what is handed to the QUIC stack ahead of its congestion control [default: 128KiB]
     #[arg(long, value_name = "BYTES", value_parser = words::size)]

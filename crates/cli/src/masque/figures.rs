@@ -27,9 +27,11 @@ impl Figures {
         figures
     }
 
-    pub(super) fn of_proxy(tunnels: &TunnelFigures) -> Figures {
+    /// `processor` is the CPU time of the process: a proxy's costs are not those of its network alone.
+    pub(super) fn of_proxy(tunnels: &TunnelFigures, processor: Duration) -> Figures {
         let mut figures = Figures::default();
         figures.tunnel(tunnels);
+        figures.time("program_processor_s", Some(processor));
         figures
     }
 
@@ -90,6 +92,13 @@ mod tests {
              \"tunnel_peak_queue_bytes\":4000}"
         );
         assert!(figures.keys().all(|name| metric_names().any(|known| known == name)));
+    }
+
+    #[test]
+    fn a_proxy_adds_its_cpu_time_under_a_name_of_its_own() {
+        let Figures(figures) = Figures::of_proxy(&TunnelFigures::default(), Duration::from_millis(1_250));
+        assert_eq!(figures["program_processor_s"], 1.25);
+        assert!(metric_names().all(|known| known != "program_processor_s"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod get;
 mod settings;
 mod words;
 
+use crate::bench::seconds_of;
 use crate::exit::Failure;
 use arguments::{ConnectArguments, Http3Command, Identity, MasqueCommand, ProxyArguments, ServeArguments, Trusted};
 use figures::Figures;
@@ -16,8 +17,10 @@ use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use fullpipe_sockets::programs;
 use fullpipe_sockets::tls::{self, Trust};
+use rustix::time::ClockId;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// `fullpipe masque`.
 pub(crate) fn masque(command: &MasqueCommand) -> Result<(), Failure> {
@@ -136,7 +139,8 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
     let figures = arguments.figures;
     let told = move |tunnels| {
         if figures {
-            Figures::of_proxy(&tunnels).print();
+            let processor = Duration::from_secs_f64(seconds_of(ClockId::ProcessCPUTime));
+            Figures::of_proxy(&tunnels, processor).print();
         }
     };
     let log = Arc::new(Lines { verbose: arguments.verbose });

@@ -54,7 +54,7 @@ pub(super) fn drop_policy(text: &str) -> Result<DropPolicy, String> {
     chosen(text, &DROP_POLICIES)
 }
 
-/// `round-robin` or `fifo`.
+/// `round-robin`, `fifo` or `request-order`.
 pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
     chosen(text, &SCHEDULERS)
 }

@@ -63,7 +63,7 @@ impl World {
     /// Connects the client of a tunnel when its flow starts. Returns false if the flow is not a tunnel.
     #[cold]
     pub(super) fn start_tunnel(&mut self, network: &mut Network<Witness>, flow: u32) -> bool {
-        let Core { endpoints, flows, scenario, .. } = &mut self.core;
+        let Core { endpoints, flows, scenario, conversations, .. } = &mut self.core;
         let Some(tunnels) = &mut endpoints.tunnels else { return false };
         let EndpointMaker::Tunnel(maker) = &flows[flow as usize].endpoints else { return false };
         let Tunnels { running, hosts, awake, .. } = &mut **tunnels;
@@ -74,7 +74,8 @@ impl World {
             let client = TunnelClient::start(host, &settings, &entropy, running.local, running.proxy_address)
                 .expect("each client has a port of its own at a host that has the address");
             for (conversation, target, datagram) in running.early.held.drain(..) {
-                client.send(conversation, target, datagram.payload);
+                let flow = conversations[conversation as usize].flow as usize;
+                client.send(conversation, target, scenario.flows[flow].via_mode, datagram.payload);
             }
             running.client = Some(client);
             awake.insert(running.client_host);
@@ -205,7 +206,10 @@ impl Core {
         let Some(running) = tunnels.running.get_mut(&tunnel) else { return };
         tunnels.awake.insert(running.client_host);
         match &running.client {
-            Some(client) => client.send(conversation, target, datagram.payload),
+            Some(client) => {
+                let flow = self.conversations[conversation as usize].flow as usize;
+                client.send(conversation, target, self.scenario.flows[flow].via_mode, datagram.payload);
+            }
             None => running.early.hold(conversation, target, datagram),
         }
     }

@@ -132,14 +132,23 @@ impl Client {
         Ok(Client(Arc::new(shared)))
     }
 
-    /// Opens a tunnel to `target`: any number may be open at a time.
+    /// Opens a tunnel to `target`, in the connection's mode: any number may be open at a time.
     ///
     /// # Errors
     /// If the proxy refuses, does not answer, or cannot be asked.
     pub async fn open(&self, target: &Target) -> Result<Tunnel, Error> {
+        self.open_in(target, self.0.settings.mode).await
+    }
+
+    /// The same in a mode of its own. Datagrams need a connection that offers them, whose mode is [`Mode::Datagram`]; there the
+    /// proxy answers each request as its payloads come.
+    ///
+    /// # Errors
+    /// As [`Client::open`], or if the connection offers no datagrams.
+    pub async fn open_in(&self, target: &Target, mode: Mode) -> Result<Tunnel, Error> {
         let environment = &self.0.session.environment;
         let deadline = environment.now() + self.0.settings.response_timeout;
-        match select(pin!(self.request(target)), environment.sleep_until(deadline)).await {
+        match select(pin!(self.request(target, mode)), environment.sleep_until(deadline)).await {
             Either::Left((tunnel, _)) => tunnel,
             Either::Right(_) => Err(Error::TimedOut),
         }
@@ -156,19 +165,19 @@ impl Client {
         self.0.session.connection.close(code::NO_ERROR.into(), b"");
     }
 
-    async fn request(&self, target: &Target) -> Result<Tunnel, Error> {
-        self.offered().await?;
+    async fn request(&self, target: &Target, mode: Mode) -> Result<Tunnel, Error> {
+        self.offered(mode).await?;
         let request = self.headers(target)?;
         let mut send = self.0.send.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut stream = send.send_request(request).await.map_err(Error::Stream)?;
         let handle = self.0.handles.take(stream.id()).ok_or_else(|| Error::Request("the stream is gone".into()))?;
         let response = stream.recv_response().await.map_err(Error::Stream)?;
         check(&response).inspect_err(|_| cancel(&mut stream))?;
-        Ok(Tunnel::start(Arc::clone(&self.0.session), self.clone(), &self.0.settings, stream, handle))
+        Ok(Tunnel::start(Arc::clone(&self.0.session), self.clone(), (&self.0.settings, mode), stream, handle))
     }
 
     /// Waits for the proxy's settings: extended CONNECT may not be used before they allow it (RFC 9220 section 3).
-    async fn offered(&self) -> Result<(), Error> {
+    async fn offered(&self, mode: Mode) -> Result<(), Error> {
         let (http, session) = (&self.0.http, &self.0.session);
         poll_fn(|context| {
             self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(context.waker().clone());
@@ -181,7 +190,8 @@ impl Client {
             return Err(Error::NotOffered("extended CONNECT"));
         }
         let datagrams = settings.enable_datagram() && session.connection.max_datagram_size().is_some();
-        if self.0.settings.mode == Mode::Datagram && !datagrams {
+        let ours = self.0.settings.mode == Mode::Datagram;
+        if mode == Mode::Datagram && !(ours && datagrams) {
             return Err(Error::NotOffered("HTTP datagrams"));
         }
         Ok(())

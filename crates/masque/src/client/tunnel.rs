@@ -81,11 +81,11 @@ impl Tunnel {
     pub(super) fn start(
         session: Arc<Session>,
         client: Client,
-        settings: &configuration::Client,
+        (settings, mode): (&configuration::Client, Mode),
         stream: RequestStream<BidiStream, Bytes>,
         handle: Handle,
     ) -> Tunnel {
-        let outbox = match settings.mode {
+        let outbox = match mode {
             Mode::Datagram => None,
             Mode::Stream => Some(Outbox::new(settings.tunnel.clone(), Arc::clone(&session.metrics))),
         };

@@ -4,6 +4,7 @@ use super::client::Client;
 use super::relay::{self, Relay};
 use super::request::{self, Refused};
 use super::{Permit, Shared};
+use crate::configuration::Scheduler;
 use crate::log::Event;
 use crate::proxy_status::{FIELD, ProxyError, ProxyStatus};
 use crate::session::Session;
@@ -53,7 +54,8 @@ async fn serve_http(
     let handles = Handles::default();
     let settings = &shared.settings;
     let adapter =
-        transport::Connection::new(connection.clone(), settings.max_header_bytes * FRAME_FACTOR, handles.clone());
+        transport::Connection::new(connection.clone(), settings.max_header_bytes * FRAME_FACTOR, handles.clone())
+            .in_order(settings.tunnel.scheduler == Scheduler::RequestOrder);
     let mut http = h3::server::builder()
         .send_grease(false)
         .enable_extended_connect(true)

@@ -66,6 +66,8 @@ struct Tunnel {
     failure: Mutex<Option<End>>,
     failed: AtomicWaker,
     half_closed: AtomicBool,
+    /// Whether the client's newest payload came in a capsule: the target's go back as the client's come.
+    in_capsules: AtomicBool,
     /// Who waits for the socket to take what came in capsules.
     taking: AtomicWaker,
 }
@@ -124,6 +126,7 @@ impl Tunnel {
 impl Sink for Tunnel {
     fn poll_take(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
         self.note_activity();
+        self.in_capsules.store(true, Ordering::Relaxed);
         self.taking.register(context.waker());
         self.poll_send(context, payloads)
     }
@@ -136,6 +139,7 @@ impl Receiver for Tunnel {
             return;
         }
         self.note_activity();
+        self.in_capsules.store(false, Ordering::Relaxed);
         match self.poll_send(&mut Context::from_waker(Waker::noop()), payloads) {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => self.fail(End::socket(&error)),
@@ -173,6 +177,7 @@ pub(super) async fn serve(
         failure: Mutex::new(None),
         failed: AtomicWaker::new(),
         half_closed: AtomicBool::new(false),
+        in_capsules: AtomicBool::new(!client.takes_datagrams()),
         taking: AtomicWaker::new(),
     });
     // Datagrams may follow the request at once, before its answer.
@@ -199,15 +204,12 @@ async fn run(
     let (send, receive) = stream.split();
     let mut parts: FuturesUnordered<BoxFuture<End>> = FuturesUnordered::new();
     parts.push(Box::pin(upwards(Arc::clone(tunnel), receive, ending.clone())));
-    if client.takes_datagrams() {
-        parts.push(Box::pin(down_to_datagrams(Arc::clone(tunnel), send, ending.clone())));
-    } else {
-        let settings = client.shared.settings.tunnel.clone();
-        let coalesce = settings.coalesce;
-        let outbox = Arc::new(Outbox::new(settings, Arc::clone(&tunnel.session.metrics)));
-        parts.push(Box::pin(down_to_outbox(Arc::clone(tunnel), Arc::clone(&outbox))));
-        parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, ending.clone(), coalesce)));
-    }
+    let settings = client.shared.settings.tunnel.clone();
+    let coalesce = settings.coalesce;
+    let outbox = Arc::new(Outbox::new(settings, Arc::clone(&tunnel.session.metrics)));
+    parts.push(Box::pin(down(Arc::clone(tunnel), Arc::clone(&outbox))));
+    // Where all goes in datagrams it has nothing to do but to keep the stream's half open, which they need.
+    parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, ending.clone(), coalesce)));
     let idle_timeout = client.shared.settings.idle_timeout;
     let watched = Arc::clone(tunnel);
     parts.push(Box::pin(async move { watched.idle(idle_timeout).await }));
@@ -258,23 +260,16 @@ impl Tunnel {
     }
 }
 
-/// The target's payloads, as datagrams. The stream's half is kept open: datagrams need it.
-async fn down_to_datagrams(tunnel: Arc<Tunnel>, _send: impl WriteHalf, ending: Ending) -> End {
-    let mut payloads = Vec::new();
-    loop {
-        if let Err(error) = tunnel.receive(&mut payloads).await {
-            return End::socket(&error).told(&ending);
-        }
-        tunnel.session.send(tunnel.id, &mut payloads);
-    }
-}
-
-/// The target's payloads, to wait for the stream.
-async fn down_to_outbox(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>) -> End {
+/// The target's payloads, as the client's newest one came: in datagrams, or to wait for the stream.
+async fn down(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>) -> End {
     let mut payloads = Vec::new();
     loop {
         if let Err(error) = tunnel.receive(&mut payloads).await {
             return End::socket(&error);
+        }
+        if !tunnel.in_capsules.load(Ordering::Relaxed) {
+            tunnel.session.send(tunnel.id, &mut payloads);
+            continue;
         }
         let now = tunnel.session.environment.now();
         // Copies: a payload that waits would keep all of those that the system has received with it.

@@ -53,6 +53,8 @@ pub struct Opener {
     connection: noq::Connection,
     max_frame_bytes: u64,
     handles: Handles,
+    /// Whether streams of lower numbers go first.
+    in_order: bool,
     open_bidirectional: Option<BoxFuture<Result<Bidirectional, ConnectionError>>>,
     open_unidirectional: Option<BoxFuture<Result<noq::SendStream, ConnectionError>>>,
 }
@@ -77,6 +79,13 @@ impl Connection {
             untyped: Vec::new(),
             qpack: Vec::new(),
         }
+    }
+
+    /// Sends what waits on the request stream of the lowest number first; otherwise request streams take turns.
+    #[must_use]
+    pub fn in_order(mut self, in_order: bool) -> Connection {
+        self.opener.in_order = in_order;
+        self
     }
 
     fn poll_accept_one_way(&mut self, context: &mut Context<'_>) -> Result<(), ConnectionErrorIncoming> {
@@ -139,11 +148,17 @@ impl Connection {
 
 impl Opener {
     fn new(connection: noq::Connection, max_frame_bytes: u64, handles: Handles) -> Opener {
-        Opener { connection, max_frame_bytes, handles, open_bidirectional: None, open_unidirectional: None }
+        let (open_bidirectional, open_unidirectional) = (None, None);
+        Opener { connection, max_frame_bytes, handles, in_order: false, open_bidirectional, open_unidirectional }
     }
 
     fn stream(&self, (send, receive): Bidirectional) -> BidiStream {
         let ending = Ending::default();
+        if self.in_order {
+            let number = i32::try_from(send.id().index()).unwrap_or(i32::MAX);
+            // A stream that is closed already has nothing to send.
+            let _ = send.set_priority(-number);
+        }
         self.handles.put(u64::from(send.id()), Handle { stopped: send.stopped(), ending: ending.clone() });
         let guard = Guard::Request(FrameGuard::new(self.max_frame_bytes));
         let receive = RecvStream::new(receive, self.connection.clone(), guard, ending.clone());
@@ -153,7 +168,8 @@ impl Opener {
 
 impl Clone for Opener {
     fn clone(&self) -> Opener {
-        Opener::new(self.connection.clone(), self.max_frame_bytes, self.handles.clone())
+        let opener = Opener::new(self.connection.clone(), self.max_frame_bytes, self.handles.clone());
+        Opener { in_order: self.in_order, ..opener }
     }
 }
 

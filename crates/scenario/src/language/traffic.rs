@@ -50,6 +50,9 @@ pub(crate) static FLOW: Table = Table {
         /// host of `to`, the flow is a download: that host opens the connection and asks for the data with one byte, and in
         /// records the data are in the reverse direction.
         "via": Kind::Text, optional "`\"\"`: straight to the host of `to`";
+        /// How its payloads travel between client and proxy, whatever the other requests of the tunnel do. In real time programs
+        /// have options of their own.
+        "via_mode": Kind::Choice(&choices(&masque::MODES)), optional "the tunnel's `masque.mode`";
         /// Band of its packets, both ways, at links with strict priority by flow; 0 is served first.
         "priority": Kind::integer(0, 63), optional "the last band";
         /// When it starts.
@@ -112,6 +115,7 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
             ("quic", "QUIC", &[Protocol::Quic]),
             ("masque", "MASQUE", &[Protocol::Masque]),
             ("via", "QUIC", &[Protocol::Quic]),
+            ("via_mode", "QUIC", &[Protocol::Quic]),
             ("congestion", "TCP, QUIC and MASQUE", &[Protocol::Tcp, Protocol::Quic, Protocol::Masque]),
         ] {
             if let Some(value) = flow.get(key).filter(|_| !owners.contains(&protocol)) {
@@ -314,6 +318,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
                 workload: workload.clone(),
                 transport: transport.clone(),
                 via: None,
+                via_mode: tree.get("via_mode").map(|_| tree.chosen("via_mode", &masque::MODES)),
                 port: real_time::port(tree, "port"),
                 from_by: real_time::player(tree, "from_by"),
                 to_by: real_time::player(tree, "to_by"),
@@ -323,6 +328,9 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
         if let Some(tunnel) = tunnels::tunnel_of(tree) {
             let path = format!("{path}.via");
             through.push(tunnels::Through { name: tunnel.text().to_string(), place: tunnel.place, path, first, end });
+        } else if let Some(mode) = tree.get("via_mode") {
+            let message = format!("{path}.via_mode is how payloads travel through a tunnel, and this flow has none");
+            check.error(mode.place, &format!("{path}.via_mode"), message, vec!["via = \"TUNNEL\"".into()]);
         }
         flows.groups.push((name, first, end));
     }

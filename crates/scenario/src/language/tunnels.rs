@@ -3,7 +3,7 @@
 use super::Check;
 use super::reach::Reach;
 use super::traffic::Flows;
-use crate::description::{Stack, Transport};
+use crate::description::{Stack, Transport, TunnelMode};
 use crate::schema::{Place, Tree, Value};
 
 /// The tunnel that a `[[flow]]` names.
@@ -75,6 +75,14 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
                 let message =
                     format!("there is no way from the proxy {} to {}", names[proxy.index()], names[to.index()]);
                 check.error(*place, path, message, vec!["a proxy that links and routers join to the host".into()]);
+                break;
+            }
+            let offers = matches!(&flows.list[tunnel].transport, Transport::Masque(masque) if masque.mode == TunnelMode::Datagram);
+            if flows.list[index].via_mode == Some(TunnelMode::Datagram) && !offers {
+                let message =
+                    format!("the client of {name} offers no HTTP datagrams, because the tunnel has mode = \"stream\"");
+                let expected = vec!["masque.mode = \"datagram\" for the tunnel".into(), "via_mode = \"stream\"".into()];
+                check.error(*place, path, message, expected);
                 break;
             }
             flows.list[index].via = Some(tunnel);

@@ -205,7 +205,7 @@ impl Writer {
                 continue;
             }
             // Tunnels, and flows that name one, have to fit: see `tunnel`.
-            if table.name == "flow" && ["masque", "via"].contains(&field.key) {
+            if table.name == "flow" && ["masque", "via", "via_mode"].contains(&field.key) {
                 continue;
             }
             // One place, and the last one's only with distances.
