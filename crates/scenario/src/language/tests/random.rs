@@ -136,10 +136,13 @@ impl Writer {
     /// A tunnel and a flow that goes through it.
     fn tunnel(&mut self) -> [String; 2] {
         let masque = self.table(&fullpipe_masque::settings::MASQUE);
+        // Capsules are possible whatever the mode of the tunnel.
+        let mode = if self.random.chance(0.5) { ", via_mode = 'stream'" } else { "" };
         [
             format!("{{ name = 'tunnel', from = 'host1', to = 'host2', workload = 'tunnel', masque = {masque} }}"),
-            "{ name = 'inner', from = 'host1', to = 'host3', protocol = 'quic', workload = 'idle', via = 'tunnel' }"
-                .into(),
+            format!(
+                "{{ name = 'inner', from = 'host1', to = 'host3', protocol = 'quic', workload = 'idle', via = 'tunnel'{mode} }}"
+            ),
         ]
     }
 
