@@ -36,11 +36,14 @@ fn presets_and_where_a_setting_comes_from() {
     );
     assert_eq!((inherits.connection.send_buffer_bytes, inherits.connection.min_rto), (131_072, Duration::from_secs(1)));
     assert_eq!(inherits.connection.loss_detection, LossDetection::DuplicateAcks);
+    assert!(!inherits.hystart);
     let differs = tcp(&scenario.flows[1]);
     assert_eq!(
         *differs,
         Tcp {
             congestion: "cubic".into(),
+            // ns-3's TcpCubic has HyStart, its TcpLinuxReno and TcpNewReno have none.
+            hystart: true,
             connection: Config { nagle: true, ..inherits.connection.clone() },
             ..inherits.clone()
         }
@@ -50,6 +53,24 @@ fn presets_and_where_a_setting_comes_from() {
     assert_eq!((own.connection.loss_detection, own.connection.tail_loss_probe), (LossDetection::Rack, true));
     // Probes need RACK: they go with it unless the file asks for them.
     assert!(!tcp(&scenario.flows[3]).connection.tail_loss_probe);
+}
+
+#[test]
+fn hystart_of_the_preset_ns3_is_that_of_cubic_alone() {
+    let hystart = |table: &str, flow: &str| {
+        let text = format!("{PAIR}[tcp]\npreset = 'ns3'\n{table}\n[[flow]]\nfrom = 'source'\nto = 'sink'\n{flow}\n");
+        tcp(&good(&text).scenario.flows[0]).hystart
+    };
+    for control in ["newreno", "highspeed", "vegas", "westwood"] {
+        assert!(!hystart(&format!("congestion = '{control}'"), ""), "{control}");
+    }
+    assert!(hystart("congestion = 'cubic'", ""));
+    assert!(!hystart("congestion = 'cubic'", "congestion = 'newreno'"));
+    assert!(hystart("", "tcp = { preset = 'ns3', congestion = 'cubic' }"));
+    // What a file says counts.
+    assert!(hystart("hystart = true", ""));
+    assert!(!hystart("hystart = false", "congestion = 'cubic'"));
+    assert!(!hystart("congestion = 'cubic'", "tcp = { hystart = false }"));
 }
 
 #[test]
@@ -117,7 +138,7 @@ fn the_presets_value_by_value() {
     // Names without a class are attributes of ns3::TcpSocket, those with `Base` of ns3::TcpSocketBase.
     let ns3 = Tcp {
         congestion: "newreno".into(), // ns3::TcpL4Protocol's SocketType
-        hystart: true,                // ns3::TcpCubic: HyStart
+        hystart: false,               // of ns-3's controls, TcpCubic alone has HyStart
         linux_hystart: false,
         fast_open_known: false,
         tls: None,

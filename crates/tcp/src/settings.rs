@@ -49,10 +49,12 @@ impl Settings {
         }
     }
 
-    /// The preset `ns3`: [`Config::ns3`] with NewReno; the receiver leaves its socket open.
+    /// The preset `ns3`: [`Config::ns3`] with NewReno; the receiver leaves its socket open. In ns-3 `TcpCubic` alone has HyStart
+    /// ([`fill`]).
     pub fn ns3() -> Settings {
         Settings {
             congestion: "newreno".into(),
+            hystart: false,
             receiver_closes: false,
             connection: Config::ns3(),
             ..Settings::linux()
@@ -129,7 +131,7 @@ static ABOVE: [Key<Settings>; 6] = setting_keys! {
     "tls": Kind::Choice(&choices(&TLS)), default "none" => at!(tls, TLS);
     /// Size of the server's certificate chain.
     "tls_certificates": Kind::size(0, 1 << 20), default "3000B" => at!(tls_certificate_bytes);
-    /// HyStart++ (RFC 9406) in controls that have slow start.
+    /// HyStart++ (RFC 9406) in controls that have slow start. With the preset `ns3` it is true where `congestion = "cubic"`.
     "hystart": Kind::Boolean, optional BY_PRESET => at!(hystart);
     /// Which HyStart.
     "hystart_variant": Kind::Choice(&choices(&HYSTART_VARIANTS)), default "rfc" => at!(linux_hystart, HYSTART_VARIANTS);
@@ -160,6 +162,13 @@ pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     if tree.get("congestion").is_some_and(|value| value.choice() == "dctcp") {
         tree.fill("ecn", Data::Choice("active"));
         tree.fill("ecn_feedback", Data::Choice("dctcp"));
+    }
+    // In ns-3 one control has HyStart: where a key here chooses the control, HyStart goes with it.
+    let preset = own_preset.or(inherited.map(|inherited| inherited.choice("preset")));
+    let inherits_hystart = own_preset.is_none() && inherited.is_some_and(|inherited| inherited.is_given("hystart"));
+    if let (Some("ns3"), Some(congestion), false) = (preset, tree.get("congestion"), inherits_hystart) {
+        let is_cubic = congestion.choice() == "cubic";
+        tree.fill("hystart", Data::Boolean(is_cubic));
     }
     match (own_preset, inherited) {
         (None, Some(inherited)) => {
