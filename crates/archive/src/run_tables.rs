@@ -46,6 +46,43 @@ table! {
     measured_delay_sum_s: Option<Duration>, "s", "Sum of the delays of the packets received in the measured interval.";
     measured_jitter_sum_s: Option<Duration>, "s", "Sum of the differences in delay between each packet received in the measured \
         interval and the one before it.";
+    main_direction: u64, "", "1 in a main direction of the flow, which carries most of its data as its workload declares, else 0. A \
+        flow's rate is that of its main direction; the flows of some workloads, such as `gaming`, have two.";
+}
+
+/// What follows from several columns, in one place for tables and plots.
+impl FlowRow {
+    /// Whether the row is a main direction of its flow.
+    pub fn is_main(&self) -> bool {
+        self.main_direction > 0
+    }
+
+    /// Bits received at the IP layer in the measured interval, over the time from its first to its last reception, in bit/s. `None`
+    /// if no time is between them.
+    pub fn throughput_bps(&self) -> Option<f64> {
+        let time = self.last_rx_s?.saturating_since(self.measured_from_s?);
+        (!time.is_zero()).then(|| self.measured_rx_bytes as f64 * 8.0 / time.as_secs_f64())
+    }
+
+    /// Mean delay of the packets received in the measured interval, in seconds; `None` without such packets.
+    pub fn mean_delay_s(&self) -> Option<f64> {
+        self.per_packet(self.measured_delay_sum_s)
+    }
+
+    /// Mean jitter of the packets received in the measured interval, in seconds; `None` without such packets.
+    pub fn mean_jitter_s(&self) -> Option<f64> {
+        self.per_packet(self.measured_jitter_sum_s)
+    }
+
+    /// Puts the main direction of each flow before the other; files have the forward direction first.
+    pub fn sort_main_first(rows: &mut [FlowRow]) {
+        let both = |forward: &FlowRow, reverse: &FlowRow| reverse.flow.strip_suffix(".reverse") == Some(&forward.flow);
+        rows.chunk_by_mut(both).for_each(|flow| flow.sort_by_key(|row| !row.is_main()));
+    }
+
+    fn per_packet(&self, sum: Option<Duration>) -> Option<f64> {
+        sum.filter(|_| self.measured_rx_packets > 0).map(|sum| sum.as_secs_f64() / self.measured_rx_packets as f64)
+    }
 }
 
 table! {

@@ -5,6 +5,7 @@ mod bench;
 #[cfg(target_os = "linux")]
 mod doctor;
 mod exit;
+mod flow_table;
 mod list;
 mod masque;
 mod new_file;

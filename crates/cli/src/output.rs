@@ -26,3 +26,19 @@ pub(crate) fn write_line(line: fmt::Arguments<'_>) {
 pub(crate) fn json(value: &Value) {
     print_line!("{value:#}");
 }
+
+/// Rows below a row of headings as aligned columns; columns without content are left out.
+pub(crate) fn aligned(rows: &[Vec<String>], is_numeric: &[bool]) -> String {
+    let used = |column: &usize| rows.iter().skip(1).any(|row| !row[*column].is_empty());
+    let used: Vec<usize> = (0..is_numeric.len()).filter(used).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..is_numeric.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cell = |&column: &usize| {
+            let (text, width) = (&row[column], widths[column]);
+            if is_numeric[column] { format!("{text:>width$}") } else { format!("{text:<width$}") }
+        };
+        used.iter().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}

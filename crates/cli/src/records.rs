@@ -3,6 +3,7 @@
 use crate::arguments::{Common, RunArguments, StudyArguments};
 use crate::bench::seconds_of;
 use crate::exit::Failure;
+use crate::flow_table;
 use crate::output::{self, print_line};
 use crate::progress::Shown;
 use crate::sabotage;
@@ -16,6 +17,7 @@ use fullpipe::study::{
     self, Embedded, Files, Laboratory, ReplayLaboratory, RunOptions, ScenarioSource, Study, StudyError,
     VirtualLaboratory,
 };
+use fullpipe::units::Duration;
 use fullpipe::{BUILD, embedded, scenario};
 use rustix::time::ClockId;
 use serde_json::{Value, json};
@@ -241,6 +243,9 @@ fn make(
         output::json(&outcome.json());
     } else {
         print_line!("{}", table(&outcome).trim_end_matches('\n'));
+        if let Some(flows) = flow_table::of_single_run(study, folder)? {
+            print_line!("\n{}", flows.trim_end_matches('\n'));
+        }
         if let Some(text) = claims_by_chance(&outcome.rows) {
             print_line!("{text}");
         }
@@ -302,23 +307,7 @@ fn table(outcome: &study::Outcome) -> String {
     };
     let mut rows: Vec<Vec<String>> = vec![SHOWN.map(|column| column.name.to_owned()).to_vec()];
     rows.extend(outcome.rows.iter().map(|row| SHOWN.map(|column| cell(column, row)).to_vec()));
-    let used: Vec<usize> =
-        (0..SHOWN.len()).filter(|&column| rows[1..].iter().any(|row| !row[column].is_empty())).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..SHOWN.len()).map(width).collect();
-    let numeric = |column: usize| SHOWN[column].is_numeric();
-    rows.iter()
-        .map(|row| {
-            let cells: Vec<String> = used
-                .iter()
-                .map(|&column| {
-                    let (text, width) = (&row[column], widths[column]);
-                    if numeric(column) { format!("{text:>width$}") } else { format!("{text:<width$}") }
-                })
-                .collect();
-            cells.join("  ").trim_end().to_string() + "\n"
-        })
-        .collect()
+    output::aligned(&rows, &SHOWN.map(|column| column.is_numeric()))
 }
 
 /// Six significant digits, without a tail of zeros.
@@ -366,22 +355,24 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
             }
         };
         let outcome = if is_study(&text) {
-            study::open(Path::new(file))
-                .map_err(|errors| errors.to_string())
-                .and_then(|study| study::plan::plan(&study, &laboratory).map(|_| ()).map_err(|error| error.to_string()))
+            study::open(Path::new(file)).map_err(|errors| errors.to_string()).and_then(|study| {
+                let plan = study::plan::plan(&study, &laboratory).map_err(|error| error.to_string())?;
+                Ok(intervals_of(&plan))
+            })
         } else {
             scenario::load(&text, &name, &[]).map_err(|errors| errors.to_string()).and_then(|loaded| {
                 show_hints(&loaded.hints);
                 show_bdp_limits(&loaded.scenario.bdp_limits);
                 fullpipe::lab::prepare(&loaded.scenario, &Default::default())
-                    .map(|_| ())
-                    .map_err(|error| format!("{name}: {error}"))
+                    .map_err(|error| format!("{name}: {error}"))?;
+                Ok(vec![interval_in_words(loaded.scenario.measured_interval())])
             })
         };
         match outcome {
-            Ok(()) => {
+            Ok(intervals) => {
                 show_hints(&laboratory.take_hints());
-                eprintln!("{name}: right");
+                eprintln!("{name}: OK");
+                intervals.iter().for_each(|interval| eprintln!("  measured: {interval}"));
             }
             Err(message) => wrong.push(message),
         }
@@ -396,6 +387,40 @@ fn show_bdp_limits(limits: &[BdpLimit]) {
     if limits.len() > SHOWN {
         eprintln!("and {} more limits in BDP", limits.len() - SHOWN);
     }
+}
+
+/// The interval that rates, means and ratios of a run are of.
+fn interval_in_words((from, duration): (Duration, Duration)) -> String {
+    // A run ends early when nothing is left to do.
+    if from.is_zero() {
+        format!("the whole run, from 0s to {duration} at most (no `[measurement]` with `from`)")
+    } else {
+        format!("from {from} (`[measurement]`) to the end of the run at {duration} at most")
+    }
+}
+
+/// The same of the points of a study, each interval once with the experiments that have it.
+fn intervals_of(plan: &study::plan::Plan) -> Vec<String> {
+    let mut intervals: Vec<((Duration, Duration), Vec<&str>)> = Vec::new();
+    for point in &plan.points {
+        let Some(run) = point.runs.first().and_then(|run| plan.runs.get(*run)) else { continue };
+        let interval = run.scenario.measured_interval;
+        let known = match intervals.iter_mut().find(|(known, _)| *known == interval) {
+            Some((_, experiments)) => experiments,
+            None => {
+                intervals.push((interval, Vec::new()));
+                let Some((_, experiments)) = intervals.last_mut() else { continue };
+                experiments
+            }
+        };
+        if known.last() != Some(&point.experiment.as_str()) && !known.contains(&point.experiment.as_str()) {
+            known.push(&point.experiment);
+        }
+    }
+    let line = |(interval, experiments): &(_, Vec<&str>)| {
+        format!("{} ({})", interval_in_words(*interval), experiments.join(", "))
+    };
+    intervals.iter().map(line).collect()
 }
 
 /// A study has experiments; a scenario has flows.

@@ -68,6 +68,62 @@ fn a_run_leaves_records_a_report_and_a_table() {
 }
 
 #[test]
+fn a_run_prints_both_directions_of_each_flow_the_main_one_first() {
+    let out = folder("directions");
+    let file = out.with_extension("toml");
+    let text = "duration = '30s'\n[topology]\nkind = 'chain'\nlink = [{ rate = '10Mbit/s', delay = '10ms' }]\n[[flow]]\n\
+                name = 'video'\nfrom = 'source'\nto = 'sink'\nworkload = 'video-abr'\nladder = ['2Mbit/s']\nsegments = 3\n";
+    std::fs::write(&file, text).expect("a file");
+    let output = fullpipe(&["run", file.to_str().expect("text"), "--out", out.to_str().expect("text")]);
+    assert_eq!(status(&output), 0, "{}", errors(&output));
+    let printed = String::from_utf8(output.stdout).expect("text");
+    let line = |start: &str| {
+        let line = printed.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {printed}"));
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let place = |name: &str| printed.lines().position(|line| line.split_whitespace().next() == Some(name));
+    assert!(place("video.reverse") < place("video") && place("flow") < place("video.reverse"), "{printed}");
+    // Three segments of 1 MB are at least 2072 packets.
+    let main = line("video.reverse ");
+    assert_eq!(main[1..4], ["sink", "source", "main"]);
+    assert!(main[5..].contains(&"Mbit/s".to_owned()), "{main:?}");
+    assert_eq!(line("video ")[1..4], ["source", "sink", "opposite"]);
+    let sent = line("tx_packets ");
+    assert!(sent.iter().any(|word| word.parse().is_ok_and(|packets: u64| (2072..2200).contains(&packets))), "{sent:?}");
+}
+
+#[test]
+fn check_prints_the_measured_interval() {
+    let out = folder("interval");
+    std::fs::create_dir_all(&out).expect("a folder");
+    let scenario = "duration = '30s'\n[topology]\nkind = 'chain'\nlink = [{ rate = '10Mbit/s', delay = '10ms' }]\n[[flow]]\n\
+                    name = 'data'\nfrom = 'source'\nto = 'sink'\n";
+    let study = "title = 'One'\nscenario = 'part.toml'\n[[experiment]]\nname = 'late'\nruns = 1\nset = { 'measurement.from' = \
+                 '20s' }\n[[metric]]\nname = 'goodput_bps'\nunit = 'bit/s'\ntext = 'Goodput'\nexpression = 'goodput_bps[\"data\"]'\n";
+    let files = [
+        ("whole.toml", scenario.to_owned()),
+        ("part.toml", format!("{scenario}[measurement]\nfrom = '5s'\n")),
+        ("study.toml", study.to_owned()),
+    ];
+    let paths = files.map(|(name, text)| {
+        std::fs::write(out.join(name), text).expect("a file");
+        out.join(name).display().to_string()
+    });
+    let printed = |file: &str| {
+        let output = fullpipe(&["check", file]);
+        assert_eq!(status(&output), 0, "{}", errors(&output));
+        errors(&output)
+    };
+    let [whole, part, study] = paths.each_ref().map(|path| printed(path));
+    assert!(whole.contains("whole.toml: OK\n  measured: the whole run, from 0s to 30s at most"), "{whole}");
+    assert!(part.contains("measured: from 5s (`[measurement]`) to the end of the run at 30s at most"), "{part}");
+    assert!(
+        study.contains("measured: from 20s (`[measurement]`) to the end of the run at 30s at most (late)"),
+        "{study}"
+    );
+}
+
+#[test]
 fn quiet_is_quiet() {
     let out = folder("quiet");
     let output = fullpipe(&["run", "quick-start", "--quiet", "--out", out.to_str().expect("text")]);

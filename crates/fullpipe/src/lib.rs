@@ -135,7 +135,9 @@ pub mod workload {
 pub mod outcome {
     pub use fullpipe_archive::{Columns, UnknownColumn};
     pub use fullpipe_audit::{Failure, Rule, Subject, Verdict};
-    pub use fullpipe_lab::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, SeriesRow, Totals};
+    pub use fullpipe_lab::{
+        CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, SeriesRow, Totals, UnknownSeries,
+    };
     pub use fullpipe_network::LinkCounters;
 }
 

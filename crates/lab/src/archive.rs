@@ -112,6 +112,7 @@ fn flow_record(row: FlowRow<'_>, measured_from: Instant) -> fullpipe_archive::Fl
         measured_lost_packets: measured.lost_packets,
         measured_delay_sum_s: (measured.rx_packets > 0).then_some(measured.delay_sum),
         measured_jitter_sum_s: (measured.rx_packets > 0).then_some(measured.jitter_sum),
+        main_direction: row.is_main.into(),
     }
 }
 

@@ -46,7 +46,9 @@ mod world;
 pub use error::RunError;
 pub use figures::{metric_names, metrics};
 pub use options::{Append, Capture, Options, Qlog, Sabotage};
-pub use outcome::{CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, Totals};
+pub use outcome::{
+    CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, Totals, UnknownSeries,
+};
 pub use plugins::{ConnectionContext, Plugins, QueueContext, WorkloadContext};
 pub use prepared::Prepared;
 pub use probes::SeriesRow;

@@ -12,14 +12,16 @@ use fullpipe_network::link::LinkCounters;
 use fullpipe_network::{Course, Endpoint, NatCounters, Network, Way};
 use fullpipe_record::{FlowCounters, LinkSummary, Observer};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Player, Transport};
+use fullpipe_scenario::description::{self, Player, Transport};
+use fullpipe_scenario::schema::nearest;
 use fullpipe_tcp::Ecn;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use fullpipe_wire::protocol;
 use fullpipe_workload::{Completion, Figure, Progress, Protocol};
 use std::any::Any;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -33,6 +35,9 @@ pub struct FlowRow<'a> {
     pub source: &'a str,
     /// Where they go.
     pub destination: &'a str,
+    /// Whether this is a main direction of the flow: its source sends most of the flow's data, as the workload declares. Both
+    /// directions of a flow can be main directions. Of traffic that no flow describes, the direction with more bytes.
+    pub is_main: bool,
     /// "tcp", "udp", "quic" or "masque".
     pub protocol: &'static str,
     /// Congestion control, for TCP, QUIC and tunnels.
@@ -364,6 +369,7 @@ impl Outcome {
         if counters.tx_packets == 0 {
             return None;
         }
+        let is_main = counters.rx_bytes >= self.counters(conversation, 1 - end).0.rx_bytes;
         let name = |end: Endpoint| &self.scenario.nodes[end.node.index()].name;
         let protocol = match protocol {
             protocol::TCP => Protocol::Tcp.name(),
@@ -378,6 +384,7 @@ impl Outcome {
             flow: direction_name(&pair, 1, end).into_owned().into(),
             source: name(ends.source),
             destination: name(ends.destination),
+            is_main,
             protocol,
             congestion: None,
             counters,
@@ -449,6 +456,7 @@ impl Outcome {
             flow: direction_name(&described.name, number, end),
             source: &self.scenario.nodes[from.index()].name,
             destination: &self.scenario.nodes[to.index()].name,
+            is_main: self.scenario.main_senders(flow)[end],
             protocol: protocol.name(),
             congestion,
             counters,
@@ -630,12 +638,68 @@ impl Outcome {
         self.probes.rows()
     }
 
-    /// The samples of one metric of a flow, link or segment, in order of time. Its unit is in the metric's name.
+    /// The samples of one metric of a subject, in order of time. The subject is a direction of a flow, by its name in
+    /// `flows.csv`, a link, a segment or a station. The metric's unit is in its name.
+    ///
+    /// # Panics
+    /// If no probe of the scenario samples this; [`Outcome::find_series`] returns an error instead.
     pub fn series(&self, subject: &str, metric: &str) -> impl Iterator<Item = (Instant, f64)> {
-        let rows = self.probes.rows().filter(move |row| row.subject == subject && row.metric == metric);
-        rows.map(|row| (row.time, row.value))
+        self.find_series(subject, metric).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The samples of one metric of a subject, in order of time: see [`Outcome::series`].
+    ///
+    /// # Errors
+    /// If no probe of the scenario samples this metric of this subject. The message has the nearest name.
+    pub fn find_series(
+        &self,
+        subject: &str,
+        metric: &str,
+    ) -> Result<impl Iterator<Item = (Instant, f64)>, UnknownSeries> {
+        let names = || self.probes.names();
+        let number = names().position(|name| name == (subject, metric));
+        let number = number.ok_or_else(|| UnknownSeries::new(subject, metric, names()))?;
+        Ok(self.probes.samples_of(number))
     }
 }
+
+/// The error that no probe of a scenario samples this metric of this subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownSeries {
+    message: String,
+}
+
+impl UnknownSeries {
+    fn new<'a>(subject: &str, metric: &str, known: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Self {
+        let unique = |names: &mut dyn Iterator<Item = &'a str>| -> Vec<&'a str> {
+            let mut seen = BTreeSet::new();
+            names.filter(|name| seen.insert(*name)).collect()
+        };
+        let of_subject = unique(&mut known.clone().filter(|(of, _)| *of == subject).map(|(_, metric)| metric));
+        let (what, name, names) = match of_subject.is_empty() {
+            true => ("subject", subject, unique(&mut known.map(|(of, _)| of))),
+            false => ("metric", metric, of_subject),
+        };
+        let of = if what == "metric" { format!(" of {subject:?}") } else { String::new() };
+        if names.is_empty() {
+            return UnknownSeries { message: format!("no samples of {name:?}: the scenario has no [[probe]]") };
+        }
+        let near = nearest(name, names.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+        let known = names.iter().take(20).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        let more = if names.len() > 20 { ", ..." } else { "" };
+        UnknownSeries { message: format!("no probe samples the {what} {name:?}{of}{near} (one of: {known}{more})") }
+    }
+}
+
+impl fmt::Display for UnknownSeries {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for UnknownSeries {}
 
 /// Bits per second of bytes received between two instants; nothing if no time is between them.
 fn rate_bps(bytes: u64, from: Instant, until: Instant) -> Option<f64> {
@@ -647,8 +711,7 @@ fn rate_bps(bytes: u64, from: Instant, until: Instant) -> Option<f64> {
 pub(crate) fn direction_name(flow: &str, number: u32, end: usize) -> Cow<'_, str> {
     match (number, end) {
         (1, 0) => Cow::Borrowed(flow),
-        (1, _) => Cow::Owned(format!("{flow}.reverse")),
-        (n, 0) => Cow::Owned(format!("{flow}#{n}")),
-        (n, _) => Cow::Owned(format!("{flow}#{n}.reverse")),
+        (1, _) => Cow::Owned(description::direction_name(flow, end)),
+        (n, _) => Cow::Owned(description::direction_name(&format!("{flow}#{n}"), end)),
     }
 }

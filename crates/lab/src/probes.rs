@@ -8,7 +8,7 @@ use fullpipe_network::metrics::{self, LinkReport};
 use fullpipe_network::{Course, Network, Way};
 use fullpipe_record::{FlowCounters, LinkSummary};
 use fullpipe_scenario::Scenario;
-use fullpipe_scenario::description::{Subject, station_name};
+use fullpipe_scenario::description::Subject;
 use fullpipe_scenario::schema::metric::{ProbeMetric, Reading, Sample, Times};
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_transport::metrics::{ENDPOINT, PROXY};
@@ -34,12 +34,12 @@ pub struct SeriesRow<'a> {
 /// What is sampled, and how.
 #[derive(Debug)]
 enum Target {
-    /// Packets of a flow.
-    Flow(usize, &'static ProbeMetric<FlowCounters>),
+    /// Packets that an end of a flow sends.
+    Flow((usize, usize), &'static ProbeMetric<FlowCounters>),
     /// An end of a flow.
     Endpoint((usize, usize), &'static ProbeMetric<EndpointReport>),
-    /// A value that the congestion control of a flow itself names.
-    Control(usize, String),
+    /// A value that the congestion control at an end of a flow itself names.
+    Control((usize, usize), String),
     Link {
         link: LinkId,
         rate: Rate,
@@ -54,12 +54,12 @@ enum Target {
 }
 
 impl Target {
-    /// A metric of a flow; of a tunnel that of its client or its proxy.
-    fn of_flow(flow: usize, name: &str) -> Option<Target> {
-        let packets = ProbeMetric::find(&metrics::FLOW, name).map(|metric| Target::Flow(flow, metric));
-        let at = |end, metrics| ProbeMetric::find(metrics, name).map(|metric| Target::Endpoint((flow, end), metric));
-        let control = || Some(Target::Control(flow, name.strip_prefix(CONTROL)?.to_string()));
-        packets.or_else(|| at(0, &ENDPOINT)).or_else(|| at(1, &PROXY)).or_else(control)
+    /// A metric of one end of a flow, and of the packets that it sends. Metrics of a proxy are those of the tunnel's far end.
+    fn of_flow(end: (usize, usize), name: &str) -> Option<Target> {
+        let packets = ProbeMetric::find(&metrics::FLOW, name).map(|metric| Target::Flow(end, metric));
+        let at = |end, metrics| ProbeMetric::find(metrics, name).map(|metric| Target::Endpoint(end, metric));
+        let control = || Some(Target::Control(end, name.strip_prefix(CONTROL)?.to_string()));
+        packets.or_else(|| at(end, &ENDPOINT)).or_else(|| at((end.0, 1), &PROXY)).or_else(control)
     }
 }
 
@@ -116,29 +116,23 @@ impl Sampler {
                     let metric = ProbeMetric::find(&metrics::LINK, name)?;
                     Some(Target::Link { link, rate, course, metric })
                 };
-                let (subject, target) = match probe.subject {
-                    Subject::Flow(flow) => (scenario.flows[flow].name.clone(), Target::of_flow(flow, name)),
+                let target = match probe.subject {
+                    Subject::Flow(flow) => Target::of_flow((flow, probe.end), name),
                     Subject::Link(link) => {
                         let described = &scenario.links[link];
-                        let target = on_link(LinkId(link as u32), described.rate, described.course.clone());
-                        (described.name.clone(), target)
+                        on_link(LinkId(link as u32), described.rate, described.course.clone())
                     }
                     Subject::Ethernet(segment) => {
-                        let described = &scenario.ethernets[segment];
-                        let target = on_link(ethernet_link(segment), described.rate, Course::Constant);
-                        (described.name.clone(), target)
+                        on_link(ethernet_link(segment), scenario.ethernets[segment].rate, Course::Constant)
                     }
                     Subject::Station { access: medium, station, way } => {
-                        let access = &scenario.access[medium];
-                        let host = &scenario.nodes[access.stations()[station].index()].name;
-                        let (medium, station) = (medium as u16, station as u32);
-                        (station_name(host, way), Some(Target::Station { medium, station, way }))
+                        Some(Target::Station { medium: medium as u16, station: station as u32, way })
                     }
                 };
                 // The scenario's schema lets only these names through.
                 let Some(target) = target else { continue };
                 channels.push(Channel {
-                    subject,
+                    subject: probe.subject_name(scenario),
                     name: name.clone(),
                     target,
                     interval: probe.interval.max(Duration::from_nanos(1)),
@@ -225,14 +219,14 @@ impl Sampler {
         self.halfway.as_ref()
     }
 
-    /// Adds what a real end of a flow has reported at an instant.
-    pub(crate) fn add(&mut self, flow: usize, at: Instant, report: &EndpointReport) {
+    /// Adds what a real end of a flow, by number of the flow and of the end, has reported at an instant.
+    pub(crate) fn add(&mut self, end: (usize, usize), at: Instant, report: &EndpointReport) {
         for (index, channel) in self.channels.iter().enumerate() {
-            let of_flow = match channel.target {
-                Target::Endpoint((other, _), _) | Target::Control(other, _) => other == flow,
+            let of_end = match channel.target {
+                Target::Endpoint(other, _) | Target::Control(other, _) => other == end,
                 _ => false,
             };
-            if of_flow && let Some(value) = channel.target.of_endpoint(report) {
+            if of_end && let Some(value) = channel.target.of_endpoint(report) {
                 self.samples.push((at, index as u32, value));
             }
         }
@@ -241,6 +235,17 @@ impl Sampler {
     /// Puts samples in order after some were added.
     pub(crate) fn sort(&mut self) {
         self.samples.sort_by_key(|(at, index, _)| (*at, *index));
+    }
+
+    /// Subject and metric of each series, in the order of the scenario's probes.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        self.channels.iter().map(|channel| (channel.subject.as_str(), channel.name.as_str()))
+    }
+
+    /// The samples of a series, by its number in the order of [`Sampler::names`].
+    pub(crate) fn samples_of(&self, number: usize) -> impl Iterator<Item = (Instant, f64)> {
+        let samples = self.samples.iter().filter(move |(_, index, _)| *index as usize == number);
+        samples.map(|&(time, _, value)| (time, value))
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
@@ -265,9 +270,17 @@ impl Target {
 impl Channel {
     fn value(&mut self, now: Instant, world: &mut World, network: &mut Network<Witness>) -> Option<f64> {
         let sample = match &self.target {
-            &Target::Flow(flow, metric) => metric.sample(&network.observer.monitor.flow(FlowId(2 * flow as u32))),
-            &Target::Endpoint(end, _) => return self.target.of_endpoint(&world.report(end)?),
-            &Target::Control(flow, _) => return self.target.of_endpoint(&world.report((flow, 0))?),
+            &Target::Flow((flow, end), metric) => {
+                let mut sum = FlowCounters::default();
+                let monitor = &network.observer.monitor;
+                world.conversations_of(flow).for_each(|conversation| {
+                    sum.add(&monitor.flow(FlowId((2 * conversation + end) as u32)));
+                });
+                metric.sample(&sum)
+            }
+            &Target::Endpoint(end, _) | &Target::Control(end, _) => {
+                return self.target.of_endpoint(&world.report(end)?);
+            }
             // The network measures it, whatever the access network is.
             &Target::Station { medium, station, way } if self.name == metrics::QUEUE_DELAY.name => {
                 Some(Sample::Times(network.station_stays(medium, station, way)))
@@ -299,16 +312,16 @@ mod tests {
     fn every_metric_that_a_file_can_name_has_a_target() {
         for (metric, _) in fullpipe_scenario::probe_metrics(&[]) {
             let on_link = ProbeMetric::find(&metrics::LINK, metric.name).is_some();
-            let known = on_link || Target::of_flow(0, metric.name).is_some();
+            let known = on_link || Target::of_flow((0, 0), metric.name).is_some();
             assert!(known, "{}", metric.name);
         }
-        assert!(Target::of_flow(0, "cwnd").is_none());
+        assert!(Target::of_flow((0, 0), "cwnd").is_none());
     }
 
     #[test]
     fn a_metric_of_an_endpoint_reads_its_own_field_and_nothing_without_a_value() {
         let mut report = EndpointReport::new(EndpointKind::QuicModel);
-        let read = |name: &str, report: &EndpointReport| Target::of_flow(0, name).unwrap().of_endpoint(report);
+        let read = |name: &str, report: &EndpointReport| Target::of_flow((0, 0), name).unwrap().of_endpoint(report);
         for metric in ENDPOINT.iter().chain(&PROXY) {
             assert_eq!(read(metric.declaration.name, &report), None, "{}", metric.declaration.name);
         }

@@ -68,6 +68,16 @@ impl Scenario {
         flows.chain(self.access.iter().flat_map(|access| access.files()))
     }
 
+    /// The ends of a flow that send most of its data, `from` and `to`: see [`main_senders`].
+    pub fn main_senders(&self, flow: usize) -> [bool; 2] {
+        main_senders(&self.flows, flow)
+    }
+
+    /// The part of the run that rates, means and ratios are of: its start, and its end if the run lasts for the whole duration.
+    pub fn measured_interval(&self) -> (Duration, Duration) {
+        (self.measurement.from, self.duration)
+    }
+
     /// Whether real software stands at a node in real time, instead of our model: a program, a socket of the kernel, or
     /// whatever is beyond an interface.
     pub fn is_real(&self, node: NodeId) -> bool {
@@ -227,6 +237,32 @@ pub struct Flow {
     pub to_by: Player,
 }
 
+/// The ends of a flow that send most of its data, `from` and `to`. The direction from such an end is a main direction of the
+/// flow. The workload declares them
+/// ([`WorkloadSettings::main_senders`](fullpipe_workload::WorkloadSettings::main_senders)); those of a tunnel are those of the
+/// flows that it carries.
+pub fn main_senders(flows: &[Flow], flow: usize) -> [bool; 2] {
+    let described = &flows[flow];
+    let own = described.workload.main_senders();
+    if !matches!(described.transport, Transport::Masque(_)) {
+        return own;
+    }
+    let carried = flows.iter().filter(|other| other.via == Some(flow)).map(|other| {
+        let [initiator, acceptor] = other.workload.main_senders();
+        if other.from == described.from { [initiator, acceptor] } else { [acceptor, initiator] }
+    });
+    carried.reduce(|all, one| [all[0] || one[0], all[1] || one[1]]).unwrap_or(own)
+}
+
+/// The name of one direction of a flow, or of the end that sends it: that of the flow from `from` (end 0), with `.reverse` from
+/// `to` (end 1). `flows.csv` and `series.csv` have it.
+pub fn direction_name(flow: &str, end: usize) -> String {
+    match end {
+        0 => flow.to_owned(),
+        _ => format!("{flow}.reverse"),
+    }
+}
+
 /// Who plays an end of a flow in real time. In virtual time the model plays what the kernel would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Player {
@@ -274,10 +310,26 @@ impl Transport {
 pub struct Probe {
     /// Of what.
     pub subject: Subject,
+    /// Of a flow: which end (0: `from`, 1: `to`). Packets are those that it sends; a window or the like is its own.
+    pub end: usize,
     /// Names of metrics as in `series.csv`.
     pub metrics: Vec<String>,
     /// From one sample to the next.
     pub interval: Duration,
+}
+
+impl Probe {
+    /// What `series.csv` calls the subject.
+    pub fn subject_name(&self, scenario: &Scenario) -> String {
+        match self.subject {
+            Subject::Flow(flow) => direction_name(&scenario.flows[flow].name, self.end),
+            Subject::Link(link) => scenario.links[link].name.clone(),
+            Subject::Ethernet(segment) => scenario.ethernets[segment].name.clone(),
+            Subject::Station { access, station, way } => {
+                station_name(&scenario.nodes[scenario.access[access].stations()[station].index()].name, way)
+            }
+        }
+    }
 }
 
 /// What is summed up of links.

@@ -298,21 +298,35 @@ fn a_pattern_asks_each_flow_for_what_it_has() {
          [[probe]]\nflow = '*'\nmetrics = ['cwnd_bytes', 'drops']\n[[probe]]\nflow = '*'\n\
          metrics = ['control_state', 'proxy_cwnd_bytes']\n"
     );
-    let probes: Vec<(Subject, Vec<String>)> =
-        good(&text).scenario.probes.into_iter().map(|probe| (probe.subject, probe.metrics)).collect();
+    let probes: Vec<(Subject, usize, Vec<String>)> =
+        good(&text).scenario.probes.into_iter().map(|probe| (probe.subject, probe.end, probe.metrics)).collect();
     let metrics = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
     let expected = [
-        (Subject::Flow(0), metrics(&["cwnd_bytes", "drops"])),
-        (Subject::Flow(1), metrics(&["drops"])),
-        (Subject::Flow(2), metrics(&["cwnd_bytes", "drops"])),
-        (Subject::Flow(0), metrics(&["control_state"])),
-        (Subject::Flow(2), metrics(&["proxy_cwnd_bytes"])),
+        (Subject::Flow(0), 0, metrics(&["cwnd_bytes", "drops"])),
+        // Both speak, and a tunnel that carries nothing could carry either way.
+        (Subject::Flow(1), 0, metrics(&["drops"])),
+        (Subject::Flow(1), 1, metrics(&["drops"])),
+        (Subject::Flow(2), 0, metrics(&["cwnd_bytes", "drops"])),
+        (Subject::Flow(2), 1, metrics(&["drops"])),
+        (Subject::Flow(0), 0, metrics(&["control_state"])),
+        (Subject::Flow(2), 0, metrics(&["proxy_cwnd_bytes"])),
     ];
     assert_eq!(probes, expected);
     // What none has is an error, as without a pattern.
     let wrong = text.replace("'control_state', 'proxy_cwnd_bytes'", "'srtt_s', 'queue_bytes'");
     let errors = fullpipe_scenario::load(&wrong, "wrong.toml", &[]).expect_err("links have queues").to_string();
     assert!(errors.contains("queue_bytes is not a metric of a TCP flow"), "{errors}");
+}
+
+#[test]
+fn a_host_s_name_comes_before_the_role_of_an_end() {
+    // The host called server opens this connection.
+    let text = "host = [{ name = 'server' }, { name = 'phone' }]\nlink = [{ name = 'air', from = 'server', to = 'phone', \
+                rate = '1Mbit/s', delay = '1ms' }]\nduration = '1s'\n[[flow]]\nname = 'it'\nfrom = 'server'\nto = 'phone'\n[[probe]]\n\
+                flow = 'it'\nmetrics = ['srtt_s']\nend = ";
+    for (end, expected) in [("'server'", 0), ("'phone'", 1), ("'client'", 0)] {
+        assert_eq!(good(&format!("{text}{end}\n")).scenario.probes[0].end, expected, "{end}");
+    }
 }
 
 #[test]

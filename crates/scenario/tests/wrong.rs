@@ -200,6 +200,8 @@ const FILES: &[Wrong] = &[
     Wrong { file: "metric-twice", line: 11, found: r#""srtt_s""#, expected: &["each metric of a subject once"], suggestion: None, says: "sampled twice" },
     Wrong { file: "metrics-empty", line: 11, found: "[]", expected: &["at least one metric"], suggestion: None, says: "samples nothing" },
     Wrong { file: "probe-of-two-things", line: 11, found: r#""bottleneck""#, expected: &["one of flow, link, ethernet, ue"], suggestion: None, says: "two kinds of things" },
+    Wrong { file: "probe-direction-of-a-link", line: 11, found: r#""reverse""#, expected: &[r#"no direction; link = "NAME.reverse" is the other direction"#], suggestion: None, says: "direction is a key of probes of flows" },
+    Wrong { file: "probe-end-of-nobody", line: 11, found: r#""sever""#, expected: &[r#""client""#, r#""server""#, r#""left1""#, r#""right1""#], suggestion: Some(r#""server""#), says: "has no end" },
     Wrong { file: "probe-of-nothing", line: 9, found: "[[probe]]", expected: &["one of flow, link, ethernet, ue"], suggestion: None, says: "watches nothing" },
     Wrong { file: "probe-of-an-unknown-link", line: 10, found: r#""bottlneck""#, expected: &[r#""access-left1""#, r#""access-left1.reverse""#, r#""bottleneck""#, r#""bottleneck.reverse""#, r#""access-right1""#, r#""access-right1.reverse""#], suggestion: Some(r#""bottleneck""#), says: "no link of this scenario" },
     Wrong { file: "measurement-of-an-unknown-link", line: 10, found: r#""bottlneck""#, expected: &[r#""access-left1""#, r#""access-left1.reverse""#, r#""bottleneck""#, r#""bottleneck.reverse""#, r#""access-right1""#, r#""access-right1.reverse""#], suggestion: Some(r#""bottleneck""#), says: "no link of this scenario" },

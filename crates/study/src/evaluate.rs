@@ -362,6 +362,19 @@ pub fn flow_matches(pattern: &str, flow: &str) -> bool {
     flow.ends_with(".reverse") == pattern.ends_with(".reverse") && fullpipe_scenario::matches(pattern, flow)
 }
 
+/// Whether a row of `flows.csv` matches a pattern. `PATTERN.main` means main directions of the flows that match PATTERN, and
+/// `PATTERN.opposite` their other directions; else a pattern is one of [`flow_matches`].
+pub(crate) fn direction_matches(pattern: &str, name: &str, is_main: bool) -> bool {
+    let is_of = |flows: &str| fullpipe_scenario::matches(flows, name.strip_suffix(".reverse").unwrap_or(name));
+    match pattern.rsplit_once('.') {
+        // A flow may have such a name.
+        _ if name == pattern => true,
+        Some((flows, "main")) => is_main && is_of(flows),
+        Some((flows, "opposite")) => !is_main && is_of(flows),
+        _ => flow_matches(pattern, name),
+    }
+}
+
 /// The flow and, after an `@`, the host that a pattern asks for: one end of a flow. No name has an `@` in it.
 pub(crate) fn end_of(pattern: &str) -> (&str, Option<&str>) {
     pattern.split_once('@').map_or((pattern, None), |(flow, host)| (flow, Some(host)))

@@ -7,7 +7,8 @@
 //!
 //! * Values are lists of numbers or of truths; a single value is a list of one, and a list of one goes with a list of
 //!   any length. `COLUMN["FLOW"]` lists a column of `flows.csv` over the flows that match, `*` for any text and `?` for
-//!   one character; reverse directions only if the pattern ends with `.reverse`. `link_COLUMN["LINK"]` does the same with
+//!   one character; reverse directions only if the pattern ends with `.reverse`. `FLOW.main` means main directions,
+//!   forward or reverse, and `FLOW.opposite` the others. `link_COLUMN["LINK"]` does the same with
 //!   `links.csv`, over the links that the scenario measures, and `figure_NAME["FLOW"]` with `figures.csv`, over what
 //!   both ends of the flows tell under this name.
 //! * `lateness("NAME")` is a figure of a real run's account of lateness, such as `events.p90_s`; missing in virtual time.

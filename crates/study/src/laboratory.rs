@@ -2,8 +2,9 @@
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_archive::json::Counts;
-use fullpipe_archive::{AuditRecord, ContentRecord, NatRecord, PacketCounts, RunRecord};
+use fullpipe_archive::{AuditRecord, ContentRecord, NatRecord, PacketCounts, RunRecord, Value};
 use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage};
+use fullpipe_scenario::description::direction_name;
 use fullpipe_scenario::schema::Hint;
 use fullpipe_scenario::{Override, Scenario};
 use sha2::{Digest, Sha256};
@@ -67,8 +68,19 @@ impl Laboratory for VirtualLaboratory {
         let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
         hints.extend(loaded.hints);
         drop(hints);
-        let flows = loaded.scenario.flows.iter();
-        let flows = flows.flat_map(|flow| [flow.name.clone(), format!("{}.reverse", flow.name)]).collect();
+        let described = &loaded.scenario;
+        let directions = described.flows.iter().enumerate().flat_map(|(number, flow)| {
+            let is_main = described.main_senders(number);
+            [0, 1].map(|end| (direction_name(&flow.name, end), is_main[end]))
+        });
+        let (flows, main): (Vec<_>, Vec<_>) = directions.unzip();
+        let main_flows = flows.iter().zip(main).filter(|(_, is_main)| *is_main).map(|(name, _)| name.clone()).collect();
+        let probes = described.probes.iter();
+        let series = probes.flat_map(|probe| {
+            let subject = probe.subject_name(described);
+            probe.metrics.iter().map(move |metric| (subject.clone(), metric.clone()))
+        });
+        let series = series.collect();
         let measured = loaded.scenario.measurement.links.iter();
         let links = measured.map(|link| loaded.scenario.links[*link].name.clone()).collect();
         let mut content = loaded.resolved.clone().into_bytes();
@@ -80,7 +92,9 @@ impl Laboratory for VirtualLaboratory {
             content.extend(format!("\nfaults: {:?}", self.faults).into_bytes());
         }
         let hosts = loaded.scenario.nodes.iter().map(|node| node.name.clone()).collect();
-        Ok(ResolvedScenario { text: loaded.resolved, content, flows, links, hosts, folder: scenario.folder.clone() })
+        let measured_interval = loaded.scenario.measured_interval();
+        let (text, folder) = (loaded.resolved, scenario.folder.clone());
+        Ok(ResolvedScenario { text, content, flows, main_flows, links, hosts, series, measured_interval, folder })
     }
 
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
@@ -174,8 +188,9 @@ pub(crate) fn records(
     records.run = RunRecord {
         title: outcome.scenario().title.clone(),
         clock: clock.to_owned(),
-        duration_s: outcome.ended().as_secs_f64(),
-        measurement_from_s: outcome.scenario().measurement.from.as_secs_f64(),
+        // As a cell, a time becomes the nearest number to its nanoseconds, which prints as they do.
+        duration_s: outcome.ended().cell().number(),
+        measurement_from_s: outcome.scenario().measurement.from.cell().number(),
         packets: PacketCounts {
             received: totals.packets,
             received_with_data: totals.data_packets,

@@ -2,7 +2,7 @@
 //! key. Points that come to the same scenario share their runs.
 
 use crate::error::StudyError;
-use crate::evaluate::{self, Environment, end_of, flow_matches};
+use crate::evaluate::{self, Environment, direction_matches, end_of, flow_matches};
 use crate::expression::link_column;
 use crate::port::{Laboratory, ResolvedScenario};
 use crate::published::{pairs, point_label};
@@ -243,6 +243,7 @@ enum Subject {
     Flow,
     Link,
     Host,
+    Series,
 }
 
 impl Environment for Names<'_> {
@@ -256,7 +257,11 @@ impl Environment for Names<'_> {
                 *self.unmatched.borrow_mut() = Some((subject, pattern.to_owned()));
             }
         };
-        let found = names.iter().filter(|name| flow_matches(pattern, name)).count();
+        let matches = |name: &&String| match of_links {
+            true => flow_matches(pattern, name),
+            false => direction_matches(pattern, name, self.scenario.main_flows.contains(name)),
+        };
+        let found = names.iter().filter(matches).count();
         if found == 0 && (of_links || !names.is_empty()) {
             unmatched(subject, pattern);
         }
@@ -264,6 +269,16 @@ impl Environment for Names<'_> {
         let is_no_host = |host: &&str| !hosts.is_empty() && !hosts.iter().any(|name| flow_matches(host, name));
         host.filter(is_no_host).into_iter().for_each(|host| unmatched(Subject::Host, host));
         vec![Some(1.0); found]
+    }
+    fn series(&self, subject: &str, metric: &str, _from_s: f64, _to_s: f64) -> Vec<Option<f64>> {
+        if !self.scenario.series.iter().any(|(of, what)| of == subject && what == metric) {
+            *self.unmatched.borrow_mut() = Some((Subject::Series, format!("{subject}, {metric}")));
+        }
+        // How many samples there will be is not known.
+        Vec::new()
+    }
+    fn measured(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {
+        self.series(subject, metric, 0.0, 0.0)
     }
     fn name(&self, name: &str) -> Option<f64> {
         self.point.numbers.get(name).copied()
@@ -274,12 +289,15 @@ fn check_metrics(study: &Study, point: &Point, scenario: &ResolvedScenario) -> R
     for metric in study.metrics.iter().filter(|metric| metric.applies_to(&point.experiment)) {
         let names = Names { scenario, point, unmatched: std::cell::RefCell::new(None) };
         let outcome = evaluate::number(&metric.expression, &names);
+        let series: Vec<String> =
+            scenario.series.iter().map(|(subject, metric)| format!("{subject}, {metric}")).collect();
         let problem = match (names.unmatched.into_inner(), outcome) {
             (Some((subject, name)), _) => {
                 let (unknown, names) = match subject {
                     Subject::Flow => (format!("there is no flow {name:?}"), &scenario.flows),
                     Subject::Link => (format!("the scenario does not measure {name:?}"), &scenario.links),
                     Subject::Host => (format!("there is no host {name:?}"), &scenario.hosts),
+                    Subject::Series => (format!("no [[probe]] of the scenario samples {name:?}"), &series),
                 };
                 let near = nearest(&name, names.iter().map(String::as_str));
                 let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));

@@ -4,6 +4,7 @@
 
 use fullpipe_archive::RunRecord;
 use fullpipe_scenario::schema::Override;
+use fullpipe_units::Duration;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -32,10 +33,16 @@ pub struct ResolvedScenario {
     pub content: Vec<u8>,
     /// Names of its flows as in `flows.csv`, reverse directions included.
     pub flows: Vec<String>,
+    /// Those of main directions.
+    pub main_flows: Vec<String>,
     /// Names of the directions of links that it measures, as in `links.csv`.
     pub links: Vec<String>,
     /// Names of its hosts and routers.
     pub hosts: Vec<String>,
+    /// What its probes sample: subject and metric, as in `series.csv`.
+    pub series: Vec<(String, String)>,
+    /// The part of the run that rates, means and ratios are of: its start, and its end if the run lasts for the whole duration.
+    pub measured_interval: (Duration, Duration),
     /// Where the files that it names are.
     pub folder: Option<PathBuf>,
 }

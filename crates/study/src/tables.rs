@@ -1,7 +1,7 @@
 //! The tables of one run, read back for metrics: what counts is what is written, so a run that is reused gives the same
 //! numbers as one that was just made. A cell that is neither empty nor a number is an error: then the run is made again.
 
-use crate::evaluate::{Environment, end_of, flow_matches};
+use crate::evaluate::{Environment, direction_matches, end_of, flow_matches};
 use crate::expression::{figure_name, link_column};
 use crate::lateness;
 use crate::study::Metric;
@@ -49,11 +49,11 @@ impl Tables {
     }
 }
 
-/// A column of numbers over the rows whose names, which are in the column `key`, match; nothing without the table.
-fn matching(table: &Columns, key: &str, column: &str, pattern: &str) -> Vec<Option<f64>> {
+/// A column of numbers over the rows whose number and name, which is in the column `key`, match; nothing without the table.
+fn matching(table: &Columns, key: &str, column: &str, is_match: impl Fn(usize, &str) -> bool) -> Vec<Option<f64>> {
     let (Ok(names), Ok(values)) = (table.find_texts(key), table.find_column(column)) else { return Vec::new() };
-    let rows = names.iter().zip(values).filter(|(name, _)| flow_matches(pattern, name));
-    rows.map(|(_, value)| Some(*value).filter(|value| !value.is_nan())).collect()
+    let rows = names.iter().zip(values).enumerate().filter(|(row, (name, _))| is_match(*row, name));
+    rows.map(|(_, (_, value))| Some(*value).filter(|value| !value.is_nan())).collect()
 }
 
 /// A run seen from a point.
@@ -67,7 +67,9 @@ pub(crate) struct AtPoint<'a> {
 impl Environment for AtPoint<'_> {
     fn column(&self, column: &str, pattern: &str) -> Vec<Option<f64>> {
         match (link_column(column), figure_name(column)) {
-            (Some(column), _) => matching(&self.tables.links, LinkRow::link().name, column, pattern),
+            (Some(column), _) => {
+                matching(&self.tables.links, LinkRow::link().name, column, |_, link| flow_matches(pattern, link))
+            }
             (None, Some(figure)) => {
                 let (flow, host) = end_of(pattern);
                 let wanted = |row: &&FigureRow| {
@@ -77,7 +79,12 @@ impl Environment for AtPoint<'_> {
                 };
                 self.tables.figures.iter().filter(wanted).map(|row| row.value).collect()
             }
-            (None, None) => matching(&self.tables.flows, FlowRow::flow().name, column, pattern),
+            (None, None) => {
+                let main = self.tables.flows.find_column(FlowRow::main_direction().name).unwrap_or_default();
+                let is_main = |row: usize| main.get(row).is_some_and(|main| *main > 0.0);
+                let is_match = |row, name: &str| direction_matches(pattern, name, is_main(row));
+                matching(&self.tables.flows, FlowRow::flow().name, column, is_match)
+            }
         }
     }
     fn series(&self, subject: &str, metric: &str, from_s: f64, to_s: f64) -> Vec<Option<f64>> {

@@ -13,7 +13,7 @@ const fn metric(
     ProbeMetric::value(MetricDeclaration { name, unit, text }, value)
 }
 
-/// Metrics of the end that opens a TCP or QUIC connection, and of a tunnel's client.
+/// Metrics of an end of a TCP or QUIC connection, and of a tunnel's client.
 pub static ENDPOINT: [ProbeMetric<EndpointReport>; 6] = [
     metric("cwnd_bytes", "B", "congestion window (TCP and QUIC flows; tunnels: the client's).", cwnd),
     metric("ssthresh_bytes", "B", "slow-start threshold (TCP and QUIC flows; tunnels: the client's).", ssthresh),

@@ -126,6 +126,16 @@ pub trait WorkloadSettings: Comparable + fmt::Debug + Send + Sync {
         false
     }
 
+    /// The ends that send most of the data: initiator, acceptor. The direction from such an end to the other is a main direction
+    /// of the flow, and rates of the flow are those of its main direction. A workload that sends both ways says here which way
+    /// counts; without a word both do. A flow without any data has a main direction, too: that of its initiator.
+    fn main_senders(&self) -> [bool; 2] {
+        match self.senders() {
+            [false, false] => [true, false],
+            senders => senders,
+        }
+    }
+
     /// A file that is read while the scenario runs.
     fn file(&self) -> Option<&Path> {
         None

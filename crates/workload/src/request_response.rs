@@ -112,6 +112,12 @@ impl WorkloadSettings for RequestResponseSpec {
         [true, true]
     }
 
+    /// The end whose messages are larger in the mean.
+    fn main_senders(&self) -> [bool; 2] {
+        let (request, response) = (self.request_bytes.mean(), self.response_bytes.mean());
+        [request >= response, response >= request]
+    }
+
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
         let random = || context.random("workload");
         let server = RequestResponseServer::new(self, random())?;

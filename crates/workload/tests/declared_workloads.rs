@@ -142,3 +142,26 @@ fn contradicting_keys_are_errors_at_their_place() {
     let ladder = error("protocol = 'tcp'\nworkload = 'video-abr'\nladder = ['2Mbit/s', '1Mbit/s']");
     assert_eq!(ladder.expected, ["ladder: its bit rates ascend"]);
 }
+
+#[test]
+fn main_senders_are_the_ends_that_send_most() {
+    let main = |text: &str| read(text, false).unwrap_or_else(|errors| panic!("{errors}")).main_senders();
+    let exchange = |request: &str, response: &str| {
+        main(&format!("protocol = 'tcp'\nworkload = 'request-response'\nrequest = {request}\nresponse = {response}\n"))
+    };
+    assert_eq!(exchange("'300B'", "'1MB'"), [false, true]);
+    assert_eq!(exchange("'1MB'", "'300B'"), [true, false]);
+    assert_eq!(exchange("'1kB'", "'1kB'"), [true, true]);
+    for (text, expected) in [
+        ("protocol = 'tcp'\nworkload = 'bulk'", [true, false]),
+        // Without data the direction of the initiator counts.
+        ("protocol = 'tcp'\nworkload = 'idle'", [true, false]),
+        ("protocol = 'tcp'\nworkload = 'video-abr'\nladder = ['1Mbit/s']", [false, true]),
+        ("protocol = 'tcp'\nworkload = 'web'\nhttp = '1.1'", [false, true]),
+        ("protocol = 'udp'\nworkload = 'gaming'", [true, true]),
+        ("protocol = 'udp'\nworkload = 'voice'", [true, true]),
+        ("protocol = 'udp'\nworkload = 'voice'\nboth_ways = false", [true, false]),
+    ] {
+        assert_eq!(main(text), expected, "{text}");
+    }
+}

@@ -177,9 +177,9 @@ impl KernelEnd {
     }
 
     /// Adds its samples to those of the probes of its flow.
-    pub(crate) fn add_samples(&self, flow: usize, probes: &mut Sampler) {
+    pub(crate) fn add_samples(&self, end: FlowEnd, probes: &mut Sampler) {
         for sample in &self.report.samples {
-            probes.add(flow, sample.at, &of_sample(sample));
+            probes.add(end, sample.at, &of_sample(sample));
         }
     }
 }

@@ -155,7 +155,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
     let unrecorded = recorder.map_or(Ok(0), |recorder| recorder.finish(ended)).map_err(machine_refuses)?;
     let Prepared { mut world, network, mut probes, scenario, .. } = prepared;
     kernel.iter().for_each(|((flow, end), played)| world.set_kernel_report(*flow, *end, played.endpoint_report()));
-    kernel.iter().filter(|(_, end)| end.sender).for_each(|((flow, _), end)| end.add_samples(*flow, &mut probes));
+    kernel.iter().filter(|(_, end)| end.sender).for_each(|(place, end)| end.add_samples(*place, &mut probes));
     probes.sort();
     let unwritable = world.real().map_or(0, |real| real.unwritable);
     let answered = world.real().map_or_else(IcmpRecord::default, |real| real.answers.sent.clone());

@@ -121,6 +121,13 @@ impl World {
         (flow != UNDESCRIBED).then_some(flow as usize)
     }
 
+    /// The conversations of a flow so far, in the order in which they were opened.
+    pub(crate) fn conversations_of(&self, flow: usize) -> impl Iterator<Item = usize> {
+        let further = self.core.flows.len()..self.core.conversations.len();
+        let is_of_flow = move |number: &usize| self.core.conversations[*number].flow as usize == flow;
+        std::iter::once(flow).chain(further.filter(is_of_flow))
+    }
+
     /// The number of a conversation within its flow, from 0.
     pub(crate) fn number_of(&self, conversation: usize) -> u32 {
         self.core.conversations[conversation].number

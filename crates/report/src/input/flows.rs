@@ -23,6 +23,7 @@ pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportErro
             flows.rows.push(row.clone());
         }
     }
+    FlowRow::sort_main_first(&mut flows.rows);
     Ok(flows)
 }
 

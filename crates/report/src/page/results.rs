@@ -5,7 +5,7 @@ use crate::error::ReportError;
 use crate::input::flows::{Flows, read_flows};
 use crate::input::{Records, distinct};
 use crate::markup::{escape, markdown};
-use crate::numbers::{exact, mean_and_interval};
+use crate::numbers::{exact, mean_and_interval, trimmed};
 use crate::page::published::{axis_field, axis_heading, experiments, unit_of};
 use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, links};
@@ -151,15 +151,17 @@ fn definitions(out: &mut String, records: &Records) {
 /// `flows.csv`) beside the flow's name.
 const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
     (
-        "who sends what to whom, and how it fares",
+        "both directions of each, the main direction first: how fast, how late",
         &[
             ("Source", From::Column(FlowRow::source())),
             ("Destination", From::Column(FlowRow::destination())),
+            ("Direction", From::Direction),
             ("Protocol", From::Column(FlowRow::protocol())),
             ("Congestion control", From::Column(FlowRow::congestion())),
             ("Goodput", From::Column(FlowRow::goodput_bps())),
-            ("Mean delay", From::PerPacket(FlowRow::measured_delay_sum_s())),
-            ("Mean jitter", From::PerPacket(FlowRow::measured_jitter_sum_s())),
+            ("Throughput", From::Derived(RATE, FlowRow::throughput_bps)),
+            ("Mean delay", From::Derived("s", FlowRow::mean_delay_s)),
+            ("Mean jitter", From::Derived("s", FlowRow::mean_jitter_s)),
             ("Completion", From::Column(FlowRow::completion_s())),
         ],
     ),
@@ -184,8 +186,49 @@ const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
 enum From {
     /// A column as it is.
     Column(Column<FlowRow>),
-    /// A sum over packets received in the measured interval, divided by their number (FlowMonitor's means).
-    PerPacket(Column<FlowRow>),
+    /// Whether the row is the flow's main direction, in a word.
+    Direction,
+    /// What follows from several columns, with its unit.
+    Derived(&'static str, fn(&FlowRow) -> Option<f64>),
+}
+
+impl From {
+    /// Whether it has texts.
+    fn is_text(self) -> bool {
+        match self {
+            From::Column(column) => column.kind == Kind::Text,
+            From::Direction => true,
+            From::Derived(..) => false,
+        }
+    }
+
+    /// The unit of its numbers, which get the prefix that suits the largest; `None` for counts, which stay whole.
+    fn unit(self) -> Option<&'static str> {
+        match self {
+            From::Column(column) => (column.kind != Kind::Count).then_some(column.unit),
+            From::Direction => None,
+            From::Derived(unit, _) => Some(unit),
+        }
+    }
+
+    fn text(self, row: &FlowRow) -> String {
+        match self {
+            From::Column(column) => match (column.cell)(row) {
+                Cell::Text(text) => text.into_owned(),
+                _ => String::new(),
+            },
+            From::Direction => if row.is_main() { "main" } else { "opposite" }.to_owned(),
+            From::Derived(..) => String::new(),
+        }
+    }
+
+    fn number(self, row: &FlowRow) -> Option<f64> {
+        match self {
+            From::Column(column) => Some(column.number(row)).filter(|value| !value.is_nan()),
+            From::Direction => None,
+            From::Derived(_, value) => value(row),
+        }
+    }
 }
 
 fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
@@ -200,36 +243,40 @@ fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
     Ok(())
 }
 
+/// The unit of rates.
+const RATE: &str = "bit/s";
+
+/// A rate with a prefix of its own: those of the two directions of a flow differ by orders of magnitude.
+fn rate(bps: f64) -> String {
+    let unit = Unit::new(RATE).scale_for(bps);
+    format!("{} {}", trimmed(unit.value(bps), 4), unit.label)
+}
+
 fn flow_table(flows: &Flows, about: &str, from: &[(&str, From)]) -> Table {
     let mut headings = Vec::new();
     let mut columns: Vec<Vec<Field>> = Vec::new();
     for (heading, from) in [&[("Flow", From::Column(FlowRow::flow()))], from].concat() {
-        let (column, per_packet) = match from {
-            From::Column(column) => (column, false),
-            From::PerPacket(column) => (column, true),
+        if from.is_text() {
+            headings.push(Heading::text(heading));
+            columns.push(flows.rows.iter().map(|row| Field::Text(from.text(row))).collect());
+            continue;
+        }
+        if from.unit() == Some(RATE) {
+            headings.push(Heading::number(heading));
+            let field = |row| Field::Number(from.number(row).map_or_else(|| "–".to_owned(), rate));
+            columns.push(flows.rows.iter().map(field).collect());
+            continue;
+        }
+        let largest = flows.rows.iter().filter_map(|row| from.number(row)).fold(0.0, |a: f64, v| a.max(v.abs()));
+        let unit = match from.unit() {
+            None => Unit::new("").scale_for(1.0),
+            Some(unit) => Unit::new(unit).scale_for(largest),
         };
-        let value = |row: &FlowRow| {
-            let value = Some(column.number(row)).filter(|value| !value.is_nan())?;
-            if per_packet {
-                (row.measured_rx_packets > 0).then(|| value / row.measured_rx_packets as f64)
-            } else {
-                Some(value)
-            }
-        };
-        // Counts stay whole; times and rates get the prefix that suits the largest.
-        let largest = flows.rows.iter().filter_map(value).fold(0.0, |a: f64, v| a.max(v.abs()));
-        let unit = match column.kind {
-            Kind::Count | Kind::Text => Unit::new("").scale_for(1.0),
-            Kind::Seconds | Kind::Number => Unit::new(column.unit).scale_for(largest),
-        };
-        headings.push(match column.kind {
-            Kind::Text => Heading::text(heading),
-            _ => Heading::number(unit.heading(heading)),
-        });
-        let field = |row: &FlowRow| match (column.cell)(row) {
-            Cell::Text(text) => Field::Text(text.into_owned()),
-            _ => Field::Number(value(row).map_or_else(|| "–".to_owned(), |v| exact(unit.value(v), 6))),
-        };
+        headings.push(Heading::number(unit.heading(heading)));
+        // Times of events are exact, means are not.
+        let digits = if matches!(from, From::Derived(..)) { 4 } else { 6 };
+        let field =
+            |row| Field::Number(from.number(row).map_or_else(|| "–".to_owned(), |v| exact(unit.value(v), digits)));
         columns.push(flows.rows.iter().map(field).collect());
     }
     let rows = (0..flows.rows.len()).map(|i| columns.iter().map(|c| c[i].clone()).collect());

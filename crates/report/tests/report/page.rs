@@ -356,9 +356,32 @@ fn a_single_run_has_its_flows_and_a_plot_per_probe() {
     let rows = rows(&folder.text("report.html"));
     let flow = rows.iter().find(|r| r[0] == "bulk.2").unwrap();
     // 6299.54 s over 242 290 packets are 26.0000 ms; 46.902 Mbit/s.
-    assert_eq!(flow[5..8], ["46.9020", "26", "51.5911"]);
+    assert_eq!((flow[6].as_str(), flow[8].as_str(), flow[9].as_str()), ("46.9 Mbit/s", "26", "51.59"));
     // Each has a row in both tables: how it fares, and what was counted.
     assert_eq!(rows.iter().filter(|r| r[0].starts_with("bulk.")).count(), 2 * 4);
+}
+
+#[test]
+fn a_table_of_flows_has_both_directions_the_main_one_first() {
+    let folder = Folder::copy_of("run");
+    // As if the second flow were a download.
+    let file = "runs/c0ffee0123456789abcdef01/flows.csv";
+    let text = folder.text(file);
+    let swapped = text.lines().map(|line| match line {
+        line if line.starts_with("bulk.2.reverse,") => format!("{},1\n", line.strip_suffix(",0").unwrap()),
+        line if line.starts_with("bulk.2,") => format!("{},0\n", line.strip_suffix(",1").unwrap()),
+        line => format!("{line}\n"),
+    });
+    folder.write(file, &swapped.collect::<String>());
+    let rows = rows(&folder.build());
+    let flows: Vec<[&str; 2]> =
+        rows.iter().filter(|row| row[0].starts_with("bulk.")).map(|row| [row[0].as_str(), row[3].as_str()]).collect();
+    let expected =
+        [["bulk.1", "main"], ["bulk.1.reverse", "opposite"], ["bulk.2.reverse", "main"], ["bulk.2", "opposite"]];
+    assert_eq!(flows[..4], expected);
+    // Bits received between 0.0211 s, the first reception, and 60 s: 8 x 363 435 000 / 59.9789 s, 48.475 Mbit/s.
+    let first = rows.iter().find(|row| row[0] == "bulk.1").unwrap();
+    assert_eq!(first[7], "48.48 Mbit/s");
 }
 
 #[test]

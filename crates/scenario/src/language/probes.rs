@@ -4,8 +4,9 @@ use super::Check;
 use super::access::with_keys;
 use super::network::Network;
 use super::traffic::Flows;
-use crate::description::{Probe, Subject, Transport, station_name};
-use crate::schema::{Choice, Field, Kind, Table, Tree, Value, keys};
+use crate::description::{Flow, Probe, Subject, Transport, direction_name, main_senders, station_name};
+use crate::schema::component::choices;
+use crate::schema::{Choice, Field, Kind, Table, Tree, Value, keys, named};
 use crate::schema::{is_pattern, matches};
 use fullpipe_congestion::controls::CONTROLS;
 use fullpipe_network::access::{AccessNetworkComponent, StationDeclaration};
@@ -60,6 +61,22 @@ const ONE_SUBJECT: &str = "another of these keys is given";
 /// Keys of a probe that say what it watches, save those of stations of access networks.
 const SUBJECTS: [&str; 3] = ["flow", "link", "ethernet"];
 
+/// The key of a probe that says which packets of a flow it counts.
+const DIRECTION_KEY: &str = "direction";
+/// The key of a probe that says which end of a flow it reads.
+const END_KEY: &str = "end";
+
+/// Directions of a flow, by the end that sends.
+static DIRECTION: [(Choice, usize); 2] = named! {
+    /// from `from` to `to`.
+    "forward" => 0;
+    /// from `to` to `from`.
+    "reverse" => 1;
+};
+
+/// What the ends of any flow are called: at `from` and at `to`.
+const ENDS: [&str; 2] = ["client", "server"];
+
 static PROBE: Table = Table {
     name: "probe",
     text: "What to sample. It watches flows, links, segments or stations of an access network: one of the keys up to `metrics` is \
@@ -75,6 +92,14 @@ static PROBE: Table = Table {
             "ethernet": Kind::Text, optional ONE_SUBJECT;
         },
         keys! {
+            /// Of flows: the direction whose packets are counted (`throughput_bps`, `drops`, `marks`). Its samples have the name
+            /// of the flow, those of the reverse direction that name with `.reverse`.
+            "direction": Kind::Choice(&choices(&DIRECTION)),
+                optional "that in which `end` sends; without `end` the main direction of the workload, or both if it has two";
+            /// Of flows: the end whose window, round-trip time, rates and the like are sampled: `client` (the host of `from`),
+            /// `server` (the host of `to`), or one of these hosts by its name, which comes first. Its samples have the name of
+            /// the direction in which it sends.
+            "end": Kind::Text, optional "the sender of `direction`; without `direction` the sender of the main direction; of a tunnel the client";
             /// From one sample to the next.
             "interval": Kind::duration(Duration::from_micros(1), crate::schema::LONGEST), default "10ms";
         },
@@ -112,7 +137,7 @@ pub(crate) fn probes(
     let mut probes = Vec::new();
     let mut samples: u128 = 0;
     let mut watched = BTreeSet::new();
-    for (index, tree) in root.get("probe").map(Value::tables).unwrap_or_default().iter().enumerate() {
+    'probes: for (index, tree) in root.get("probe").map(Value::tables).unwrap_or_default().iter().enumerate() {
         if check.full() {
             break;
         }
@@ -128,6 +153,15 @@ pub(crate) fn probes(
             check.error(place, &path, message, vec![format!("one of {}", keys.join(", "))]);
             continue;
         };
+        for of_flows in [DIRECTION_KEY, END_KEY].into_iter().filter(|other| key != "flow" && tree.get(other).is_some())
+        {
+            let message = format!("{of_flows} is a key of probes of flows, and {path} watches {key}");
+            let expected = match (key, of_flows) {
+                ("link", DIRECTION_KEY) => format!("no {of_flows}; link = \"NAME.reverse\" is the other direction"),
+                _ => format!("no {of_flows}"),
+            };
+            check.error_at(tree, &path, of_flows, message, &expected);
+        }
         let metrics = tree.list("metrics");
         if metrics.is_empty() {
             let message = format!("{path} samples nothing");
@@ -146,21 +180,25 @@ pub(crate) fn probes(
             if metrics.is_empty() {
                 continue;
             }
-            if check.full() || !fits(&subject, &metrics, &path, network, flows, &mut watched, check) {
-                break;
+            let Some(views) = views(&subject, tree, &path, &metrics, network, flows, check) else { break };
+            for (end, metrics) in views {
+                if check.full() || !fits((&subject, end), &metrics, &path, network, flows, &mut watched, check) {
+                    continue 'probes;
+                }
+                samples += metrics.len() as u128 * u128::from(duration.as_nanos())
+                    / u128::from(tree.duration("interval").as_nanos().max(1));
+                if samples > MOST_SAMPLES {
+                    let message = format!("with {path} the run would write more than {MOST_SAMPLES} values");
+                    check.error_at(tree, &path, "interval", message, "fewer subjects or a longer interval");
+                    continue 'probes;
+                }
+                probes.push(Probe {
+                    subject,
+                    end,
+                    metrics: metrics.iter().map(|metric| metric.choice().to_string()).collect(),
+                    interval: tree.duration("interval"),
+                });
             }
-            samples += metrics.len() as u128 * u128::from(duration.as_nanos())
-                / u128::from(tree.duration("interval").as_nanos().max(1));
-            if samples > MOST_SAMPLES {
-                let message = format!("with {path} the run would write more than {MOST_SAMPLES} values");
-                check.error_at(tree, &path, "interval", message, "fewer subjects or a longer interval");
-                break;
-            }
-            probes.push(Probe {
-                subject,
-                metrics: metrics.iter().map(|metric| metric.choice().to_string()).collect(),
-                interval: tree.duration("interval"),
-            });
         }
     }
     check.is_empty().then_some(probes)
@@ -222,6 +260,62 @@ fn indices<'a>(
     (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
 }
 
+/// What a probe samples of a subject: for each end of a flow its metrics, in the order of the file. Other subjects have no
+/// ends. `None` if there is an error.
+fn views<'a>(
+    subject: &Subject,
+    tree: &Tree,
+    path: &str,
+    metrics: &[&'a Value],
+    network: &Network,
+    flows: &Flows,
+    check: &mut Check,
+) -> Option<Vec<(usize, Vec<&'a Value>)>> {
+    let &Subject::Flow(index) = subject else { return Some(vec![(0, metrics.to_vec())]) };
+    let flow = &flows.list[index];
+    let direction = tree.chosen_if_given(DIRECTION_KEY, &DIRECTION);
+    let end = match tree.get(END_KEY) {
+        None => None,
+        Some(value) => Some(end_of(value.text(), flow, network).or_else(|| {
+            let hosts = [flow.from, flow.to].map(|node| network.nodes[node.index()].name.as_str());
+            let message = format!("flow {} has no end {:?}", flow.name, value.text());
+            let names = [ENDS, hosts].concat();
+            let path = format!("{path}.{END_KEY}");
+            check.unknown_name(value.place, &path, message, value.text(), names.into_iter());
+            None
+        })?),
+    };
+    let only = |end: usize| [end == 0, end == 1];
+    let main = || main_senders(&flows.list, index);
+    // Each of the two keys implies the other.
+    let senders = direction.or(end).map_or_else(main, only);
+    let ends = match flow.transport {
+        // Those of a tunnel are the client's, unless `end` asks for the proxy; the proxy has metrics of its own.
+        Transport::Masque(_) => only(end.unwrap_or(0)),
+        _ => end.or(direction).map_or_else(main, only),
+    };
+    let is_of = |metric: &Value, end: usize| {
+        let name = metric.choice();
+        if ProbeMetric::find(&metrics::FLOW, name).is_some() {
+            senders[end]
+        } else if ProbeMetric::find(&PROXY, name).is_some() {
+            // Those of the proxy are of the tunnel as a whole.
+            end == 0
+        } else {
+            ends[end]
+        }
+    };
+    let of_end =
+        (0..2).map(|end| (end, metrics.iter().copied().filter(|metric| is_of(metric, end)).collect::<Vec<_>>()));
+    Some(of_end.filter(|(_, metrics)| !metrics.is_empty()).collect())
+}
+
+/// The end of a flow that a text means: a host by its name, or the role of an end.
+fn end_of(text: &str, flow: &Flow, network: &Network) -> Option<usize> {
+    let hosts = [flow.from, flow.to].map(|node| network.nodes[node.index()].name.as_str());
+    hosts.iter().position(|host| *host == text).or_else(|| ENDS.iter().position(|end| *end == text))
+}
+
 /// The metrics that a subject has, what it is, and a number for it.
 fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'static str>, &'static str, (u8, usize)) {
     let endpoint = || ProbeMetric::declarations(&ENDPOINT);
@@ -252,12 +346,12 @@ fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'sta
 
 /// Whether each metric exists for the subject and is sampled only once.
 fn fits(
-    subject: &Subject,
+    (subject, end): (&Subject, usize),
     metrics: &[&Value],
     path: &str,
     network: &Network,
     flows: &Flows,
-    watched: &mut BTreeSet<(u8, usize, &'static str)>,
+    watched: &mut BTreeSet<(u8, usize, usize, &'static str)>,
     check: &mut Check,
 ) -> bool {
     let (valid, what, key) = metrics_of(subject, network, flows);
@@ -270,8 +364,8 @@ fn fits(
             let expected = valid.iter().map(|name| format!("\"{name}\"")).collect();
             check.error(metric.place, &path, message, expected);
             good = false;
-        } else if !watched.insert((key.0, key.1, name)) {
-            let message = format!("{name} of {} is sampled twice", of(subject, flows));
+        } else if !watched.insert((key.0, key.1, end, name)) {
+            let message = format!("{name} of {} is sampled twice", of(subject, end, flows));
             check.error(metric.place, &path, message, vec!["each metric of a subject once".into()]);
             good = false;
         }
@@ -279,9 +373,9 @@ fn fits(
     good
 }
 
-fn of(subject: &Subject, flows: &Flows) -> String {
+fn of(subject: &Subject, end: usize, flows: &Flows) -> String {
     match subject {
-        Subject::Flow(flow) => format!("flow {}", flows.list[*flow].name),
+        Subject::Flow(flow) => format!("flow {}", direction_name(&flows.list[*flow].name, end)),
         Subject::Link(_) => "the same link".to_string(),
         Subject::Ethernet(_) => "the same segment".to_string(),
         Subject::Station { .. } => "the same station".to_string(),

@@ -81,9 +81,12 @@ impl Laboratory for Fake {
         Ok(ResolvedScenario {
             content: text.clone().into_bytes(),
             text,
+            main_flows: vec!["bulk".to_owned(), "other".to_owned()],
             flows,
             links: vec!["core".to_owned()],
             hosts: vec!["near".to_owned()],
+            series: vec![("bulk".to_owned(), "cwnd_bytes".to_owned())],
+            measured_interval: (Duration::ZERO, Duration::from_secs(10)),
             folder: None,
         })
     }
@@ -129,6 +132,7 @@ impl Laboratory for Fake {
             first_rx_s: Some(seconds(0)),
             last_rx_s: Some(seconds(last_tenths)),
             goodput_bps,
+            main_direction: (!flow.ends_with(".reverse")).into(),
             ..FlowRow::default()
         };
         let flows = [

@@ -263,6 +263,11 @@ impl WorkloadSettings for WebSpec {
         [true, true]
     }
 
+    /// Pages come from the server.
+    fn main_senders(&self) -> [bool; 2] {
+        [false, true]
+    }
+
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {
         let random = || context.random("workload");
         Ok([Box::new(WebClient::new(self, random())?), Box::new(WebServer::new(self, random())?)])

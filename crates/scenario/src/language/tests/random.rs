@@ -220,6 +220,10 @@ impl Writer {
             if table.name == "nat" && field.key.ends_with("_port") && self.random.chance(0.5) {
                 continue;
             }
+            // Only flows have directions and ends.
+            if table.name == "probe" && ["direction", "end"].contains(&field.key) && subject != "flow" {
+                continue;
+            }
             if let Some(given) = self.consistent(table.name, field.key) {
                 pairs.push(given);
                 continue;
@@ -261,6 +265,8 @@ impl Writer {
                 self.steps += 1;
                 Some(format!("at = '{}ms'", self.steps))
             }
+            ("probe", "end") if self.random.chance(0.5) => None,
+            ("probe", "end") => Some(format!("end = '{}'", *self.pick(&["client", "server"]))),
             ("LTE network", "gateway") => {
                 let gateway = match self.topology {
                     "dumbbell" => "router1",
