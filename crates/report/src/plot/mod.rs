@@ -24,11 +24,12 @@ pub(crate) mod ticks;
 mod time;
 
 use crate::error::ReportError;
-use crate::input::series::read_series;
+use crate::input::series::{MetricSeries, read_series};
 use crate::input::study::PlotSpec;
 use crate::input::{Records, distinct};
 use crate::markup::slug;
 use fullpipe_archive::PlotKind as Kind;
+use fullpipe_units::Duration;
 use std::collections::BTreeSet;
 
 /// A plot, ready for the page and for `plots/NAME.svg`.
@@ -140,8 +141,33 @@ fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let metrics = read_series(&run.folder, None, None)?.unwrap_or_default();
     Ok(metrics
         .into_iter()
-        .map(|m| PlotSpec { name: m.metric.clone(), kind: Kind::Time, y: Some(m.metric), ..PlotSpec::default() })
+        .map(|m| PlotSpec {
+            name: m.metric.clone(),
+            kind: Kind::Time,
+            group: (m.metric == THROUGHPUT).then(|| bin(&m)).flatten(),
+            y: Some(m.metric),
+            ..PlotSpec::default()
+        })
         .collect())
+}
+
+/// The metric whose samples are means over the time since the last sample: a longer time is as good, and easier to read.
+const THROUGHPUT: &str = "throughput_bps";
+/// Shorter times than this show single packets.
+const SHORTEST_BIN: Duration = Duration::from_millis(100);
+/// More bins than this make a solid area.
+const MOST_BINS: u64 = 400;
+
+/// The interval over which a plot of throughput takes means: 1, 2 or 5 times a power of ten; `None` if the samples are no denser.
+fn bin(series: &MetricSeries) -> Option<Duration> {
+    let samples = series.subjects.iter().map(|(_, samples)| samples).max_by_key(|samples| samples.len())?;
+    let [first, second, ..] = samples.as_slice() else { return None };
+    let last = samples.last()?.0;
+    let seconds = |time_s: f64| Duration::from_nanos((time_s * 1e9) as u64);
+    let least = SHORTEST_BIN.as_nanos().max(seconds(last).as_nanos() / MOST_BINS);
+    let steps = (0..).flat_map(|power| [1, 2, 5].map(|digit| SHORTEST_BIN.as_nanos() * digit * 10u64.pow(power)));
+    let bin = steps.take(30).find(|step| *step >= least).map(Duration::from_nanos)?;
+    (seconds(second.0 - first.0) < bin).then_some(bin)
 }
 
 /// So many plots are made without being asked for.
@@ -165,4 +191,23 @@ fn suggested(records: &Records) -> Vec<PlotSpec> {
             ..PlotSpec::default()
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throughput_is_drawn_in_bins_that_a_person_can_read() {
+        let series = |interval_ms: u32, seconds: u32| {
+            let times = (1..=seconds * 1000 / interval_ms).map(|n| (f64::from(n * interval_ms) / 1000.0, 1e6));
+            MetricSeries { subjects: vec![("flow".to_owned(), times.collect())], ..MetricSeries::default() }
+        };
+        let bin = |interval_ms, seconds| bin(&series(interval_ms, seconds)).map(Duration::as_nanos);
+        // 10 s are 100 bins of 100 ms; 300 s are more than 400 of 0.5 s, and 300 of 1 s.
+        assert_eq!(bin(10, 10), Some(100_000_000));
+        assert_eq!(bin(10, 300), Some(1_000_000_000));
+        // Samples that are no denser stay as they are.
+        assert_eq!((bin(100, 10), bin(1000, 300)), (None, None));
+    }
 }
