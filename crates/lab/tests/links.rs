@@ -124,9 +124,12 @@ fn senders_of_a_shared_queue_take_their_time() {
 /// Little's law: the integral of the queue's length over time, divided by the number of departures, is the mean wait.
 #[test]
 fn the_probed_wait_of_a_varying_rate_agrees_with_littles_law() {
-    // Bursts of 150 datagrams of 1030 bytes at 3.09 Mbit/s, 1.8 Mbit/s on average; the last leaves long before 29 s.
+    // Bursts of 150 datagrams of 1030 bytes at 3.09 Mbit/s, 1.8 Mbit/s on average; the last leaves long before 29 s. A datagram
+    // the other way keeps the run going until then.
     let flow = "protocol = 'udp'\nworkload = 'on-off'\non = '400ms'\noff = '300ms'\nrate = '3Mbit/s'\npayload = '1000B'
         packets = 2000
+        [[flow]]\nfrom = 'sink'\nto = 'source'\nstart = '29s'\nprotocol = 'udp'\nworkload = 'constant-rate'
+        payload = '1000B'\ninterval = '1s'\npackets = 1
         [[probe]]\nlink = 'link1'\nmetrics = ['queue_bytes']\ninterval = '100us'
         [[probe]]\nlink = 'link1'\nmetrics = ['queue_delay_s']\ninterval = '29s'";
     // A trace of 4 Mbit/s with pauses of half a second: 0.93 Mbit/s on average. A schedule of 8 and 1 Mbit/s with an
@@ -169,11 +172,12 @@ fn the_probed_wait_is_that_of_the_packets_that_left() {
 }
 
 #[test]
-fn the_probed_wait_at_a_trace_is_at_its_mean_rate() {
-    // One opportunity of 1504 bytes each 20 ms: 601.6 kbit/s, while the link's own rate is 10 Mbit/s. Each second 103 kB
-    // come and 75.2 kB leave: after 5 s about 139 kB wait, or 1.85 s.
-    let samples = waits("trace = [20]");
-    let (_, bytes, delay) = samples.iter().find(|(tenth, ..)| *tenth == 50).unwrap();
-    assert!((1.80..1.90).contains(delay), "{bytes} {delay}");
-    assert!(samples.iter().all(|(_, bytes, delay)| *delay == bytes * 8.0 / 601_600.0), "{samples:?}");
+fn the_probed_wait_at_a_trace_is_what_its_packets_have_waited() {
+    // One opportunity of 1504 bytes each 20 ms: 73 datagrams of 1030 bytes leave each second and 100 come. The one that leaves
+    // at t has come at 0.73 t: from 4.9 to 5.0 s the mean wait is 0.27 x 4.95 s = 1.337 s, two packets (20 ms) more or less.
+    // (The queue at 5 s divided by the mean rate of 601.6 kbit/s, the wait of one that comes then, is 1.85 s.)
+    let probe = "[[probe]]\nlink = 'link1'\nmetrics = ['queue_delay_s']\ninterval = '100ms'";
+    let outcome = chain("trace = [20]", &format!("{DATAGRAMS}\n{probe}"));
+    let delay = outcome.series("link1", "queue_delay_s").find(|(at, _)| at.as_nanos() == 5_000_000_000).unwrap().1;
+    assert!((delay - 1.337).abs() < 0.02, "{delay}");
 }

@@ -62,8 +62,10 @@ fn row(outcome: &Outcome, ue: &str, direction: &str) -> UeRecord {
 #[test]
 fn the_probed_delay_of_a_ue_is_the_measured_stay_of_what_was_delivered() {
     let text = format!(
-        "duration = '1s'\n{}[[flow]]\nname = 'one'\nfrom = 'server'\nto = 'phone1'\nprotocol = 'udp'\nworkload = \
-         'constant-rate'\npayload = 72\ninterval = '1ms'\npackets = 1\n[[probe]]\nue = 'phone1'\nmetrics = \
+        "duration = '1s'\nprocessing_jitter = '0s'\n{}[[flow]]\nname = 'one'\nfrom = 'server'\nto = 'phone1'\nprotocol = \
+         'udp'\nworkload = 'constant-rate'\npayload = 72\ninterval = '1ms'\npackets = 1\n[[flow]]\nname = 'later'\nfrom = \
+         'server'\nto = 'phone2'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = 72\ninterval = '1ms'\npackets = \
+         1\nstart = '500ms'\n[[probe]]\nue = 'phone1'\nmetrics = \
          ['queue_delay_s']\ninterval = '100ms'\n",
         network("", "", "distance = 99")
     );

@@ -93,9 +93,8 @@ fn a_path_through_routers_segments_and_a_tunnel_counts_every_hop() {
         reverse = { delay = '4ms' }
         [[link]]\nname = 'l2'\nfrom = 'a'\nto = 'proxy'\nrate = '8Mbit/s'\ndelay = '5ms'\nqueue = '1BDP'
         [[link]]\nname = 'l3'\nfrom = 'a'\nto = 'server'\nrate = '8Mbit/s'\ndelay = '7ms'\nqueue = '1BDP'
-        [[flow]]\nname = 'tunnel'\nfrom = 'client'\nto = 'proxy'\nprotocol = 'masque'\nmasque.response_time = '0s'\n";
+        [[flow]]\nname = 'tunnel'\nfrom = 'client'\nto = 'proxy'\nworkload = 'tunnel'\n";
     let inner = "[[flow]]\nfrom = 'client'\nto = 'server'\nprotocol = 'quic'\nvia = 'tunnel'\nquic.stack = 'noq'\n";
-    let text = text.replace("masque.response_time = '0s'\n", "");
     // Client to proxy and back: 3 + 5 + 5 + 4 = 17 ms; from there to the server and back: 2 x (5 + 7) = 24 ms.
     let scenario = good(&format!("{text}{inner}")).scenario;
     assert_eq!(["l1", "l2", "l3", "l1.reverse"].map(|name| bytes(&scenario, name)), [41_000; 4]);
