@@ -21,6 +21,7 @@
 
 mod columns;
 mod error;
+mod flow_summary;
 pub mod json;
 pub mod reference;
 mod run;
@@ -31,9 +32,11 @@ mod table;
 mod tables;
 mod toml;
 mod value;
+mod warning;
 
 pub use columns::{Columns, UnknownColumn};
 pub use error::RecordError;
+pub use flow_summary::{DELAYS, FLOW_SUMMARY, FlowSummaryRow};
 pub use run::{
     AuditRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord, LatenessSpread, NatRecord,
     NegotiatedRecord, PacketCapture, PacketCounts, ProgramRecord, RefusedFrames, RunOptionsRecord, RunRecord,
@@ -51,3 +54,4 @@ pub use table::{Column, Reader, Table};
 pub use tables::Tables;
 pub use toml::{AxisValue, LongText, Points, Settings, Toml, of_key};
 pub use value::{Cell, Kind, Value, parse_number};
+pub use warning::{Warning, WarningKind};

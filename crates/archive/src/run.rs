@@ -2,6 +2,7 @@
 
 use crate::error::RecordError;
 use crate::json::{Counts, Json, Nullable, record};
+use crate::warning::Warning;
 use serde_json::Value;
 use std::path::Path;
 
@@ -222,6 +223,7 @@ record! {
     programs: Option<Vec<ProgramRecord>>, "", "The programs that a real-time run started.";
     kernel: Option<Nullable<KernelRecord>>, "", "The flow endpoints in the kernel's TCP.";
     distrust: Vec<String>, "", "Reasons not to trust the run, one sentence each; empty if there are none.";
+    warnings: Option<Vec<Warning>>, "", "What makes the results suspicious although nothing failed.";
 }
 
 impl RunRecord {

@@ -48,6 +48,10 @@ table! {
         interval and the one before it.";
     main_direction: u64, "", "1 in a main direction of the flow, which carries most of its data as its workload declares, else 0. A \
         flow's rate is that of its main direction; the flows of some workloads, such as `gaming`, have two.";
+    delay_p50_s: Option<Duration>, "s", "Median delay of the packets received in the measured interval; never too short, at most \
+        1/64 too long, as all percentiles of delay.";
+    delay_p95_s: Option<Duration>, "s", "95th percentile of the delay of the packets received in the measured interval.";
+    delay_p99_s: Option<Duration>, "s", "99th percentile of the delay of the packets received in the measured interval.";
 }
 
 /// What follows from several columns, in one place for tables and plots.

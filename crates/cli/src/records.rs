@@ -7,7 +7,7 @@ use crate::flow_table;
 use crate::output::{self, print_line};
 use crate::progress::Shown;
 use crate::sabotage;
-use fullpipe::archive::{Cell, Column, SummaryRow, claims_by_chance};
+use fullpipe::archive::{Cell, Column, DELAYS, FlowSummaryRow, SummaryRow, Warning, claims_by_chance};
 use fullpipe::report::{self, Options as ReportOptions};
 use fullpipe::scenario::Override;
 use fullpipe::scenario::description::BdpLimit;
@@ -242,10 +242,11 @@ fn make(
     if common.json {
         output::json(&outcome.json());
     } else {
-        print_line!("{}", table(&outcome).trim_end_matches('\n'));
+        print_line!("{}", table(&outcome.rows, &SHOWN).trim_end_matches('\n'));
         if let Some(flows) = flow_table::of_single_run(study, folder)? {
             print_line!("\n{}", flows.trim_end_matches('\n'));
         }
+        flow_tables(&outcome.flows);
         if let Some(text) = claims_by_chance(&outcome.rows) {
             print_line!("{text}");
         }
@@ -253,7 +254,11 @@ fn make(
             print_line!("\n{}", SeedVerdicts::table(&study.name, &outcome.seeds).trim_end_matches('\n'));
         }
     }
-    outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let (shown, more) = outcome.warnings.split_at(outcome.warnings.len().min(MOST_WARNINGS));
+    shown.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    if !more.is_empty() {
+        eprintln!("warning: {} more, see the report", more.len());
+    }
     if !common.quiet {
         let ended = clocks();
         eprintln!(
@@ -295,23 +300,104 @@ const SHOWN: [Column<SummaryRow>; 11] = [
     SummaryRow::note(),
 ];
 
-/// The summary as aligned columns; empty columns are left out.
-fn table(outcome: &study::Outcome) -> String {
-    let cell = |column: Column<SummaryRow>, row: &SummaryRow| match (column.cell)(row) {
-        Cell::Number(number) => significant(number),
+/// More warnings are only counted.
+const MOST_WARNINGS: usize = 20;
+
+/// The columns of application metrics that are printed.
+const OF_APPLICATIONS: [Column<FlowSummaryRow>; 8] = [
+    FlowSummaryRow::point(),
+    FlowSummaryRow::flow(),
+    FlowSummaryRow::host(),
+    FlowSummaryRow::metric(),
+    FlowSummaryRow::unit(),
+    FlowSummaryRow::n(),
+    FlowSummaryRow::mean(),
+    FlowSummaryRow::ci95(),
+];
+
+/// So many rows of each table of flows are printed; the report has all.
+const MOST_ROWS: usize = 40;
+
+/// Prints what applications report, then the delays of packets.
+fn flow_tables(rows: &[FlowSummaryRow]) {
+    let of_applications: Vec<FlowSummaryRow> = rows.iter().filter(|row| !row.is_delay()).cloned().collect();
+    // Of a single run the number of runs says nothing.
+    let single = rows.iter().all(|row| row.n <= 1 && row.point.is_empty());
+    let n = FlowSummaryRow::n().name;
+    let columns: Vec<_> = OF_APPLICATIONS.into_iter().filter(|column| !single || column.name != n).collect();
+    let (shown, more) = of_applications.split_at(of_applications.len().min(MOST_ROWS));
+    if !shown.is_empty() {
+        print_line!("\nApplication metrics:\n{}", table(shown, &columns).trim_end_matches('\n'));
+        print_rest(more.len());
+    }
+    // The percentiles of a flow stand together.
+    let mut flows: Vec<Vec<&FlowSummaryRow>> = Vec::new();
+    for row in rows.iter().filter(|row| row.is_delay()) {
+        match flows.last_mut() {
+            Some(flow) if (&flow[0].point, &flow[0].flow) == (&row.point, &row.flow) => flow.push(row),
+            _ => flows.push(vec![row]),
+        }
+    }
+    let (shown, more) = flows.split_at(flows.len().min(MOST_ROWS));
+    if shown.is_empty() {
+        return;
+    }
+    let mut lines: Vec<Vec<String>> =
+        vec![["point", "flow", "received by"].into_iter().chain(DELAYS).map(str::to_owned).collect()];
+    for flow in shown {
+        let value = |metric: &str| {
+            let row = flow.iter().find(|row| row.metric == metric)?;
+            let interval = row.ci95.map_or_else(String::new, |ci95| format!(" ± {}", significant(ci95, 2)));
+            Some(significant(row.mean?, 4) + &interval)
+        };
+        let names = [flow[0].point.to_string(), flow[0].flow.clone(), flow[0].host.clone()];
+        lines.push(names.into_iter().chain(DELAYS.map(|metric| value(metric).unwrap_or_default())).collect());
+    }
+    let text = aligned(&lines, |_| false);
+    print_line!("\nOne-way delay of packets, percentiles:\n{}", text.trim_end_matches('\n'));
+    print_rest(more.len());
+}
+
+fn print_rest(rows: usize) {
+    if rows > 0 {
+        print_line!("{rows} rows more in {}", fullpipe::archive::FLOW_SUMMARY.file);
+    }
+}
+
+/// Rows as aligned columns; empty columns are left out.
+fn table<R>(rows: &[R], shown: &[Column<R>]) -> String {
+    let cell = |column: &Column<R>, row: &R| match (column.cell)(row) {
+        Cell::Number(number) => significant(number, 6),
         cell => {
             let mut text = String::new();
             cell.print(&mut text);
             text
         }
     };
-    let mut rows: Vec<Vec<String>> = vec![SHOWN.map(|column| column.name.to_owned()).to_vec()];
-    rows.extend(outcome.rows.iter().map(|row| SHOWN.map(|column| cell(column, row)).to_vec()));
-    output::aligned(&rows, &SHOWN.map(|column| column.is_numeric()))
+    let mut lines: Vec<Vec<String>> = vec![shown.iter().map(|column| column.name.to_owned()).collect()];
+    lines.extend(rows.iter().map(|row| shown.iter().map(|column| cell(column, row)).collect::<Vec<_>>()));
+    output::aligned(&lines, &shown.iter().map(|column| column.is_numeric()).collect::<Vec<_>>())
 }
 
-/// Six significant digits, without a tail of zeros.
-fn significant(value: f64) -> String {
+/// Lines, the first of headings, with aligned columns; empty columns are left out.
+fn aligned(lines: &[Vec<String>], numeric: impl Fn(usize) -> bool) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
+    let used: Vec<usize> =
+        (0..columns).filter(|&column| lines[1..].iter().any(|row| !row[column].is_empty())).collect();
+    let width = |column: usize| lines.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cell = |column: &usize| {
+            let (text, width) = (&row[*column], widths[*column]);
+            if numeric(*column) { format!("{text:>width$}") } else { format!("{text:<width$}") }
+        };
+        used.iter().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_string() + "\n"
+    };
+    lines.iter().map(line).collect()
+}
+
+/// So many significant digits, without a tail of zeros; whole numbers as they are.
+fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }
@@ -322,7 +408,7 @@ fn significant(value: f64) -> String {
         return format!("{value:.5e}");
     }
     let magnitude = fullpipe::units::math::log10(value.abs()).floor() as i32;
-    let decimals = (5 - magnitude).clamp(0, 12) as usize;
+    let decimals = (digits - 1 - magnitude).clamp(0, 12) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
@@ -357,22 +443,27 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
         let outcome = if is_study(&text) {
             study::open(Path::new(file)).map_err(|errors| errors.to_string()).and_then(|study| {
                 let plan = study::plan::plan(&study, &laboratory).map_err(|error| error.to_string())?;
-                Ok(intervals_of(&plan))
+                Ok((intervals_of(&plan), warnings_of_study(&plan)?))
             })
         } else {
             scenario::load(&text, &name, &[]).map_err(|errors| errors.to_string()).and_then(|loaded| {
                 show_hints(&loaded.hints);
                 show_bdp_limits(&loaded.scenario.bdp_limits);
                 fullpipe::lab::prepare(&loaded.scenario, &Default::default())
-                    .map_err(|error| format!("{name}: {error}"))?;
-                Ok(vec![interval_in_words(loaded.scenario.measured_interval())])
+                    .map(|prepared| (vec![interval_in_words(loaded.scenario.measured_interval())], prepared.warnings()))
+                    .map_err(|error| format!("{name}: {error}"))
             })
         };
         match outcome {
-            Ok(intervals) => {
+            Ok((intervals, warnings)) => {
                 show_hints(&laboratory.take_hints());
                 eprintln!("{name}: OK");
                 intervals.iter().for_each(|interval| eprintln!("  measured: {interval}"));
+                let (shown, more) = warnings.split_at(warnings.len().min(MOST_WARNINGS));
+                shown.iter().for_each(|warning| eprintln!("{name}: warning: {warning}"));
+                if !more.is_empty() {
+                    eprintln!("{name}: warning: {} more", more.len());
+                }
             }
             Err(message) => wrong.push(message),
         }
@@ -421,6 +512,27 @@ fn intervals_of(plan: &study::plan::Plan) -> Vec<String> {
         format!("{} ({})", interval_in_words(*interval), experiments.join(", "))
     };
     intervals.iter().map(line).collect()
+}
+
+/// Checks a study. The warnings are those of the first run of each point, each once.
+fn warnings_of_study(plan: &study::plan::Plan) -> Result<Vec<Warning>, String> {
+    let first_runs = plan.points.iter().filter_map(|point| plan.runs.get(*point.runs.first()?));
+    let mut warnings: Vec<Warning> = Vec::new();
+    for run in first_runs {
+        let name = "the resolved scenario";
+        // Files that it names are where the scenario is.
+        let file = run.scenario.folder.as_ref().map_or_else(|| name.into(), |folder| folder.join(name));
+        let loaded = scenario::load(&run.scenario.text, &file.display().to_string(), &[]);
+        let scenario = loaded.map_err(|errors| format!("{}: {errors}", run.label))?.scenario;
+        let prepared = fullpipe::lab::prepare(&scenario, &Default::default());
+        for mut warning in prepared.map_err(|error| format!("{}: {error}", run.label))?.warnings() {
+            if !warnings.iter().any(|known| known.name == warning.name && known.place == warning.place) {
+                warning.text = format!("{} (at {})", warning.text, run.label);
+                warnings.push(warning);
+            }
+        }
+    }
+    Ok(warnings)
 }
 
 /// A study has experiments; a scenario has flows.

@@ -391,3 +391,68 @@ size = '10kB'
         format!("bottleneck: discipline.limit = 2BDP is 100000 bytes (10Mbit/s x 40ms)\n{file}: right\n")
     );
 }
+
+#[test]
+fn a_run_prints_what_applications_report_and_the_delay_of_packets() {
+    let out = folder("web");
+    let shorter = ["--set", "flow.browser.pages=2", "--set", "duration=60s"];
+    let output =
+        fullpipe(&[&["run", "web-page", "--quiet", "--out", out.to_str().expect("text")], &shorter[..]].concat());
+    assert_eq!(status(&output), 0, "{}", errors(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let row =
+        |words: &[&str]| text.lines().find(|line| words.iter().all(|word| line.contains(word))).map(str::to_owned);
+    let printed = row(&["browser", "left1", "page_load_mean_s"]).unwrap_or_else(|| panic!("{text}"));
+    // Each page has its own connection, so there is no percentile of the flow.
+    assert!(!text.contains("delay_p95_s"), "{text}");
+    // The number is that of figures.csv.
+    let run = std::fs::read_dir(out.join("runs")).expect("a folder").next().expect("a run").expect("a run").path();
+    let figures = std::fs::read_to_string(run.join("figures.csv")).expect("a table");
+    let figure = figures.lines().find(|line| line.contains("page_load_mean_s")).expect("a row");
+    let exact: f64 = figure.rsplit(',').next().and_then(|value| value.parse().ok()).expect("a number");
+    let shown: f64 = printed.split_whitespace().last().and_then(|value| value.parse().ok()).expect("a number");
+    assert!((shown / exact - 1.0).abs() < 1e-5, "{printed} {figure}");
+    let page = std::fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("Page load mean") && page.contains("plots/completion-times.svg"));
+}
+
+#[test]
+fn a_run_prints_percentiles_of_the_delay_of_packets() {
+    let out = folder("delays");
+    let output = fullpipe(&["run", "two-flows", "--quiet", "--out", out.to_str().expect("text")]);
+    assert_eq!(status(&output), 0, "{}", errors(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("One-way delay"));
+    let headings: Vec<&str> = lines.nth(1).expect("headings").split_whitespace().collect();
+    assert_eq!(headings, ["flow", "received", "by", "delay_p50_s", "delay_p95_s", "delay_p99_s"]);
+    let first: Vec<&str> = lines.next().expect("a flow").split_whitespace().collect();
+    let delays: Vec<f64> = first[2..].iter().map(|value| value.parse().expect("a number")).collect();
+    assert!(delays.len() == 3 && delays[0] > 0.0 && delays[0] <= delays[1] && delays[1] <= delays[2], "{first:?}");
+}
+
+#[test]
+fn a_run_that_delivers_nothing_is_3_and_check_warns_of_what_it_knows() {
+    let out = folder("nothing");
+    let file = folder("late.toml");
+    let text = "duration = '2s'\n[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '5ms' }]\n[[flow]]\nname = 'data'\n\
+                from = 'source'\nto = 'sink'\nworkload = 'bulk'\nstart = '3s'\n";
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+    std::fs::write(&file, text).expect("a file");
+    let name = file.to_str().expect("text");
+    let checked = fullpipe(&["check", name]);
+    assert_eq!(status(&checked), 0, "{}", errors(&checked));
+    assert!(
+        errors(&checked).contains("warning: data: starts at 3s, but the run ends after 2s"),
+        "{}",
+        errors(&checked)
+    );
+    let output = fullpipe(&["run", name, "--quiet", "--out", out.to_str().expect("text")]);
+    assert_eq!(status(&output), 3, "{}", errors(&output));
+    let printed = errors(&output);
+    assert!(
+        printed.contains("warning: data: starts at 3s") && printed.contains("no application received any payload"),
+        "{printed}"
+    );
+    let report = fullpipe(&["report", out.to_str().expect("text")]);
+    assert_eq!(status(&report), 3, "{}", errors(&report));
+}

@@ -136,7 +136,8 @@ pub mod outcome {
     pub use fullpipe_archive::{Columns, UnknownColumn};
     pub use fullpipe_audit::{Failure, Rule, Subject, Verdict};
     pub use fullpipe_lab::{
-        CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, SeriesRow, Totals, UnknownSeries,
+        CompletionRow, ContentRow, DelayPercentiles, FigureRow, FlowRow, LinkRow, MeasuredLink, SeriesRow, Totals,
+        UnknownSeries,
     };
     pub use fullpipe_network::LinkCounters;
 }

@@ -113,6 +113,9 @@ fn flow_record(row: FlowRow<'_>, measured_from: Instant) -> fullpipe_archive::Fl
         measured_delay_sum_s: (measured.rx_packets > 0).then_some(measured.delay_sum),
         measured_jitter_sum_s: (measured.rx_packets > 0).then_some(measured.jitter_sum),
         main_direction: row.is_main.into(),
+        delay_p50_s: row.delays.map(|delays| delays.p50),
+        delay_p95_s: row.delays.map(|delays| delays.p95),
+        delay_p99_s: row.delays.map(|delays| delays.p99),
     }
 }
 

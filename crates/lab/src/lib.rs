@@ -40,6 +40,7 @@ mod qlog;
 pub mod real_time;
 mod run;
 mod starts;
+mod warnings;
 mod witness;
 mod world;
 
@@ -47,7 +48,8 @@ pub use error::RunError;
 pub use figures::{metric_names, metrics};
 pub use options::{Append, Capture, Options, Qlog, Sabotage};
 pub use outcome::{
-    CompletionRow, ContentRow, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, Totals, UnknownSeries,
+    CompletionRow, ContentRow, DelayPercentiles, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, Totals,
+    UnknownSeries,
 };
 pub use plugins::{ConnectionContext, Plugins, QueueContext, WorkloadContext};
 pub use prepared::Prepared;

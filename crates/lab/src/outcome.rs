@@ -4,13 +4,14 @@
 use crate::figures;
 use crate::gathered::Gathered;
 use crate::probes::{Sampler, SeriesRow};
+use crate::warnings;
 use crate::witness::Witness;
 use crate::world::{World, ends};
-use fullpipe_archive::{Columns, Tables};
+use fullpipe_archive::{Columns, Tables, Warning};
 use fullpipe_audit::Verdict;
 use fullpipe_network::link::LinkCounters;
 use fullpipe_network::{Course, Endpoint, NatCounters, Network, Way};
-use fullpipe_record::{FlowCounters, LinkSummary, Observer};
+use fullpipe_record::{DelayHistogram, FlowCounters, LinkSummary, Observer};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Player, Transport};
 use fullpipe_scenario::schema::nearest;
@@ -24,6 +25,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+
+/// Percentiles of the delays of packets: see [`DelayHistogram`] for their resolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DelayPercentiles {
+    /// Half of the packets had at most this delay.
+    pub p50: Duration,
+    /// 95 % of the packets.
+    pub p95: Duration,
+    /// 99 % of the packets.
+    pub p99: Duration,
+}
+
+impl DelayPercentiles {
+    /// Those of some packets; `None` without any.
+    fn of(delays: &DelayHistogram) -> Option<Self> {
+        let percentile = |percent| delays.percentile(percent);
+        Some(DelayPercentiles { p50: percentile(50)?, p95: percentile(95)?, p99: percentile(99)? })
+    }
+}
 
 /// One row of `flows.csv`: one direction of one conversation. Packets and bytes are those of the IP layer.
 #[derive(Clone, Debug)]
@@ -46,6 +67,8 @@ pub struct FlowRow<'a> {
     pub counters: FlowCounters,
     /// The same of the measured interval: from the start of the measurement (or of the run) to the end of the run.
     pub measured: FlowCounters,
+    /// Percentiles of the delays of the packets received in the measured interval; `None` without any.
+    pub delays: Option<DelayPercentiles>,
     /// Payload bytes that the receiving application got in the measured interval, times eight, over the flow's part of
     /// that interval: it ends with the flow's completion, else with its last reception if the flow is limited, else with
     /// the run. `None` if the flow was complete before the interval.
@@ -186,6 +209,8 @@ pub struct Outcome {
     /// The tables of access networks.
     access: Tables,
     verdict: Verdict,
+    /// What scenario and access networks make suspicious.
+    warnings: Vec<Warning>,
     ended: Instant,
     totals: Totals,
     captured: io::Result<()>,
@@ -210,6 +235,7 @@ impl Outcome {
         let events = network.events();
         let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();
         let nats = scenario.nats.iter().filter_map(|nat| network.nat_counters(nat.router)).collect();
+        let warnings = warnings::before_run(&scenario, &network);
         let mut access = Tables::default();
         (0..scenario.access.len()).for_each(|medium| network.medium(medium as u16).record(&mut access));
         let mut witness = network.observer;
@@ -237,6 +263,7 @@ impl Outcome {
             nats,
             access,
             verdict,
+            warnings,
             ended,
             totals,
             captured,
@@ -265,6 +292,42 @@ impl Outcome {
     /// What the auditor says.
     pub fn verdict(&self) -> &Verdict {
         &self.verdict
+    }
+
+    /// What makes the results suspicious although nothing failed.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = self.warnings.clone();
+        let mut all = FlowCounters::default();
+        let mut by_flow = vec![FlowCounters::default(); self.scenario.flows.len()];
+        for conversation in 0..self.world.conversations() {
+            for end in 0..2 {
+                let counters = self.witness.monitor.flow(FlowId((2 * conversation + end) as u32));
+                all.add(&counters);
+                if let Some(flow) = self.world.flow_of(conversation) {
+                    by_flow[flow].add(&counters);
+                }
+            }
+        }
+        let names = self.scenario.flows.iter().map(|flow| flow.name.as_str());
+        warnings.extend(warnings::silent_flows(names.zip(by_flow)));
+        if self.delivers_nothing() {
+            warnings.push(warnings::nothing_delivered(&warnings, &all));
+        }
+        warnings
+    }
+
+    /// Whether flows have data to send and no application received any. What real programs receive is not known: of a real-time run,
+    /// whether no packet with payload arrived.
+    fn delivers_nothing(&self) -> bool {
+        let mut flows = self.scenario.flows.iter();
+        if !flows.any(|flow| flow.workload.senders().contains(&true)) {
+            return false;
+        }
+        if self.told.is_some() {
+            return self.totals.data_packets == 0;
+        }
+        let received = |flow| [0, 1].into_iter().any(|end| self.world.progress(flow, end).received_bytes > 0);
+        !(0..self.scenario.flows.len()).any(received)
     }
 
     /// When the run ended: with its last packet if nothing was left to do, else after the scenario's duration.
@@ -311,7 +374,8 @@ impl Outcome {
                 Some((flow, (number, _))) if sum.is_some() => {
                     let (counters, measured, again) = sum.filter(|_| number == 1)?[end];
                     let row = self.row(conversation, flow, (1, false), end)?;
-                    Some(FlowRow { counters, measured, retransmitted_packets: Some(again), ..row })
+                    let delays = self.summed_delays(flow, end);
+                    Some(FlowRow { counters, measured, delays, retransmitted_packets: Some(again), ..row })
                 }
                 Some((flow, number)) => self.row(conversation, flow, number, end),
                 None => self.undescribed_row(conversation, end),
@@ -335,6 +399,21 @@ impl Outcome {
             }
         }
         sums
+    }
+
+    /// Percentiles over the packets of all connections of a flow that plays a trace, in one direction.
+    fn summed_delays(&self, flow: usize, end: usize) -> Option<DelayPercentiles> {
+        let mut sum = DelayHistogram::default();
+        let conversations = (0..self.world.conversations()).filter(|n| self.world.flow_of(*n) == Some(flow));
+        for delays in conversations.filter_map(|conversation| self.delays(conversation, end)) {
+            sum.merge(delays);
+        }
+        DelayPercentiles::of(&sum)
+    }
+
+    /// The delays of the packets of one direction of a conversation, in the measured interval.
+    fn delays(&self, conversation: usize, end: usize) -> Option<&DelayHistogram> {
+        self.witness.monitor.delays(FlowId((2 * conversation + end) as u32))
     }
 
     /// What one direction of a conversation counted in the whole run, and in the measured interval.
@@ -389,6 +468,7 @@ impl Outcome {
             congestion: None,
             counters,
             measured,
+            delays: self.delays(conversation, end).and_then(DelayPercentiles::of),
             goodput_bps: None,
             whole_goodput_bps: None,
             completion: None,
@@ -461,6 +541,7 @@ impl Outcome {
             congestion,
             counters,
             measured,
+            delays: self.delays(conversation, end).and_then(DelayPercentiles::of),
             goodput_bps,
             whole_goodput_bps,
             completion: completion.filter(|_| progress.received_bytes > 0),

@@ -3,8 +3,10 @@
 use crate::outcome::Outcome;
 use crate::probes::Sampler;
 use crate::qlog::{Logged, Recorder};
+use crate::warnings;
 use crate::witness::Witness;
 use crate::world::World;
+use fullpipe_archive::Warning;
 use fullpipe_network::Network;
 use fullpipe_scenario::Scenario;
 use fullpipe_units::{Duration, Instant};
@@ -21,6 +23,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// What makes the results suspicious and is known before the run.
+    pub fn warnings(&self) -> Vec<Warning> {
+        warnings::before_run(&self.scenario, &self.network)
+    }
+
     /// Runs it to its end.
     pub fn run(self) -> Outcome {
         self.run_unless(|| false).expect("nobody stops it")

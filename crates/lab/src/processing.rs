@@ -71,7 +71,7 @@ impl Shared {
 
 /// The pairs of nodes between which a flow's data travel: its own, and those of the tunnels that carry it. A tunnel has
 /// no data but those of the flows that it carries.
-fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> {
+pub(crate) fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> {
     if matches!(scenario.flows[number].transport, Transport::Masque(_)) {
         return Vec::new();
     }

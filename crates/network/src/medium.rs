@@ -23,7 +23,7 @@ use crate::network::{Hosts, Network};
 use crate::packet::{Handle, InFlight};
 use crate::routing::{Attachment, Edge};
 use crate::tap::Envelope;
-use fullpipe_archive::Tables;
+use fullpipe_archive::{Tables, Warning};
 use fullpipe_engine::{EventClass, EventId, Slot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_schema::metric::Sample;
@@ -128,6 +128,11 @@ pub trait Medium: fmt::Debug + Send {
     /// value, or none yet.
     fn sample(&self, _metric: &str, _station: u32, _way: Way) -> Option<Sample> {
         None
+    }
+
+    /// What makes the results of a run that ends at `end` suspicious. Before the run, what is known by then.
+    fn warnings(&self, _end: Instant) -> Vec<Warning> {
+        Vec::new()
     }
 
     /// Adds its rows to the tables of the run.

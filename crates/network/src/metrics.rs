@@ -23,6 +23,13 @@ pub struct LinkReport {
 pub const THROUGHPUT: MetricDeclaration =
     MetricDeclaration { name: "throughput_bps", unit: "bit/s", text: "bits per second since the last sample." };
 
+/// Mean delay of received packets since the last sample.
+pub const DELAY: MetricDeclaration = MetricDeclaration {
+    name: "delay_s",
+    unit: "s",
+    text: "mean one-way delay of the packets received since the last sample; no sample if there are none.",
+};
+
 /// Packets or frames lost since the start.
 pub const DROPS: MetricDeclaration =
     MetricDeclaration { name: "drops", unit: "", text: "packets or frames lost since the start." };
@@ -73,8 +80,12 @@ pub static LINK: [ProbeMetric<LinkReport>; 5] = [
 pub static SEGMENT: [ProbeMetric<LinkReport>; 2] = [LINK_THROUGHPUT, LINK_DROPS];
 
 /// Metrics of a flow's packets.
-pub static FLOW: [ProbeMetric<FlowCounters>; 3] = [
+pub static FLOW: [ProbeMetric<FlowCounters>; 4] = [
     ProbeMetric { declaration: THROUGHPUT, reading: Reading::Rate(|counters| counters.rx_bytes) },
+    ProbeMetric {
+        declaration: DELAY,
+        reading: Reading::MeanTime(|counters| Times { sum: counters.delay_sum, count: counters.rx_packets }),
+    },
     ProbeMetric::value(DROPS, |counters| Some(counters.lost_packets as f64)),
     ProbeMetric::value(MARKS, |counters| Some(counters.marked_packets as f64)),
 ];
@@ -93,6 +104,7 @@ mod tests {
                 Some(Sample::Value(value)) => value,
                 other => panic!("{other:?}"),
             },
+            Reading::MeanTime(times) => times(report).mean_since(Times::default()).unwrap_or(f64::NAN),
         };
         metrics.iter().map(|metric| (metric.declaration.name, value(metric))).collect()
     }
@@ -108,7 +120,9 @@ mod tests {
         assert_eq!(values(&SEGMENT, &link), passed);
         let mut flow = FlowCounters::default();
         (flow.tx_bytes, flow.rx_bytes, flow.lost_packets, flow.marked_packets) = (1, 2, 3, 4);
-        assert_eq!(values(&FLOW, &flow), [("throughput_bps", 2.0), ("drops", 3.0), ("marks", 4.0)]);
+        (flow.rx_packets, flow.delay_sum) = (2, Duration::from_millis(500));
+        let packets = [("throughput_bps", 2.0), ("delay_s", 0.25), ("drops", 3.0), ("marks", 4.0)];
+        assert_eq!(values(&FLOW, &flow), packets);
         assert_eq!(queue_delay(&LinkReport { rate: None, ..link }), None);
         // Where waits are measured, neither the queue nor the rate counts.
         let waits = Times { sum: Duration::from_millis(6), count: 3 };

@@ -4,6 +4,7 @@
 //! an address, before fragmentation) and received when it is whole at its destination. Delay is the difference. Jitter
 //! is the sum of |d(i) - d(i-1)| over packets in order of reception.
 
+use crate::histogram::DelayHistogram;
 use crate::observer::{DropReason, Observer, PacketView};
 use fullpipe_units::{Codepoint, Duration, FlowId, Instant, LinkId};
 use std::collections::BTreeMap;
@@ -63,10 +64,18 @@ impl FlowCounters {
     }
 }
 
+/// What is counted of a flow.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    counters: FlowCounters,
+    /// Delays of the packets received in the measured interval.
+    delays: DelayHistogram,
+}
+
 /// Counts all flows of a run.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMonitor {
-    flows: Vec<FlowCounters>,
+    flows: Vec<Counted>,
     /// By flow, as far as there are any.
     duplicates: Vec<u64>,
     /// Start of the measured interval.
@@ -107,7 +116,7 @@ impl FlowMonitor {
     /// Makes room for flows below `count`; packets of a flow beyond are a bug of the caller.
     pub fn grow(&mut self, count: usize) {
         if count > self.flows.len() {
-            self.flows.resize(count, FlowCounters::default());
+            self.flows.resize(count, Counted::default());
         }
     }
 
@@ -118,14 +127,19 @@ impl FlowMonitor {
 
     /// The counters of a flow; all zero if it never sent.
     pub fn flow(&self, flow: FlowId) -> FlowCounters {
-        self.flows.get(flow.index()).copied().unwrap_or_default()
+        self.flows.get(flow.index()).map(|flow| flow.counters).unwrap_or_default()
+    }
+
+    /// The delays of a flow's packets that were received in the measured interval; `None` if there is no such flow.
+    pub fn delays(&self, flow: FlowId) -> Option<&DelayHistogram> {
+        self.flows.get(flow.index()).map(|flow| &flow.delays)
     }
 }
 
 impl Observer for FlowMonitor {
     #[inline(always)]
     fn sent(&mut self, now: Instant, packet: &PacketView) {
-        let flow = &mut self.flows[packet.flow.index()];
+        let flow = &mut self.flows[packet.flow.index()].counters;
         if flow.tx_packets == 0 {
             flow.first_tx = now;
         }
@@ -136,8 +150,11 @@ impl Observer for FlowMonitor {
 
     #[inline(always)]
     fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
-        let flow = &mut self.flows[packet.flow.index()];
+        let Counted { counters: flow, delays } = &mut self.flows[packet.flow.index()];
         let delay = now - sent;
+        if now >= self.measured_from {
+            delays.add(delay);
+        }
         if flow.rx_packets == 0 {
             flow.first_rx = now;
         } else {
@@ -152,7 +169,7 @@ impl Observer for FlowMonitor {
     }
 
     fn dropped(&mut self, now: Instant, packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {
-        self.flows[packet.flow.index()].lost_packets += 1;
+        self.flows[packet.flow.index()].counters.lost_packets += 1;
         if now < self.measured_from {
             *self.lost_before.entry(packet.flow).or_default() += 1;
         }
@@ -196,5 +213,21 @@ mod tests {
         assert_eq!((flow.delay_sum.as_nanos(), flow.jitter_sum.as_nanos()), (15, 9));
         assert_eq!((flow.first_tx.as_nanos(), flow.last_tx.as_nanos()), (0, 30));
         assert_eq!((flow.first_rx.as_nanos(), flow.last_rx.as_nanos()), (5, 22));
+        let percentile = |percent| monitor.delays(FlowId(0)).unwrap().percentile(percent).unwrap().as_nanos();
+        assert_eq!([34, 50, 67, 100].map(percentile), [5, 5, 8, 8]);
+        assert!(monitor.delays(FlowId(1)).is_none());
+    }
+
+    #[test]
+    fn percentiles_are_of_the_packets_received_in_the_measured_interval() {
+        let mut monitor = FlowMonitor::new();
+        monitor.grow(1);
+        monitor.measure_from(Instant::from_nanos(18));
+        // The delays are 15, 8 and 2; the packet with 15 arrives a nanosecond before the interval, that with 8 at its start.
+        for (sent, received) in [(2, 17), (10, 18), (20, 22)] {
+            monitor.delivered(Instant::from_nanos(received), &packet(), Instant::from_nanos(sent));
+        }
+        let percentile = |percent| monitor.delays(FlowId(0)).unwrap().percentile(percent).unwrap().as_nanos();
+        assert_eq!([50, 51, 100].map(percentile), [2, 8, 8]);
     }
 }

@@ -17,6 +17,7 @@
 //!
 //! Bytes are those on the wire, framing included. The packet in transmission does not wait.
 
+use crate::histogram::DelayHistogram;
 use crate::observer::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{Duration, Instant, LinkId};
 use std::collections::VecDeque;
@@ -145,7 +146,7 @@ struct Watch {
     ahead: VecDeque<Departure>,
     /// When the last that departed is through.
     busy_until: Instant,
-    delays: Histogram,
+    delays: DelayHistogram,
     summary: LinkSummary,
 }
 
@@ -158,7 +159,7 @@ impl Watch {
             begun: false,
             ahead: VecDeque::new(),
             busy_until: Instant::ZERO,
-            delays: Histogram::default(),
+            delays: DelayHistogram::default(),
             summary: LinkSummary { from, ..LinkSummary::default() },
         }
     }
@@ -227,50 +228,9 @@ impl Watch {
         }
         let beyond = ended.busy_until.saturating_since(ended.now.max(summary.from));
         summary.busy = summary.busy.saturating_sub(beyond);
-        let quantile = |share| ended.delays.quantile(share);
+        let quantile = |share| ended.delays.percentile(share);
         (summary.delay_p50, summary.delay_p99) = (quantile(50), quantile(99));
         LinkSummary { to: ended.now, waiting_last: ended.waiting, ..summary }
-    }
-}
-
-/// Counts of delays, 64 classes for each power of two: a class is at most one part in 64 wide.
-#[derive(Clone, Debug, Default)]
-struct Histogram {
-    counts: Vec<u64>,
-    total: u64,
-    longest: Duration,
-}
-
-/// Classes of a power of two, as a power of two.
-const CLASS_BITS: u32 = 6;
-
-impl Histogram {
-    fn add(&mut self, delay: Duration) {
-        let nanoseconds = delay.as_nanos();
-        // Below 64 every nanosecond is a class; above, the highest seven bits tell the class.
-        let shift = (u64::BITS - nanoseconds.leading_zeros()).saturating_sub(CLASS_BITS + 1);
-        let class = ((u64::from(shift) << CLASS_BITS) + (nanoseconds >> shift)) as usize;
-        if class >= self.counts.len() {
-            self.counts.resize(class + 1, 0);
-        }
-        self.counts[class] += 1;
-        self.total += 1;
-        self.longest = self.longest.max(delay);
-    }
-
-    /// The upper end of the class in which the delay lies that `percent` of all do not exceed, but no more than the
-    /// longest.
-    fn quantile(&self, percent: u64) -> Option<Duration> {
-        let rank = (u128::from(self.total) * u128::from(percent)).div_ceil(100);
-        let mut below = 0;
-        let class = self.counts.iter().position(|count| {
-            below += u128::from(*count);
-            below >= rank && below > 0
-        })? as u64;
-        let shift = (class >> CLASS_BITS).saturating_sub(1);
-        let first = u128::from(class - (shift << CLASS_BITS)) << shift;
-        let last = first + (1u128 << shift) - 1;
-        Some(Duration::from_nanos(u64::try_from(last).unwrap_or(u64::MAX)).min(self.longest))
     }
 }
 
@@ -437,24 +397,5 @@ mod tests {
         assert_eq!((summary.delay_sum_ns, summary.marked_packets, summary.mark_ratio()), (7, 1, Some(0.5)));
         assert_eq!((summary.busy.as_nanos(), summary.delay_p50), (8, Some(Duration::from_nanos(7))));
         assert!(balanced(&summary));
-    }
-
-    #[test]
-    fn quantiles_are_at_most_a_64th_too_long() {
-        let mut histogram = Histogram::default();
-        assert_eq!(histogram.quantile(50), None);
-        (1..=1000).for_each(|us| histogram.add(Duration::from_micros(us)));
-        for (percent, exact) in [(1, 10_000), (50, 500_000), (99, 990_000), (100, 1_000_000)] {
-            let found = histogram.quantile(percent).expect("there are some").as_nanos();
-            assert!((exact..=exact + exact / 64).contains(&found), "{percent} %: {found}");
-        }
-        // Every class begins where the one before it ends, up to the longest time that there is.
-        for value in (0..64).flat_map(|bits| [0, 1, 2].map(|add| (1u64 << bits) - 1 + add)).chain([u64::MAX]) {
-            let mut one = Histogram::default();
-            one.add(Duration::from_nanos(value));
-            one.add(Duration::MAX);
-            let found = one.quantile(50).expect("two").as_nanos();
-            assert!(found >= value && found - value <= value / 64, "{value}: {found}");
-        }
     }
 }

@@ -67,8 +67,9 @@ pub fn build_with(folder: &Path, options: Options<'_>) -> Result<Built, ReportEr
     }
     let file = folder.join("report.html");
     write_whole(&file, &html)?;
-    let distrust =
+    let mut distrust: Vec<String> =
         records.runs.iter().flat_map(|r| r.distrust().into_iter().map(|why| format!("run {}: {why}", r.key))).collect();
+    distrust.extend(records.nothing_delivered().map(|warning| warning.text.clone()));
     Ok(Built { html: file, plots, distrust })
 }
 

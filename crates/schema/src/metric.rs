@@ -48,6 +48,9 @@ pub enum Reading<R: 'static> {
     Rate(fn(&R) -> u64),
     /// A sample whose kind depends on the report; `None`: there is none yet.
     Sample(fn(&R) -> Option<Sample>),
+    /// The sum of some times and their number, both since the start; the sample is the mean of those since the last one, in seconds.
+    /// No sample is written if there are none.
+    MeanTime(fn(&R) -> Times),
 }
 
 /// What a metric reads from a report.
@@ -96,6 +99,7 @@ impl<R> ProbeMetric<R> {
             Reading::Value(value) => value(report).map(Sample::Value),
             Reading::Rate(bytes) => Some(Sample::Bytes(bytes(report))),
             Reading::Sample(sample) => sample(report),
+            Reading::MeanTime(times) => Some(Sample::Times(times(report))),
         }
     }
 

@@ -14,7 +14,9 @@ use crate::error::StudyError;
 use crate::files::{Files, Refused, UNFINISHED, names_in, read};
 use crate::port::{Attach, RunOptions, RunRecords};
 use crate::tables::TABLES;
-use fullpipe_archive::{FLOWS, PacketCapture, Results, RunOptionsRecord, RunRecord, SUMMARY, StudyRecord};
+use fullpipe_archive::{
+    FLOW_SUMMARY, FLOWS, PacketCapture, Results, RunOptionsRecord, RunRecord, SUMMARY, StudyRecord,
+};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -76,7 +78,7 @@ impl Archive {
         files.clean(folder)?;
         files.clean(&runs)?;
         if read(&study_file)?.as_deref() != Some(study_text.as_bytes()) {
-            for stale in [SUMMARY.file, Results::FILE, ROBUSTNESS, "report.html", "plots"] {
+            for stale in [SUMMARY.file, FLOW_SUMMARY.file, Results::FILE, ROBUSTNESS, "report.html", "plots"] {
                 files.remove(&folder.join(stale))?;
             }
             files.replace(&study_file, study_text.as_bytes())?;

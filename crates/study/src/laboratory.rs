@@ -209,6 +209,7 @@ pub(crate) fn records(
         },
         timeouts: Some(Counts(outcome.timeouts().into_iter().collect())).filter(|timeouts| !timeouts.0.is_empty()),
         scenario: scenario.text.clone(),
+        warnings: Some(outcome.warnings()).filter(|warnings| !warnings.is_empty()),
         ..records.run
     };
     Ok(records)

@@ -8,6 +8,7 @@ mod archive;
 mod check;
 pub mod error;
 pub mod evaluate;
+mod experience;
 pub mod expression;
 pub mod files;
 mod laboratory;

@@ -2,15 +2,19 @@
 
 use crate::archive::{Archive, ROBUSTNESS};
 use crate::error::StudyError;
+use crate::experience;
 use crate::expression::{Purpose, parse};
 use crate::files::Files;
-use crate::plan::{plan, with_random_starts};
+use crate::plan::{Plan, plan, with_random_starts};
 use crate::port::{Laboratory, RunOptions, ScenarioSource};
 use crate::resolved::resolved;
 use crate::study::{Experiment, Metric, Seeds, Study};
 use crate::summary::{Measured, SeedVerdicts, json};
 use crate::sweep::{Progress, RunResult, Sweep};
-use fullpipe_archive::{MetricRecord, Results, SUMMARY, SummaryRow, Verdict};
+use fullpipe_archive::{
+    FLOW_SUMMARY, FlowSummaryRow, MetricRecord, Results, SUMMARY, SummaryRow, Verdict, Warning, WarningKind,
+};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -46,8 +50,10 @@ pub struct Outcome {
     pub quick: bool,
     /// Of a study that was repeated under several study seeds: the verdicts of each.
     pub seeds: Vec<SeedVerdicts>,
-    /// What is suspicious about the runs of a point.
-    pub warnings: Vec<String>,
+    /// What makes results suspicious although nothing failed; a warning of several runs is there once.
+    pub warnings: Vec<Warning>,
+    /// Rows of `flow_summary.csv`.
+    pub flows: Vec<FlowSummaryRow>,
 }
 
 impl Outcome {
@@ -119,8 +125,12 @@ pub fn run(
     if !seeds.is_empty() {
         archive.write(ROBUSTNESS, SeedVerdicts::table(&study.name, &seeds).as_bytes())?;
     }
-    let warnings = measured.equal_records();
-    let mut outcome = Outcome { quick: study.quick, seeds, warnings, ..Outcome::default() };
+    let flows = experience::rows(&plan, &results, |point| measured.counting(point));
+    archive.write(FLOW_SUMMARY.file, &FLOW_SUMMARY.to_bytes(&flows))?;
+    let mut warnings = measured.equal_records();
+    warnings.extend(of_runs(&plan, &results));
+    let mut outcome = Outcome { quick: study.quick, seeds, warnings, flows, ..Outcome::default() };
+    outcome.untrusted.extend(nothing_delivered(&results));
     let of_starts = starts.iter().flat_map(|(plan, results)| plan.runs.iter().zip(results));
     for (run, result) in plan.runs.iter().zip(&results).chain(of_starts) {
         match result {
@@ -136,6 +146,46 @@ pub fn run(
     outcome.untrusted.extend(untrusted.map(|row| (row.name(), row.note.clone())));
     outcome.rows = rows;
     Ok(outcome)
+}
+
+/// The warnings of all runs. A warning that several runs give is there once, with their number.
+fn of_runs(plan: &Plan, results: &[RunResult]) -> Vec<Warning> {
+    let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut found: Vec<(&str, &Warning, usize)> = Vec::new();
+    for (run, result) in plan.runs.iter().zip(results) {
+        let RunResult::Values { warnings, .. } = result else { continue };
+        for warning in warnings {
+            let place = *places.entry((&warning.name, &warning.place)).or_insert_with(|| {
+                found.push((&run.label, warning, 0));
+                found.len() - 1
+            });
+            found[place].2 += 1;
+        }
+    }
+    let merged = found.into_iter().map(|(label, warning, count)| {
+        let text = if plan.runs.len() > 1 {
+            format!("{} ({count} of {} runs; first in {label})", warning.text, plan.runs.len())
+        } else {
+            warning.text.clone()
+        };
+        Warning { text, ..warning.clone() }
+    });
+    merged.collect()
+}
+
+/// Why no result is to be trusted, if no run delivered anything: which runs, and the text of the first.
+fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
+    let mut texts = Vec::new();
+    for result in results {
+        match result {
+            RunResult::Values { warnings, .. } => {
+                texts.push(&warnings.iter().find(|warning| warning.is(WarningKind::NothingDelivered))?.text);
+            }
+            RunResult::Failed(_) => {}
+        }
+    }
+    let runs = if texts.len() == 1 { "the run".to_owned() } else { format!("all {} runs", texts.len()) };
+    Some((runs, (*texts.first()?).clone()))
 }
 
 /// Metrics of a scenario that is run on its own, over all flows. Rates and the like are of main directions.

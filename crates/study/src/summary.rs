@@ -23,7 +23,7 @@ use crate::verdict::{
     judge_published, judge_refuted, judge_values, lacks_replications,
 };
 use crate::words::list_of;
-use fullpipe_archive::{Cell, Column, LeftOut, ResultRow, Results, SUMMARY, SummaryRow, Verdict};
+use fullpipe_archive::{Cell, Column, LeftOut, ResultRow, Results, SUMMARY, SummaryRow, Verdict, Warning, WarningKind};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -311,15 +311,14 @@ impl<'a> Measured<'a> {
     }
 
     /// The points at which several runs drew random numbers and have equal records, with their number of runs.
-    pub(crate) fn equal_records(&self) -> Vec<String> {
+    pub(crate) fn equal_records(&self) -> Vec<Warning> {
         let points = self.plan.points.iter().zip(&self.equal).filter(|(_, equal)| **equal);
         points
             .map(|(point, _)| {
-                let place = if point.label.is_empty() { String::new() } else { format!("{}: ", point.label) };
-                format!(
-                    "{place}{} runs drew random numbers, but their records are equal: they are not independent",
-                    point.runs.len()
-                )
+                let runs = point.runs.len();
+                let text =
+                    format!("{runs} runs drew random numbers, but their records are equal: they are not independent");
+                Warning::new(WarningKind::EqualRecords, point.label.clone(), text)
             })
             .collect()
     }
@@ -356,6 +355,14 @@ impl<'a> Measured<'a> {
             let place = if label.is_empty() { String::new() } else { format!(" at {label}") };
             Some(format!("{}{place} is {note}", self.study.metrics[metric].name))
         })
+    }
+
+    /// The runs of a point whose values count: those that are to be trusted, or all if they are fewer than half.
+    pub(crate) fn counting(&self, point: usize) -> Vec<usize> {
+        let thin = self.is_thin(point);
+        let counts = |run: &OfRun<'_>| if thin { run.values().is_some() } else { run.sound().is_some() };
+        let runs = self.plan.points[point].runs.iter().zip(&self.points[point]);
+        runs.filter(|(_, of_run)| counts(of_run)).map(|(run, _)| *run).collect()
     }
 
     fn published(&self, point: usize, metric: &str) -> Option<&'a Published> {

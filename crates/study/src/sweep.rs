@@ -4,10 +4,12 @@
 use crate::archive::{Archive, Finished};
 use crate::error::StudyError;
 use crate::evaluate;
+use crate::experience::Experience;
 use crate::plan::{Plan, PlannedRun};
 use crate::port::{Laboratory, RunError, RunOptions};
 use crate::study::Study;
 use crate::tables::{AtHalf, AtPoint, Tables, half_tolerance};
+use fullpipe_archive::Warning;
 use fullpipe_archive::json::Json;
 use fullpipe_units::Stream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,6 +64,10 @@ pub(crate) enum RunResult {
         deterministic: bool,
         /// SHA-256 of the tables that metrics see.
         digest: [u8; 32],
+        /// What makes its results suspicious.
+        warnings: Vec<Warning>,
+        /// What its flows experienced.
+        experience: Experience,
         reused: bool,
     },
     /// It failed.
@@ -268,8 +274,20 @@ impl Sweep<'_> {
         let stalled = finished.run.lateness.as_ref().is_some_and(|lateness| lateness.stall_count > 0);
         let interrupted = stalled || finished.run.timeouts.as_ref().is_some_and(|timeouts| !timeouts.0.is_empty());
         let distrust = finished.run.distrust.clone();
-        let (late, digest) = (finished.is_late(), finished.digest());
-        Ok(RunResult::Values { values, halves, interrupted, distrust, late, deterministic, digest, reused })
+        let warnings = finished.run.warnings.clone().unwrap_or_default();
+        let (late, digest, experience) = (finished.is_late(), finished.digest(), tables.experience());
+        Ok(RunResult::Values {
+            values,
+            halves,
+            interrupted,
+            distrust,
+            late,
+            deterministic,
+            digest,
+            warnings,
+            experience,
+            reused,
+        })
     }
 }
 

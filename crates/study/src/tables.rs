@@ -2,6 +2,7 @@
 //! numbers as one that was just made. A cell that is neither empty nor a number is an error: then the run is made again.
 
 use crate::evaluate::{Environment, direction_matches, end_of, flow_matches};
+use crate::experience::Experience;
 use crate::expression::{figure_name, link_column};
 use crate::lateness;
 use crate::study::Metric;
@@ -40,6 +41,11 @@ impl Tables {
             figures: figures.map_or(Ok(Vec::new()), |figures| FIGURES.read(Path::new(FIGURES.file), figures))?,
             series: series.map_or(Ok(Vec::new()), |series| SERIES.read(Path::new(SERIES.file), series))?,
         })
+    }
+
+    /// What the flows experienced.
+    pub(crate) fn experience(&self) -> Experience {
+        Experience::of(&self.flows, &self.figures)
     }
 
     /// The samples of a series at the wanted times that have a value.

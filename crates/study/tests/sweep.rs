@@ -399,9 +399,9 @@ fn equal_records_of_runs_with_random_numbers_are_a_warning() {
     assert!(warnings(&Fake { draws: true, ..Fake::new() }, "different").warnings.is_empty());
     let equal = warnings(&Fake { draws: true, ignores_seed: true, ..Fake::new() }, "equal");
     assert_eq!(equal.warnings.len(), 5);
-    let expected =
-        "experiment=sizes;size=10: 3 runs drew random numbers, but their records are equal: they are not independent";
-    assert_eq!(equal.warnings[0], expected);
+    let expected = "experiment=sizes;size=10: 3 runs drew random numbers, but their records are equal: they are not independent \
+         (equal-records)";
+    assert_eq!(equal.warnings[0].to_string(), expected);
     let mut metrics = equal.rows.iter().filter(|row| row.claim().is_none());
     assert!(metrics.all(|row| row.note.contains("their records are equal") && row.ci95.is_none()));
     // Runs without random numbers are equal by design.
@@ -744,4 +744,36 @@ fn a_claim_that_cannot_be_told_explains_nothing() {
     };
     assert_eq!(verdict(&Fake { fails_at: Some(40), ..Fake::new() }), Some(Verdict::Differs));
     assert_eq!(verdict(&Fake::new()), Some(Verdict::Explained));
+}
+
+#[test]
+fn runs_that_deliver_nothing_are_warnings_and_a_study_of_nothing_else_is_not_done() {
+    let folder = Temporary::new("nothing");
+    let some = Fake { delivers_nothing_at: Some(10), ..Fake::new() };
+    let some = run_into(&study(), &some, &folder.join("some"), 2).unwrap();
+    // Three runs of the point of size 10, of 12 in all. Their values count: a result that is bad is a result.
+    let warnings: Vec<String> = some.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        ["no application received any payload (3 of 12 runs; first in experiment=sizes;size=10, run 1) \
+             (nothing-delivered)"]
+    );
+    assert_eq!((some.exit_status(), some.untrusted.len()), (0, 0));
+    assert!(some.rows.iter().any(|row| row.point == "experiment=sizes;size=10" && row.n == Some(1)));
+    let all = Fake { delivers_nothing_at: Some(0), ..Fake::new() };
+    let all = run_into(&study(), &all, &folder.join("all"), 2).unwrap();
+    assert_eq!(all.exit_status(), 3);
+    assert_eq!(all.untrusted, [("all 12 runs".to_owned(), "no application received any payload".to_owned())]);
+}
+
+#[test]
+fn what_flows_experienced_is_a_table() {
+    let folder = Temporary::new("experience");
+    let outcome = run_into(&study(), &Fake { draws: true, ..Fake::new() }, &folder.join("out"), 1).unwrap();
+    let text = std::fs::read_to_string(folder.join("out/flow_summary.csv")).unwrap();
+    // The fake study's flow has a median delay of one millisecond for each of its packets, of which all runs have `size`.
+    let row = "experiment=sizes;size=20,bulk,b,delay_p50_s,s,3,0.02,,,,0.02,0.02,0.02";
+    assert!(text.lines().any(|line| line == row), "{text}");
+    // Two directions of one flow and another flow, at five points.
+    assert_eq!((outcome.flows.len(), text.lines().count()), (15, 16));
 }

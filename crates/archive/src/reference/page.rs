@@ -5,6 +5,7 @@ use super::declared::{run_tables, study_tables};
 use crate::json::{Json, Key};
 use crate::run::RunRecord;
 use crate::study::{STUDY, StudyRecord};
+use crate::warning::WarningKind;
 use fullpipe_schema::{Kind, Table, kind_text};
 use std::fmt::Write;
 
@@ -34,6 +35,10 @@ pub fn page(components: &[TableReference], metrics: &[TableReference]) -> String
         let missing = if is_optional { " or none" } else { "" };
         let _ = writeln!(out, "| `{path}` | {kind}{missing} | {unit} | {text} |");
     }
+    let _ = write!(out, "\n## Warnings\n\n{WARNINGS}\n\n| Name | Description |\n|---|---|\n");
+    for kind in WarningKind::ALL {
+        let _ = writeln!(out, "| `{}` | {} |", kind.name(), kind.text());
+    }
     out
 }
 
@@ -49,6 +54,7 @@ DIR/
   study.toml            the study as resolved, every default written out (docs/studies.md has its keys)
   results.csv           one row for each run at each point
   summary.csv           one row for each metric at each point, and for each claim
+  flow_summary.csv      application metrics and packet delays of each flow at each point
   report.html plots/    generated from the other files; `fullpipe report DIR` regenerates them
   runs/KEY/             one folder for each run
     run.json            build, seed, options, packet counts and audit
@@ -95,6 +101,10 @@ const METRICS: &str = "Both ends of a flow report the metrics of its workload th
 /// The introduction to `run.json`.
 const RUN: &str = "One JSON object. A dot in a key denotes a member of an object, or of each object of an array. Keys marked \
                    *or none* are omitted, or null, if they do not apply.";
+
+/// The introduction to the warnings.
+const WARNINGS: &str = "A warning makes results suspicious although nothing failed. `fullpipe check` prints those that are known before \
+                        the run; `run.json`, the terminal and the report have all of a run.";
 
 /// A table's section of the page, in Markdown.
 fn section(out: &mut String, table: &TableReference) {

@@ -6,7 +6,7 @@ use crate::records::{BEARERS, BearerRecord, UES, UeRecord};
 use crate::rlc::Mode;
 use crate::ue::{WayCounters, WayStatus};
 use crate::{exit, rlc};
-use fullpipe_archive::Tables;
+use fullpipe_archive::{Tables, Warning, WarningKind};
 use fullpipe_network::medium::{Fate, Fated, Frame, Medium, Way};
 use fullpipe_network::metrics::{DROPS, QUEUE, QUEUE_DELAY, THROUGHPUT};
 use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample};
@@ -123,6 +123,47 @@ impl LteMedium {
     }
 }
 
+/// More errors of the control region than this share are a warning, of at least so many scheduled subframes.
+const MOST_CONTROL_ERRORS: f64 = 0.1;
+const FEWEST_SUBFRAMES: u64 = 100;
+
+/// A UE with fewer packets may just not have had its turn.
+const FEWEST_PACKETS: u64 = 10;
+
+/// The warning on a UE that has packets in one direction and is never scheduled.
+fn scheduling_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warning> {
+    let WayCounters { packets, early_packets, blocks, control_errors, .. } = *counters;
+    let waiting = packets - early_packets;
+    (waiting >= FEWEST_PACKETS && blocks == 0 && control_errors == 0).then(|| {
+        let text = format!(
+            "was never scheduled on the {}, although {waiting} packets came to its bearers: its signal is too weak for any \
+             modulation and coding scheme",
+            way.name()
+        );
+        Warning::new(WarningKind::UeNotScheduled, ue, text)
+    })
+}
+
+/// The warning on a UE's errors of the control region in one direction.
+fn control_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warning> {
+    // A block is counted when it is sent. A UE that misses its grant on the uplink sends none.
+    let scheduled = counters.blocks
+        + match way {
+            Way::Down => counters.retransmissions,
+            Way::Up => counters.control_errors,
+        };
+    let share = counters.control_errors as f64 / scheduled as f64;
+    (scheduled >= FEWEST_SUBFRAMES && share > MOST_CONTROL_ERRORS).then(|| {
+        let text = format!(
+            "could not decode the control region (PDCCH) of {:.0} % of {scheduled} subframes in which it was scheduled on the \
+             {}: its signal is too weak for the noise and interference",
+            100.0 * share,
+            way.name()
+        );
+        Warning::new(WarningKind::ControlErrors, ue, text)
+    })
+}
+
 fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Unacknowledged => "um",
@@ -133,6 +174,23 @@ fn mode_name(mode: Mode) -> &'static str {
 }
 
 impl Medium for LteMedium {
+    fn warnings(&self, end: Instant) -> Vec<Warning> {
+        let ues = self.ues.iter().enumerate().map(|(number, (ue, ..))| (ue, self.network.ue(number as u16)));
+        let of_ue = ues.flat_map(|(ue, status)| {
+            let ready = status.established.ready;
+            let late = (ready >= end).then(|| {
+                let text = format!("has its bearers only after {ready}, when the run has ended");
+                Warning::new(WarningKind::UeNeverAttaches, ue, text)
+            });
+            let of_ways = Way::ALL.into_iter().flat_map(move |way| {
+                let counters = &status.counters[way as usize];
+                [scheduling_warning(ue, way, counters), control_warning(ue, way, counters)]
+            });
+            late.into_iter().chain(of_ways.flatten())
+        });
+        of_ue.collect()
+    }
+
     fn offer(&mut self, now: Instant, frame: Frame) {
         self.now = now;
         let packet = Offered { bytes: frame.ip_bytes, token: frame.token };

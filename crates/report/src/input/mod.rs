@@ -1,6 +1,7 @@
 //! The records in a folder, read and checked. The report trusts nothing in them: a wrong field is an error that names
 //! file and line.
 
+pub(crate) mod experience;
 pub(crate) mod flows;
 pub(crate) mod links;
 pub(crate) mod run;
@@ -10,7 +11,9 @@ pub(crate) mod study;
 use crate::error::ReportError;
 use crate::input::run::Run;
 use crate::input::study::Study;
-use fullpipe_archive::{ResultRow, Results, SUMMARY, StudyRecord, SummaryRow, read_summary};
+use fullpipe_archive::{
+    FlowSummaryRow, ResultRow, Results, SUMMARY, StudyRecord, SummaryRow, Warning, WarningKind, read_summary,
+};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +35,8 @@ pub(crate) struct Records {
     pub(crate) study: Study,
     pub(crate) summary: Vec<SummaryRow>,
     pub(crate) results: Results,
+    /// Application metrics and delays of flows.
+    pub(crate) flows: Vec<FlowSummaryRow>,
     /// In the order of `results.csv`, each key once.
     pub(crate) runs: Vec<Run>,
 }
@@ -50,7 +55,8 @@ impl Records {
                 runs.push(Run::read(&folder.join("runs").join(&row.key), &row.key)?);
             }
         }
-        Ok(Self { folder: folder.to_path_buf(), study, summary, results, runs })
+        let flows = experience::read_flow_summary(folder)?;
+        Ok(Self { folder: folder.to_path_buf(), study, summary, results, flows, runs })
     }
 
     /// Whether this is the folder of one run rather than of a study.
@@ -68,6 +74,18 @@ impl Records {
     /// Keys of the runs that are not to be trusted.
     pub(crate) fn doubtful(&self) -> BTreeSet<&str> {
         self.runs.iter().filter(|run| !run.distrust().is_empty()).map(|run| run.key.as_str()).collect()
+    }
+
+    /// The first run's warning that nothing was delivered, if all runs have it.
+    pub(crate) fn nothing_delivered(&self) -> Option<&Warning> {
+        let of_run = |run: &'_ Run| -> Option<usize> {
+            run.record.warnings.iter().flatten().position(|warning| warning.is(WarningKind::NothingDelivered))
+        };
+        if self.runs.iter().any(|run| of_run(run).is_none()) {
+            return None;
+        }
+        let first = self.runs.first()?;
+        first.record.warnings.as_ref()?.get(of_run(first)?)
     }
 
     /// The runs of some rows whose values count, each once: those that are to be trusted, as long as they are at least

@@ -2,6 +2,7 @@
 //! (a content security policy in the page holds that even against our own mistakes). It is also well-formed XML, so that
 //! a test can parse it.
 
+mod experience;
 mod links;
 mod notes;
 mod overview;

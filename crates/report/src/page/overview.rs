@@ -7,7 +7,7 @@ use crate::markup::{escape, markdown};
 use crate::numbers::trimmed;
 use crate::page::table::{Field, Heading, Table};
 use crate::page::{count, verdict};
-use fullpipe_archive::Verdict;
+use fullpipe_archive::{Verdict, WarningKind};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -32,6 +32,7 @@ pub(crate) fn header(out: &mut String, records: &Records) {
         );
     }
     distrust_banner(out, records);
+    warnings_banner(out, records);
     let verdicts = || records.summary.iter().filter_map(|r| r.verdict);
     if verdicts().next().is_some() {
         out.push_str("<ul class=\"tally\" aria-label=\"Verdicts\">");
@@ -71,6 +72,33 @@ fn distrust_banner(out: &mut String, records: &Records) {
         );
     }
     out.push_str("</ul></div>\n");
+}
+
+/// Says that there are warnings, and with a run that delivered nothing, why.
+fn warnings_banner(out: &mut String, records: &Records) {
+    let warnings = || records.runs.iter().filter_map(|run| run.record.warnings.as_ref()).flatten();
+    let silent = || warnings().filter(|warning| warning.is(WarningKind::NothingDelivered));
+    if let Some(first) = silent().next() {
+        let of = if records.runs.len() > 1 {
+            format!("{} of {} runs", silent().count(), records.runs.len())
+        } else {
+            String::new()
+        };
+        let of = if of.is_empty() { of } else { format!("In {of}: ") };
+        let _ = writeln!(
+            out,
+            "<div class=\"banner distrust\" role=\"alert\"><p><strong>Nothing was delivered.</strong> {of}{}. See \
+             <a href=\"#validity\">Validity</a>.</p></div>",
+            escape(&first.text)
+        );
+    } else if warnings().next().is_some() {
+        let kinds: BTreeSet<&str> = warnings().map(|warning| warning.name.as_str()).collect();
+        let _ = writeln!(
+            out,
+            "<p class=\"note\">There are warnings ({}): see <a href=\"#validity\">Validity</a>.</p>",
+            escape(&kinds.into_iter().collect::<Vec<_>>().join(", "))
+        );
+    }
 }
 
 /// The beginning of a key: enough to find the folder.

@@ -8,7 +8,7 @@ use crate::markup::{escape, markdown};
 use crate::numbers::{exact, mean_and_interval, trimmed};
 use crate::page::published::{axis_field, axis_heading, experiments, unit_of};
 use crate::page::table::{Field, Heading, Table};
-use crate::page::{count, links};
+use crate::page::{count, experience, links};
 use crate::plot::gather::{varying, word_for};
 use crate::unit::Unit;
 use fullpipe_archive::{Cell, Column, FlowRow, Kind};
@@ -41,6 +41,7 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
             }
         }
         fold(&mut out, &of_points(records, &rows, name));
+        experience::tables(records, name).iter().for_each(|table| fold(&mut out, table));
     }
     if let Some(table) = links::table(records)? {
         out.push_str("<h3>Links</h3>\n");

@@ -9,12 +9,14 @@ use crate::page::count;
 use crate::page::overview::short;
 use crate::page::table::{Field, Heading, Table};
 use crate::plot::frame::Extent;
-use fullpipe_archive::{PacketCounts, SummaryRow, claims_by_chance};
+use fullpipe_archive::{PacketCounts, SummaryRow, Warning, claims_by_chance};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// A longer list of runs is folded away.
 const FOLD_ABOVE: usize = 20;
+/// So many warnings are listed.
+const MOST_WARNINGS: usize = 50;
 /// Below so many runs an interval is wide and leans on normality.
 const FEW_RUNS: u64 = 5;
 
@@ -34,6 +36,7 @@ pub(crate) fn section(records: &Records, limitations: Option<&str>) -> String {
     item("Lateness", escape(&lateness(records)));
     let mut out = format!("<dl class=\"facts\">\n{out}</dl>\n");
     failures(&mut out, records);
+    warnings(&mut out, records);
     run_table(&mut out, records);
     out.push_str("<h3>What is not modelled</h3>\n");
     match limitations {
@@ -120,8 +123,8 @@ fn warm_up(records: &Records) -> String {
             let from =
                 if low == high { trimmed(low, 9) } else { format!("{} to {}", trimmed(low, 9), trimmed(high, 9)) };
             format!(
-                "Links are measured from {from} s on, and what is before is left out of links.csv. Counters of flows \
-                 cover each run from its first to its last packet."
+                "Rates, delays, shares and loss ratios are of the time from {from} s on. Counters and sums of packets and \
+                 bytes are of the whole run."
             )
         }
     }
@@ -150,6 +153,44 @@ fn failures(out: &mut String, records: &Records) {
         out.push_str("</ul></li>\n");
     }
     out.push_str("</ul>\n");
+}
+
+/// The warnings of all runs: one that several runs give is there once.
+fn warnings(out: &mut String, records: &Records) {
+    let mut found: Vec<(&Warning, usize)> = Vec::new();
+    for warning in records.runs.iter().filter_map(|run| run.record.warnings.as_ref()).flatten() {
+        let place = found.iter().position(|(known, _)| known.name == warning.name && known.place == warning.place);
+        match place {
+            Some(place) => found[place].1 += 1,
+            None if found.len() < MOST_WARNINGS => found.push((warning, 1)),
+            None => {}
+        }
+    }
+    if found.is_empty() {
+        return;
+    }
+    let rows = found.iter().map(|(warning, runs)| {
+        vec![
+            Field::Markup(format!("<code>{}</code>", escape(&warning.name))),
+            Field::Text(warning.place.clone()),
+            Field::Text(warning.text.clone()),
+            Field::Number(runs.to_string()),
+        ]
+    });
+    let headings = vec![
+        Heading::text("Warning"),
+        Heading::text("Where"),
+        Heading::long("What was found"),
+        Heading::number("Runs"),
+    ];
+    out.push_str("<h3>Warnings</h3>\n");
+    Table::of_rows(
+        "What makes results suspicious although no check failed; the text is that of the first run",
+        1,
+        headings,
+        rows,
+    )
+    .write(out);
 }
 
 fn run_table(out: &mut String, records: &Records) {

@@ -39,15 +39,25 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         };
         grouping.add(&row.point, values);
     }
-    let mut series = grouping.series;
+    let of = if metric.is_some() { "runs" } else { "flows" };
+    Ok(cumulative(records, spec, x, grouping.series, of))
+}
+
+/// Draws the distributions of some values of `x`, which are `of` something.
+pub(super) fn cumulative(
+    records: &Records,
+    spec: &PlotSpec,
+    x: &str,
+    mut series: Vec<Series<f64>>,
+    of: &str,
+) -> Drawing {
     series.retain(|one| !one.values.is_empty());
     series.iter_mut().for_each(|one| one.values.sort_by(f64::total_cmp));
     let all = series.iter().flat_map(|one| one.values.iter().copied());
     let Some(extent) = Extent::of(all.filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0)) else {
-        return Ok(Drawing::nothing(format!("Not drawn: no run has a value of {x} at these points.")));
+        return Drawing::nothing(format!("Not drawn: no run has a value of {x} at these points."));
     };
     let (x_axis, unit) = gather::number_axis(records, spec, Side::X, x, "", extent);
-    let of = if metric.is_some() { "runs" } else { "flows" };
     let y_axis = Axis {
         title: spec.y_label.clone().unwrap_or_else(|| format!("Share of {of}")),
         scale: Scale::Linear(Ends::OnStep),
@@ -77,5 +87,5 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     }
     let counts: Vec<String> = series.iter().map(|one| one.values.len().to_string()).collect();
     let remarks = vec![format!("Cumulative distribution over {of}; n = {}.", counts.join(", "))];
-    Ok(Drawing::of(frame, words, remarks))
+    Drawing::of(frame, words, remarks)
 }

@@ -10,6 +10,7 @@ mod curve;
 pub(crate) mod decimate;
 mod distribution;
 mod ellipse;
+mod experience;
 pub(crate) mod frame;
 pub(crate) mod gather;
 mod label;
@@ -77,7 +78,14 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
         specs => specs.to_vec(),
     };
     let mut used = BTreeSet::new();
-    specs.iter().map(|spec| draw(records, spec, &mut used)).collect()
+    let mut figures = specs.iter().map(|spec| draw(records, spec, &mut used)).collect::<Result<Vec<_>, _>>()?;
+    // A study that draws distributions has chosen which.
+    if !specs.iter().any(|spec| spec.kind == Kind::Distribution) {
+        for (name, title, drawing) in experience::draw(records)? {
+            figures.push(finish(&name, title, drawing, Vec::new(), &mut used));
+        }
+    }
+    Ok(figures)
 }
 
 fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Result<Figure, ReportError> {
@@ -104,15 +112,22 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
             _ => word,
         }
     });
-    let stem = slug(&spec.name);
+    let before = spec.caption.iter().cloned().collect();
+    let after: Vec<String> = doubts(records, spec).into_iter().collect();
+    let drawing = Drawing { remarks: drawing.remarks.into_iter().chain(after).collect(), ..drawing };
+    Ok(finish(&spec.name, title, drawing, before, used))
+}
+
+/// The figure of a drawing, with a name of its own; `caption` goes before the drawing's remarks.
+fn finish(name: &str, title: String, drawing: Drawing, caption: Vec<String>, used: &mut BTreeSet<String>) -> Figure {
+    let stem = slug(name);
     let mut name = stem.clone();
     let mut next = 2;
     while !used.insert(name.clone()) {
         name = format!("{stem}-{next}");
         next += 1;
     }
-    let remarks = drawing.remarks.into_iter().chain(doubts(records, spec));
-    let caption = spec.caption.iter().cloned().chain(remarks).collect::<Vec<_>>().join(" ");
+    let caption = caption.into_iter().chain(drawing.remarks).collect::<Vec<_>>().join(" ");
     let svg = drawing.picture.map(|(frame, words)| frame.finish(&name, &title, &words));
     let table = drawing.table.map(|mut table| {
         table.caption.clone_from(&title);
@@ -120,7 +135,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
         table.write(&mut out);
         out
     });
-    Ok(Figure { name, title, caption, svg, table })
+    Figure { name, title, caption, svg, table }
 }
 
 /// What the caption says of runs that are not to be trusted.

@@ -404,3 +404,59 @@ fn the_same_records_give_the_same_bytes_wherever_they_lie() {
         assert_eq!(b.records().iter().map(|f| b.text(f)).collect::<Vec<_>>(), once);
     }
 }
+
+/// The rows that a study leaves of a web client and of a game.
+const FLOW_SUMMARY: &str = "point,flow,host,metric,unit,n,mean,ci95,low,high,min,median,max\n\
+    ,browser,left1,pages,,1,20,,,,20,20,20\n\
+    ,browser,left1,page_load_mean_s,s,1,1.25,,,,1.25,1.25,1.25\n\
+    ,browser,left1,delay_p50_s,s,1,0.025,,,,0.025,0.025,0.025\n\
+    ,browser,left1,delay_p95_s,s,1,0.031,,,,0.031,0.031,0.031\n\
+    ,browser,left1,delay_p99_s,s,1,0.0445,,,,0.0445,0.0445,0.0445\n";
+
+#[test]
+fn application_metrics_and_delays_have_tables_and_completions_a_distribution() {
+    let folder = Folder::copy_of("run");
+    let before = folder.build();
+    assert!(!before.contains("Application metrics") && !before.contains("plots/completion-times.svg"));
+    folder.write("flow_summary.csv", FLOW_SUMMARY);
+    let run = "runs/c0ffee0123456789abcdef01";
+    folder.write(
+        &format!("{run}/completions.csv"),
+        "flow,number,started_s,completed_s,bytes\nbrowser,1,0,1,9\nbrowser,2,1,4,9\nbrowser,3,5,7,9\n",
+    );
+    let page = folder.build();
+    let rows = rows(&page);
+    let found = |wanted: &[&str]| rows.iter().any(|row| row == wanted);
+    assert!(found(&["browser", "left1", "Page load mean", "1.250", "s"]), "{rows:?}");
+    assert!(found(&["browser", "left1", "25.00", "31.00", "44.50"]), "{rows:?}");
+    assert!(page.contains("Delay p95 (ms)"));
+    // The lengths are 1, 3 and 2 s; the figure is described in words for those who cannot see it.
+    assert!(page.contains("browser: 3 values, median 2."), "{page}");
+    assert!(folder.0.join("plots/completion-times.svg").exists());
+}
+
+#[test]
+fn warnings_stand_in_validity_and_a_run_without_delivery_in_the_head() {
+    let folder = Folder::copy_of("run");
+    let run = "runs/c0ffee0123456789abcdef01/run.json";
+    let warning = |name: &str, place: &str, text: &str| {
+        format!("{{ \"name\": \"{name}\", \"place\": \"{place}\", \"text\": \"{text}\" }}")
+    };
+    let small = warning("small-queue", "core", "room for less than one packet");
+    let insert = |folder: &Folder, warnings: &str| {
+        folder.replace(run, "\"distrust\": []", &format!("\"distrust\": [], \"warnings\": [{warnings}]"));
+    };
+    assert!(!folder.build().contains("small-queue"));
+    insert(&folder, &small);
+    let page = folder.build();
+    let row = ["small-queue", "core", "room for less than one packet", "1"];
+    assert!(rows(&page).iter().any(|found| found == &row));
+    assert!(page.contains("There are warnings (small-queue)") && !page.contains("Nothing was delivered"));
+    assert!(fullpipe_report::build(&folder.0).unwrap().distrust.is_empty());
+    let folder = Folder::copy_of("run");
+    insert(&folder, &warning("nothing-delivered", "", "no application received any payload; no packet was sent"));
+    let page = folder.build();
+    assert!(page.contains("<strong>Nothing was delivered.</strong> no application received any payload"), "{page}");
+    let built = fullpipe_report::build(&folder.0).unwrap();
+    assert_eq!(built.distrust, ["no application received any payload; no packet was sent"]);
+}

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use fullpipe_archive::json::Counts;
-use fullpipe_archive::{FLOWS, FlowRow, HALVES, HalfRow, LatenessRecord, SERIES, SeriesRow};
+use fullpipe_archive::{FLOWS, FlowRow, HALVES, HalfRow, LatenessRecord, SERIES, SeriesRow, Warning, WarningKind};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::{
     Embedded, Files, Laboratory, Options, Outcome, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource,
@@ -45,6 +45,8 @@ pub(crate) struct Fake {
     pub(crate) ignores_seed: bool,
     /// Runs are asked to write packets while they run.
     pub(crate) captures: bool,
+    /// Runs of scenarios with this `size` deliver nothing; 0: all runs.
+    pub(crate) delivers_nothing_at: Option<u64>,
     /// Every run says that the machine refused.
     pub(crate) broken: bool,
     /// Build.
@@ -133,6 +135,7 @@ impl Laboratory for Fake {
             last_rx_s: Some(seconds(last_tenths)),
             goodput_bps,
             main_direction: (!flow.ends_with(".reverse")).into(),
+            delay_p50_s: (rx_packets > 0).then(|| Duration::from_nanos(rx_packets * 1_000_000)),
             ..FlowRow::default()
         };
         let flows = [
@@ -170,6 +173,10 @@ impl Laboratory for Fake {
         }
         if self.lies_at == Some(asked) {
             records.run.distrust.push("audit: faster than light".into());
+        }
+        if self.delivers_nothing_at.is_some_and(|at| [0, asked].contains(&at)) {
+            let warning = Warning::new(WarningKind::NothingDelivered, "", "no application received any payload");
+            records.run.warnings = Some(vec![warning]);
         }
         Ok(records)
     }

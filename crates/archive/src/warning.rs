@@ -1,0 +1,108 @@
+//! Warnings: what makes the results of a run or a study suspicious although nothing failed. Each has a name, a place and a text.
+//! `fullpipe check` prints those that are known before a run; `run.json`, the terminal and the report have all of a run.
+
+use crate::json::record;
+use std::fmt;
+
+/// The kinds of warnings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WarningKind {
+    /// A queue has no room for one packet.
+    SmallQueue,
+    /// A flow starts when the run has ended.
+    FlowNeverStarts,
+    /// Nothing that a flow sent was received.
+    FlowDeliversNothing,
+    /// A UE has no bearers before the end of the run.
+    UeNeverAttaches,
+    /// A UE with packets to receive or send is never scheduled.
+    UeNotScheduled,
+    /// A UE misses too many control regions.
+    ControlErrors,
+    /// No application received anything.
+    NothingDelivered,
+    /// Replications that drew random numbers are equal.
+    EqualRecords,
+}
+
+impl WarningKind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::SmallQueue,
+        Self::FlowNeverStarts,
+        Self::FlowDeliversNothing,
+        Self::UeNeverAttaches,
+        Self::UeNotScheduled,
+        Self::ControlErrors,
+        Self::NothingDelivered,
+        Self::EqualRecords,
+    ];
+
+    /// The name in `run.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            WarningKind::SmallQueue => "small-queue",
+            WarningKind::FlowNeverStarts => "flow-never-starts",
+            WarningKind::FlowDeliversNothing => "flow-delivers-nothing",
+            WarningKind::UeNeverAttaches => "ue-never-attaches",
+            WarningKind::UeNotScheduled => "ue-not-scheduled",
+            WarningKind::ControlErrors => "control-errors",
+            WarningKind::NothingDelivered => "nothing-delivered",
+            WarningKind::EqualRecords => "equal-records",
+        }
+    }
+
+    /// When the warning is given, for documentation.
+    pub fn text(self) -> &'static str {
+        match self {
+            WarningKind::SmallQueue => {
+                "The queue of a link that flows use has room for less than one packet of the size that the link carries. Known \
+                 before the run."
+            }
+            WarningKind::FlowNeverStarts => "A flow starts at the end of the run or later. Known before the run.",
+            WarningKind::FlowDeliversNothing => "A flow sent packets, and no packet of either direction was received.",
+            WarningKind::UeNeverAttaches => "A UE has no bearers before the end of the run. Known before the run.",
+            WarningKind::UeNotScheduled => {
+                "Ten or more packets came to a UE's bearers in one direction, and no transport block was sent: its signal is too weak."
+            }
+            WarningKind::ControlErrors => {
+                "A UE could not decode the control region (PCFICH and PDCCH) of more than 10 % of the subframes in which it was \
+                 scheduled, 100 or more."
+            }
+            WarningKind::NothingDelivered => {
+                "No application received any payload. If this holds for all runs of a command, its exit status is 3."
+            }
+            WarningKind::EqualRecords => {
+                "Runs of a point drew random numbers, but their records are equal. Given by `study run`, not in `run.json`."
+            }
+        }
+    }
+}
+
+record! {
+    /// A warning.
+    pub struct Warning;
+    name: String, "", "Name of the kind of warning, see below.";
+    place: String, "", "What it is about: a flow, a link, a UE or a point; empty for the whole run.";
+    text: String, "", "What was found, and what follows from it.";
+}
+
+impl Warning {
+    /// A warning of a kind.
+    pub fn new(kind: WarningKind, place: impl Into<String>, text: impl Into<String>) -> Self {
+        Warning { name: kind.name().to_owned(), place: place.into(), text: text.into() }
+    }
+
+    /// Whether it is of a kind.
+    pub fn is(&self, kind: WarningKind) -> bool {
+        self.name == kind.name()
+    }
+}
+
+/// `PLACE: TEXT (NAME)`.
+impl fmt::Display for Warning {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.place.is_empty() { "" } else { ": " };
+        write!(formatter, "{}{colon}{} ({})", self.place, self.text, self.name)
+    }
+}

@@ -1,0 +1,157 @@
+//! Warnings of a scenario that has been built, and of its run. Their kinds are declared in the archive.
+
+use crate::processing::legs;
+use crate::promise::declared_links;
+use crate::witness::Witness;
+use fullpipe_archive::{Warning, WarningKind};
+use fullpipe_network::{Attachment, Network};
+use fullpipe_record::FlowCounters;
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{Flow, Transport};
+use fullpipe_units::{Instant, LinkId, NodeId};
+use fullpipe_workload::SocketTraffic;
+use std::collections::BTreeMap;
+
+/// So many warnings of a kind are listed; the last one counts the others.
+const MOST_OF_A_KIND: usize = 20;
+/// Bytes of the IP and TCP headers without options, and of the IP and UDP headers.
+const TCP_HEADERS: u32 = 40;
+const UDP_HEADERS: u32 = 28;
+
+/// What is known before the run.
+pub(crate) fn before_run(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    warnings.extend(capped(small_queues(scenario, network)));
+    warnings.extend(capped(late_flows(scenario)));
+    warnings.extend(of_media(scenario, network));
+    warnings
+}
+
+/// What the access networks report, before the run or after it.
+pub(crate) fn of_media(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning> {
+    let end = Instant::ZERO.saturating_add(scenario.duration);
+    let mut by_kind: BTreeMap<String, Vec<Warning>> = BTreeMap::new();
+    for medium in 0..scenario.access.len() {
+        for warning in network.medium(medium as u16).warnings(end) {
+            by_kind.entry(warning.name.clone()).or_default().push(warning);
+        }
+    }
+    by_kind.into_values().flat_map(capped).collect()
+}
+
+/// The first warnings of a list, and how many others there are.
+fn capped(mut warnings: Vec<Warning>) -> Vec<Warning> {
+    let more = warnings.len().saturating_sub(MOST_OF_A_KIND);
+    if more > 0 {
+        warnings.truncate(MOST_OF_A_KIND);
+        if let Some(last) = warnings.last_mut() {
+            last.text = format!("{}; the same holds for {more} more", last.text);
+        }
+    }
+    warnings
+}
+
+/// Bytes of the IP packets of a flow that carry data, without options; `None` where the workload varies them.
+fn packet_bytes(flow: &Flow) -> Option<u32> {
+    match &flow.transport {
+        Transport::Tcp(settings) => Some(settings.connection.mss_bytes + TCP_HEADERS),
+        Transport::Quic(settings) => Some(u32::from(settings.connection.initial_mtu_bytes) + UDP_HEADERS),
+        Transport::Masque(settings) => Some(u32::from(settings.initial_mtu_bytes) + UDP_HEADERS),
+        Transport::Udp => match flow.workload.socket_traffic()? {
+            SocketTraffic::Regular { payload_bytes, .. } => Some(payload_bytes + UDP_HEADERS),
+            SocketTraffic::Bulk { .. } => None,
+        },
+    }
+}
+
+/// Links that have room for less than one packet of a flow.
+fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning> {
+    let declared = declared_links(scenario);
+    let limits: Vec<u64> = scenario
+        .links
+        .iter()
+        .zip(&declared)
+        .map(|(_, link)| match link.queue {
+            Some(queue) if queue.packets.is_none() => queue.bytes.unwrap_or(u64::MAX),
+            _ => u64::MAX,
+        })
+        .collect();
+    let smallest = limits.iter().copied().min().unwrap_or(u64::MAX);
+    // No packet is larger.
+    if smallest > u64::from(u16::MAX) + 1000 {
+        return Vec::new();
+    }
+    let mut routes: BTreeMap<(NodeId, NodeId), Vec<LinkId>> = BTreeMap::new();
+    let mut warned: BTreeMap<LinkId, Warning> = BTreeMap::new();
+    for (number, flow) in scenario.flows.iter().enumerate() {
+        let Some(bytes) = packet_bytes(flow) else { continue };
+        for (from, to) in legs(scenario, number) {
+            let route = routes.entry((from, to)).or_insert_with(|| {
+                let links = network.path(from, to).into_iter().filter_map(|hop| match hop {
+                    Attachment::Link(link) => Some(link),
+                    _ => None,
+                });
+                links.collect()
+            });
+            for link in route.iter().copied() {
+                let Some(described) = scenario.links.get(link.index()) else { continue };
+                let bytes = bytes.min(described.mtu_bytes) + described.framing_bytes;
+                if limits[link.index()] >= u64::from(bytes) {
+                    continue;
+                }
+                warned.entry(link).or_insert_with(|| {
+                    let text = format!(
+                        "the queue has room for {} bytes, less than one packet of flow {} ({bytes} bytes on the wire): a packet that \
+                         must wait is dropped",
+                        limits[link.index()],
+                        flow.name
+                    );
+                    Warning::new(WarningKind::SmallQueue, described.name.clone(), text)
+                });
+            }
+        }
+    }
+    warned.into_values().collect()
+}
+
+/// Flows that start when the run is over.
+fn late_flows(scenario: &Scenario) -> Vec<Warning> {
+    let late = scenario.flows.iter().filter(|flow| flow.start >= scenario.duration);
+    late.map(|flow| {
+        let text = format!("starts at {}, but the run ends after {}", flow.start, scenario.duration);
+        Warning::new(WarningKind::FlowNeverStarts, flow.name.clone(), text)
+    })
+    .collect()
+}
+
+/// Flows that sent packets of which none arrived, by their packets in both directions.
+pub(crate) fn silent_flows<'a>(flows: impl Iterator<Item = (&'a str, FlowCounters)>) -> Vec<Warning> {
+    let silent = flows.filter(|(_, counters)| counters.tx_packets > 0 && counters.rx_packets == 0);
+    let warnings = silent.map(|(name, counters)| {
+        let FlowCounters { tx_packets, lost_packets, .. } = counters;
+        let text =
+            format!("sent {}, of which the network dropped {lost_packets}; none was received", packets(tx_packets));
+        Warning::new(WarningKind::FlowDeliversNothing, name, text)
+    });
+    capped(warnings.collect())
+}
+
+/// The warning that no application received anything, with the reasons that other warnings give.
+pub(crate) fn nothing_delivered(others: &[Warning], all: &FlowCounters) -> Warning {
+    let reasons: Vec<String> = others.iter().take(3).map(Warning::to_string).collect();
+    let why = match (reasons.is_empty(), all.tx_packets) {
+        (false, _) => format!(": {}", reasons.join("; ")),
+        (true, 0) => "; no packet was sent".to_owned(),
+        (true, sent) => format!(
+            "; {} sent, {} received, {} dropped by the network",
+            packets(sent),
+            all.rx_packets,
+            all.lost_packets
+        ),
+    };
+    Warning::new(WarningKind::NothingDelivered, "", format!("no application received any payload{why}"))
+}
+
+fn packets(number: u64) -> String {
+    if number == 1 { "1 packet".to_owned() } else { format!("{number} packets") }
+}

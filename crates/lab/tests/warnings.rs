@@ -1,0 +1,156 @@
+//! Warnings of scenarios and runs: each where it applies, none in a good run.
+
+use fullpipe_archive::Warning;
+use fullpipe_lab::{Options, prepare};
+
+/// The warnings before a run and after it.
+fn warnings(text: &str) -> (Vec<Warning>, Vec<Warning>) {
+    let loaded = fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+    let prepared = prepare(&loaded.scenario, &Options::default()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let before = prepared.warnings();
+    (before, prepared.run().warnings())
+}
+
+fn names(warnings: &[Warning]) -> Vec<(&str, &str)> {
+    warnings.iter().map(|warning| (warning.name.as_str(), warning.place.as_str())).collect()
+}
+
+/// A link of 10 Mbit/s with these keys, and a flow over it with these.
+fn one_flow(link: &str, flow: &str) -> String {
+    format!(
+        "duration = '2s'
+        [topology]
+        kind = 'chain'
+        link = [{{ rate = '10Mbit/s', delay = '5ms', {link} }}]
+        [[flow]]
+        name = 'data'
+        from = 'source'
+        to = 'sink'
+        {flow}"
+    )
+}
+
+#[test]
+fn a_good_run_has_no_warning() {
+    let (before, after) = warnings(&one_flow("queue = '50packets'", "workload = 'bulk'"));
+    assert_eq!((names(&before), names(&after)), (vec![], vec![]));
+    // A connection that has nothing to send delivers nothing by design.
+    let (_, after) = warnings(&one_flow("queue = '50packets'", "workload = 'idle'"));
+    assert_eq!(names(&after), []);
+}
+
+#[test]
+fn a_queue_below_one_packet_is_a_warning() {
+    // Segments of 1448 bytes have at least 1488 bytes with their headers; in a microsecond the link sends a byte.
+    for (queue, warned) in [("1400B", true), ("1us", true), ("1600B", false), ("1packets", false)] {
+        let (before, after) = warnings(&one_flow(&format!("queue = '{queue}'"), "workload = 'bulk'"));
+        let found = |warnings: &[Warning]| names(warnings).iter().any(|(name, _)| *name == "small-queue");
+        assert_eq!((found(&before), found(&after)), (warned, warned), "{queue}: {before:?}");
+        if warned {
+            assert!(names(&before).contains(&("small-queue", "link1")), "{before:?}");
+            assert!(before[0].text.contains("flow data"), "{before:?}");
+        }
+    }
+    // Datagrams of 100 bytes fit where segments do not.
+    let voice = "protocol = 'udp'\nworkload = 'constant-rate'\npayload = '100B'\ninterval = '20ms'";
+    assert_eq!(names(&warnings(&one_flow("queue = '1400B'", voice)).0), []);
+}
+
+#[test]
+fn a_flow_that_starts_when_the_run_ends_is_a_warning() {
+    let (before, after) = warnings(&one_flow("queue = '50packets'", "workload = 'bulk'\nstart = '3s'"));
+    assert_eq!(names(&before), [("flow-never-starts", "data")]);
+    assert!(before[0].text.contains("starts at 3s, but the run ends after 2s"), "{}", before[0]);
+    assert_eq!(names(&after), [("flow-never-starts", "data"), ("nothing-delivered", "")]);
+    assert!(after[1].text.contains("data: starts at 3s"), "{}", after[1]);
+}
+
+#[test]
+fn a_run_that_delivers_nothing_says_why() {
+    let (before, after) = warnings(&one_flow(
+        "queue = '50packets', loss = { kind = 'bernoulli', probability = 1.0 }",
+        "workload = 'bulk'",
+    ));
+    assert_eq!(names(&before), []);
+    assert_eq!(names(&after), [("flow-delivers-nothing", "data"), ("nothing-delivered", "")]);
+    // SYN segments at 0 and 1 s (RFC 6298), both lost.
+    assert!(after[0].text.contains("sent 2 packets, of which the network dropped 2"), "{}", after[0]);
+    assert!(after[1].text.starts_with("no application received any payload: data: sent 2 packets"), "{}", after[1]);
+}
+
+/// A download to a UE this far from its cell.
+fn lte(distance: &str, ue: &str) -> String {
+    format!(
+        "duration = '2s'
+        [[host]]
+        name = 'server'
+        [[host]]
+        name = 'phone'
+        [[router]]
+        name = 'pgw'
+        [[link]]
+        name = 'sgi'
+        from = 'server'
+        to = 'pgw'
+        rate = '1Gbit/s'
+        delay = '1ms'
+        [[lte]]
+        name = 'access'
+        gateway = 'pgw'
+        [[lte.cell]]
+        name = 'cell'
+        [[lte.ue]]
+        host = 'phone'
+        distance = {distance}
+        {ue}
+        [[flow]]
+        name = 'data'
+        from = 'server'
+        to = 'phone'
+        protocol = 'udp'
+        workload = 'constant-rate'
+        payload = '1000B'
+        interval = '1ms'"
+    )
+}
+
+#[test]
+fn a_ue_that_never_attaches_is_a_warning_before_the_run() {
+    let (before, after) = warnings(&lte("100", "attach = 'cell-search'\nswitched_on = '1990ms'"));
+    assert_eq!(names(&before), [("ue-never-attaches", "phone")]);
+    assert_eq!(
+        names(&after),
+        [("ue-never-attaches", "phone"), ("flow-delivers-nothing", "data"), ("nothing-delivered", "")]
+    );
+    let (before, after) = warnings(&lte("100", ""));
+    assert_eq!((names(&before), names(&after)), (vec![], vec![]));
+}
+
+#[test]
+fn a_ue_that_is_never_scheduled_is_a_warning_and_the_reason_of_a_run_without_delivery() {
+    // Free-space loss at 2.12 GHz is 39 dB at 1 m, noise in 25 blocks with a noise figure of 9 dB is -98.5 dBm. Of 30 dBm at 60 km the
+    // SINR is -6 dB, for which the error model has no CQI.
+    let (before, after) = warnings(&lte("60000", ""));
+    assert_eq!(names(&before), []);
+    let expected = [("ue-not-scheduled", "phone"), ("flow-delivers-nothing", "data"), ("nothing-delivered", "")];
+    assert_eq!(names(&after), expected);
+    assert!(after[2].text.contains("phone: was never scheduled on the downlink"), "{}", after[2]);
+}
+
+#[test]
+fn many_errors_of_the_control_region_are_a_warning() {
+    // The other cell is at half the distance, so its signal is 6 dB stronger. All cells always send in the control region: the table of the
+    // reference has 20.6 % errors at -6 dB. The other cell has no data, so that CQI are good and the UE is scheduled.
+    let text = lte("0", "").replace("distance = 0", "cell = 'cell'\nposition = [200, 0]");
+    let far = |other: u32| {
+        text.replace("[[lte.ue]]", &format!("[[lte.cell]]\nname = 'other'\nposition = [{other}, 0]\n[[lte.ue]]"))
+    };
+    let (before, after) = warnings(&far(300));
+    assert_eq!((names(&before), names(&after)), (vec![], vec![("control-errors", "phone")]));
+    // Of 1880 subframes, three standard deviations are 2.8 %.
+    let percent: f64 =
+        after[0].text.split(" %").next().and_then(|text| text.rsplit(' ').next()).unwrap().parse().unwrap();
+    assert!((17.0..=24.0).contains(&percent), "{}", after[0]);
+    // A cell ten times as far as that of the UE disturbs by 1 %.
+    assert_eq!(names(&warnings(&far(2200)).1), []);
+}

@@ -1,0 +1,38 @@
+//! What the applications of a run report: `figures.csv` and `completions.csv`, and of a study `flow_summary.csv`. All of them are
+//! optional.
+
+use crate::error::ReportError;
+use fullpipe_archive::{COMPLETIONS, CompletionRow, FIGURES, FLOW_SUMMARY, FigureRow, FlowSummaryRow};
+use std::path::Path;
+
+/// Reads a study's `flow_summary.csv`; nothing if there is none.
+pub(crate) fn read_flow_summary(folder: &Path) -> Result<Vec<FlowSummaryRow>, ReportError> {
+    let file = folder.join(FLOW_SUMMARY.file);
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(FLOW_SUMMARY.open(&file)?.rows()?)
+}
+
+/// Reads a run's `figures.csv`; nothing if there is none.
+pub(crate) fn read_figures(folder: &Path) -> Result<Vec<FigureRow>, ReportError> {
+    let file = folder.join(FIGURES.file);
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(FIGURES.open(&file)?.rows()?)
+}
+
+/// Flow and length in seconds of each exchange or transfer of a run; nothing if there is no `completions.csv`.
+pub(crate) fn read_completion_times(folder: &Path) -> Result<Vec<(String, f64)>, ReportError> {
+    let file = folder.join(COMPLETIONS.file);
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    let (mut reader, mut row) = (COMPLETIONS.open(&file)?, CompletionRow::default());
+    let mut times = Vec::new();
+    while reader.next_into(&mut row)? {
+        times.push((row.flow.clone(), row.completed_s.saturating_since(row.started_s).as_secs_f64()));
+    }
+    Ok(times)
+}
