@@ -24,6 +24,7 @@ mod error;
 mod flow_summary;
 pub mod json;
 pub mod reference;
+mod robustness;
 mod run;
 mod run_tables;
 mod study;
@@ -37,6 +38,7 @@ mod warning;
 pub use columns::{Columns, UnknownColumn};
 pub use error::RecordError;
 pub use flow_summary::{DELAYS, FLOW_SUMMARY, FlowSummaryRow};
+pub use robustness::{CPU, CpuRow, ROBUSTNESS, RobustnessRow};
 pub use run::{
     AuditRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord, LatenessSpread, NatRecord,
     NegotiatedRecord, PacketCapture, PacketCounts, ProgramRecord, RefusedFrames, RunOptionsRecord, RunRecord,

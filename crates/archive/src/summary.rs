@@ -159,6 +159,9 @@ table! {
     source: String, "", "Citation of the published value or claim.";
     note: String, "", "Remarks: why it is undecided, the part of a claim that decides, runs left out, what explains a difference, \
         `exploratory`, `quick`.";
+    median_low: Option<f64>, "", "Lower end of the median's 95 % confidence interval, by order statistics; empty at a deterministic \
+        point and with fewer than six runs.";
+    median_high: Option<f64>, "", "Upper end of that interval.";
 }
 
 impl SummaryRow {

@@ -229,10 +229,11 @@ fn a_summary_is_written_and_read() {
     // As the contract has it, without the columns that are still to come.
     assert_eq!(
         lines[0],
-        "point,metric,unit,n,mean,ci95,low,high,min,median,max,published,published_runs,tolerance,verdict,support,source,note"
+        "point,metric,unit,n,mean,ci95,low,high,min,median,max,published,published_runs,tolerance,verdict,support,source,note,\
+         median_low,median_high"
     );
-    assert_eq!(lines[1], "experiment=udp;size=10,goodput_bps,,3,2.5,0.5,,,,,,,,,differs,,,");
-    assert_eq!(lines[2], r#",claim:more,,,,,,,,,,,,,,,,"a, ""b""""#);
+    assert_eq!(lines[1], "experiment=udp;size=10,goodput_bps,,3,2.5,0.5,,,,,,,,,differs,,,,,");
+    assert_eq!(lines[2], r#",claim:more,,,,,,,,,,,,,,,,"a, ""b""",,"#);
     let file = Temporary::new("summary.csv", &bytes);
     assert_eq!(read_summary(&file.0).expect("as written"), rows);
     assert_eq!((rows[0].claim(), rows[1].claim(), rows[0].point.experiment()), (None, Some("more"), Some("udp")));

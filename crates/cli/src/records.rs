@@ -252,6 +252,7 @@ fn make(
         }
         if !outcome.seeds.is_empty() {
             print_line!("\n{}", SeedVerdicts::table(&study.name, &outcome.seeds).trim_end_matches('\n'));
+            print_line!("\nCPU time of all runs: {:.1} s", outcome.cpu_s);
         }
     }
     let (shown, more) = outcome.warnings.split_at(outcome.warnings.len().min(MOST_WARNINGS));
@@ -442,6 +443,8 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
         };
         let outcome = if is_study(&text) {
             study::open(Path::new(file)).map_err(|errors| errors.to_string()).and_then(|study| {
+                let undecidable = study.undecidable_claims();
+                undecidable.iter().for_each(|warning| eprintln!("warning: {name}: {warning}"));
                 let plan = study::plan::plan(&study, &laboratory).map_err(|error| error.to_string())?;
                 Ok((intervals_of(&plan), warnings_of_study(&plan)?))
             })

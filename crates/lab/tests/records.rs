@@ -77,7 +77,7 @@ fn the_columns_of_an_outcome_are_those_of_its_files() {
     let scenario = fullpipe_scenario::load(text, "example.toml", &[]).unwrap().scenario;
     let outcome = run(&scenario, &Options::default()).unwrap();
     let files: Vec<&str> = outcome.tables().iter().map(|(file, _)| *file).collect();
-    assert_eq!(files, ["flows.csv", "series.csv", "links.csv", "completions.csv", "figures.csv"]);
+    assert_eq!(files, ["flows.csv", "series.csv", "links.csv", "halves.csv", "completions.csv", "figures.csv"]);
     // The columns of the outcome are those of the file.
     let flows = outcome.flows();
     assert_eq!(flows.texts("flow"), ["web", "web.reverse"]);

@@ -15,20 +15,24 @@ use crate::files::{Files, Refused, UNFINISHED, names_in, read};
 use crate::port::{Attach, RunOptions, RunRecords};
 use crate::tables::TABLES;
 use fullpipe_archive::{
-    FLOW_SUMMARY, FLOWS, PacketCapture, Results, RunOptionsRecord, RunRecord, SUMMARY, StudyRecord,
+    CPU, CpuRow, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord, SUMMARY,
+    StudyRecord,
 };
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The verdicts of a study that was repeated under several study seeds, as a table in Markdown.
-pub(crate) const ROBUSTNESS: &str = "robustness.md";
+pub(crate) const ROBUSTNESS_PAGE: &str = "robustness.md";
 
 /// An open folder of records.
 pub(crate) struct Archive {
     folder: PathBuf,
     files: Files,
+    /// CPU time of runs in seconds, by key, as `cpu.csv` has it.
+    cpu: Mutex<BTreeMap<String, f64>>,
     /// Locked as long as this lives, where the system can.
     _lock: Option<File>,
 }
@@ -78,13 +82,22 @@ impl Archive {
         files.clean(folder)?;
         files.clean(&runs)?;
         if read(&study_file)?.as_deref() != Some(study_text.as_bytes()) {
-            for stale in [SUMMARY.file, FLOW_SUMMARY.file, Results::FILE, ROBUSTNESS, "report.html", "plots"] {
+            for stale in [
+                SUMMARY.file,
+                FLOW_SUMMARY.file,
+                Results::FILE,
+                ROBUSTNESS.file,
+                ROBUSTNESS_PAGE,
+                "report.html",
+                "plots",
+            ] {
                 files.remove(&folder.join(stale))?;
             }
             files.replace(&study_file, study_text.as_bytes())?;
         }
         files.create_folder(&runs)?;
-        Ok(Archive { folder: folder.to_owned(), files, _lock: lock })
+        let cpu = Mutex::new(cpu_times(read(&folder.join(CPU.file))?.unwrap_or_default()));
+        Ok(Archive { folder: folder.to_owned(), files, cpu, _lock: lock })
     }
 
     fn run_folder(&self, key: &str) -> PathBuf {
@@ -135,12 +148,33 @@ impl Archive {
     ) -> Result<Finished, Refused> {
         let (key, build) = (key.to_owned(), build.to_owned());
         let run = RunRecord { key, build, seed, options: wanted(options), ..records.run };
+        let cpu_s = records.cpu_s;
         let mut content = records.files;
         content.push((RunRecord::FILE.to_owned(), run.to_bytes()));
         self.files.publish(&self.run_folder(&run.key), &content, has_attachments(options))?;
+        if let Some(cpu_s) = cpu_s {
+            self.note_cpu(&run.key, cpu_s)?;
+        }
         let of_metrics = |name: &String| TABLES.into_iter().find(|known| known == name);
         let tables = content.into_iter().filter_map(|(name, content)| Some((of_metrics(&name)?, content)));
         Ok(Finished { tables: tables.collect(), run })
+    }
+
+    /// Adds the CPU time of a run to `cpu.csv`; a run that is made again gets another row.
+    fn note_cpu(&self, key: &str, cpu_s: f64) -> Result<(), Refused> {
+        // The lock also keeps rows of several threads apart; a panic elsewhere spoils nothing.
+        let mut known = self.cpu.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.folder.join(CPU.file);
+        let bytes = CPU.to_bytes([CpuRow { key: key.to_owned(), cpu_s }]);
+        let header = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.files.append(&path, &bytes[if path.exists() { header } else { 0 }..])?;
+        known.insert(key.to_owned(), cpu_s);
+        Ok(())
+    }
+
+    /// CPU time of the run with this key in seconds, if it is known.
+    pub(crate) fn cpu_s(&self, key: &str) -> Option<f64> {
+        self.cpu.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
     }
 
     /// Writes a table of the whole study.
@@ -151,6 +185,14 @@ impl Archive {
         }
         self.files.replace(&path, content)
     }
+}
+
+/// The rows of `cpu.csv`. A line that an interruption cut short is left out.
+fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
+    let text = String::from_utf8_lossy(&content).into_owned();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let rows = whole.lines().skip(1).filter_map(|line| line.split_once(','));
+    rows.filter_map(|(key, cpu_s)| Some((key.to_owned(), cpu_s.parse().ok()?))).collect()
 }
 
 /// What `run.json` says of the options.

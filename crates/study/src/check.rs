@@ -3,7 +3,8 @@
 
 use crate::evaluate::{self, Environment, compare};
 use crate::expression::{Comparison, Filter, Literal, Lookup};
-use crate::study::{Experiment, Level, Study};
+use crate::study::{Claim, Experiment, Level, Study};
+use crate::verdict::{MINIMUM, needed_for_parts};
 use fullpipe_scenario::schema::{Error, Place, Sources};
 
 /// Whether a level passes a filter.
@@ -40,6 +41,31 @@ pub(crate) fn claims(study: &Study, errors: &mut Vec<Error>, place: impl Fn(&str
         {
             errors.push(sources.error(place(&claim.name, error.column), "expression", error.message, Vec::new()));
         }
+    }
+}
+
+impl Study {
+    /// Claims that the number of runs can never decide, and how many they need. An experiment with one run per point is left out:
+    /// its points may be deterministic, which only a run shows.
+    pub fn undecidable_claims(&self) -> Vec<String> {
+        let warning = |claim: &Claim| {
+            let parts = evaluate::parts(&claim.expression, &Shapes(self)).map_or(1, |parts| parts.truths.len());
+            let needed = needed_for_parts(parts);
+            let lookups = claim.expression.lookups().into_iter();
+            let experiments = lookups.filter_map(|lookup| self.experiment(&lookup.experiment));
+            let fewest =
+                experiments.filter(|experiment| experiment.runs > 1).min_by_key(|experiment| experiment.runs)?;
+            let (name, runs) = (&claim.name, fewest.runs);
+            (runs < needed as u64).then(|| {
+                let many = if needed > MINIMUM { format!(" with {parts} parts") } else { String::new() };
+                format!(
+                    "claim {name}: experiment {} has {runs} runs per point; a claim over random runs{many} needs {needed} and is \
+                     undecided otherwise",
+                    fewest.name
+                )
+            })
+        };
+        self.claims.iter().filter_map(warning).collect()
     }
 }
 

@@ -104,10 +104,12 @@ impl Laboratory for VirtualLaboratory {
         }
         let faults = self.faults.clone();
         let lab_options = Options { faults, ..lab_options(options) };
+        let begun_s = thread_cpu_s();
         let (outcome, draws) = fullpipe_units::random::count_draws(|| fullpipe_lab::run(&loaded, &lab_options));
         let outcome = outcome.map_err(|error| RunError::Failed(error.to_string()))?;
         let mut records = records(&outcome, scenario, options, "virtual")?;
         records.run.random_streams = Some(Counts(draws.into_iter().collect()));
+        records.cpu_s = thread_cpu_s().zip(begun_s).map(|(ended, begun)| ended - begun);
         Ok(records)
     }
 
@@ -118,6 +120,18 @@ impl Laboratory for VirtualLaboratory {
     fn build(&self) -> String {
         self.build.clone()
     }
+}
+
+/// CPU time of this thread.
+#[cfg(unix)]
+fn thread_cpu_s() -> Option<f64> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Some(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
+}
+
+#[cfg(not(unix))]
+fn thread_cpu_s() -> Option<f64> {
+    None
 }
 
 /// The scenario of a run, as it is to be built.

@@ -105,6 +105,8 @@ pub struct RunRecords {
     pub files: Vec<(String, Vec<u8>)>,
     /// What `run.json` says; key, build, seed and options are filled in when it is stored.
     pub run: RunRecord,
+    /// CPU time of the run, if it is known; no part of the records.
+    pub cpu_s: Option<f64>,
 }
 
 /// Why there are no records.

@@ -1,6 +1,6 @@
 //! A study from its plan to its tables.
 
-use crate::archive::{Archive, ROBUSTNESS};
+use crate::archive::{Archive, ROBUSTNESS_PAGE};
 use crate::error::StudyError;
 use crate::experience;
 use crate::expression::{Purpose, parse};
@@ -9,10 +9,10 @@ use crate::plan::{Plan, plan, with_random_starts};
 use crate::port::{Laboratory, RunOptions, ScenarioSource};
 use crate::resolved::resolved;
 use crate::study::{Experiment, Metric, Seeds, Study};
-use crate::summary::{Measured, SeedVerdicts, json};
+use crate::summary::{Measured, SeedVerdicts, cpu_of, json};
 use crate::sweep::{Progress, RunResult, Sweep};
 use fullpipe_archive::{
-    FLOW_SUMMARY, FlowSummaryRow, MetricRecord, Results, SUMMARY, SummaryRow, Verdict, Warning, WarningKind,
+    FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, SUMMARY, SummaryRow, Verdict, Warning, WarningKind,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,6 +54,8 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
     /// Rows of `flow_summary.csv`.
     pub flows: Vec<FlowSummaryRow>,
+    /// CPU time of all runs in seconds, those that were made before included, as far as it is known.
+    pub cpu_s: f64,
 }
 
 impl Outcome {
@@ -123,7 +125,8 @@ pub fn run(
     archive.write(Results::FILE, &measured.results().to_bytes())?;
     archive.write(SUMMARY.file, &SUMMARY.to_bytes(&rows))?;
     if !seeds.is_empty() {
-        archive.write(ROBUSTNESS, SeedVerdicts::table(&study.name, &seeds).as_bytes())?;
+        archive.write(ROBUSTNESS.file, &ROBUSTNESS.to_bytes(seeds.iter().map(SeedVerdicts::row)))?;
+        archive.write(ROBUSTNESS_PAGE, SeedVerdicts::table(&study.name, &seeds).as_bytes())?;
     }
     let flows = experience::rows(&plan, &results, |point| measured.counting(point));
     archive.write(FLOW_SUMMARY.file, &FLOW_SUMMARY.to_bytes(&flows))?;
@@ -133,6 +136,7 @@ pub fn run(
     outcome.untrusted.extend(nothing_delivered(&results));
     let of_starts = starts.iter().flat_map(|(plan, results)| plan.runs.iter().zip(results));
     for (run, result) in plan.runs.iter().zip(&results).chain(of_starts) {
+        outcome.cpu_s += cpu_of(result).unwrap_or(0.0);
         match result {
             RunResult::Failed(reason) => outcome.failed.push((run.label.clone(), reason.clone())),
             RunResult::Values { distrust, reused, .. } => {

@@ -19,11 +19,13 @@ use crate::study::{Claim, Level, Published, Study};
 use crate::sweep::RunResult;
 use crate::tables::half_tolerance;
 use crate::verdict::{
-    ClaimJudgment, Count, Judgment, Measurement, PublishedValue, Replications, is_skewed, judge_claim, judge_phase,
-    judge_published, judge_refuted, judge_values, lacks_replications,
+    ClaimJudgment, Count, Judgment, MINIMUM, Measurement, PublishedValue, Replications, is_skewed, judge_claim,
+    judge_phase, judge_published, judge_refuted, judge_values, lacks_replications,
 };
 use crate::words::list_of;
-use fullpipe_archive::{Cell, Column, LeftOut, ResultRow, Results, SUMMARY, SummaryRow, Verdict, Warning, WarningKind};
+use fullpipe_archive::{
+    Cell, Column, LeftOut, ResultRow, Results, RobustnessRow, SUMMARY, SummaryRow, Verdict, Warning, WarningKind,
+};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +45,7 @@ pub fn json(row: &SummaryRow, quick: bool) -> Value {
 }
 
 /// The verdicts on a published value or claim of a study that was repeated under several study seeds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SeedVerdicts {
     /// The point and the metric, or the claim.
     pub name: String,
@@ -51,37 +53,59 @@ pub struct SeedVerdicts {
     pub pooled: Verdict,
     /// The verdict under each study seed.
     pub of_seeds: Vec<Option<Verdict>>,
+    /// CPU time of the runs behind it in seconds, if it is known of all of them.
+    pub cpu_s: Option<f64>,
 }
 
 impl SeedVerdicts {
     /// Whether a seed contradicts the pooled verdict: `match` against `differs` or `refuted`.
     pub fn is_contradicted(&self) -> bool {
-        let contradicts = |verdict: &Option<Verdict>| {
+        self.contradicting() > 0
+    }
+
+    fn contradicting(&self) -> usize {
+        let contradicts = |verdict: &&Option<Verdict>| {
             matches!(
                 (self.pooled, verdict),
                 (Verdict::Match, Some(Verdict::Differs | Verdict::Refuted))
                     | (Verdict::Differs | Verdict::Refuted, Some(Verdict::Match))
             )
         };
-        self.of_seeds.iter().any(contradicts)
+        self.of_seeds.iter().filter(contradicts).count()
     }
 
-    fn words(&self) -> String {
+    fn words(&self, separator: &str) -> String {
         let words: Vec<&str> = self.of_seeds.iter().map(|verdict| verdict.map_or("none", Verdict::word)).collect();
-        words.join(", ")
+        words.join(separator)
     }
 
-    /// A table in Markdown: for each verdict what it is of, those of the seeds, that of all runs, and whether they agree.
+    /// The row of `robustness.csv`.
+    pub fn row(&self) -> RobustnessRow {
+        RobustnessRow {
+            name: self.name.clone(),
+            verdicts: self.words(";"),
+            pooled: Some(self.pooled),
+            seeds: self.of_seeds.len() as u64,
+            agreeing: self.of_seeds.iter().filter(|verdict| **verdict == Some(self.pooled)).count() as u64,
+            contradicting: self.contradicting() as u64,
+            cpu_s: self.cpu_s,
+        }
+    }
+
+    /// The rows of `robustness.csv` as a table in Markdown.
     pub fn table(study: &str, all: &[SeedVerdicts]) -> String {
-        let mut text =
-            "| study | claim or value | verdict per seed | pooled verdict | agreement |\n|---|---|---|---|---|\n"
-                .to_owned();
-        for verdicts in all {
-            let same = verdicts.of_seeds.iter().filter(|verdict| **verdict == Some(verdicts.pooled)).count();
-            let (words, pooled, of) = (verdicts.words(), verdicts.pooled.word(), verdicts.of_seeds.len());
-            let contradicted = if verdicts.is_contradicted() { ", contradicted" } else { "" };
-            let name = verdicts.name.strip_prefix("claim:").unwrap_or(&verdicts.name);
-            let _ = writeln!(text, "| {study} | {name} | {words} | {pooled} | {same} of {of}{contradicted} |");
+        let mut text = "| study | claim or value | verdict per seed | pooled verdict | agreement | CPU time |\n|---|---|---|---|---|---:|\n"
+            .to_owned();
+        for row in all.iter().map(SeedVerdicts::row) {
+            let RobustnessRow { name, verdicts, seeds, agreeing, contradicting, .. } = &row;
+            let (verdicts, pooled) = (verdicts.replace(';', ", "), row.pooled.map_or("", Verdict::word));
+            let contradicted = if *contradicting > 0 { ", contradicted" } else { "" };
+            let name = name.strip_prefix("claim:").unwrap_or(name);
+            let cpu = row.cpu_s.map_or("unknown".to_owned(), |cpu_s| format!("{cpu_s:.1} s"));
+            let _ = writeln!(
+                text,
+                "| {study} | {name} | {verdicts} | {pooled} | {agreeing} of {seeds}{contradicted} | {cpu} |"
+            );
         }
         text
     }
@@ -94,6 +118,8 @@ pub(crate) struct Measured<'a> {
     points: Vec<Vec<OfRun<'a>>>,
     /// By point: whether no run drew from a random stream.
     deterministic: Vec<bool>,
+    /// By run: CPU time in seconds, if it is known.
+    cpu_s: Vec<Option<f64>>,
     /// By point: whether only some of the runs that count have a time-out or a stall.
     mixed: Vec<bool>,
     /// By point, run and metric: the values in the halves of the measured interval.
@@ -198,6 +224,7 @@ impl<'a> Measured<'a> {
         Measured {
             study,
             plan,
+            cpu_s: results.iter().map(cpu_of).collect(),
             mixed: (0..points.len()).map(is_mixed).collect(),
             halves: (0..points.len()).map(halves_at).collect(),
             points,
@@ -401,13 +428,23 @@ impl<'a> Measured<'a> {
         for (index, row) in rows.iter_mut().enumerate() {
             let Some(pooled) = row.verdict else { continue };
             let of_seeds = of_seeds.iter().map(|rows| rows.get(index).and_then(|row| row.verdict)).collect();
-            let verdicts = SeedVerdicts { name: row.name(), pooled, of_seeds };
+            let verdicts = SeedVerdicts { name: row.name(), pooled, of_seeds, cpu_s: self.cpu_behind(row) };
             let contradicted = if verdicts.is_contradicted() { ", which contradict" } else { "" };
-            let note = format!("by study seed: {}{contradicted}", verdicts.words());
+            let note = format!("by study seed: {}{contradicted}", verdicts.words(", "));
             row.note = if row.note.is_empty() { note } else { format!("{}; {note}", row.note) };
             all.push(verdicts);
         }
         (rows, all)
+    }
+
+    /// CPU time of the runs behind a row, each counted once, without those with random starts; `None` if one is not known.
+    fn cpu_behind(&self, row: &SummaryRow) -> Option<f64> {
+        let points: Vec<usize> = match row.claim().map(|name| self.study.claim(name)) {
+            Some(claim) => claim?.expression.lookups().into_iter().flat_map(|lookup| self.points(lookup)).collect(),
+            None => self.plan.points.iter().position(|point| point.place == row.point).into_iter().collect(),
+        };
+        let runs: BTreeSet<usize> = points.into_iter().flat_map(|point| self.plan.points[point].runs.clone()).collect();
+        runs.into_iter().map(|run| self.cpu_s.get(run).copied().flatten()).sum()
     }
 
     /// The same with the runs of one study seed alone.
@@ -420,6 +457,7 @@ impl<'a> Measured<'a> {
             study: self.study,
             plan: self.plan,
             points: self.points.iter().map(|runs| of_one(runs, seed, seeds)).collect(),
+            cpu_s: Vec::new(),
             mixed: self.mixed.clone(),
             halves: self.halves.iter().map(|runs| of_one(runs, seed, seeds)).collect(),
             deterministic: self.deterministic.clone(),
@@ -441,6 +479,9 @@ impl<'a> Measured<'a> {
                 let deterministic = !thin && self.deterministic(index, number).is_some();
                 let ci95 = summary.and_then(|summary| summary.ci95).filter(|ci95| *ci95 > 0.0 && !deterministic);
                 let end = |sign: f64| Some(summary?.mean + sign * ci95?);
+                let values: Vec<f64> = self.of(index, number).into_iter().flatten().collect();
+                let is_random = !thin && !deterministic;
+                let median_interval = statistics::quantile_interval(&values, 0.5).filter(|_| is_random);
                 let n = summary.map_or(0, |summary| if deterministic { 1 } else { summary.n as u64 });
                 let mut row = SummaryRow {
                     point: point.place.clone(),
@@ -453,6 +494,8 @@ impl<'a> Measured<'a> {
                     high: end(1.0),
                     min: summary.map(|summary| summary.min),
                     median: summary.map(|summary| summary.median),
+                    median_low: median_interval.map(|ends| ends.0),
+                    median_high: median_interval.map(|ends| ends.1),
                     max: summary.map(|summary| summary.max),
                     ..SummaryRow::default()
                 };
@@ -462,6 +505,10 @@ impl<'a> Measured<'a> {
                 let missing = heard.saturating_sub(summary.map_or(0, |summary| summary.n));
                 if missing > 0 && summary.is_some() {
                     notes.push(format!("{missing} of {} runs have no value", point.runs.len()));
+                }
+                if is_random && values.len() >= MINIMUM && values.iter().all(|value| *value == 0.0) {
+                    let (n, most) = (values.len(), 100.0 * statistics::share_at_most(values.len()));
+                    notes.push(format!("0 in all {n} runs: another value in at most {most:.1} % of runs (95 %)"));
                 }
                 notes.extend(self.not_stationary(index, number));
                 if let Some(published) = self.published(index, &metric.name) {
@@ -960,6 +1007,14 @@ impl Environment for RandomStarts<'_> {
             measured.random_starts.get(&point)?.get(self.run)?.sound()?.get(metric?).copied().flatten()
         };
         measured.points(lookup).into_iter().map(value).collect()
+    }
+}
+
+/// CPU time of a run in seconds, if it is known.
+pub(crate) fn cpu_of(result: &RunResult) -> Option<f64> {
+    match result {
+        RunResult::Values { cpu_s, .. } => *cpu_s,
+        RunResult::Failed(_) => None,
     }
 }
 

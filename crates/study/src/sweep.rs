@@ -68,6 +68,8 @@ pub(crate) enum RunResult {
         warnings: Vec<Warning>,
         /// What its flows experienced.
         experience: Experience,
+        /// CPU time in seconds, if it is known.
+        cpu_s: Option<f64>,
         reused: bool,
     },
     /// It failed.
@@ -276,6 +278,7 @@ impl Sweep<'_> {
         let distrust = finished.run.distrust.clone();
         let warnings = finished.run.warnings.clone().unwrap_or_default();
         let (late, digest, experience) = (finished.is_late(), finished.digest(), tables.experience());
+        let cpu_s = self.archive.cpu_s(&run.key);
         Ok(RunResult::Values {
             values,
             halves,
@@ -286,6 +289,7 @@ impl Sweep<'_> {
             digest,
             warnings,
             experience,
+            cpu_s,
             reused,
         })
     }

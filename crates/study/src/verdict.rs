@@ -86,6 +86,11 @@ fn needed_for_skewness(values: &[f64]) -> usize {
     (needed as usize).clamp(MINIMUM, MINIMUM_SKEWED)
 }
 
+/// The number of replications that a claim of so many parts needs.
+pub fn needed_for_parts(parts: usize) -> usize {
+    if parts > FEW_PARTS { MINIMUM_MANY_PARTS } else { MINIMUM }
+}
+
 /// The number of replications that is missing: how many there are, how many are needed (`for_skewness` because of skewed values),
 /// and why.
 fn too_few(n: usize, for_skewness: usize, is_mixed: bool, parts: usize) -> Option<String> {
@@ -94,7 +99,7 @@ fn too_few(n: usize, for_skewness: usize, is_mixed: bool, parts: usize) -> Optio
     } else if for_skewness > MINIMUM {
         (for_skewness, ", because they are skewed")
     } else if parts > FEW_PARTS {
-        (MINIMUM_MANY_PARTS, ", because the claim has more than five parts")
+        (needed_for_parts(parts), ", because the claim has more than five parts")
     } else {
         (MINIMUM, "")
     };

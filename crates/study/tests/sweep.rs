@@ -42,8 +42,9 @@ fn tables_have_what_the_runs_gave() {
     // The columns are those that are declared, and each is filled somewhere.
     let header = std::fs::read_to_string(folder.join("out/summary.csv")).unwrap();
     assert!(header.lines().next().unwrap().split(',').eq(SUMMARY.names()), "{header}");
-    // Support is that of claims over points with random numbers, which these are not.
-    for column in SUMMARY.names().filter(|column| *column != "support") {
+    // Support and the interval of a median are those of points with random numbers, which these are not.
+    let of_random = ["support", "median_low", "median_high"];
+    for column in SUMMARY.names().filter(|column| !of_random.contains(column)) {
         assert!(summary.iter().any(|row| !row[column].is_empty()), "{column}");
     }
     let find = |point: &str, metric: &str| {
@@ -180,6 +181,49 @@ fn long_term_values_whose_halves_differ_are_not_stationary() {
         );
         assert_eq!(has("claim:goes"), rate);
     }
+}
+
+#[test]
+fn a_median_has_an_interval_from_six_runs_on_and_no_event_bounds_its_share() {
+    let losses = "\n[[metric]]\nname = \"losses\"\nunit = \"packets\"\nexpression = 'lost_packets[\"bulk\"]'\n";
+    for (runs, draws) in [(5, true), (6, true), (10, true), (10, false)] {
+        let folder = Temporary::new(&format!("median-{runs}-{draws}"));
+        let (study, laboratory) = random_study(runs, losses);
+        let outcome = run_into(&study, &Fake { draws, ..laboratory }, &folder.join("out"), 1).unwrap();
+        let find = |metric: &str| outcome.rows.iter().find(|row| row.metric == metric).unwrap();
+        let (rate, losses) = (find("rate_bps"), find("losses"));
+        if runs < 6 || !draws {
+            assert_eq!((rate.median_low, rate.median_high), (None, None), "{runs}");
+        } else if runs == 6 {
+            // From the smallest value to the largest: 2 * 2^-6 = 3 % of intervals miss.
+            assert_eq!((rate.median_low, rate.median_high), (rate.min, rate.max));
+        } else {
+            // From the second to the ninth of ten: 2 * 11 / 1024 = 2 %.
+            assert!(rate.median_low >= rate.min && rate.median_low <= rate.median && rate.median_high >= rate.median);
+        }
+        let note = "0 in all 10 runs: another value in at most 30.0 % of runs (95 %)";
+        assert_eq!(losses.note.contains(note), runs == 10 && draws, "{}", losses.note);
+    }
+}
+
+#[test]
+fn claims_that_too_few_runs_can_never_decide_are_named() {
+    let names = |runs: u64, more: &str| random_study(runs, more).0.undecidable_claims();
+    let parts = "\n[[claim]]\nname = \"six\"\ntext = \"\"\nexpression = 'all(metric(\"sizes\", \"packets\") > 1) and all(metric(\"sizes\", \"packets\") < 99)'\n";
+    assert_eq!(names(10, ""), Vec::<String>::new());
+    // One run may be deterministic.
+    assert_eq!(names(1, ""), Vec::<String>::new());
+    let nine = names(9, "");
+    assert_eq!(nine.len(), 2);
+    assert!(
+        nine[0].starts_with(
+            "claim more-is-more: experiment sizes has 9 runs per point; a claim over random runs needs 10"
+        )
+    );
+    let many = names(19, parts);
+    assert_eq!(many.len(), 1);
+    assert!(many[0].contains("claim six") && many[0].contains("with 6 parts needs 20"), "{many:?}");
+    assert_eq!(names(20, parts), Vec::<String>::new());
 }
 
 #[test]
@@ -336,6 +380,7 @@ fn a_study_under_several_seeds_is_judged_by_all_runs_together() {
 fn the_verdicts_of_study_seeds_are_a_table_and_chance_is_stated() {
     let folder = Temporary::new("robustness");
     let (mut study, laboratory) = random_study(10, RATES);
+    let laboratory = Fake { cpu_s: Some(2.0), ..laboratory };
     let out = folder.join("out");
     let single = run_into(&study, &laboratory, &out, 1).unwrap();
     assert!(single.seeds.is_empty() && !out.join("robustness.md").exists());
@@ -348,17 +393,28 @@ fn the_verdicts_of_study_seeds_are_a_table_and_chance_is_stated() {
     study.study_seeds = 2;
     let pooled = run_into(&study, &laboratory, &out, 1).unwrap();
     let page = std::fs::read_to_string(out.join("robustness.md")).unwrap();
-    assert!(page.contains("| fake | twice | match, match | match | 2 of 2 |\n"), "{page}");
-    assert!(page.contains("| fake | parts | refuted, refuted | refuted | 2 of 2 |\n"), "{page}");
+    assert!(page.contains("| fake | twice | match, match | match | 2 of 2 | 80.0 s |\n"), "{page}");
+    assert!(page.contains("| fake | parts | refuted, refuted | refuted | 2 of 2 | 120.0 s |\n"), "{page}");
     let verdicts = pooled.rows.iter().filter(|row| row.verdict.is_some()).count();
     assert_eq!((page.lines().count(), pooled.seeds.len()), (verdicts + 2, verdicts));
+    // Two points with 20 runs each; the runs of the first seed were made before.
+    assert_eq!((pooled.made, pooled.cpu_s), (40, 160.0));
+    let rows = table(&out, "robustness.csv");
+    let row = rows.iter().find(|row| row["name"] == "claim:twice").unwrap();
+    let cells =
+        ["verdicts", "pooled", "seeds", "agreeing", "contradicting", "cpu_s"].map(|column| row[column].as_str());
+    assert_eq!(cells, ["match;match", "match", "2", "2", "0", "80"]);
+    assert_eq!(rows.len(), verdicts);
+    // Another run of a study that is complete takes the times from the folder.
+    let again = run_into(&study, &Fake { cpu_s: Some(9.0), draws: true, ..Fake::new() }, &out, 1).unwrap();
+    assert_eq!((again.made, again.cpu_s), (0, 160.0));
     let mut twice = pooled.seeds.iter().find(|verdicts| verdicts.name == "claim:twice").unwrap().clone();
     for (other, contradicted) in [(Verdict::Undecided, false), (Verdict::Refuted, true), (Verdict::Differs, true)] {
         twice.of_seeds[1] = Some(other);
         assert_eq!(twice.is_contradicted(), contradicted);
     }
     let table = SeedVerdicts::table("s", &[twice]);
-    assert!(table.ends_with("| s | twice | match, differs | match | 1 of 2, contradicted |\n"), "{table}");
+    assert!(table.ends_with("| s | twice | match, differs | match | 1 of 2, contradicted | 80.0 s |\n"), "{table}");
 }
 
 #[test]

@@ -16,5 +16,11 @@ pub fn run_tables() -> Vec<TableReference> {
 
 /// The tables of a study.
 pub fn study_tables() -> Vec<TableReference> {
-    vec![crate::Results::reference(), crate::SUMMARY.reference(), crate::FLOW_SUMMARY.reference()]
+    vec![
+        crate::Results::reference(),
+        crate::SUMMARY.reference(),
+        crate::FLOW_SUMMARY.reference(),
+        crate::ROBUSTNESS.reference(),
+        crate::CPU.reference(),
+    ]
 }

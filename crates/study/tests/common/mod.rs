@@ -37,6 +37,8 @@ pub(crate) struct Fake {
     pub(crate) draws: bool,
     /// Starts can be random; then the first so many runs receive 1000 packets minus `size`.
     pub(crate) phases: Option<usize>,
+    /// CPU time of a run in seconds.
+    pub(crate) cpu_s: Option<f64>,
     /// The first so many runs have a time-out.
     pub(crate) timeouts: usize,
     /// The goodput of "bulk" is 100 bit/s in the first half of the measured interval, and this in the second.
@@ -158,6 +160,7 @@ impl Laboratory for Fake {
         // Runs in virtual time say what they drew; nothing, unless the test says otherwise.
         let drawn = self.draws.then(|| ("host: processing".to_owned(), 1));
         records.run.random_streams = self.late.is_none().then(|| Counts(drawn.into_iter().collect()));
+        records.cpu_s = self.cpu_s;
         if (0..self.timeouts).any(|run| run_seed(4, run as u64) == seed) {
             records.run.timeouts = Some(Counts([("bulk".to_owned(), 1)].into()));
         }
@@ -324,7 +327,7 @@ impl Drop for Temporary {
     }
 }
 
-/// All files below a folder by their paths in it.
+/// All records below a folder by their paths in it: all files but the CPU times, which are never the same twice.
 pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -335,7 +338,7 @@ pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
             if path.is_dir() {
                 folders.push(path);
                 files.insert(format!("{name}/"), Vec::new());
-            } else {
+            } else if name != fullpipe_archive::CPU.file {
                 files.insert(name, std::fs::read(&path).expect("it can be read"));
             }
         }
