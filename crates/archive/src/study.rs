@@ -101,6 +101,9 @@ toml_table! {
     build: String = default(Kind::Text, ""), "Written into records: the build that made them.";
     scenarios: Vec<(String, ScenarioRecord)> = required(Kind::Map(&Kind::Either(&Kind::Text, &Kind::Table(&SCENARIO)))),
         "The scenarios by name: a file's name beside the study, or a table.";
+    replications: Option<Vec<(String, Points)>> = empty(Kind::Map(&Kind::Either(&Kind::Text, &POINTS))),
+        "Settings that differ from run to run, by name: a CSV file beside the study whose columns are scenario paths, or a list \
+         of tables. Run r takes row r; runs are counted over all study seeds.";
     parameters: Vec<(String, ParameterRecord)> = empty(Kind::Map(&Kind::Table(&PARAMETER))),
         "Settings with names, for `--set NAME=VALUE`.";
     scenario_setting: Vec<ScenarioSetting> = empty(Kind::Tables(&SCENARIO_SETTING)),
@@ -167,6 +170,8 @@ toml_table! {
     late_runs: Option<LateRuns> = default(Kind::Choice(LateRuns::CHOICES), "leave-out"),
         "What becomes of runs that fell behind real time.";
     set: Settings = empty(SETTINGS), "Scenario paths and their values, the same at every point.";
+    replications: Option<String> = optional(Kind::Name, "none"),
+        "Name of the `replications` whose rows the runs of every point take. `set` and axes override them.";
     quick_set: Option<Settings> = empty(SETTINGS),
         "The same with --quick, where something else: it goes before what the values of axes set besides their own.";
     points: Option<Points> = optional(POINTS, "all combinations, the last axis fastest"), "The points, each a value per axis.";
@@ -182,7 +187,7 @@ toml_table! {
     text: String = default(Kind::Text, ""), "What it is, with its unit.";
     paths: Vec<String> = default(TEXTS, "[]"), "The scenario paths it sets; none: those of the parameter of this name.";
     values: Vec<AxisValue> = default(RAWS, "[]"),
-        "Its values in order: plain, or { label, value } or { label, set = { PATH = VALUE } }. None: those of points.";
+        "Its values in order: plain, or { label, value } or { label, set = { PATH = VALUE }, replications = NAME }. None: those of points.";
     quick: Option<Vec<AxisValue>> = optional(RAWS, "all"), "Those of the values that --quick keeps.";
 }
 
@@ -307,6 +312,8 @@ impl StudyRecord {
             invalid(found.unwrap_or(&errors.0[0]))
         })?;
         let scenarios = loaded.root.map("scenarios").iter().map(|entry| &entry.value);
+        let replications = loaded.root.get("replications").map(Value::map).unwrap_or_default();
+        let scenarios = scenarios.chain(replications.iter().map(|entry| &entry.value));
         let outside = |value: &&Value| matches!(value.data, Data::Text(_));
         if let Some(value) = scenarios.chain(loaded.root.get("published")).find(outside) {
             let expected = vec!["what the file contains, as records have it".to_owned()];

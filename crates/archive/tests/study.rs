@@ -34,6 +34,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
         ("label", text("b")),
         ("value", node(Content::Boolean(true))),
         ("set", table(&[("duration", text("2s")), ("a.b", node(Content::Array(vec![text("c")])))])),
+        ("replications", text("rows")),
     ]);
     StudyRecord {
         name: Some(name("study")),
@@ -52,6 +53,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
         quick: true,
         build: odd(),
         scenarios: vec![(odd(), ScenarioRecord { origin: odd(), text: LongText(odd() + "\n" + &odd()) })],
+        replications: Some(vec![(name("rows"), Points(vec![point(), set().0]))]),
         parameters: vec![(
             odd(),
             ParameterRecord {
@@ -72,6 +74,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
             quick_runs: Some(2),
             late_runs: Some(LateRuns::Count),
             set: set(),
+            replications: Some(name("rows")),
             quick_set: Some(set()),
             points: Some(Points(vec![point(), point()])),
             quick_points: Some(Points(vec![point()])),
@@ -174,6 +177,7 @@ fn the_file_has_one_form() {
     let begin = format!(
         "{}\nname = \"study\"\ntitle = \"o\"\nsource = \"o\"\ndescription = \"o\"\nseed = 9007199254740991\nexact_seed = \
          true\nstudy_seeds = 3\nclock = \"both\"\nruns = 2\nquick_runs = 1\nraised = 2\nexperiments = [\"first\"]\nrobust = {{ claims = [\"claim\"] }}\nquick = true\nbuild = \"o\"\n\
+         replications = {{ rows = [\n  {{ axis = \"a\", other = -3 }},\n  {{ duration = \"1s\", \"o.x\" = 0.5 }},\n] }}\n\
          published = []\n\n[scenarios.o]\norigin = \"o\"\ntext = '''\no\no'''\n\n[parameters.o]\ndefault = 0.5\n",
         StudyRecord::FIRST_LINE
     );
@@ -182,7 +186,7 @@ fn the_file_has_one_form() {
         "set = { \"duration\" = \"1s\", \"o.x\" = 0.5 }\n",
         "points = [\n  { axis = \"a\", other = -3 },\n  { axis = \"a\", other = -3 },\n]\n",
         "\n[[experiment.axis]]\nname = \"axis\"\ntext = \"o\"\npaths = [\"o\"]\nvalues = [\"a\", { label = \"b\", value = true, \
-         set = { \"duration\" = \"2s\", \"a.b\" = [\"c\"] } }]\nquick = [\"a\"]\n",
+         set = { \"duration\" = \"2s\", \"a.b\" = [\"c\"] }, replications = \"rows\" }]\nquick = [\"a\"]\n",
         "\n[[plot]]\nname = \"bare\"\nkind = \"line\"\n\n[[claim]]\n",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
@@ -220,6 +224,12 @@ fn a_wrong_file_is_an_error_with_its_line_and_what_was_expected() {
             "{ text = \"\" }",
             "\"plain.toml\"",
             "found the name of a file, \"plain.toml\"; expected what the file contains",
+        ),
+        (
+            5,
+            "published = []",
+            "replications = { r = \"r.csv\" }",
+            "found the name of a file, \"r.csv\"; expected what the file contains",
         ),
     ] {
         assert!(SMALL.contains(old), "{old}");

@@ -3,6 +3,8 @@
 use crate::study::{Level, Setting, is_label, label_of, number_of};
 use fullpipe_scenario::schema::{Content, Node};
 
+const LEVEL_KEYS: [&str; 4] = ["label", "value", "set", "replications"];
+
 /// What a level must look like, if it does not.
 pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
     let Content::Table(entries) = &node.content else {
@@ -13,10 +15,10 @@ pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
                 "{ label = \"NAME\", value = ... }",
             ));
         }
-        return Ok(Level { label, value: Some(node.clone()), set: Vec::new() });
+        return Ok(Level { label, value: Some(node.clone()), set: Vec::new(), replications: None });
     };
-    if let Some(entry) = entries.iter().find(|entry| !["label", "value", "set"].contains(&entry.key.as_str())) {
-        return Err((format!("{} is not a key of a value of an axis", entry.key), "label, value or set"));
+    if let Some(entry) = entries.iter().find(|entry| !LEVEL_KEYS.contains(&entry.key.as_str())) {
+        return Err((format!("{} is not a key of a value of an axis", entry.key), "label, value, set or replications"));
     }
     let label = node.get("label").filter(|label| !matches!(label.content, Content::Array(_) | Content::Table(_)));
     let label = label.map(label_of).filter(|label| is_label(label));
@@ -28,14 +30,19 @@ pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
     if set.is_some_and(|set| !matches!(set.content, Content::Table(_))) {
         return Err(("`set` is not a table".to_owned(), "set = { PATH = VALUE }"));
     }
-    if value.is_none() && set.is_none() {
-        return Err((format!("the value {label} sets nothing"), "value or set"));
+    let replications = node.get("replications");
+    if replications.is_some_and(|name| name.as_text().is_none()) {
+        return Err(("`replications` is not a name".to_owned(), "replications = \"NAME\""));
+    }
+    let replications = replications.and_then(Node::as_text).map(str::to_owned);
+    if value.is_none() && set.is_none() && replications.is_none() {
+        return Err((format!("the value {label} sets nothing"), "value, set or replications"));
     }
     let set = match set.map(|set| &set.content) {
         Some(Content::Table(entries)) => entries.iter().flat_map(|entry| flattened(&entry.key, &entry.node)).collect(),
         _ => Vec::new(),
     };
-    Ok(Level { label, value, set })
+    Ok(Level { label, value, set, replications })
 }
 
 /// What a value of a name that is fixed for all studies should be, if it is not.

@@ -21,6 +21,7 @@ pub mod published;
 #[cfg(target_os = "linux")]
 mod real;
 mod replay;
+mod replications;
 pub mod resolved;
 mod run;
 pub mod settings;

@@ -6,8 +6,9 @@ use crate::expression::{self, Expression, Purpose};
 use crate::level::{flattened, level_of, wrong_for_fixed_name};
 use crate::port::ScenarioSource;
 use crate::published;
+use crate::replications;
 use crate::shelf::{Folder, Shelf};
-use crate::study::{Axis, CLOCK, Claim, Experiment, Level, Metric, Seeds, Study, clocks, label_of};
+use crate::study::{Axis, CLOCK, Claim, Experiment, Level, Metric, Seeds, Setting, Study, clocks, label_of};
 use fullpipe_archive::{ClaimRecord, Clock, MetricRecord, ParameterRecord, Plot, PlotKind, STUDY, of_key};
 use fullpipe_scenario::schema::{self, Data, Error, Errors, Node, Place, Sources, Tree, Value};
 use std::path::Path;
@@ -39,7 +40,7 @@ pub fn open(path: &Path) -> Result<Study, Errors> {
 /// All mistakes in it and in the files beside it.
 pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn Shelf) -> Result<Study, Errors> {
     let loaded = schema::load(&STUDY, text, file, &[])?;
-    let mut loader = Loader { sources: &loaded.sources, text, shelf, errors: Vec::new() };
+    let mut loader = Loader { sources: &loaded.sources, text, shelf, replications: Vec::new(), errors: Vec::new() };
     let mut study = loader.study(&loaded.root, default_name);
     loader.published(&loaded.root, &mut study);
     // Records may be of a part of a study; what its claims speak of was checked when it was whole.
@@ -70,6 +71,8 @@ struct Loader<'a> {
     sources: &'a Sources,
     text: &'a str,
     shelf: &'a dyn Shelf,
+    /// Names of the study's replications.
+    replications: Vec<String>,
     errors: Vec<Error>,
 }
 
@@ -95,6 +98,7 @@ impl Loader<'_> {
         let scenarios = self.scenarios(root);
         let scenario_names: Vec<&str> = scenarios.iter().map(|(name, _)| name.as_str()).collect();
         let parameters = self.parameters(root, &scenario_names);
+        let replications = self.replications(root);
         let runs = root.integer("runs").unsigned_abs();
         let quick_runs = root.get("quick_runs").map(|value| value.integer().unsigned_abs());
         let clock: Clock = of_key(root, "clock");
@@ -128,6 +132,7 @@ impl Loader<'_> {
             quick: root.boolean("quick"),
             selected,
             scenarios,
+            replications,
             parameters,
             experiments,
             metrics,
@@ -198,6 +203,48 @@ impl Loader<'_> {
         scenarios
     }
 
+    fn replications(&mut self, root: &Tree) -> Vec<(String, Vec<Vec<Setting>>)> {
+        let mut all = Vec::new();
+        for entry in root.get("replications").map(Value::map).unwrap_or_default() {
+            if !schema::is_name(&entry.name) {
+                let expected = "a letter, then letters, digits, \"-\" and \"_\"";
+                self.wrong(entry.name_place, "replications", format!("{:?} is not a name", entry.name), &[expected]);
+            }
+            let before = self.errors.len();
+            let rows = match &entry.value.data {
+                Data::Text(file) => match self.shelf.read(file) {
+                    Ok(text) => replications::rows(&text, &self.shelf.display(file), &mut self.errors),
+                    Err(reason) => {
+                        let message = format!("{} cannot be read: {reason}", self.shelf.display(file));
+                        self.wrong(entry.value.place, "replications", message, &["a CSV file beside the study"]);
+                        Vec::new()
+                    }
+                },
+                _ => entry.value.list().iter().map(replications::row).collect(),
+            };
+            if rows.is_empty() && self.errors.len() == before {
+                let message = format!("the replications {} have no row", entry.name);
+                self.wrong(entry.value.place, "replications", message, &["a row for each run"]);
+            }
+            self.replications.push(entry.name.clone());
+            all.push((entry.name.clone(), rows));
+        }
+        all
+    }
+
+    /// The name of replications, which must exist.
+    fn replications_exist(&mut self, place: Place, name: &str) {
+        let known = std::mem::take(&mut self.replications);
+        let names: Vec<&str> = known.iter().map(String::as_str).collect();
+        if names.is_empty() {
+            let message = format!("the study has no replications {name}");
+            self.wrong(place, "replications", message, &["[replications] with this name"]);
+        } else {
+            self.exists(place, "replications", "table or file of replications", name, &names);
+        }
+        self.replications = known;
+    }
+
     /// Axes and parameters are columns, words of expressions and names for `--set`.
     fn usable_name(&mut self, name: &str, place: Place, what: &str) {
         if RESERVED.contains(&name) {
@@ -256,11 +303,16 @@ impl Loader<'_> {
             }
         }
         let own = |key: &str| tree.get(key).map(|value| value.integer().unsigned_abs());
+        let replications = tree.get("replications").map(|value| value.text().to_owned());
+        if let Some(name) = &replications {
+            self.replications_exist(tree.place_of("replications"), name);
+        }
         let experiment = Experiment {
             name: tree.text("name").to_owned(),
             text: tree.text("text").to_owned(),
             scenario: scenario.to_owned(),
             set: tree.map("set").iter().flat_map(|entry| flattened(&entry.name, entry.value.raw())).collect(),
+            replications,
             quick_set: tree.map("quick_set").iter().flat_map(|e| flattened(&e.name, e.value.raw())).collect(),
             axes,
             points,
@@ -300,7 +352,8 @@ impl Loader<'_> {
         if let Some((_, parameter)) = parameters.iter().find(|(known, _)| paths.is_empty() && *known == name) {
             paths.clone_from(&parameter.paths);
         }
-        let sets_itself = |level: &Level| !level.set.is_empty() && level.value.is_none();
+        let sets_itself =
+            |level: &Level| level.value.is_none() && (!level.set.is_empty() || level.replications.is_some());
         if !of_clock && paths.is_empty() && (levels.is_empty() || !levels.iter().all(sets_itself)) {
             let message = format!("the axis {name} does not say what it sets");
             let expected = ["paths", "the name of a parameter", "values with `set`"];
@@ -337,6 +390,9 @@ impl Loader<'_> {
         };
         if let Some(value) = &level.value {
             self.fixed_name(axis, value);
+        }
+        if let Some(name) = &level.replications {
+            self.replications_exist(node.place, name);
         }
         Some(level)
     }

@@ -6,7 +6,7 @@ use crate::evaluate::{self, Environment, direction_matches, end_of, flow_matches
 use crate::expression::link_column;
 use crate::port::{Laboratory, ResolvedScenario};
 use crate::published::{pairs, point_label};
-use crate::study::{Experiment, Seeds, Study, number_of};
+use crate::study::{Experiment, Seeds, Setting, Study, number_of};
 use fullpipe_archive as archive;
 use fullpipe_scenario::schema::{Override, nearest};
 use sha2::{Digest, Sha256};
@@ -89,13 +89,17 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
             let by_clock = laboratory.real().filter(|_| real);
             let nobody = real && by_clock.is_none();
             let laboratory = by_clock.unwrap_or(laboratory);
-            let (mut point, overrides) = describe(study, experiment, levels, several);
-            let mut scenario = resolve(study, experiment, &point, &overrides, laboratory)?;
-            if nobody {
-                // It must not pass for the run in virtual time.
-                scenario.content.extend(b"\nclock: real");
-            }
-            let scenario = Arc::new(scenario);
+            let varies = rows_of(experiment, &levels).next().is_some();
+            let scenario_of = |run: u64| -> Result<(Point, Arc<ResolvedScenario>), StudyError> {
+                let (point, overrides) = describe(study, experiment, levels.clone(), several, run)?;
+                let mut scenario = resolve(study, experiment, &point, &overrides, laboratory)?;
+                if nobody {
+                    // It must not pass for the run in virtual time.
+                    scenario.content.extend(b"\nclock: real");
+                }
+                Ok((point, Arc::new(scenario)))
+            };
+            let (mut point, scenario) = scenario_of(0)?;
             check_metrics(study, &point, &scenario)?;
             let runs = if matches!(study.seeds, Seeds::Exactly(_)) { 1 } else { experiment.runs };
             let study_seeds = if matches!(study.seeds, Seeds::Exactly(_)) { 1 } else { study.study_seeds.max(1) };
@@ -103,13 +107,13 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
             let runs = runs_of_one_seed * study_seeds;
             for run in 0..runs {
                 let seed = study.seeds.of_run_under(run / runs_of_one_seed, run % runs_of_one_seed);
+                let scenario = if varies { scenario_of(run)?.1 } else { scenario.clone() };
                 let key = key(&scenario.content, seed, &build);
                 let index = *by_key.entry(key.clone()).or_insert_with(|| {
                     let number = if runs > 1 { format!("run {}", run + 1) } else { String::new() };
                     let label: Vec<&str> =
                         [point.label.as_str(), &number].into_iter().filter(|l| !l.is_empty()).collect();
                     let label = if label.is_empty() { study.name.clone() } else { label.join(", ") };
-                    let scenario = scenario.clone();
                     plan.runs.push(PlannedRun { key, seed, real, scenario, points: Vec::new(), label });
                     plan.runs.len() - 1
                 });
@@ -145,16 +149,16 @@ pub(crate) fn with_random_starts(
     let mut by_key: BTreeMap<String, usize> = BTreeMap::new();
     for known in points.iter().filter_map(|point| plan.points.get(*point)) {
         let Some(experiment) = study.experiment(&known.experiment) else { continue };
-        let (mut point, mut overrides) = describe(study, experiment, known.levels.clone(), several);
-        overrides.push(random_starts.clone());
-        let scenario = Arc::new(resolve(study, experiment, &point, &overrides, laboratory)?);
+        let (mut point, _) = describe(study, experiment, known.levels.clone(), several, 0)?;
         for run in 0..PHASE_RUNS {
+            let (_, mut overrides) = describe(study, experiment, known.levels.clone(), several, run)?;
+            overrides.push(random_starts.clone());
+            let scenario = Arc::new(resolve(study, experiment, &point, &overrides, laboratory)?);
             let seed = study.seeds.of_run(run);
             let key = key(&scenario.content, seed, &build);
             let index = *by_key.entry(key.clone()).or_insert_with(|| {
                 let (place, number) = (if point.label.is_empty() { &study.name } else { &point.label }, run + 1);
                 let label = format!("{place}, random starts, run {number}");
-                let scenario = scenario.clone();
                 starts.runs.push(PlannedRun { key, seed, real: false, scenario, points: Vec::new(), label });
                 starts.runs.len() - 1
             });
@@ -168,9 +172,40 @@ pub(crate) fn with_random_starts(
     Ok(starts)
 }
 
-/// A point in words and numbers, and what it sets in the scenario: parameters, then what the experiment fixes, then what
-/// the user set, then axes (a label must not lie); of several settings of a path the last counts.
-fn describe(study: &Study, experiment: &Experiment, levels: Vec<usize>, several: bool) -> (Point, Vec<Override>) {
+/// Names of the replications that the runs of a point take rows of, the experiment's first.
+fn rows_of<'a>(experiment: &'a Experiment, levels: &'a [usize]) -> impl Iterator<Item = &'a str> {
+    let of_axes = experiment.axes.iter().zip(levels).filter_map(|(axis, level)| axis.levels.get(*level));
+    let of_axes = of_axes.filter_map(|level| level.replications.as_deref());
+    experiment.replications.as_deref().into_iter().chain(of_axes)
+}
+
+/// The row of replications that a run takes, counted from 0 over all study seeds.
+fn row<'a>(study: &'a Study, experiment: &Experiment, name: &str, run: u64) -> Result<&'a [Setting], StudyError> {
+    let wrong =
+        |problem: String| StudyError::Usage(format!("study {}, experiment {}: {problem}", study.name, experiment.name));
+    let Some(rows) = study.replications(name) else {
+        return Err(wrong(format!("there are no replications {name}")));
+    };
+    let row = usize::try_from(run).ok().and_then(|run| rows.get(run));
+    row.map(Vec::as_slice).ok_or_else(|| {
+        let (found, needed) = (rows.len(), experiment.runs * study.study_seeds.max(1));
+        wrong(format!(
+            "{needed} runs per point, and the replications {name} have {found} rows; expected at least as many rows as \
+             runs, of all study seeds together (--runs, --seeds)"
+        ))
+    })
+}
+
+/// A point in words and numbers, and what a run of it sets in the scenario: parameters, then the run's row of the experiment's
+/// replications, then what the experiment fixes, then what the user set, then axes (a label must not lie), each with its row
+/// first; of several settings of a path the last counts.
+fn describe(
+    study: &Study,
+    experiment: &Experiment,
+    levels: Vec<usize>,
+    several: bool,
+    run: u64,
+) -> Result<(Point, Vec<Override>), StudyError> {
     let mut overrides: Vec<Override> = Vec::new();
     let mut set = |path: &str, value: String| {
         overrides.retain(|earlier| earlier.path != path);
@@ -186,12 +221,18 @@ fn describe(study: &Study, experiment: &Experiment, levels: Vec<usize>, several:
             parameter.paths.iter().for_each(|path| set(path, value.to_toml()));
         }
     }
+    if let Some(name) = &experiment.replications {
+        row(study, experiment, name, run)?.iter().for_each(|setting| set(&setting.path, setting.value.to_toml()));
+    }
     experiment.set.iter().for_each(|setting| set(&setting.path, setting.value.to_toml()));
     for setting in study.scenario_settings.iter().filter(|setting| setting.scenario == experiment.scenario) {
         set(&setting.path, setting.value.to_toml());
     }
     for (axis, level) in experiment.axes.iter().zip(&levels) {
         let Some(level) = axis.levels.get(*level) else { continue };
+        if let Some(name) = &level.replications {
+            row(study, experiment, name, run)?.iter().for_each(|setting| set(&setting.path, setting.value.to_toml()));
+        }
         level.set.iter().for_each(|setting| set(&setting.path, setting.value.to_toml()));
         if let Some(value) = &level.value {
             axis.paths.iter().for_each(|path| set(path, value.to_toml()));
@@ -207,7 +248,7 @@ fn describe(study: &Study, experiment: &Experiment, levels: Vec<usize>, several:
     place.0.extend(pairs(experiment, &levels));
     let (label, experiment) = (place.to_string(), experiment.name.clone());
     let point = Point { experiment, levels, own_label, label, place, numbers, runs: Vec::new() };
-    (point, overrides)
+    Ok((point, overrides))
 }
 
 fn resolve(

@@ -32,6 +32,7 @@ pub fn resolved(study: &Study, build: &str) -> String {
         quick: study.quick,
         build: build.to_owned(),
         scenarios: study.scenarios.iter().map(scenario).collect(),
+        replications: Some(replications(study)).filter(|replications| !replications.is_empty()),
         parameters: study.parameters.clone(),
         scenario_setting: study.scenario_settings.clone(),
         left_out: study.left_out.clone(),
@@ -44,6 +45,17 @@ pub fn resolved(study: &Study, build: &str) -> String {
         published: Some(present(study).cloned().map(published_record).collect()),
     };
     record.to_toml()
+}
+
+/// The replications that the selected experiments take rows of.
+fn replications(study: &Study) -> Vec<(String, Points)> {
+    let used = |name: &str| {
+        let mut selected = study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name));
+        selected.any(|experiment| experiment.replications().any(|used| used == name))
+    };
+    let row = |row: &Vec<Setting>| settings(row).0;
+    let rows = |rows: &Vec<Vec<Setting>>| Points(rows.iter().map(row).collect());
+    study.replications.iter().filter(|(name, _)| used(name)).map(|(name, all)| (name.clone(), rows(all))).collect()
 }
 
 /// Published values whose points are still there after the user's settings.
@@ -95,6 +107,7 @@ fn experiment_record(experiment: &Experiment) -> ExperimentRecord {
         quick_runs: experiment.quick_runs,
         late_runs: Some(experiment.late_runs).filter(|late_runs| *late_runs != LateRuns::LeaveOut),
         set: settings(&experiment.set),
+        replications: experiment.replications.clone(),
         quick_set: Some(settings(&experiment.quick_set)).filter(|_| !experiment.quick_set.is_empty()),
         points: experiment.points.as_ref().map(points),
         quick_points: experiment.quick_points.as_ref().map(points),
@@ -125,7 +138,9 @@ fn plain(level: &Level) -> Node {
 }
 
 fn is_plain(level: &Level, value: &Node) -> bool {
-    level.set.is_empty() && level_of(value).is_ok_and(|plain| plain.label == level.label)
+    level.set.is_empty()
+        && level.replications.is_none()
+        && level_of(value).is_ok_and(|plain| plain.label == level.label)
 }
 
 fn axis_value(level: &Level) -> AxisValue {
@@ -135,7 +150,8 @@ fn axis_value(level: &Level) -> AxisValue {
     let set = settings(&level.set).0.into_iter().map(|(path, value)| entry(&path, value));
     let set = Some(node(Content::Table(set.collect()))).filter(|_| !level.set.is_empty());
     let label = Some(node(Content::Text(level.label.clone())));
-    let keys = [("label", label), ("value", level.value.clone()), ("set", set)];
+    let replications = level.replications.clone().map(|name| node(Content::Text(name)));
+    let keys = [("label", label), ("value", level.value.clone()), ("set", set), ("replications", replications)];
     let entries = keys.into_iter().filter_map(|(key, value)| Some(entry(key, value?)));
     AxisValue(node(Content::Table(entries.collect())))
 }

@@ -251,6 +251,7 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
         quick: false,
         selected: vec!["run".to_owned()],
         scenarios: vec![("scenario".to_owned(), scenario)],
+        replications: Vec::new(),
         parameters: Vec::new(),
         experiments: vec![Experiment {
             name: "run".to_owned(),

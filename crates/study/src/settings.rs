@@ -8,7 +8,7 @@ use crate::check::point_passes;
 use crate::error::StudyError;
 use crate::level::{level_of, wrong_for_fixed_name};
 use crate::port::Laboratory;
-use crate::study::{Axis, CLOCK, Experiment, Level, Seeds, Study, clocks, label_of};
+use crate::study::{Axis, CLOCK, Experiment, Level, Seeds, Setting, Study, clocks, label_of};
 use crate::words::list_of;
 use fullpipe_archive::{Clock, LeftOut, ScenarioSetting};
 use fullpipe_scenario::schema::{self, Content, Error, Errors, Field, Kind, Node, Override, Place, Sources, Table};
@@ -33,7 +33,7 @@ const FIXED: [&str; 3] = ["experiments", "runs", "clock"];
 static ANYTHING: Table = Table { name: "value", fields: &[&[Field::required("value", Kind::Raw, "")]], ..Table::EMPTY };
 
 /// VALUE as TOML; a bare word is a string.
-fn value_of(text: &str) -> Node {
+pub(crate) fn value_of(text: &str) -> Node {
     let loaded = schema::load(&ANYTHING, &format!("value = {text}\n"), "", &[]);
     match loaded {
         Ok(loaded) => loaded.root.raw("value").clone(),
@@ -301,20 +301,32 @@ impl Applier<'_> {
         let value = value_of(&set.value);
         let selected = || study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name));
         let swept_by = |experiment: &Experiment| {
+            let in_rows = |name: &str| {
+                let mut rows = study.replications(name).unwrap_or_default().iter().flatten();
+                rows.any(|setting| setting.path == path)
+            };
+            let is_fixed = experiment.set.iter().any(|setting| setting.path == path);
+            if experiment.replications().any(in_rows) && !is_fixed {
+                return Some(Owner::Replications);
+            }
             let sets = |axis: &&Axis| {
                 axis.paths.contains(&path)
                     || axis.levels.iter().any(|level| level.set.iter().any(|set| set.path == path))
             };
-            experiment.axes.iter().find(sets).map(|axis| axis.name.clone())
+            experiment.axes.iter().find(sets).map(|axis| Owner::Axis(axis.name.clone()))
         };
-        let swept: Vec<(String, String)> =
+        let swept: Vec<(String, Owner)> =
             selected().filter_map(|experiment| Some((experiment.name.clone(), swept_by(experiment)?))).collect();
-        if let (Some((_, axis)), true) = (swept.first(), swept.len() == selected().count()) {
-            let message = format!("{path} is set by the axis {axis} in every experiment that is run");
-            return Err(self.error(index, message, [format!("--set {axis}=[...]")]));
+        if let (Some((_, owner)), true) = (swept.first(), swept.len() == selected().count()) {
+            let message = format!("{path} is set by {owner} in every experiment that is run");
+            let expected = match owner {
+                Owner::Axis(axis) => format!("--set {axis}=[...]"),
+                Owner::Replications => "--runs N: run r takes row r of the replications".to_owned(),
+            };
+            return Err(self.error(index, message, [expected]));
         }
-        for (experiment, axis) in swept {
-            self.messages.push(format!("{path} stays what the axis {axis} says in the experiment {experiment}"));
+        for (experiment, owner) in swept {
+            self.messages.push(format!("{owner} set {path} in the experiment {experiment}; it is not changed"));
         }
         let single_value = value.to_toml();
         let mut reached = Vec::new();
@@ -350,6 +362,21 @@ impl Applier<'_> {
             study.scenario_settings.push(ScenarioSetting { scenario: name, path, value });
         }
         Ok(())
+    }
+}
+
+/// What sets a path of a scenario at the points of an experiment.
+enum Owner {
+    Axis(String),
+    Replications,
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Owner::Axis(axis) => write!(formatter, "the axis {axis}"),
+            Owner::Replications => formatter.write_str("the replications, whose rows differ,"),
+        }
     }
 }
 
@@ -400,9 +427,12 @@ fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
             parameter.default = parameter.quick.take();
         }
     }
+    let all = study.replications.clone();
     for experiment in &mut study.experiments {
         experiment.runs = experiment.quick_runs.take().unwrap_or(experiment.runs);
-        for setting in std::mem::take(&mut experiment.quick_set) {
+        let quick_set = std::mem::take(&mut experiment.quick_set);
+        shorten_replications(experiment, &quick_set, &all, &mut study.replications);
+        for setting in quick_set {
             let levels = experiment.axes.iter_mut().flat_map(|axis| &mut axis.levels);
             for same in levels.flat_map(|level| &mut level.set).filter(|other| other.path == setting.path) {
                 same.value = setting.value.clone();
@@ -446,5 +476,30 @@ fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
             }
         }
         experiment.axes.iter_mut().for_each(|axis| axis.quick = None);
+    }
+}
+
+/// What a shortened study fixes, its replications do not set. Other experiments may use the same replications, so this one
+/// gets replications of its own.
+fn shorten_replications(
+    experiment: &mut Experiment,
+    quick_set: &[Setting],
+    all: &[(String, Vec<Vec<Setting>>)],
+    out: &mut Vec<(String, Vec<Vec<Setting>>)>,
+) {
+    let suffix = format!("-{}", experiment.name);
+    let levels = experiment.axes.iter_mut().flat_map(|axis| &mut axis.levels);
+    let names = std::iter::once(&mut experiment.replications).chain(levels.map(|level| &mut level.replications));
+    for name in names.flatten() {
+        let Some((_, rows)) = all.iter().find(|(known, _)| known == name) else { continue };
+        let is_fixed = |setting: &Setting| quick_set.iter().any(|fixed| fixed.path == setting.path);
+        if !rows.iter().flatten().any(is_fixed) {
+            continue;
+        }
+        name.push_str(&suffix);
+        if !out.iter().any(|(known, _)| known == name) {
+            let left = |row: &Vec<Setting>| row.iter().filter(|setting| !is_fixed(setting)).cloned().collect();
+            out.push((name.clone(), rows.iter().map(left).collect()));
+        }
     }
 }

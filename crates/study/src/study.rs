@@ -33,6 +33,8 @@ pub struct Study {
     pub selected: Vec<String>,
     /// Scenarios by name.
     pub scenarios: Vec<(String, ScenarioSource)>,
+    /// Settings that differ from run to run, by name: a row for each run, counted over all study seeds.
+    pub replications: Vec<(String, Vec<Vec<Setting>>)>,
     /// Settings with names.
     pub parameters: Vec<(String, ParameterRecord)>,
     /// Experiments.
@@ -121,6 +123,8 @@ pub struct Experiment {
     pub scenario: String,
     /// What is fixed.
     pub set: Vec<Setting>,
+    /// Name of the replications whose rows the runs of every point take.
+    pub replications: Option<String>,
     /// What else is fixed in a shortened study, before what axes say.
     pub quick_set: Vec<Setting>,
     /// What varies.
@@ -167,7 +171,7 @@ impl Experiment {
         let level = |clock: &Clock| {
             let label = clock.name().to_owned();
             let value = Some(Node { content: Content::Text(label.clone()), place: Place::default() });
-            Level { label, value, set: Vec::new() }
+            Level { label, value, set: Vec::new(), replications: None }
         };
         let axis = Axis {
             name: CLOCK.to_owned(),
@@ -188,6 +192,12 @@ impl Experiment {
         self.axis(CLOCK).is_some_and(|(index, axis)| {
             levels.get(index).and_then(|level| axis.levels.get(*level)).is_some_and(|level| level.label == "real")
         })
+    }
+
+    /// Names of the replications that its points take rows of: its own, then those of the values of its axes.
+    pub fn replications(&self) -> impl Iterator<Item = &str> {
+        let levels = self.axes.iter().flat_map(|axis| &axis.levels);
+        self.replications.as_deref().into_iter().chain(levels.filter_map(|level| level.replications.as_deref()))
     }
 
     /// The axis of this name and its position.
@@ -220,6 +230,8 @@ pub struct Level {
     pub value: Option<Node>,
     /// What else it sets.
     pub set: Vec<Setting>,
+    /// Name of the replications whose rows the runs take.
+    pub replications: Option<String>,
 }
 
 impl Level {
@@ -361,6 +373,11 @@ impl Study {
     /// Whether runs of this experiment count even if they fell behind real time.
     pub fn counts_late(&self, experiment: &str) -> bool {
         self.experiment(experiment).is_some_and(|experiment| experiment.late_runs == LateRuns::Count)
+    }
+
+    /// The rows of the replications of this name.
+    pub fn replications(&self, name: &str) -> Option<&[Vec<Setting>]> {
+        self.replications.iter().find(|(known, _)| known == name).map(|(_, rows)| rows.as_slice())
     }
 
     /// The claim of this name.

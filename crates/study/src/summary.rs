@@ -188,7 +188,15 @@ impl<'a> Measured<'a> {
             });
         let is_deterministic =
             |run: &usize| !matches!(results.get(*run), Some(RunResult::Values { deterministic: false, .. }));
-        let deterministic = plan.points.iter().map(|point| point.runs.iter().all(is_deterministic));
+        // Runs of different scenarios are a sample, even if none draws a random number.
+        let same_scenario = |pair: &[usize]| match (plan.runs.get(pair[0]), plan.runs.get(pair[1])) {
+            (Some(one), Some(other)) => one.scenario.content == other.scenario.content,
+            _ => true,
+        };
+        let deterministic = plan
+            .points
+            .iter()
+            .map(|point| point.runs.iter().all(is_deterministic) && point.runs.windows(2).all(same_scenario));
         let equal = plan.points.iter().map(|point| {
             let digests: Vec<_> = point
                 .runs
@@ -681,7 +689,7 @@ impl<'a> Measured<'a> {
     fn left_out_of(&self, claim: &Claim) -> Option<String> {
         let lookups = claim.expression.lookups();
         let speaks_of = |left_out: &LeftOut, value: &str| {
-            let level = Level { label: value.to_owned(), value: None, set: Vec::new() };
+            let level = Level { label: value.to_owned(), value: None, set: Vec::new(), replications: None };
             let of_axis = |filter: &&Filter| filter.axis == left_out.axis;
             lookups.iter().any(|lookup| {
                 lookup.experiment == left_out.experiment

@@ -178,7 +178,7 @@ fn axes_and_points() {
         "sets",
         "{ label = \"square\", sets = { corners = 4 } }",
         "sets is not a key",
-        "label, value or set",
+        "label, value, set or replications",
     );
     wrong(
         "{ label = \"square\", set = { corners = 4 } }",

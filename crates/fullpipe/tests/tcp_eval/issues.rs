@@ -20,8 +20,10 @@ pub(crate) fn access_link() -> Simulation {
     let experiment = study.experiment("access-link").expect("the study has this experiment");
     let (_, axis) = experiment.axis("load").expect("the experiment has this axis");
     let level = axis.levels.iter().find(|level| level.label == "0.6").expect("the axis has this level");
-    let set = |simulation: Simulation, path: &str, value: String| simulation.set(path, value);
-    level.set.iter().fold(network("access-link"), |so_far, one| set(so_far, &one.path, one.value.to_toml()))
+    let name = level.replications.as_deref().expect("its runs differ in the shuffle");
+    let first = study.replications(name).and_then(<[_]>::first).expect("a row for each run");
+    let settings = first.iter().chain(&level.set);
+    settings.fold(network("access-link"), |so_far, one| so_far.set(&one.path, one.value.to_toml()))
 }
 
 fn measured(outcome: &Outcome, link: &str) -> fullpipe::record::LinkSummary {
