@@ -39,10 +39,10 @@ fn a_flow_is_written_as_declared() {
              delay_sum_s,jitter_sum_s,first_tx_s,last_tx_s,first_rx_s,last_rx_s,goodput_bps,completion_s,\
              retransmitted_packets,marked_packets,measured_goodput_bps,whole_goodput_bps,measured_from_s,\
              measured_tx_packets,measured_rx_packets,measured_rx_bytes,measured_lost_packets,measured_delay_sum_s,\
-             measured_jitter_sum_s,delay_p50_s,delay_p95_s,delay_p99_s"
+             measured_jitter_sum_s,main_direction,delay_p50_s,delay_p95_s,delay_p99_s"
         )
     );
-    assert_eq!(lines.next(), Some("data,a,b,udp,,3,4500,0,0,0,,,0.007009616,,,,0.1,,,,,,,0,0,0,0,,,,,"));
+    assert_eq!(lines.next(), Some("data,a,b,udp,,3,4500,0,0,0,,,0.007009616,,,,0.1,,,,,,,0,0,0,0,,,0,,,"));
     assert_eq!(lines.next(), None);
 }
 

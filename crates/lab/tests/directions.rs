@@ -198,8 +198,8 @@ fn a_series_that_no_probe_samples_is_an_error_with_the_nearest_name() {
         "no probe samples the subject \"vidoe.reverse\"; did you mean \"video.reverse\"? (one of: \"video.reverse\")"
     );
     assert_eq!(
-        error("video.reverse", "throughput"),
-        "no probe samples the metric \"throughput\" of \"video.reverse\"; did you mean \"throughput_bps\"? (one of: \
+        error("video.reverse", "throughput_bit"),
+        "no probe samples the metric \"throughput_bit\" of \"video.reverse\"; did you mean \"throughput_bps\"? (one of: \
          \"throughput_bps\", \"drops\")"
     );
 }

@@ -186,7 +186,7 @@ fn axes_and_points() {
         "square",
         "{ label = \"square\" }",
         "sets nothing",
-        "value or set",
+        "value, set or replications",
     );
     wrong(
         "{ label = \"square\", set = { corners = 4 } }",

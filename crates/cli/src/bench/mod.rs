@@ -235,6 +235,6 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
     }
     let Some((totals, ended)) = last else { return Ok(()) };
     let counts = [Some(totals.data_packets), Some(totals.packet_hops)];
-    print_line!("{}", row(name, ended.as_secs_f64(), counts, median(medians), peak_rss_bytes()));
+    print_line!("{}", row(name, ended.as_nanos() as f64 / 1e9, counts, median(medians), peak_rss_bytes()));
     Ok(())
 }

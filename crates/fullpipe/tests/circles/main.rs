@@ -51,6 +51,7 @@ const PERMITTED: &[(&str, &[&str], &str)] = &[
         "scenario",
         &[
             "language::access",
+            "language::bdp",
             "language::fields",
             "language::identity",
             "language::measurement",

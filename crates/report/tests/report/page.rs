@@ -368,8 +368,8 @@ fn a_table_of_flows_has_both_directions_the_main_one_first() {
     let file = "runs/c0ffee0123456789abcdef01/flows.csv";
     let text = folder.text(file);
     let swapped = text.lines().map(|line| match line {
-        line if line.starts_with("bulk.2.reverse,") => format!("{},1\n", line.strip_suffix(",0").unwrap()),
-        line if line.starts_with("bulk.2,") => format!("{},0\n", line.strip_suffix(",1").unwrap()),
+        line if line.starts_with("bulk.2.reverse,") => format!("{},1,,,\n", line.strip_suffix(",0,,,").unwrap()),
+        line if line.starts_with("bulk.2,") => format!("{},0,,,\n", line.strip_suffix(",1,,,").unwrap()),
         line => format!("{line}\n"),
     });
     folder.write(file, &swapped.collect::<String>());

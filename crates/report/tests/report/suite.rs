@@ -366,7 +366,7 @@ fn what_links_carried_is_told_by_point() {
     assert_eq!(find(["access", "vegas", "50", "central"]), ["9.300", "93", "8.500", "0.02550", "0", "0", "1"]);
     // What a link does not have is no zero.
     assert_eq!(find(["access", "reno", "10", "central.reverse"])[2..], ["–", "–", "–", "–", "1"]);
-    assert!(page.contains("Links are measured from 0.5 s on"));
+    assert!(page.contains("are of the time from 0.5 s on"));
     // Without measured links there is no such table.
     assert!(!Folder::copy_of("study").build().contains("What measured links carried"));
 }
