@@ -168,9 +168,11 @@ fn flows() -> String {
 
 /// UEs at the edge of two cells, which attach, with too much traffic, all modes of RLC, and in one cell no HARQ.
 fn edge() -> String {
+    // The UE of the second cell is 50 m nearer to it, so that its longest PDUs fit into a block again.
     let ue = |number: u32, cell: u32, rlc: &str| {
+        let x = 350 + 50 * cell;
         format!(
-            "[[lte.ue]]\nhost = 'phone{number}'\ncell = 'cell{cell}'\nposition = [400, {number}]\nattach = 'known-cell'\n\
+            "[[lte.ue]]\nhost = 'phone{number}'\ncell = 'cell{cell}'\nposition = [{x}, {number}]\nattach = 'known-cell'\n\
              rlc = {{ {rlc} }}\n"
         )
     };

@@ -488,7 +488,7 @@ impl<'a> Measured<'a> {
                 let ci95 = summary.and_then(|summary| summary.ci95).filter(|ci95| *ci95 > 0.0 && !deterministic);
                 let end = |sign: f64| Some(summary?.mean + sign * ci95?);
                 let values: Vec<f64> = self.of(index, number).into_iter().flatten().collect();
-                let is_random = !thin && !deterministic;
+                let is_random = !thin && !self.deterministic[index];
                 let median_interval = statistics::quantile_interval(&values, 0.5).filter(|_| is_random);
                 let n = summary.map_or(0, |summary| if deterministic { 1 } else { summary.n as u64 });
                 let mut row = SummaryRow {

@@ -302,6 +302,6 @@ fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
         let (what, path, _) = &trace[at + 1];
         assert_eq!((*what, Some(path.as_path())), ("sync", to.parent()), "the name {to:?} is synced at once");
     }
-    // study.toml, four runs, two tables.
-    assert_eq!(renames, 7);
+    // study.toml, four runs, three tables.
+    assert_eq!(renames, 8);
 }

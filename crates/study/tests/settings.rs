@@ -115,7 +115,7 @@ fn a_parameter_reaches_its_paths() {
 fn an_axis_keeps_its_word_against_a_setting_of_the_scenario() {
     // sizes sweeps size, shapes fixes it: the setting holds in shapes only, and that is said.
     let (study, messages) = with(&["scenario.size=77"], false).unwrap();
-    assert_eq!(messages, ["size stays what the axis size says in the experiment sizes"]);
+    assert_eq!(messages, ["the axis size set size in the experiment sizes; it is not changed"]);
     let plan = plan(&study, &Fake::new()).unwrap();
     let sizes: Vec<bool> =
         plan.points.iter().map(|p| plan.runs[p.runs[0]].scenario.text.contains("size = 77")).collect();

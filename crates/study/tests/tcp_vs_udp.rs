@@ -73,8 +73,8 @@ fn every_published_row_of_the_report_is_there() {
 #[test]
 fn udp_is_as_published() {
     let folder = Temporary::new("udp");
-    // Ten runs decide.
-    let settings = ["experiments=udp", "runs=10", "packets=[10, 100, 10000, 20000]"];
+    // Thirty runs decide where they are skewed.
+    let settings = ["experiments=udp", "runs=30", "packets=[10, 100, 10000, 20000]"];
     let outcome = run_into(&study(&settings, false), &folder.join("out"), 2);
     assert_eq!(outcome.exit_status(), 0, "{:?}", outcome.untrusted);
     for row in outcome.rows.iter().filter(|row| row.published.is_some()) {
@@ -111,7 +111,7 @@ fn verdicts_can_be_computed_again_from_the_flows() {
     // results.csv (which run belongs to which point) and published.csv.
     let folder = Temporary::new("again");
     let out = folder.join("out");
-    let settings = ["experiments=[\"udp\", \"udp_payload\"]", "runs=10", "packets=[10, 10000, 20000]"];
+    let settings = ["experiments=[\"udp\", \"udp_payload\"]", "runs=30", "packets=[10, 10000, 20000]"];
     run_into(&study(&settings, false), &out, 2);
     let published = table(source().parent().unwrap(), "published.csv");
     let results = table(&out, "results.csv");
@@ -136,15 +136,18 @@ fn verdicts_can_be_computed_again_from_the_flows() {
                 })
             })
             .collect();
-        if values.len() != 10 {
+        if values.len() != 30 {
             continue;
         }
-        let mean = values.iter().sum::<f64>() / 10.0;
-        let moment = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / 10.0;
-        // t(0.975, 9) = 2.262157; s^2 = 10/9 of the second moment. Skewness: sqrt(90)/8 m3 / m2^1.5.
-        let width = 2.262_157 * (moment(2) / 9.0).sqrt();
-        let skewed = moment(2) > 1e-18 * mean * mean
-            && (90f64.sqrt() / 8.0 * moment(3) / (moment(2) * moment(2).sqrt())).abs() > 1.0;
+        let mean = values.iter().sum::<f64>() / 30.0;
+        let moment = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / 30.0;
+        // The runs were raised once, so the confidence is 1 - 0.05/2: t(0.9875, 29) = 2.363846; s^2 = 30/29 of the second moment.
+        // Skewness G: sqrt(870)/28 m3 / m2^1.5. On its side the end lies G s (2 t^2 + 1)/(6 x 30) further.
+        let width = 2.363_846 * (moment(2) / 29.0).sqrt();
+        let varies = moment(2) > 1e-18 * mean * mean;
+        let skewness = 870f64.sqrt() / 28.0 * moment(3) / (moment(2) * moment(2).sqrt());
+        let further = skewness * (moment(2) * 30.0 / 29.0).sqrt() * (2.0 * 2.363_846f64.powi(2) + 1.0) / 180.0;
+        let skewed = varies && skewness.abs() > 1.0;
         let experiment = parts[0].1;
         let point: Vec<String> = parts[1..].iter().map(|(axis, value)| format!("{axis}={value}")).collect();
         let source = published
@@ -157,7 +160,9 @@ fn verdicts_can_be_computed_again_from_the_flows() {
             None => source["tolerance"].parse().unwrap(),
         };
         assert!((row["mean"].parse::<f64>().unwrap() - mean).abs() <= 1e-12 * mean.abs(), "{row:?}");
-        let matches = (mean - value).abs() + width <= tolerance * (1.0 + 1e-9) && !skewed;
+        let (below, above) = if varies { (width - further.min(0.0), width + further.max(0.0)) } else { (0.0, 0.0) };
+        let within = (value - (mean - below)).max(mean + above - value);
+        let matches = within <= tolerance * (1.0 + 1e-9) && !skewed;
         assert_eq!(row["verdict"] == "match", matches, "{row:?}: {mean} +- {width}");
         judged += 1;
     }
