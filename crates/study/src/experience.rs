@@ -2,7 +2,6 @@
 
 use crate::plan::Plan;
 use crate::statistics::summarize;
-use crate::sweep::RunResult;
 use fullpipe_archive::{Columns, DELAYS, FigureRow, FlowRow, FlowSummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,14 +63,13 @@ fn unit_of(metric: &str) -> String {
     declared.map_or_else(named, |known| known.unit).to_owned()
 }
 
-/// The rows of `flow_summary.csv`. `counting` gives the runs of a point whose values count.
-pub(crate) fn rows(plan: &Plan, results: &[RunResult], counting: impl Fn(usize) -> Vec<usize>) -> Vec<FlowSummaryRow> {
+/// The rows of `flow_summary.csv`. `counting` gives the values of those runs of a point that count.
+pub(crate) fn rows<'a>(plan: &Plan, counting: impl Fn(usize) -> Vec<&'a Experience>) -> Vec<FlowSummaryRow> {
     let mut rows = Vec::new();
     for (index, point) in plan.points.iter().enumerate() {
         let mut order: Vec<&Key> = Vec::new();
         let mut values: BTreeMap<&Key, Vec<f64>> = BTreeMap::new();
-        for run in counting(index) {
-            let Some(RunResult::Values { experience, .. }) = results.get(run) else { continue };
+        for experience in counting(index) {
             for (key, value) in &experience.0 {
                 let of_key = values.entry(key).or_insert_with(|| {
                     order.push(key);

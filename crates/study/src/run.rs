@@ -128,7 +128,13 @@ pub fn run(
         archive.write(ROBUSTNESS.file, &ROBUSTNESS.to_bytes(seeds.iter().map(SeedVerdicts::row)))?;
         archive.write(ROBUSTNESS_PAGE, SeedVerdicts::table(&study.name, &seeds).as_bytes())?;
     }
-    let flows = experience::rows(&plan, &results, |point| measured.counting(point));
+    let flows = experience::rows(&plan, |point| {
+        let experienced = |run: usize| match results.get(run)? {
+            RunResult::Values { experience, .. } => Some(experience),
+            RunResult::Failed(_) => None,
+        };
+        measured.counting(point).into_iter().filter_map(experienced).collect()
+    });
     archive.write(FLOW_SUMMARY.file, &FLOW_SUMMARY.to_bytes(&flows))?;
     let mut warnings = measured.equal_records();
     warnings.extend(of_runs(&plan, &results));

@@ -3,7 +3,6 @@
 
 use crate::application::{Application, Metric};
 use crate::content::Content;
-use crate::fetched::FetchedSpec;
 use crate::sink::Sink;
 use fullpipe_schema::component::{self, Comparable, Declaration, Reader};
 use fullpipe_schema::{Field, Kind, Tree, Variant};
@@ -170,11 +169,12 @@ impl Workload {
         self.port().unwrap_or(self.component.port)
     }
 
-    /// The same data from the acceptor, which the initiator asks for. `None` if they are not all sent over a single stream.
-    #[must_use]
-    pub fn fetched(&self) -> Option<Workload> {
-        let settings = FetchedSpec::of(&self.settings)?;
-        Some(Workload { component: self.component, settings: Arc::new(settings) })
+    /// The same workload with other settings, made from its own.
+    pub(crate) fn with_settings<S: WorkloadSettings>(
+        &self,
+        other: impl FnOnce(&Arc<dyn WorkloadSettings>) -> Option<S>,
+    ) -> Option<Workload> {
+        Some(Workload { component: self.component, settings: Arc::new(other(&self.settings)?) })
     }
 
     /// The settings, if they are of this type.

@@ -5,7 +5,7 @@
 //! from its client to any target and not back, so a download through a tunnel is such a transfer.
 
 use crate::application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId, read_length};
-use crate::component::{FlowContext, WorkloadSettings};
+use crate::component::{FlowContext, Workload, WorkloadSettings};
 use fullpipe_transport::{Event, Payload, Priority, Stream};
 use fullpipe_units::{Instant, Invalid};
 use std::path::Path;
@@ -22,6 +22,14 @@ impl FetchedSpec {
     /// The same data from the acceptor; `None` if the workload does not send on one stream of its initiator alone.
     pub(crate) fn of(sent: &Arc<dyn WorkloadSettings>) -> Option<FetchedSpec> {
         sent.sends_on_one_stream().then(|| FetchedSpec(Arc::clone(sent)))
+    }
+}
+
+impl Workload {
+    /// The same data from the acceptor, which the initiator asks for. `None` if they are not all sent over a single stream.
+    #[must_use]
+    pub fn fetched(&self) -> Option<Workload> {
+        self.with_settings(FetchedSpec::of)
     }
 }
 
