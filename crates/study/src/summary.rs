@@ -122,8 +122,8 @@ pub(crate) struct Measured<'a> {
     cpu_s: Vec<Option<f64>>,
     /// By point: whether only some of the runs that count have a time-out or a stall.
     mixed: Vec<bool>,
-    /// By point, run and metric: the values in the halves of the measured interval.
-    halves: Vec<Vec<Option<&'a [Option<[f64; 2]>]>>>,
+    /// By point and run.
+    halves: Vec<Vec<Option<Halves<'a>>>>,
     /// By point: whether several runs drew random numbers and have equal records.
     equal: Vec<bool>,
     /// By name, number of replications and size of a sample.
@@ -131,6 +131,9 @@ pub(crate) struct Measured<'a> {
     /// Of points that claims name and that are deterministic: the runs with random starts.
     random_starts: BTreeMap<usize, Vec<OfRun<'a>>>,
 }
+
+/// Of one run at one point, by metric: the values in the halves of the measured interval.
+type Halves<'a> = &'a [Option<[f64; 2]>];
 
 /// What a run has to say at a point.
 #[derive(Clone, Copy)]

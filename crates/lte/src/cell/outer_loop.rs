@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     fn decibels(outer_loop: OuterLoop) -> f64 {
-        10.0 * f64::from(outer_loop.gain()).log10()
+        10.0 * math::log10(f64::from(outer_loop.gain()))
     }
 
     #[test]

@@ -613,8 +613,8 @@ mod tests {
     fn the_mac_is_told_of_retransmissions_that_a_report_spares() {
         let (mut bearer, pdus) = sent(4);
         let mut out = vec![];
-        for k in 1..4 {
-            let _ = bearer.receive(Downlink, at(4), pdus[k], &mut out);
+        for &pdu in &pdus[1..] {
+            let _ = bearer.receive(Downlink, at(4), pdu, &mut out);
         }
         let _ = bearer.expire(at(14), &mut out);
         let status = bearer.opportunity(Uplink, at(14), 100).unwrap();
