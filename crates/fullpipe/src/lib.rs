@@ -87,7 +87,8 @@ pub mod scenario {
 pub mod access {
     pub use fullpipe_archive::reference::{ColumnReference, TableReference};
     pub use fullpipe_archive::{
-        Cell, Column, Kind as CellKind, Reader as TableReader, RecordError, Table as RecordTable, Tables, table,
+        Cell, Column, Kind as CellKind, Reader as TableReader, RecordError, Table as RecordTable, Tables, Warning,
+        WarningKind, table,
     };
     pub use fullpipe_network::access::{
         AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, ChoiceList, Nodes,
