@@ -39,7 +39,7 @@ names! {
     pub enum PlotKind {
         Line = "line": "means with intervals over an axis",
         Bars = "bars": "means with intervals, a bar per value of an axis",
-        Box = "box": "how a metric is distributed over runs, a box per value of an axis",
+        Box = "box": "how a metric is distributed over runs, a box per value of an axis; with five metrics, which are quantiles of each run, their means",
         Scatter = "scatter": "every run, one metric over another",
         Distribution = "distribution": "how a metric is distributed over runs",
         Time = "time": "samples of series.csv over time",

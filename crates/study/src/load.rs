@@ -555,7 +555,9 @@ impl Loader<'_> {
         let needed: &[&str] = match kind {
             PlotKind::Ellipse => &["x", "y", "subject"],
             PlotKind::Curve => &["x", "y", "along"],
-            PlotKind::Box => &["x", "y"],
+            // Five quantiles of each run can take the place of y.
+            PlotKind::Box if tree.list("metrics").is_empty() => &["x", "y"],
+            PlotKind::Box => &["x"],
             PlotKind::Profile => &["metrics"],
             PlotKind::Table => &["rows", "columns", "metrics"],
             PlotKind::Line | PlotKind::Bars | PlotKind::Scatter | PlotKind::Distribution | PlotKind::Time => &[],
@@ -565,6 +567,11 @@ impl Loader<'_> {
             self.wrong(tree.place_of("kind"), "kind", message, &[key]);
         }
         let (metrics, labels) = (tree.list("metrics").len(), tree.list("labels").len());
+        if kind == PlotKind::Box && ![0, 5].contains(&metrics) {
+            let message = format!("a box is drawn from 5 metrics, there are {metrics}");
+            let expected = ["lower whisker, first quartile, median, third quartile, upper whisker"];
+            self.wrong(tree.place_of("metrics"), "metrics", message, &expected);
+        }
         if labels > 0 && labels != metrics {
             let message = format!("there are {labels} labels for {metrics} metrics");
             self.wrong(tree.place_of("labels"), "labels", message, &["a label for each metric, in their order"]);

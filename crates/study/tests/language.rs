@@ -442,6 +442,12 @@ metrics = ["packets", "per_size"]
 labels = ["all", "of each"]
 
 [[plot]]
+name = "boxes"
+kind = "box"
+x = "size"
+y = "packets"
+
+[[plot]]
 name = "summary"
 kind = "table"
 rows = "size"
@@ -479,6 +485,8 @@ fn what_a_plot_lacks_or_misnames_is_told() {
             "a plot of the kind profile needs metrics",
         ),
         ("rows = \"size\"\n", "", "a plot of the kind table needs rows"),
+        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\n", "a plot of the kind box needs y"),
+        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\nmetrics = [\"packets\"]\n", "a box is drawn from 5 metrics"),
         ("labels = [\"all\", \"of each\"]", "labels = [\"all\"]", "there are 1 labels for 2 metrics"),
         ("along = \"size\"", "along = \"sise\"", "there is no axis sise"),
         ("columns = \"experiment\"", "columns = \"packets\"", "there is no axis packets"),

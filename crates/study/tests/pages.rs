@@ -1,5 +1,5 @@
 //! Verdicts that pages quote agree with the committed summaries of studies: a table after `<!-- claims of NAME -->` has a row for
-//! each claim of `docs/results/NAME.csv`, with its verdict.
+//! each claim of `docs/results/NAME.csv`, with its verdict. `docs/robustness.md` has the verdicts of `docs/results/seeds`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,4 +43,36 @@ fn verdicts_in_pages_are_those_of_the_committed_summaries() {
         }
     }
     assert!(tables > 0, "no page has a table of claims");
+}
+
+/// The page has the verdict, the number of agreeing seeds and the CPU time of each claim of each study that was repeated, and that
+/// verdict is the one that all other pages quote.
+#[test]
+fn the_page_of_seeds_has_the_verdicts_of_all_repeated_studies() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let page = fs::read_to_string(folder.join("robustness.md")).expect("the page");
+    let by_study: BTreeMap<&str, &str> = page.split("\n### ").skip(1).filter_map(|part| part.split_once('\n')).collect();
+    let mut studies = Vec::new();
+    for entry in fs::read_dir(folder.join("results/seeds")).expect("the folder of seeds") {
+        let path = entry.expect("an entry").path();
+        let study = path.file_stem().and_then(|stem| stem.to_str()).expect("the name of a study").to_owned();
+        let verdicts = committed(&folder, &study);
+        let text = fs::read_to_string(&path).expect("the verdicts by seed");
+        let rows = text.lines().filter_map(|line| line.strip_prefix("claim:"));
+        let mut claims = 0;
+        for row in rows {
+            // name,verdicts,pooled,seeds,agreeing,contradicting,cpu_s
+            let cells: Vec<&str> = row.split(',').collect();
+            let [name, _, pooled, seeds, agreeing, _, cpu] = cells[..] else { panic!("{row}") };
+            assert_eq!(verdicts.get(name).map(String::as_str), Some(pooled), "{study}: claim {name}");
+            let begin = format!("| `{name}` | {pooled} | {agreeing} of {seeds} |");
+            let found = by_study[study.as_str()].lines().find(|line| line.starts_with(&begin));
+            assert!(found.is_some_and(|line| line.ends_with(&format!(" {cpu} |"))), "{study}: {begin} is not in the page");
+            claims += 1;
+        }
+        assert!(claims > 0, "{study} has no claims");
+        studies.push(study);
+    }
+    studies.sort();
+    assert_eq!(studies, by_study.into_keys().collect::<Vec<_>>(), "studies in the page");
 }

@@ -10,6 +10,10 @@ use crate::plot::Drawing;
 use crate::plot::frame::{Axis, Entry, Extent, Frame, Key};
 use crate::plot::gather::{self, Grouping, Side};
 use crate::plot::palette::style;
+use fullpipe_archive::Point;
+
+/// Metrics of a box whose quantiles are of each run.
+const QUANTILES: usize = 5;
 
 /// The five numbers of a box, and what lies outside of its whiskers.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +36,13 @@ impl Summary {
         let whiskers = (inside.low.min(quartiles[0]), inside.high.max(quartiles[2]));
         Some(Self { quartiles, whiskers, outside })
     }
+
+    /// The means over runs of five quantiles of each run, from the lower whisker to the upper; `None` without runs.
+    fn of_means(runs: &[&[f64]]) -> Option<Self> {
+        let mean = |quantile: usize| runs.iter().map(|run| run[quantile]).sum::<f64>() / runs.len() as f64;
+        let [low, first, median, third, high] = [0, 1, 2, 3, 4].map(mean);
+        (!runs.is_empty()).then(|| Self { quartiles: [first, median, third], whiskers: (low, high), outside: Vec::new() })
+    }
 }
 
 /// A quantile of sorted values that are not empty.
@@ -44,27 +55,40 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
 
 /// Draws the plot.
 pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
-    let (Some(x), Some(y)) = (&spec.x, &spec.y) else {
-        return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric).");
+    let shown: Vec<&str> = match (&spec.metrics, &spec.y) {
+        (Some(metrics), _) => metrics.iter().map(String::as_str).collect(),
+        (None, y) => y.as_deref().into_iter().collect(),
     };
+    let (Some(x), 1 | QUANTILES) = (&spec.x, shown.len()) else {
+        return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric) or five `metrics`.");
+    };
+    // Of five quantiles the median gives the axis its name.
+    let y = shown[shown.len() / 2];
     let log = gather::is_log(spec.y_scale);
-    let Some(metric) = records.results.metrics.iter().position(|name| name == y) else {
-        return Drawing::nothing(format!("Not drawn: the results have no metric {y}."));
-    };
-    let rows = records.results.rows.iter().filter(|row| gather::selected(spec, &row.point));
-    let rows: Vec<_> = rows.filter(|row| row.values[metric].is_some() && row.point.get(x).is_some()).collect();
-    let mut names: Vec<&str> = rows.iter().filter_map(|row| row.point.get(x)).collect();
+    let mut columns = Vec::new();
+    for name in &shown {
+        let Some(column) = records.results.metrics.iter().position(|metric| metric == name) else {
+            return Drawing::nothing(format!("Not drawn: the results have no metric {name}."));
+        };
+        columns.push(column);
+    }
+    let rows = records.results.rows.iter().filter(|row| gather::selected(spec, &row.point) && row.point.get(x).is_some());
+    // The runs that have all values.
+    let rows: Vec<(&Point, Vec<f64>)> = rows
+        .filter_map(|row| Some((&row.point, columns.iter().map(|column| row.values[*column]).collect::<Option<_>>()?)))
+        .collect();
+    let mut names: Vec<&str> = rows.iter().filter_map(|(point, _)| point.get(x)).collect();
     let order = gather::order_of(records, x);
     names.sort_by(|a, b| order(a, b));
     names.dedup();
-    let axes = gather::series_axes(spec, rows.iter().map(|row| &row.point), Some(x));
+    let axes = gather::series_axes(spec, rows.iter().map(|(point, _)| *point), Some(x));
     let mut grouping = Grouping::by(&axes);
-    for row in &rows {
-        let place = names.iter().position(|name| Some(*name) == row.point.get(x)).unwrap_or_default();
-        grouping.add(&row.point, row.values[metric].map(|value| (place, value)));
+    for (point, values) in &rows {
+        let place = names.iter().position(|name| Some(*name) == point.get(x)).unwrap_or_default();
+        grouping.add(point, [(place, values.as_slice())]);
     }
     let series = grouping.series;
-    let all = rows.iter().filter_map(|row| row.values[metric]).filter(|value| !log || *value > 0.0);
+    let all = rows.iter().flat_map(|(_, values)| values.iter().copied()).filter(|value| !log || *value > 0.0);
     let Some(extent) = Extent::of(all) else {
         return Drawing::nothing(format!("Not drawn: no run has a value of {y} over {x} at these points."));
     };
@@ -82,11 +106,17 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     for (i, one) in series.iter().enumerate() {
         let line = style(i).solid();
         for (place, name) in names.iter().enumerate() {
-            let here = one.values.iter().filter(|(at, _)| *at == place).map(|(_, value)| *value);
-            let mut values: Vec<f64> = here.collect();
-            values.sort_by(f64::total_cmp);
-            let Some(summary) = Summary::of(&values) else { continue };
-            counts.push(values.len());
+            let here = one.values.iter().filter(|(at, _)| *at == place).map(|(_, values)| *values);
+            let runs: Vec<&[f64]> = here.collect();
+            let summary = if shown.len() == QUANTILES {
+                Summary::of_means(&runs)
+            } else {
+                let mut values: Vec<f64> = runs.iter().map(|run| run[0]).collect();
+                values.sort_by(f64::total_cmp);
+                Summary::of(&values)
+            };
+            let Some(summary) = summary else { continue };
+            counts.push(runs.len());
             outside += summary.outside.len();
             let left = place as f64 - 0.38 + i as f64 * width;
             let middle = left + width / 2.0;
@@ -118,8 +148,12 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         (Some(a), Some(b)) => format!("n = {a} to {b} runs per box"),
         _ => String::new(),
     };
-    let mut remarks =
-        vec![format!("Boxes: quartiles and median; whiskers: the last run within 1.5 interquartile ranges; {runs}.")];
+    let mut remarks = vec![if shown.len() == QUANTILES {
+        let names = |of: &[&str]| of.iter().map(|name| gather::word_for(records, name)).collect::<Vec<_>>().join(", ");
+        format!("Boxes: means over runs of {}; whiskers: of {}; {runs}.", names(&shown[1..4]), names(&[shown[0], shown[4]]))
+    } else {
+        format!("Boxes: quartiles and median; whiskers: the last run within 1.5 interquartile ranges; {runs}.")
+    }];
     if outside > 0 {
         remarks.push(format!("Dots: the {outside} runs beyond the whiskers."));
     }
@@ -139,6 +173,14 @@ mod tests {
         assert_eq!((summary.whiskers, summary.outside), ((1.0, 8.0), vec![14.0]));
         // Four values: 0.25 * 3 = 0.75 between the first and the second.
         assert_eq!(quantile(&[0.0, 4.0, 8.0, 12.0], 0.25), 3.0);
+    }
+
+    #[test]
+    fn quantiles_of_runs_give_their_means() {
+        // By hand: (1 + 3) / 2 = 2, (2 + 6) / 2 = 4, (3 + 7) / 2 = 5, (4 + 10) / 2 = 7, (9 + 21) / 2 = 15.
+        let summary = Summary::of_means(&[&[1.0, 2.0, 3.0, 4.0, 9.0], &[3.0, 6.0, 7.0, 10.0, 21.0]]).unwrap();
+        assert_eq!((summary.quartiles, summary.whiskers), ([4.0, 5.0, 7.0], (2.0, 15.0)));
+        assert_eq!(Summary::of_means(&[]), None);
     }
 
     #[test]

@@ -44,15 +44,17 @@ macro_rules! stream_metrics {
                     ", over pages that have any there (`http = \"streams\"`)."
                 ),
             ),
+            Metric::new(concat!("stream_", $number, "_load_p5_s"), "s", "5th percentile of these times."),
             Metric::new(concat!("stream_", $number, "_load_p25_s"), "s", "25th percentile of these times."),
             Metric::new(concat!("stream_", $number, "_load_median_s"), "s", "Median of these times."),
             Metric::new(concat!("stream_", $number, "_load_p75_s"), "s", "75th percentile of these times."),
+            Metric::new(concat!("stream_", $number, "_load_p95_s"), "s", "95th percentile of these times."),
         ]
     };
 }
 
 /// Of each of the first two streams.
-static STREAMS: [[Metric; 4]; 2] = [stream_metrics!(1), stream_metrics!(2)];
+static STREAMS: [[Metric; 6]; 2] = [stream_metrics!(1), stream_metrics!(2)];
 
 #[derive(Debug)]
 pub(super) struct Results {
@@ -132,8 +134,8 @@ impl Results {
         }
         for (loads, metrics) in self.stream_loads.iter().zip(&STREAMS) {
             let loads = Sorted::new(loads);
-            let quartiles = [0.25, 0.5, 0.75].map(|share| loads.quantile(share));
-            figures.extend(Metric::figures(metrics, [loads.mean(), quartiles[0], quartiles[1], quartiles[2]]));
+            let [p5, p25, median, p75, p95] = [0.05, 0.25, 0.5, 0.75, 0.95].map(|share| loads.quantile(share));
+            figures.extend(Metric::figures(metrics, [loads.mean(), p5, p25, median, p75, p95]));
         }
         figures
     }
