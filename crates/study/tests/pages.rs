@@ -51,7 +51,8 @@ fn verdicts_in_pages_are_those_of_the_committed_summaries() {
 fn the_page_of_seeds_has_the_verdicts_of_all_repeated_studies() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let page = fs::read_to_string(folder.join("robustness.md")).expect("the page");
-    let by_study: BTreeMap<&str, &str> = page.split("\n### ").skip(1).filter_map(|part| part.split_once('\n')).collect();
+    let by_study: BTreeMap<&str, &str> =
+        page.split("\n### ").skip(1).filter_map(|part| part.split_once('\n')).collect();
     let mut studies = Vec::new();
     for entry in fs::read_dir(folder.join("results/seeds")).expect("the folder of seeds") {
         let path = entry.expect("an entry").path();
@@ -67,7 +68,10 @@ fn the_page_of_seeds_has_the_verdicts_of_all_repeated_studies() {
             assert_eq!(verdicts.get(name).map(String::as_str), Some(pooled), "{study}: claim {name}");
             let begin = format!("| `{name}` | {pooled} | {agreeing} of {seeds} |");
             let found = by_study[study.as_str()].lines().find(|line| line.starts_with(&begin));
-            assert!(found.is_some_and(|line| line.ends_with(&format!(" {cpu} |"))), "{study}: {begin} is not in the page");
+            assert!(
+                found.is_some_and(|line| line.ends_with(&format!(" {cpu} |"))),
+                "{study}: {begin} is not in the page"
+            );
             claims += 1;
         }
         assert!(claims > 0, "{study} has no claims");

@@ -136,8 +136,8 @@ fn scheduling_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warn
     let waiting = packets - early_packets;
     (waiting >= FEWEST_PACKETS && blocks == 0 && control_errors == 0).then(|| {
         let text = format!(
-            "was never scheduled on the {}, although {waiting} packets came to its bearers: its signal is too weak for any \
-             modulation and coding scheme",
+            "was never scheduled on the {}, although {waiting} packets came to its bearers: either the scheduler chose other UEs \
+             each time, or its signal is too weak for any modulation and coding scheme",
             way.name()
         );
         Warning::new(WarningKind::UeNotScheduled, ue, text)

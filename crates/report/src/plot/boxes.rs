@@ -41,7 +41,11 @@ impl Summary {
     fn of_means(runs: &[&[f64]]) -> Option<Self> {
         let mean = |quantile: usize| runs.iter().map(|run| run[quantile]).sum::<f64>() / runs.len() as f64;
         let [low, first, median, third, high] = [0, 1, 2, 3, 4].map(mean);
-        (!runs.is_empty()).then(|| Self { quartiles: [first, median, third], whiskers: (low, high), outside: Vec::new() })
+        (!runs.is_empty()).then(|| Self {
+            quartiles: [first, median, third],
+            whiskers: (low, high),
+            outside: Vec::new(),
+        })
     }
 }
 
@@ -72,7 +76,8 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         };
         columns.push(column);
     }
-    let rows = records.results.rows.iter().filter(|row| gather::selected(spec, &row.point) && row.point.get(x).is_some());
+    let rows =
+        records.results.rows.iter().filter(|row| gather::selected(spec, &row.point) && row.point.get(x).is_some());
     // The runs that have all values.
     let rows: Vec<(&Point, Vec<f64>)> = rows
         .filter_map(|row| Some((&row.point, columns.iter().map(|column| row.values[*column]).collect::<Option<_>>()?)))
@@ -150,7 +155,11 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     };
     let mut remarks = vec![if shown.len() == QUANTILES {
         let names = |of: &[&str]| of.iter().map(|name| gather::word_for(records, name)).collect::<Vec<_>>().join(", ");
-        format!("Boxes: means over runs of {}; whiskers: of {}; {runs}.", names(&shown[1..4]), names(&[shown[0], shown[4]]))
+        format!(
+            "Boxes: means over runs of {}; whiskers: of {}; {runs}.",
+            names(&shown[1..4]),
+            names(&[shown[0], shown[4]])
+        )
     } else {
         format!("Boxes: quartiles and median; whiskers: the last run within 1.5 interquartile ranges; {runs}.")
     }];
