@@ -246,6 +246,11 @@ fn make(
         if let Some(flows) = flow_table::of_single_run(study, folder)? {
             print_line!("\n{}", flows.trim_end_matches('\n'));
         }
+        let begin_late = outcome.intervals.iter().filter(|(from, _)| !from.is_zero());
+        let late: Vec<String> = begin_late.map(|interval| interval_in_words(*interval)).collect();
+        if !late.is_empty() {
+            print_line!("\nRates, delays and ratios: {}. Counts of packets: the whole run.", late.join("; "));
+        }
         flow_tables(&outcome.flows);
         if let Some(text) = claims_by_chance(&outcome.rows) {
             print_line!("{text}");
@@ -328,7 +333,7 @@ fn flow_tables(rows: &[FlowSummaryRow]) {
     let columns: Vec<_> = OF_APPLICATIONS.into_iter().filter(|column| !single || column.name != n).collect();
     let (shown, more) = of_applications.split_at(of_applications.len().min(MOST_ROWS));
     if !shown.is_empty() {
-        print_line!("\nApplication metrics:\n{}", table(shown, &columns).trim_end_matches('\n'));
+        print_line!("\nApplication metrics, of the whole run:\n{}", table(shown, &columns).trim_end_matches('\n'));
         print_rest(more.len());
     }
     // The percentiles of a flow stand together.

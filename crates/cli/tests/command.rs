@@ -118,6 +118,14 @@ fn check_prints_the_measured_interval() {
         assert_eq!(status(&output), 0, "{}", errors(&output));
         errors(&output)
     };
+    let run = |file: &str| {
+        let output = fullpipe(&["run", file, "--out", &out.join("run").display().to_string()]);
+        assert_eq!(status(&output), 0, "{}", errors(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let interval = "Rates, delays and ratios: from 5s (`[measurement]`) to the end of the run at 30s at most. Counts of packets: the whole run.";
+    assert!(run(&paths[1]).contains(interval), "{}", run(&paths[1]));
+    assert!(!run(&paths[0]).contains("Counts of packets"));
     let [whole, part, study] = paths.each_ref().map(|path| printed(path));
     assert!(whole.contains("whole.toml: OK\n  measured: the whole run, from 0s to 30s at most"), "{whole}");
     assert!(part.contains("measured: from 5s (`[measurement]`) to the end of the run at 30s at most"), "{part}");

@@ -71,9 +71,16 @@ fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning>
         .links
         .iter()
         .zip(&declared)
-        .map(|(_, link)| match link.queue {
-            Some(queue) if queue.packets.is_none() => queue.bytes.unwrap_or(u64::MAX),
-            _ => u64::MAX,
+        .map(|(described, link)| {
+            let bytes =
+                |packets: Option<u64>, bytes: Option<u64>| bytes.filter(|_| packets.is_none()).unwrap_or(u64::MAX);
+            let whole = link.queue.map_or(u64::MAX, |queue| bytes(queue.packets, queue.bytes));
+            // A packet has to fit into the discipline, whatever the device's queue below it holds.
+            let above = described.discipline.as_ref().map_or(u64::MAX, |discipline| {
+                let capacity = discipline.capacity();
+                bytes(capacity.packets, capacity.bytes)
+            });
+            whole.min(above)
         })
         .collect();
     let smallest = limits.iter().copied().min().unwrap_or(u64::MAX);

@@ -51,6 +51,12 @@ fn a_queue_below_one_packet_is_a_warning() {
             assert!(before[0].text.contains("flow data"), "{before:?}");
         }
     }
+    // The limit of a discipline, too.
+    for kind in ["fifo", "codel", "fq-codel"] {
+        let (before, _) =
+            warnings(&one_flow(&format!("discipline = {{ kind = '{kind}', limit = '1000B' }}"), "workload = 'bulk'"));
+        assert_eq!(names(&before), [("small-queue", "link1")], "{kind}");
+    }
     // Datagrams of 100 bytes fit where segments do not.
     let voice = "protocol = 'udp'\nworkload = 'constant-rate'\npayload = '100B'\ninterval = '20ms'";
     assert_eq!(names(&warnings(&one_flow("queue = '1400B'", voice)).0), []);

@@ -14,6 +14,7 @@ use crate::sweep::{Progress, RunResult, Sweep};
 use fullpipe_archive::{
     FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, SUMMARY, SummaryRow, Verdict, Warning, WarningKind,
 };
+use fullpipe_units::Duration;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -56,6 +57,8 @@ pub struct Outcome {
     pub flows: Vec<FlowSummaryRow>,
     /// CPU time of all runs in seconds, those that were made before included, as far as it is known.
     pub cpu_s: f64,
+    /// The measured intervals of the points, each once: from when, and the longest duration of a run.
+    pub intervals: Vec<(Duration, Duration)>,
 }
 
 impl Outcome {
@@ -141,6 +144,11 @@ pub fn run(
     let mut outcome = Outcome { quick: study.quick, seeds, warnings, flows, ..Outcome::default() };
     outcome.untrusted.extend(nothing_delivered(&results));
     let of_starts = starts.iter().flat_map(|(plan, results)| plan.runs.iter().zip(results));
+    for run in &plan.runs {
+        if !outcome.intervals.contains(&run.scenario.measured_interval) {
+            outcome.intervals.push(run.scenario.measured_interval);
+        }
+    }
     for (run, result) in plan.runs.iter().zip(&results).chain(of_starts) {
         outcome.cpu_s += cpu_of(result).unwrap_or(0.0);
         match result {

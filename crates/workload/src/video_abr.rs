@@ -60,7 +60,7 @@ pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
     },
     protocols: &[Protocol::Tcp, Protocol::Quic],
     port: 80,
-    metrics: &[&METRICS, &[STARTUP, MEAN_BIT_RATE]],
+    metrics: &[&METRICS, &STALLS, &[STARTUP, MEAN_BIT_RATE]],
     read: |reader, _| {
         let tree = reader.tree;
         Ok(Box::new(VideoAbrSpec {
@@ -93,11 +93,18 @@ static CHOICE: [(Choice, ReadChoice); 2] = named! {
     };
 };
 
-static METRICS: [Metric; 4] = [
+static METRICS: [Metric; 2] = [
     Metric::new("segments", "", "Segments that the player has whole."),
     Metric::new("switches", "", "Segments whose bit rate differs from that of the segment before."),
-    Metric::new("rebuffers", "", "Stalls: how often the player's buffer ran dry during playback."),
-    Metric::new("rebuffer_s", "s", "Total time of stalls."),
+];
+
+static STALLS: [Metric; 2] = [
+    Metric::new(
+        "rebuffers",
+        "",
+        "Stalls: how often the player's buffer ran dry during playback; missing if playback never started.",
+    ),
+    Metric::new("rebuffer_s", "s", "Total time of stalls; missing if playback never started."),
 ];
 
 const STARTUP: Metric = Metric::new("startup_s", "s", "Time from the start of the flow to the start of playback.");

@@ -127,8 +127,8 @@ impl LteMedium {
 const MOST_CONTROL_ERRORS: f64 = 0.1;
 const FEWEST_SUBFRAMES: u64 = 100;
 
-/// A UE with fewer packets may just not have had its turn.
-const FEWEST_PACKETS: u64 = 10;
+/// A UE with fewer packets may just not have had its turn. A TCP connection that is never answered sends four in 10 s.
+const FEWEST_PACKETS: u64 = 3;
 
 /// The warning on a UE that has packets in one direction and is never scheduled.
 fn scheduling_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warning> {

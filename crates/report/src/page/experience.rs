@@ -24,10 +24,10 @@ pub(crate) fn tables(records: &Records, experiment: Option<&str>) -> Vec<Table> 
     let mut tables = Vec::new();
     let points = distinct(rows.iter().map(|row| &row.point)).len();
     if points <= 1 {
-        tables.extend(long(&applications, &format!("Application metrics{means}"), several));
+        tables.extend(long(&applications, &format!("Application metrics, of the whole run{means}"), several));
     } else {
         for (ends, metrics) in by_metrics(&applications) {
-            let caption = format!("Application metrics of {}{means}", list(&ends));
+            let caption = format!("Application metrics, of the whole run, of {}{means}", list(&ends));
             let rows: Vec<_> = applications.iter().copied().filter(|row| ends.contains(&row.flow.as_str())).collect();
             tables.extend(metrics.chunks(MOST_COLUMNS).map(|metrics| wide(records, &rows, metrics, &caption)));
         }

@@ -2,7 +2,7 @@
 
 use super::choice::Chooser;
 use super::playback::Playback;
-use super::{MEAN_BIT_RATE, METRICS, REQUEST_CONTENT_BYTES, STARTUP, VideoAbrSpec};
+use super::{MEAN_BIT_RATE, METRICS, REQUEST_CONTENT_BYTES, STALLS, STARTUP, VideoAbrSpec};
 use crate::application::{Application, Completion, Figure, Io, Metric, Progress, StreamId};
 use crate::component::WorkloadSettings;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -179,9 +179,10 @@ impl Application for VideoAbrClient {
         let mut playback = self.playback.clone();
         playback.advance(end);
         let stalled = self.playback.stalled_until(end).as_secs_f64();
-        let counts = [self.completions.len() as f64, self.switches as f64, playback.stalls as f64];
-        let mut figures = Metric::figures(&METRICS, [counts[0], counts[1], counts[2], stalled]);
+        let mut figures = Metric::figures(&METRICS, [self.completions.len() as f64, self.switches as f64]);
+        // A video that never plays has not stalled, and yet is no video without stalls.
         if let Some(started) = self.playback.started {
+            figures.extend(Metric::figures(&STALLS, [playback.stalls as f64, stalled]));
             figures.push(STARTUP.figure(started.saturating_since(self.start).as_secs_f64()));
         }
         if !self.completions.is_empty() {

@@ -178,6 +178,18 @@ fn by_buffer_the_highest_rate_is_reached_and_held_when_there_is_enough() {
 }
 
 #[test]
+fn a_video_that_never_plays_has_no_stalls_to_report() {
+    // The first segment, 4 Mbit at the lowest rate, takes 40 s at 0.1 Mbit/s.
+    let mut way = way(|_| 100);
+    let client = run(&by_throughput(), &mut way, Instant::ZERO + Duration::from_secs(30));
+    let figures = client.figures(way.now);
+    assert_eq!(figure(&figures, "segments"), 0.0);
+    for missing in ["rebuffers", "rebuffer_s", "startup_s"] {
+        assert!(figures.iter().all(|figure| figure.name != missing), "{missing}: {figures:?}");
+    }
+}
+
+#[test]
 fn by_buffer_the_lowest_rate_is_held_when_there_is_not_even_enough_for_that() {
     // 0.8 Mbit/s: 5 s per segment of 4 s. The buffer never exceeds one segment: lowest rate, and a stall of 1 s for every
     // segment but the first, each.
