@@ -119,7 +119,7 @@ fn check_prints_the_measured_interval() {
         errors(&output)
     };
     let run = |file: &str| {
-        let output = fullpipe(&["run", file, "--out", &out.join("run").display().to_string()]);
+        let output = fullpipe(&["run", file, "--out", &format!("{file}-out")]);
         assert_eq!(status(&output), 0, "{}", errors(&output));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
