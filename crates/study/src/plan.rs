@@ -300,7 +300,7 @@ impl Environment for Names<'_> {
         };
         let matches = |name: &&String| match of_links {
             true => flow_matches(pattern, name),
-            false => direction_matches(pattern, name, self.scenario.main_flows.contains(name)),
+            false => direction_matches(pattern, name, self.scenario.main_flows.contains(*name)),
         };
         let found = names.iter().filter(matches).count();
         if found == 0 && (of_links || !names.is_empty()) {

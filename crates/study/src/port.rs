@@ -5,6 +5,7 @@
 use fullpipe_archive::RunRecord;
 use fullpipe_scenario::schema::Override;
 use fullpipe_units::Duration;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -33,8 +34,8 @@ pub struct ResolvedScenario {
     pub content: Vec<u8>,
     /// Names of its flows as in `flows.csv`, reverse directions included.
     pub flows: Vec<String>,
-    /// Those of main directions.
-    pub main_flows: Vec<String>,
+    /// Those of main directions: looked up for each flow, of which there may be ten thousand.
+    pub main_flows: BTreeSet<String>,
     /// Names of the directions of links that it measures, as in `links.csv`.
     pub links: Vec<String>,
     /// Names of its hosts and routers.

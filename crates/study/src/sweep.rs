@@ -299,6 +299,7 @@ impl Sweep<'_> {
 mod tests {
     use super::*;
     use crate::port::ResolvedScenario;
+    use std::collections::BTreeSet;
 
     #[test]
     fn runs_in_real_time_come_last_and_in_random_order_over_the_points() {
@@ -306,7 +307,7 @@ mod tests {
             text: String::new(),
             content: Vec::new(),
             flows: Vec::new(),
-            main_flows: Vec::new(),
+            main_flows: BTreeSet::new(),
             series: Vec::new(),
             measured_interval: Default::default(),
             links: Vec::new(),

@@ -85,7 +85,7 @@ impl Laboratory for Fake {
         Ok(ResolvedScenario {
             content: text.clone().into_bytes(),
             text,
-            main_flows: vec!["bulk".to_owned(), "other".to_owned()],
+            main_flows: ["bulk".to_owned(), "other".to_owned()].into(),
             flows,
             links: vec!["core".to_owned()],
             hosts: vec!["near".to_owned()],
