@@ -47,9 +47,9 @@ pub use run_tables::{
     COMPLETIONS, CompletionRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, SERIES, SeriesRow,
 };
 pub use study::{
-    AxisOfStudy, AxisRecord, Best, ClaimRecord, Clock, ExperimentRecord, LateRuns, LeftOut, MetricRecord,
-    ParameterRecord, Plot, PlotKind, PublishedRecord, STUDY, Scale, Scaling, ScenarioRecord, ScenarioSetting,
-    StudyRecord,
+    AxisOfStudy, AxisRecord, BOX_QUANTILES, Best, ClaimRecord, Clock, ExperimentRecord, LateRuns, LeftOut,
+    MetricRecord, ParameterRecord, Plot, PlotKind, PublishedRecord, STUDY, Scale, Scaling, ScenarioRecord,
+    ScenarioSetting, StudyRecord,
 };
 pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, claims_by_chance, read_summary};
 pub use table::{Column, Reader, Table};

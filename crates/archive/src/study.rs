@@ -34,12 +34,15 @@ names! {
     }
 }
 
+/// Metrics of a box whose quantiles are those of each run: lower whisker, first quartile, median, third quartile, upper whisker.
+pub const BOX_QUANTILES: usize = 5;
+
 names! {
     /// How a plot is drawn.
     pub enum PlotKind {
         Line = "line": "means with intervals over an axis",
         Bars = "bars": "means with intervals, a bar per value of an axis",
-        Box = "box": "how a metric is distributed over runs, a box per value of an axis; with five metrics, which are quantiles of each run, their means",
+        Box = "box": "how a metric is distributed over runs, a box per value of an axis; of five metrics, quantiles of each run, the means",
         Scatter = "scatter": "every run, one metric over another",
         Distribution = "distribution": "how a metric is distributed over runs",
         Time = "time": "samples of series.csv over time",

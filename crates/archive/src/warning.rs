@@ -63,7 +63,8 @@ impl WarningKind {
             WarningKind::FlowDeliversNothing => "A flow sent packets, and no packet of either direction was received.",
             WarningKind::UeNeverAttaches => "A UE has no bearers before the end of the run. Known before the run.",
             WarningKind::UeNotScheduled => {
-                "Three or more packets came to a UE's bearers in one direction, and no transport block was sent: the scheduler chose other UEs each time, or its signal is too weak."
+                "Three or more packets came to a UE's bearers in one direction, and no transport block was sent: the scheduler chose \
+                 other UEs each time, or its signal is too weak."
             }
             WarningKind::ControlErrors => {
                 "A UE could not decode the control region (PCFICH and PDCCH) of more than 10 % of the subframes in which it was \

@@ -411,7 +411,8 @@ fn significant(value: f64, digits: i32) -> String {
         return format!("{value:.0}");
     }
     if !(1e-4..1e9).contains(&value.abs()) {
-        return format!("{value:.5e}");
+        let decimals = (digits - 1).max(0) as usize;
+        return format!("{value:.decimals$e}");
     }
     let magnitude = fullpipe::units::math::log10(value.abs()).floor() as i32;
     let decimals = (digits - 1 - magnitude).clamp(0, 12) as usize;
@@ -570,4 +571,19 @@ pub(crate) fn list_studies(json_wanted: bool) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::significant;
+
+    #[test]
+    fn numbers_have_as_many_digits_as_asked() {
+        assert_eq!(significant(0.0416312, 4), "0.04163");
+        assert_eq!(significant(0.00012999, 2), "0.00013");
+        // Below 0.0001 the same number of digits, in scientific notation.
+        assert_eq!(significant(0.0000975481, 2), "9.8e-5");
+        assert_eq!(significant(2.402e-7, 6), "2.40200e-7");
+        assert_eq!(significant(1780.0, 2), "1780");
+    }
 }

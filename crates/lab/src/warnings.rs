@@ -67,23 +67,19 @@ fn packet_bytes(flow: &Flow) -> Option<u32> {
 /// Links that have room for less than one packet of a flow.
 fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning> {
     let declared = declared_links(scenario);
-    let limits: Vec<u64> = scenario
+    let in_bytes = |packets: Option<u64>, bytes: Option<u64>| bytes.filter(|_| packets.is_none()).unwrap_or(u64::MAX);
+    // Bytes of the discipline, and of the whole queue: discipline and device.
+    let limits: Vec<[u64; 2]> = scenario
         .links
         .iter()
         .zip(&declared)
         .map(|(described, link)| {
-            let bytes =
-                |packets: Option<u64>, bytes: Option<u64>| bytes.filter(|_| packets.is_none()).unwrap_or(u64::MAX);
-            let whole = link.queue.map_or(u64::MAX, |queue| bytes(queue.packets, queue.bytes));
-            // A packet has to fit into the discipline, whatever the device's queue below it holds.
-            let above = described.discipline.as_ref().map_or(u64::MAX, |discipline| {
-                let capacity = discipline.capacity();
-                bytes(capacity.packets, capacity.bytes)
-            });
-            whole.min(above)
+            let capacity = described.discipline.as_ref().map(|discipline| discipline.capacity());
+            let of_discipline = capacity.map_or(u64::MAX, |capacity| in_bytes(capacity.packets, capacity.bytes));
+            [of_discipline, link.queue.map_or(u64::MAX, |queue| in_bytes(queue.packets, queue.bytes))]
         })
         .collect();
-    let smallest = limits.iter().copied().min().unwrap_or(u64::MAX);
+    let smallest = limits.iter().flatten().copied().min().unwrap_or(u64::MAX);
     // No packet is larger.
     if smallest > u64::from(u16::MAX) + 1000 {
         return Vec::new();
@@ -103,14 +99,18 @@ fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning>
             for link in route.iter().copied() {
                 let Some(described) = scenario.links.get(link.index()) else { continue };
                 let bytes = bytes.min(described.mtu_bytes) + described.framing_bytes;
-                if limits[link.index()] >= u64::from(bytes) {
+                let [of_discipline, whole] = limits[link.index()];
+                if of_discipline.min(whole) >= u64::from(bytes) {
                     continue;
                 }
                 warned.entry(link).or_insert_with(|| {
+                    // A discipline takes each packet in, the device's queue only those that have to wait.
+                    let every = of_discipline < u64::from(bytes);
+                    let dropped = if every { "every such packet" } else { "a packet that must wait" };
                     let text = format!(
-                        "the queue has room for {} bytes, less than one packet of flow {} ({bytes} bytes on the wire): a packet that \
-                         must wait is dropped",
-                        limits[link.index()],
+                        "the queue has room for {} bytes, less than one packet of flow {} ({bytes} bytes on the wire): {dropped} is \
+                         dropped",
+                        of_discipline.min(whole),
                         flow.name
                     );
                     Warning::new(WarningKind::SmallQueue, described.name.clone(), text)

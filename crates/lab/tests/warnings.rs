@@ -51,11 +51,13 @@ fn a_queue_below_one_packet_is_a_warning() {
             assert!(before[0].text.contains("flow data"), "{before:?}");
         }
     }
-    // The limit of a discipline, too.
+    // A discipline takes each packet in, so its limit drops every packet.
     for kind in ["fifo", "codel", "fq-codel"] {
-        let (before, _) =
+        let (before, after) =
             warnings(&one_flow(&format!("discipline = {{ kind = '{kind}', limit = '1000B' }}"), "workload = 'bulk'"));
         assert_eq!(names(&before), [("small-queue", "link1")], "{kind}");
+        assert!(before[0].text.ends_with("every such packet is dropped"), "{}", before[0]);
+        assert!(names(&after).contains(&("nothing-delivered", "")), "{kind}: {after:?}");
     }
     // Datagrams of 100 bytes fit where segments do not.
     let voice = "protocol = 'udp'\nworkload = 'constant-rate'\npayload = '100B'\ninterval = '20ms'";
@@ -141,6 +143,12 @@ fn a_ue_that_is_never_scheduled_is_a_warning_and_the_reason_of_a_run_without_del
     let expected = [("ue-not-scheduled", "phone"), ("flow-delivers-nothing", "data"), ("nothing-delivered", "")];
     assert_eq!(names(&after), expected);
     assert!(after[2].text.contains("phone: was never scheduled on the downlink"), "{}", after[2]);
+    // A TCP connection that is never answered sends SYN segments at 0, 1, 3 and 7 s (RFC 6298).
+    let udp =
+        "protocol = 'udp'\n        workload = 'constant-rate'\n        payload = '1000B'\n        interval = '1ms'";
+    let tcp = lte("60000", "").replace(udp, "workload = 'bulk'").replace("duration = '2s'", "duration = '10s'");
+    assert!(tcp.contains("bulk"));
+    assert!(names(&warnings(&tcp).1).contains(&("ue-not-scheduled", "phone")), "{:?}", warnings(&tcp).1);
 }
 
 #[test]

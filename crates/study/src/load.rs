@@ -9,7 +9,9 @@ use crate::published;
 use crate::replications;
 use crate::shelf::{Folder, Shelf};
 use crate::study::{Axis, CLOCK, Claim, Experiment, Level, Metric, Seeds, Setting, Study, clocks, label_of};
-use fullpipe_archive::{ClaimRecord, Clock, MetricRecord, ParameterRecord, Plot, PlotKind, STUDY, of_key};
+use fullpipe_archive::{
+    BOX_QUANTILES, ClaimRecord, Clock, MetricRecord, ParameterRecord, Plot, PlotKind, STUDY, of_key,
+};
 use fullpipe_scenario::schema::{self, Data, Error, Errors, Node, Place, Sources, Tree, Value};
 use std::path::Path;
 
@@ -567,10 +569,16 @@ impl Loader<'_> {
             self.wrong(tree.place_of("kind"), "kind", message, &[key]);
         }
         let (metrics, labels) = (tree.list("metrics").len(), tree.list("labels").len());
-        if kind == PlotKind::Box && ![0, 5].contains(&metrics) {
-            let message = format!("a box is drawn from 5 metrics, there are {metrics}");
+        if kind == PlotKind::Box && metrics > 0 {
             let expected = ["lower whisker, first quartile, median, third quartile, upper whisker"];
-            self.wrong(tree.place_of("metrics"), "metrics", message, &expected);
+            if metrics != BOX_QUANTILES {
+                let message = format!("a box is drawn from {BOX_QUANTILES} metrics, there are {metrics}");
+                self.wrong(tree.place_of("metrics"), "metrics", message, &expected);
+            }
+            if tree.get("y").is_some_and(|value| value.given) {
+                let message = "a box is drawn from y or from metrics, not from both".to_owned();
+                self.wrong(tree.place_of("y"), "y", message, &expected);
+            }
         }
         if labels > 0 && labels != metrics {
             let message = format!("there are {labels} labels for {metrics} metrics");

@@ -144,6 +144,7 @@ pub fn run(
     let mut outcome = Outcome { quick: study.quick, seeds, warnings, flows, ..Outcome::default() };
     outcome.untrusted.extend(nothing_delivered(&results));
     let of_starts = starts.iter().flat_map(|(plan, results)| plan.runs.iter().zip(results));
+    // A study has few intervals: one, or one per experiment.
     for run in &plan.runs {
         if !outcome.intervals.contains(&run.scenario.measured_interval) {
             outcome.intervals.push(run.scenario.measured_interval);

@@ -487,6 +487,11 @@ fn what_a_plot_lacks_or_misnames_is_told() {
         ("rows = \"size\"\n", "", "a plot of the kind table needs rows"),
         ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\n", "a plot of the kind box needs y"),
         ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\nmetrics = [\"packets\"]\n", "a box is drawn from 5 metrics"),
+        (
+            "kind = \"box\"\n",
+            "kind = \"box\"\nmetrics = [\"packets\", \"packets\", \"packets\", \"packets\", \"packets\"]\n",
+            "y or from metrics, not from both",
+        ),
         ("labels = [\"all\", \"of each\"]", "labels = [\"all\"]", "there are 1 labels for 2 metrics"),
         ("along = \"size\"", "along = \"sise\"", "there is no axis sise"),
         ("columns = \"experiment\"", "columns = \"packets\"", "there is no axis packets"),

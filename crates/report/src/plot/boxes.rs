@@ -8,12 +8,9 @@ use crate::input::study::PlotSpec;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
 use crate::plot::frame::{Axis, Entry, Extent, Frame, Key};
-use crate::plot::gather::{self, Grouping, Side};
+use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::palette::style;
-use fullpipe_archive::Point;
-
-/// Metrics of a box whose quantiles are of each run.
-const QUANTILES: usize = 5;
+use fullpipe_archive::{BOX_QUANTILES, Point};
 
 /// The five numbers of a box, and what lies outside of its whiskers.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +37,7 @@ impl Summary {
     /// The means over runs of five quantiles of each run, from the lower whisker to the upper; `None` without runs.
     fn of_means(runs: &[&[f64]]) -> Option<Self> {
         let mean = |quantile: usize| runs.iter().map(|run| run[quantile]).sum::<f64>() / runs.len() as f64;
-        let [low, first, median, third, high] = [0, 1, 2, 3, 4].map(mean);
+        let [low, first, median, third, high] = std::array::from_fn::<f64, BOX_QUANTILES, _>(mean);
         (!runs.is_empty()).then(|| Self {
             quartiles: [first, median, third],
             whiskers: (low, high),
@@ -63,7 +60,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         (Some(metrics), _) => metrics.iter().map(String::as_str).collect(),
         (None, y) => y.as_deref().into_iter().collect(),
     };
-    let (Some(x), 1 | QUANTILES) = (&spec.x, shown.len()) else {
+    let (Some(x), 1 | BOX_QUANTILES) = (&spec.x, shown.len()) else {
         return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric) or five `metrics`.");
     };
     // Of five quantiles the median gives the axis its name.
@@ -93,8 +90,25 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         grouping.add(point, [(place, values.as_slice())]);
     }
     let series = grouping.series;
-    let all = rows.iter().flat_map(|(_, values)| values.iter().copied()).filter(|value| !log || *value > 0.0);
-    let Some(extent) = Extent::of(all) else {
+    // What the runs of a series give at a place, and how many there are.
+    let at = |one: &Series<(usize, &[f64])>, place: usize| {
+        let runs: Vec<&[f64]> = one.values.iter().filter(|(at, _)| *at == place).map(|(_, values)| *values).collect();
+        let summary = if shown.len() == BOX_QUANTILES {
+            Summary::of_means(&runs)
+        } else {
+            let mut values: Vec<f64> = runs.iter().map(|run| run[0]).collect();
+            values.sort_by(f64::total_cmp);
+            Summary::of(&values)
+        };
+        Some((summary?, runs.len()))
+    };
+    // Of the quantiles of runs the axis has room for their means, which are what is drawn.
+    let drawn = series.iter().flat_map(|one| (0..names.len()).filter_map(|place| at(one, place)));
+    let all = drawn.flat_map(|(summary, _)| {
+        let ends = [summary.whiskers.0, summary.whiskers.1];
+        ends.into_iter().chain(summary.quartiles).chain(summary.outside)
+    });
+    let Some(extent) = Extent::of(all.filter(|value| !log || *value > 0.0)) else {
         return Drawing::nothing(format!("Not drawn: no run has a value of {y} over {x} at these points."));
     };
     // Places are compared, not lengths.
@@ -111,17 +125,8 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     for (i, one) in series.iter().enumerate() {
         let line = style(i).solid();
         for (place, name) in names.iter().enumerate() {
-            let here = one.values.iter().filter(|(at, _)| *at == place).map(|(_, values)| *values);
-            let runs: Vec<&[f64]> = here.collect();
-            let summary = if shown.len() == QUANTILES {
-                Summary::of_means(&runs)
-            } else {
-                let mut values: Vec<f64> = runs.iter().map(|run| run[0]).collect();
-                values.sort_by(f64::total_cmp);
-                Summary::of(&values)
-            };
-            let Some(summary) = summary else { continue };
-            counts.push(runs.len());
+            let Some((summary, runs)) = at(one, place) else { continue };
+            counts.push(runs);
             outside += summary.outside.len();
             let left = place as f64 - 0.38 + i as f64 * width;
             let middle = left + width / 2.0;
@@ -153,7 +158,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         (Some(a), Some(b)) => format!("n = {a} to {b} runs per box"),
         _ => String::new(),
     };
-    let mut remarks = vec![if shown.len() == QUANTILES {
+    let mut remarks = vec![if shown.len() == BOX_QUANTILES {
         let names = |of: &[&str]| of.iter().map(|name| gather::word_for(records, name)).collect::<Vec<_>>().join(", ");
         format!(
             "Boxes: means over runs of {}; whiskers: of {}; {runs}.",

@@ -326,3 +326,31 @@ fn a_box_reaches_from_quartile_to_quartile_and_outliers_are_dots() {
     assert!(level("2.4", 500.0) && level("1.1", 800.0) && level("1.1", 100.0));
     assert!(folder.text("report.html").contains("n = 9 runs per box"));
 }
+
+#[test]
+fn a_box_of_five_metrics_has_their_means_over_runs() {
+    let folder = Folder::copy_of("study");
+    folder.replace(
+        "study.toml",
+        "name = \"bars\"\ntitle = \"Throughput side by side\"\nkind = \"bars\"\nx = \"packets\"\ny = \"throughput_mibps\"\n",
+        "name = \"bars\"\nkind = \"box\"\nx = \"packets\"\n\
+         metrics = [\"mean_delay_s\", \"rx_packets\", \"throughput_mibps\", \"mean_jitter_s\", \"mean_jitter_s\"]\n",
+    );
+    // By hand: whiskers (100 + 300) / 2 = 200 and (200 + 1000) / 2 = 600, box from (200 + 400) / 2 = 300 to 600, median 400.
+    let table = folder.text("results.csv");
+    let mut results = table.lines().next().unwrap().to_owned() + "\n";
+    results += "tcp,50000,published,5321,9285573e1797ab80b1171e14,200,300,100,200\n";
+    results += "tcp,50000,published,5321,9285573e1797ab80b1171e14,400,500,300,1000\n";
+    folder.write("results.csv", &results);
+    folder.build();
+    let svg = folder.text("plots/bars.svg");
+    let (low, high) = (place_of(&svg, "200").1 - 4.55, place_of(&svg, "600").1 - 4.55);
+    let at = |value: f64| low + (high - low) * (value - 200.0) / 400.0;
+    let level = |width: &str, value: f64| {
+        paths(&svg, width).iter().any(|p| p.iter().all(|(_, y)| (y - at(value)).abs() < 0.05))
+    };
+    assert!(level("2.4", 400.0) && level("1.1", 600.0) && level("1.1", 200.0));
+    // The axis has room for what is drawn, not for the largest value of a run.
+    assert!(!svg.contains(">1000<") && !svg.contains(">800<"), "{svg}");
+    assert!(folder.text("report.html").contains("n = 2 runs per box"));
+}
