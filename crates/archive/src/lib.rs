@@ -40,8 +40,9 @@ pub use error::RecordError;
 pub use flow_summary::{DELAYS, FLOW_SUMMARY, FlowSummaryRow};
 pub use robustness::{CPU, CpuRow, ROBUSTNESS, RobustnessRow};
 pub use run::{
-    AuditRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord, LatenessSpread, NatRecord,
-    NegotiatedRecord, PacketCapture, PacketCounts, ProgramRecord, RefusedFrames, RunOptionsRecord, RunRecord,
+    AuditRecord, BdpLimitRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord,
+    LatenessSpread, NatRecord, NegotiatedRecord, PacketCapture, PacketCounts, ProgramRecord, RefusedFrames,
+    RunOptionsRecord, RunRecord,
 };
 pub use run_tables::{
     COMPLETIONS, CompletionRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, SERIES, SeriesRow,

@@ -195,6 +195,16 @@ record! {
 }
 
 record! {
+    /// A limit of a queue that the scenario states as a multiple of a bandwidth-delay product.
+    pub struct BdpLimitRecord;
+    link: String, "", "Name of the direction of the link, or of the segment.";
+    key: String, "", "Key of the link that states the limit.";
+    rate_bps: u64, "bit/s", "Rate of the link; the mean, if it varies.";
+    round_trip_s: f64, "s", "Round-trip time of the product.";
+    bytes: u64, "bytes", "The limit.";
+}
+
+record! {
     /// `run.json`.
     pub struct RunRecord;
     key: String, "", "Key of the run: a hash of the resolved scenario, the content of its files, the seed and the build.";
@@ -207,6 +217,7 @@ record! {
     measurement_from_s: f64, "s", "Start of the measured interval.";
     packets: PacketCounts, "", "Packets of the whole run.";
     events: u64, "", "Events that the simulator processed.";
+    bdp_limits: Option<Vec<BdpLimitRecord>>, "", "Limits of queues that the scenario states in BDP, in bytes; absent if there are none.";
     nat: Vec<NatRecord>, "", "The address translators, in the order of the scenario.";
     content: Vec<ContentRecord>, "", "The flows whose content is compared.";
     audit: AuditRecord, "", "The auditor's result.";

@@ -22,7 +22,8 @@ table! {
     rx_packets: u64, "packets", "Packets received.";
     rx_bytes: u64, "bytes", "Bytes received.";
     lost_packets: u64, "packets", "Packets dropped in the network.";
-    delay_sum_s: Option<Duration>, "s", "Sum of the delays of all received packets.";
+    delay_sum_s: Option<Duration>, "s", "Sum of the delays of all received packets. Of a flow through a tunnel all delays are \
+        those between proxy and acceptor; the tunnel has the delays between client and proxy.";
     jitter_sum_s: Option<Duration>, "s", "Sum of the differences in delay between each received packet and the one before it.";
     first_tx_s: Option<Instant>, "s", "Time at which the first packet was sent.";
     last_tx_s: Option<Instant>, "s", "Time at which the last packet was sent.";

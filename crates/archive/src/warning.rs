@@ -9,10 +9,14 @@ use std::fmt;
 pub enum WarningKind {
     /// A queue has no room for one packet.
     SmallQueue,
+    /// The queue of a device below a discipline holds what the discipline should manage.
+    QueueBelowDiscipline,
     /// A flow starts when the run has ended.
     FlowNeverStarts,
     /// Nothing that a flow sent was received.
     FlowDeliversNothing,
+    /// A transfer that is not complete received nothing for more than half of its time.
+    FlowStalls,
     /// A UE has no bearers before the end of the run.
     UeNeverAttaches,
     /// A UE with packets to receive or send is never scheduled.
@@ -27,10 +31,12 @@ pub enum WarningKind {
 
 impl WarningKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::SmallQueue,
+        Self::QueueBelowDiscipline,
         Self::FlowNeverStarts,
         Self::FlowDeliversNothing,
+        Self::FlowStalls,
         Self::UeNeverAttaches,
         Self::UeNotScheduled,
         Self::ControlErrors,
@@ -42,8 +48,10 @@ impl WarningKind {
     pub fn name(self) -> &'static str {
         match self {
             WarningKind::SmallQueue => "small-queue",
+            WarningKind::QueueBelowDiscipline => "queue-below-discipline",
             WarningKind::FlowNeverStarts => "flow-never-starts",
             WarningKind::FlowDeliversNothing => "flow-delivers-nothing",
+            WarningKind::FlowStalls => "flow-stalls",
             WarningKind::UeNeverAttaches => "ue-never-attaches",
             WarningKind::UeNotScheduled => "ue-not-scheduled",
             WarningKind::ControlErrors => "control-errors",
@@ -59,8 +67,16 @@ impl WarningKind {
                 "The queue of a link that flows use has room for less than one packet of the size that the link carries. Known \
                  before the run."
             }
+            WarningKind::QueueBelowDiscipline => {
+                "The key `queue` of a link gives its device more than 10 packets of room below a queue discipline. Packets wait in the \
+                 device, where the discipline neither drops nor marks them. Known before the run."
+            }
             WarningKind::FlowNeverStarts => "A flow starts at the end of the run or later. Known before the run.",
             WarningKind::FlowDeliversNothing => "A flow sent packets, and no packet of either direction was received.",
+            WarningKind::FlowStalls => {
+                "A bulk transfer was not complete at the end of the run, and had received nothing for more than half of the time since \
+                 its start. Its throughput is that until the last packet was received."
+            }
             WarningKind::UeNeverAttaches => "A UE has no bearers before the end of the run. Known before the run.",
             WarningKind::UeNotScheduled => {
                 "Three or more packets came to a UE's bearers in one direction, and no transport block was sent: the scheduler chose \

@@ -2,8 +2,9 @@
 
 use fullpipe_archive::json::{Counts, Json, Nullable};
 use fullpipe_archive::{
-    AuditRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord, LatenessSpread, NatRecord,
-    NegotiatedRecord, PacketCapture, PacketCounts, ProgramRecord, RefusedFrames, RunOptionsRecord, RunRecord,
+    AuditRecord, BdpLimitRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord,
+    LatenessSpread, NatRecord, NegotiatedRecord, PacketCapture, PacketCounts, ProgramRecord, RefusedFrames,
+    RunOptionsRecord, RunRecord,
 };
 use std::path::Path;
 
@@ -43,6 +44,7 @@ fn real() -> RunRecord {
             stalls_s: vec![0.07],
             ..LatenessRecord::default()
         }),
+        bdp_limits: Some(vec![BdpLimitRecord { bytes: 50_000, round_trip_s: 0.04, ..BdpLimitRecord::default() }]),
         arrivals_not_recorded: Some(0),
         icmp: Some(IcmpRecord { errors: 2, ..IcmpRecord::default() }),
         refused_frames: Some(RefusedFrames { spoofed: 1, ..RefusedFrames::default() }),

@@ -310,6 +310,15 @@ impl Outcome {
         }
         let names = self.scenario.flows.iter().map(|flow| flow.name.as_str());
         warnings.extend(warnings::silent_flows(names.zip(by_flow)));
+        if self.told.is_none() {
+            let flows = self.scenario.flows.iter().enumerate();
+            let received = flows.flat_map(|(number, flow)| {
+                let senders = flow.workload.senders();
+                let receivers = [0, 1].into_iter().filter(move |end| senders[1 - end]);
+                receivers.map(move |end| (flow, self.world.progress(number, end)))
+            });
+            warnings.extend(warnings::stalled_flows(received, self.ended));
+        }
         if self.delivers_nothing() {
             warnings.push(warnings::nothing_delivered(&warnings, &all));
         }

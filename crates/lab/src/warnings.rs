@@ -4,16 +4,19 @@ use crate::processing::legs;
 use crate::promise::declared_links;
 use crate::witness::Witness;
 use fullpipe_archive::{Warning, WarningKind};
-use fullpipe_network::{Attachment, Network};
+use fullpipe_network::{Attachment, Limit, Network};
 use fullpipe_record::FlowCounters;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Flow, Transport};
 use fullpipe_units::{Instant, LinkId, NodeId};
-use fullpipe_workload::SocketTraffic;
+use fullpipe_workload::{Progress, SocketTraffic};
 use std::collections::BTreeMap;
 
 /// So many warnings of a kind are listed; the last one counts the others.
 const MOST_OF_A_KIND: usize = 20;
+/// A device that holds more full packets than this below a discipline hides the queue from it. Drivers with dynamic queue limits hold
+/// a few.
+const MOST_PACKETS_BELOW: u64 = 10;
 /// Bytes of the IP and TCP headers without options, and of the IP and UDP headers.
 const TCP_HEADERS: u32 = 40;
 const UDP_HEADERS: u32 = 28;
@@ -22,6 +25,7 @@ const UDP_HEADERS: u32 = 28;
 pub(crate) fn before_run(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(capped(small_queues(scenario, network)));
+    warnings.extend(capped(queues_below_disciplines(scenario)));
     warnings.extend(capped(late_flows(scenario)));
     warnings.extend(of_media(scenario, network));
     warnings
@@ -121,6 +125,30 @@ fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning>
     warned.into_values().collect()
 }
 
+/// Links whose device has room for many packets below a discipline that drops or marks by the packets that wait in itself.
+fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
+    let links = scenario.links.iter().filter_map(|link| {
+        let name = link.discipline.as_ref()?.name();
+        let largest = u64::from(link.mtu_bytes + link.framing_bytes);
+        let packets = match Limit::at(link.queue, link.rate) {
+            Limit::Packets(packets) => packets,
+            Limit::Bytes(bytes) => bytes / largest.max(1),
+            Limit::Unlimited => u64::MAX,
+        };
+        // A drop-tail queue above drops by its own length as well, and the two add up.
+        if name == "fifo" || packets <= MOST_PACKETS_BELOW {
+            return None;
+        }
+        let room = if packets == u64::MAX { "no limit".to_owned() } else { format!("room for {packets} packets") };
+        let text = format!(
+            "the device's queue below {name} has {room}: what waits there is neither dropped nor marked by {name}; state \
+             discipline.limit instead of queue to limit {name} itself"
+        );
+        Some(Warning::new(WarningKind::QueueBelowDiscipline, link.name.clone(), text))
+    });
+    links.collect()
+}
+
 /// Flows that start when the run is over.
 fn late_flows(scenario: &Scenario) -> Vec<Warning> {
     let late = scenario.flows.iter().filter(|flow| flow.start >= scenario.duration);
@@ -139,6 +167,24 @@ pub(crate) fn silent_flows<'a>(flows: impl Iterator<Item = (&'a str, FlowCounter
         let text =
             format!("sent {}, of which the network dropped {lost_packets}; none was received", packets(tx_packets));
         Warning::new(WarningKind::FlowDeliversNothing, name, text)
+    });
+    capped(warnings.collect())
+}
+
+/// Bulk transfers that were not complete at the end of the run and had received nothing for more than half of their time, by what their
+/// receivers got.
+pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)>, ended: Instant) -> Vec<Warning> {
+    let warnings = flows.filter_map(|(flow, progress)| {
+        let Some(SocketTraffic::Bulk { size_bytes, .. }) = flow.workload.socket_traffic() else { return None };
+        let last = progress.last_received.filter(|_| progress.completed.is_none())?;
+        let (silent, active) =
+            (ended.saturating_since(last), ended.saturating_since(Instant::ZERO.saturating_add(flow.start)));
+        if silent.as_nanos() <= active.as_nanos() / 2 {
+            return None;
+        }
+        let of = size_bytes.map_or(String::new(), |size| format!(" of {size}"));
+        let text = format!("received {}{of} bytes, and nothing after {last}", progress.received_bytes);
+        Some(Warning::new(WarningKind::FlowStalls, flow.name.clone(), text))
     });
     capped(warnings.collect())
 }

@@ -65,6 +65,50 @@ fn a_queue_below_one_packet_is_a_warning() {
 }
 
 #[test]
+fn a_device_queue_that_hides_the_queue_from_an_aqm_is_a_warning() {
+    // 2 x 10 Mbit/s x 10 ms are 25 000 bytes, 16 packets of 1500 bytes.
+    for (queue, kind, warned) in [
+        ("2BDP", "codel", true),
+        ("11packets", "fq-codel", true),
+        ("10packets", "fq-codel", false),
+        ("15000B", "pie", false),
+        ("2BDP", "fifo", false),
+    ] {
+        let link = format!("queue = '{queue}', discipline = {{ kind = '{kind}', limit = '1000packets' }}");
+        let (before, after) = warnings(&one_flow(&link, "workload = 'bulk'"));
+        let found = before.iter().find(|warning| warning.name == "queue-below-discipline");
+        assert_eq!(found.is_some(), warned, "{queue} {kind}: {before:?}");
+        assert_eq!(names(&before), names(&after), "{queue} {kind}");
+        if let Some(warning) = found {
+            assert_eq!(warning.place, "link1");
+            assert!(warning.text.contains(kind) && warning.text.contains("discipline.limit"), "{warning}");
+        }
+    }
+}
+
+#[test]
+fn a_transfer_that_stalls_for_most_of_its_time_is_a_warning() {
+    let outage = |from: &str, flow: &str| {
+        one_flow(&format!("queue = '50packets', schedule = [{{ at = '{from}', rate = '1bit/s' }}]"), flow)
+    };
+    // From 0.5 s on a packet takes hours. 100 kB take less than that, 10 MB do not.
+    for (from, flow, warned) in [
+        ("0.5s", "workload = 'bulk'\nsize = '10MB'", true),
+        ("0.5s", "workload = 'bulk'", true),
+        ("0.5s", "workload = 'bulk'\nsize = '100kB'", false),
+        ("1.5s", "workload = 'bulk'\nsize = '10MB'", false),
+    ] {
+        let (before, after) = warnings(&outage(from, flow));
+        assert_eq!(names(&before), [], "{from} {flow}");
+        let found = after.iter().find(|warning| warning.name == "flow-stalls");
+        assert_eq!(found.is_some(), warned, "{from} {flow}: {after:?}");
+        if let Some(warning) = found {
+            assert!(warning.place == "data" && warning.text.contains("nothing after 0.5"), "{warning}");
+        }
+    }
+}
+
+#[test]
 fn a_flow_that_starts_when_the_run_ends_is_a_warning() {
     let (before, after) = warnings(&one_flow("queue = '50packets'", "workload = 'bulk'\nstart = '3s'"));
     assert_eq!(names(&before), [("flow-never-starts", "data")]);

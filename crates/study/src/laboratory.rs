@@ -2,7 +2,7 @@
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_archive::json::Counts;
-use fullpipe_archive::{AuditRecord, ContentRecord, NatRecord, PacketCounts, RunRecord, Value};
+use fullpipe_archive::{AuditRecord, BdpLimitRecord, ContentRecord, NatRecord, PacketCounts, RunRecord, Value};
 use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage};
 use fullpipe_scenario::description::direction_name;
 use fullpipe_scenario::schema::Hint;
@@ -134,6 +134,19 @@ fn thread_cpu_s() -> Option<f64> {
     None
 }
 
+/// The limits that the scenario states in BDP.
+fn bdp_limits(scenario: &Scenario) -> Vec<BdpLimitRecord> {
+    let limits = scenario.bdp_limits.iter();
+    let record = limits.map(|limit| BdpLimitRecord {
+        link: limit.link.clone(),
+        key: limit.key.clone(),
+        rate_bps: limit.rate.bits_per_second(),
+        round_trip_s: limit.round_trip.cell().number(),
+        bytes: limit.bytes,
+    });
+    record.collect()
+}
+
 /// The scenario of a run, as it is to be built.
 pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<Scenario, RunError> {
     if options.stop.load(Ordering::Relaxed) {
@@ -212,6 +225,7 @@ pub(crate) fn records(
             hops: totals.packet_hops,
         },
         events: totals.events,
+        bdp_limits: Some(bdp_limits(outcome.scenario())).filter(|limits| !limits.is_empty()),
         nat: nat.collect(),
         content: content.collect(),
         audit: AuditRecord {

@@ -306,7 +306,7 @@ impl Parser {
             let message = match (name.strip_prefix("link_"), name.strip_prefix("figure_")) {
                 (_, Some(figure)) => {
                     let (near, all) = (suggestion(figure, metric_names()), list_of(metric_names()));
-                    format!("no workload tells the figure `{figure}`{near}; expected figure_ and one of {all}")
+                    format!("unknown application metric `{figure}`{near}; expected figure_ and one of {all}")
                 }
                 (Some(of_link), _) => {
                     let (near, all) = (suggestion(of_link, LINKS.numeric_names()), list_of(LINKS.numeric_names()));

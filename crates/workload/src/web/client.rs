@@ -246,6 +246,6 @@ impl Application for WebClient {
     }
 
     fn figures(&self, _end: Instant) -> Vec<Figure> {
-        self.results.figures()
+        self.results.figures(self.loads.len())
     }
 }

@@ -7,9 +7,10 @@ use fullpipe_units::{Duration, Instant};
 /// All that a browser reports. A quantile is the nearest rank.
 pub(super) const METRICS: &[&[Metric]] = &[&PAGES, &LOAD, &MAIN, &FOLD, &STREAMS[0], &STREAMS[1]];
 
-static PAGES: [Metric; 2] = [
-    Metric::new("pages", "", "Pages that have come."),
+static PAGES: [Metric; 3] = [
+    Metric::new("pages", "", "Pages that have come. Load times are of these."),
     Metric::new("pages_failed", "", "Pages that were given up because a connection was lost."),
+    Metric::new("pages_unfinished", "", "Pages that were being loaded when the run ended."),
 ];
 
 static LOAD: [Metric; 3] = [
@@ -121,8 +122,9 @@ impl Results {
         self.failed += 1;
     }
 
-    pub(super) fn figures(&self) -> Vec<Figure> {
-        let counts = [self.page_loads.len() as f64, self.failed as f64];
+    /// `unfinished`: pages that are being loaded.
+    pub(super) fn figures(&self, unfinished: usize) -> Vec<Figure> {
+        let counts = [self.page_loads.len() as f64, self.failed as f64, unfinished as f64];
         let mut figures = Metric::figures(&PAGES, counts);
         let loads = Sorted::new(&self.page_loads);
         figures.extend(Metric::figures(&LOAD, [loads.mean(), loads.quantile(0.5), loads.quantile(0.95)]));
