@@ -74,17 +74,17 @@ impl WarningKind {
             WarningKind::FlowNeverStarts => "A flow starts at the end of the run or later. Known before the run.",
             WarningKind::FlowDeliversNothing => "A flow sent packets, and no packet of either direction was received.",
             WarningKind::FlowStalls => {
-                "A bulk transfer was not complete at the end of the run, and had received nothing for more than half of the time since \
-                 its start. Its throughput is that until the last packet was received."
+                "A bulk transfer was incomplete at the end of the run and had received nothing for more than half of the time since \
+                 its start. If it has a size, its goodput covers only the time until the last packet was received."
             }
             WarningKind::UeNeverAttaches => "A UE has no bearers before the end of the run. Known before the run.",
             WarningKind::UeNotScheduled => {
-                "Three or more packets came to a UE's bearers in one direction, and no transport block was sent: the scheduler chose \
-                 other UEs each time, or its signal is too weak."
+                "Three or more packets arrived for a UE's bearers in one direction, but no transport block was sent. Either the \
+                 scheduler chose other UEs each time, or the UE's signal is too weak."
             }
             WarningKind::ControlErrors => {
-                "A UE could not decode the control region (PCFICH and PDCCH) of more than 10 % of the subframes in which it was \
-                 scheduled, 100 or more."
+                "A UE was scheduled in at least 100 subframes and could not decode the control region (PCFICH and PDCCH) in more \
+                 than 10 % of them."
             }
             WarningKind::NothingDelivered => {
                 "No application received any payload. If this holds for all runs of a command, its exit status is 3."
@@ -100,8 +100,8 @@ record! {
     /// A warning.
     pub struct Warning;
     name: String, "", "Name of the kind of warning, see below.";
-    place: String, "", "What it is about: a flow, a link, a UE or a point; empty for the whole run.";
-    text: String, "", "What was found, and what follows from it.";
+    place: String, "", "The flow, link, UE or point to which the warning applies; empty if it applies to the whole run.";
+    text: String, "", "The condition that was found, and its consequence.";
 }
 
 impl Warning {

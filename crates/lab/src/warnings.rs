@@ -49,7 +49,7 @@ fn capped(mut warnings: Vec<Warning>) -> Vec<Warning> {
     if more > 0 {
         warnings.truncate(MOST_OF_A_KIND);
         if let Some(last) = warnings.last_mut() {
-            last.text = format!("{}; the same holds for {more} more", last.text);
+            last.text = format!("{}; warnings of this kind that are not listed: {more}", last.text);
         }
     }
     warnings
@@ -110,7 +110,7 @@ fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning>
                 warned.entry(link).or_insert_with(|| {
                     // A discipline takes each packet in, the device's queue only those that have to wait.
                     let every = of_discipline < u64::from(bytes);
-                    let dropped = if every { "every such packet" } else { "a packet that must wait" };
+                    let dropped = if every { "every such packet" } else { "one that arrives while the link is sending" };
                     let text = format!(
                         "the queue has room for {} bytes, less than one packet of flow {} ({bytes} bytes on the wire): {dropped} is \
                          dropped",
@@ -141,8 +141,8 @@ fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
         }
         let room = if packets == u64::MAX { "no limit".to_owned() } else { format!("room for {packets} packets") };
         let text = format!(
-            "the device's queue below {name} has {room}: what waits there is neither dropped nor marked by {name}; state \
-             discipline.limit instead of queue to limit {name} itself"
+            "the device's queue below {name} has {room}: {name} neither drops nor marks packets in it; to limit {name} \
+             itself, set discipline.limit instead of queue"
         );
         Some(Warning::new(WarningKind::QueueBelowDiscipline, link.name.clone(), text))
     });
@@ -183,7 +183,8 @@ pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)
             return None;
         }
         let of = size_bytes.map_or(String::new(), |size| format!(" of {size}"));
-        let text = format!("received {}{of} bytes, and nothing after {last}", progress.received_bytes);
+        let received = progress.received_bytes;
+        let text = format!("received {received}{of} bytes, and nothing after {last}; the run ended at {ended}");
         Some(Warning::new(WarningKind::FlowStalls, flow.name.clone(), text))
     });
     capped(warnings.collect())
