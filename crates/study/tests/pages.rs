@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The claims of a summary with their verdicts.
+/// The claims of a summary that have verdicts. A run of some experiments has none for the claims on others.
 fn committed(folder: &Path, study: &str) -> BTreeMap<String, String> {
     let text = fs::read_to_string(folder.join(format!("results/{study}.csv"))).expect("the summary is committed");
     let column = |line: &str, name: &str| {
@@ -14,7 +14,8 @@ fn committed(folder: &Path, study: &str) -> BTreeMap<String, String> {
         line.split(',').nth(place).unwrap_or_default().to_owned()
     };
     let claims = text.lines().filter(|line| line.starts_with(",claim:"));
-    claims.map(|line| (column(line, "metric").replacen("claim:", "", 1), column(line, "verdict"))).collect()
+    let verdicts = claims.map(|line| (column(line, "metric").replacen("claim:", "", 1), column(line, "verdict")));
+    verdicts.filter(|(_, verdict)| !verdict.is_empty()).collect()
 }
 
 #[test]
