@@ -38,6 +38,8 @@ const BACKGROUND: &[(&str, f64, &str)] = &[
     ("masque-delay/proxy-memory-grows", 3.0, "the interval of a metric, in seconds"),
     ("masque-mtu/overhead-of-about-3-percent", 80.0, "1280 - 1200 bytes"),
     ("masque-mtu/datagrams-add-less", 40.0, "1240 - 1200 bytes"),
+    ("masque-mtu/overhead-of-the-direct-connection", 80.0, "1280 - 1200 bytes"),
+    ("masque-mtu/datagrams-have-more-bytes", 40.0, "1240 - 1200 bytes"),
     ("masque-mtu/splitting-costs-as-aioquic", 3.0, "the version of HTTP"),
     ("masque-parallel/published-order", 1.7, "published"),
     ("masque-parallel/published-order", 5.3, "published"),
