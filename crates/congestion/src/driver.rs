@@ -36,10 +36,20 @@ pub struct Driver {
     on_sent: bool,
     paces: bool,
     own_recovery: bool,
-    /// Whether delivery-rate samples over less than the smallest round-trip time are used.
-    keep_short_samples: bool,
+    samples: RateSamples,
     /// The recovery of a transport without sequence numbers. It is allocated at the first congestion to save memory.
     recovery: Option<Box<Recovery>>,
+}
+
+/// Which delivery-rate samples are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RateSamples {
+    /// None.
+    Off,
+    /// Those over at least the smallest round-trip time.
+    Long,
+    /// All.
+    All,
 }
 
 /// Packets that one acknowledgement newly acknowledges.
@@ -96,7 +106,7 @@ impl Driver {
             on_sent: signals.on_sent,
             paces: signals.pacing,
             own_recovery: signals.own_recovery,
-            keep_short_samples: false,
+            samples: RateSamples::Long,
             recovery: None,
         }
     }
@@ -104,7 +114,17 @@ impl Driver {
     /// Uses delivery-rate samples over less than the smallest round-trip time from now on; they overestimate the rate. The ns-3 QUIC
     /// module does so, because its smallest round-trip time stays 0.
     pub fn keep_short_rate_samples(&mut self) {
-        self.keep_short_samples = true;
+        self.samples = RateSamples::All;
+    }
+
+    /// Takes no delivery-rate samples from now on, unless the control declares that it uses them
+    /// ([`delivery_rate`](crate::Signals::delivery_rate)) or departures. [`Ack::rate`] is then `None`, and
+    /// [`Driver::delivery_rate_bps`] 0. To be called before the first packet is sent.
+    pub fn disable_rate_samples(&mut self) {
+        let signals = self.controller.signals();
+        if !signals.delivery_rate && !signals.on_sent {
+            self.samples = RateSamples::Off;
+        }
     }
 
     /// The control.
@@ -173,6 +193,9 @@ impl Driver {
     /// the packet.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
+        if self.samples == RateSamples::Off {
+            return self.rate.on_sent_unsampled(now, bytes, in_flight_bytes);
+        }
         let state = self.rate.on_sent(now, bytes, in_flight_bytes);
         if self.on_sent {
             self.notify_sent(state);
@@ -196,7 +219,10 @@ impl Driver {
     pub fn on_delivered(&mut self, now: Instant, state: &PacketState, delivered: &mut Delivered) {
         delivered.bytes += state.bytes;
         delivered.prior_delivered_bytes = delivered.prior_delivered_bytes.max(state.delivered_bytes);
-        self.rate.on_delivered(now, state);
+        match self.samples {
+            RateSamples::Off => self.rate.on_delivered_unsampled(state.bytes),
+            _ => self.rate.on_delivered(now, state),
+        }
     }
 
     /// A packet is declared lost. `state` returns the state of the packet; its argument is the total of bytes declared lost,
@@ -272,14 +298,27 @@ impl Driver {
         self.recovery = None;
     }
 
-    /// Finishes the rate sample of an acknowledgement, counts rounds, and returns the summary.
+    /// The sample of an acknowledgement.
     #[inline(always)]
-    pub fn summarize(&mut self, report: &AckReport) -> Ack {
-        let shortest = if self.keep_short_samples { Duration::ZERO } else { report.min_rtt };
+    fn sample(&mut self, min_rtt: Duration) -> Option<DeliveryRate> {
+        let shortest = if self.samples == RateSamples::All { Duration::ZERO } else { min_rtt };
         let rate = self.rate.finish(shortest);
         if let Some(rate) = &rate {
             self.last_rate = (rate.delivered_bytes, rate.interval);
         }
+        rate
+    }
+
+    /// Finishes the rate sample of an acknowledgement, counts rounds, and returns the summary.
+    #[inline(always)]
+    pub fn summarize(&mut self, report: &AckReport) -> Ack {
+        let rate = match self.samples {
+            RateSamples::Off => {
+                self.rate.finish_unsampled();
+                None
+            }
+            _ => self.sample(report.min_rtt),
+        };
         let delivered_bytes = self.rate.delivered_bytes();
         let round_start = report.delivered.prior_delivered_bytes >= self.round_end_bytes;
         if round_start {

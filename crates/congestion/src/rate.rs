@@ -61,6 +61,33 @@ impl RateSampler {
         }
     }
 
+    /// As [`RateSampler::on_sent`], without what only samples need.
+    #[inline(always)]
+    pub(crate) fn on_sent_unsampled(&self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
+        PacketState {
+            sent_at: now,
+            bytes,
+            delivered_bytes: self.delivered_bytes,
+            in_flight_bytes: in_flight_bytes.saturating_add(bytes),
+            lost_bytes: self.lost_bytes,
+            ..PacketState::default()
+        }
+    }
+
+    /// As [`RateSampler::on_delivered`], without what only samples need.
+    #[inline(always)]
+    pub(crate) fn on_delivered_unsampled(&mut self, bytes: u64) {
+        self.delivered_bytes = self.delivered_bytes.saturating_add(bytes);
+    }
+
+    /// As [`RateSampler::finish`], without a sample.
+    #[inline(always)]
+    pub(crate) fn finish_unsampled(&mut self) {
+        if self.app_limited_until_bytes != 0 && self.delivered_bytes > self.app_limited_until_bytes {
+            self.app_limited_until_bytes = 0;
+        }
+    }
+
     /// A packet is newly acknowledged.
     #[inline]
     pub fn on_delivered(&mut self, now: Instant, packet: &PacketState) {

@@ -176,6 +176,35 @@ fn the_last_choice_counts_and_a_group_is_chosen_by_its_name() {
     assert_eq!(controls, expected.map(|(flow, control)| (flow.to_owned(), control)));
 }
 
+/// Counts acknowledgements with and without a delivery rate. Declares no use of rates.
+#[derive(Debug)]
+struct CountsRates(Arc<Mutex<[u64; 2]>>);
+
+impl Controller for CountsRates {
+    fn name(&self) -> &'static str {
+        "counts-rates"
+    }
+    fn on_ack(&mut self, _control: &mut Control, ack: &Ack) {
+        self.0.lock().expect("nobody panicked")[usize::from(ack.rate.is_some())] += 1;
+    }
+    fn on_congestion(&mut self, control: &mut Control, _congestion: &Congestion) {
+        control.ssthresh_bytes = control.cwnd_bytes;
+    }
+    fn on_timeout(&mut self, control: &mut Control, _timeout: &Timeout) {
+        control.ssthresh_bytes = control.cwnd_bytes;
+    }
+}
+
+#[test]
+fn a_plugged_in_control_gets_delivery_rates_without_declaring_them() {
+    let counts = Arc::new(Mutex::new([0; 2]));
+    let of_control = counts.clone();
+    let plugins = Plugins::new().control("long", move |_| Box::new(CountsRates(of_control.clone())));
+    outcome(&scenario(MIXED), plugins);
+    let [without, with] = *counts.lock().expect("nobody panicked");
+    assert!(with > 100 && without < with / 10, "{without} without a rate, {with} with one");
+}
+
 /// Leaves the window as it is.
 #[derive(Debug)]
 struct Fixed(&'static str);

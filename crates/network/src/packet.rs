@@ -276,6 +276,13 @@ impl Arena {
         }
     }
 
+    /// As [`Arena::vacant`], with the packet that lies there.
+    #[inline(always)]
+    pub fn vacant_packet(&mut self) -> (Handle, &mut Packet) {
+        let handle = self.vacant();
+        (handle, &mut self.packets[handle.0 as usize])
+    }
+
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> Handle {
@@ -328,6 +335,13 @@ impl Arena {
             None => self.store_payload(self.payload(packet.payload).cloned()),
         };
         self.insert(packet)
+    }
+
+    /// Forgets a packet without side data.
+    #[inline(always)]
+    pub fn release_plain(&mut self, handle: Handle) {
+        debug_assert!(self.get(handle).options.is_none() && self.get(handle).payload.is_none());
+        self.free.push(handle.0);
     }
 
     /// Forgets a packet and its side data.

@@ -133,6 +133,8 @@ pub struct Connection {
     last_heard_at: Instant,
     /// When one of the timers in `life` is due.
     life_at: Instant,
+    /// Room in the send buffer below which the application need not know of it.
+    writable_threshold: u32,
     rare: Option<Box<Rare>>,
     opening: Option<Box<Opening>>,
 }
@@ -197,6 +199,7 @@ impl Connection {
             challenge_from: Instant::ZERO,
             last_heard_at: Instant::ZERO,
             life_at: Instant::NEVER,
+            writable_threshold: 0,
             rare: None,
             opening: Some(Box::default()),
             config,
@@ -214,6 +217,47 @@ impl Connection {
         if !(self.open && plain && segment.header.options == self.plain_options && self.handle_plain(now, segment)) {
             self.handle_other_segment(now, segment);
         }
+    }
+
+    /// Whether a segment is the usual one at an end that only receives: data in order, no new acknowledgement, no event that the
+    /// application has not fetched, no timer or option to consider. [`Connection::take_expected`] then has the effect of
+    /// [`Connection::handle_segment`], of fetching its event, and of reading everything. The segment must have no options beside
+    /// its header and no payload of bytes.
+    #[inline(always)]
+    pub fn expects(&self, now: Instant, header: &TcpHeader) -> bool {
+        let receiver = &self.receiver;
+        header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK
+            && self.open
+            && self.state == State::Established
+            && self.events == 0
+            && header.payload_bytes > 0
+            && header.options == self.plain_options
+            && header.sequence == self.peer_numbering.to_wire(receiver.next)
+            && header.acknowledgement == self.numbering.to_wire(self.sender.una)
+            && (self.options == 0 || !timestamp_before(header.timestamp, self.recent_timestamp))
+            && receiver.expects(now, u64::from(header.payload_bytes), self.config.min_rto)
+            && receiver.next >= self.window_updated_by
+            && self.sender.ecn.is_none()
+    }
+
+    /// Takes a segment that [`Connection::expects`] accepts, and reads everything. Returns the number of bytes read.
+    #[inline(always)]
+    pub fn take_expected(&mut self, now: Instant, header: &TcpHeader) -> u64 {
+        let start = self.receiver.next;
+        self.last_heard_at = now;
+        if start <= self.receiver.acknowledged && self.options != 0 {
+            self.recent_timestamp = header.timestamp;
+            self.recent_timestamp_at = now;
+        }
+        let window = u64::from(header.window) << self.peer_window_shift;
+        self.window_updated_by = start;
+        self.largest_window = self.largest_window.max(window);
+        self.sender.on_window(Some(self.sender.una.saturating_add(window)));
+        let (is_due, read) = self.receiver.take_expected(now, u64::from(header.payload_bytes));
+        if is_due {
+            self.pending |= pending::ACK;
+        }
+        read
     }
 
     /// What does not look like the usual segment; with ECN the usual one is looked at here, too.
@@ -418,7 +462,9 @@ impl Connection {
         };
         if self.sender.on_ack(&self.config, &arrival) {
             if !self.sender.finished {
-                self.events |= event::WRITABLE;
+                if self.writable_bytes() >= u64::from(self.writable_threshold) {
+                    self.events |= event::WRITABLE;
+                }
             } else if self.sender.fin_acknowledged() {
                 self.fin_acknowledged(now);
             }
@@ -674,6 +720,12 @@ impl Connection {
         self.receiver.ack_at.min(self.sender.pace_at).min(self.sender.reorder_at)
     }
 
+    /// Whether [`Connection::poll_event`] has an event.
+    #[inline(always)]
+    pub fn has_event(&self) -> bool {
+        self.events != 0
+    }
+
     /// The next thing the application ought to know.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
@@ -742,6 +794,12 @@ impl Connection {
         Inspect::of(&self.sender)
     }
 
+    /// Takes no delivery-rate samples, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. To be called
+    /// before the first segment is sent.
+    pub fn disable_rate_samples(&mut self) {
+        self.sender.driver.disable_rate_samples();
+    }
+
     /// Keeps from now on what [`Connection::take_losses`] tells, for an observer.
     pub fn note_losses(&mut self) {
         self.sender.board.loss_mut().noted.get_or_insert_default();
@@ -790,6 +848,17 @@ impl Stream for Connection {
         }
         self.sender.written += taken;
         taken
+    }
+
+    fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
+        // All writes that fit are one write of their sum.
+        let room = self.writable_bytes();
+        let written = if room >= most_bytes { most_bytes } else { room - room % write_bytes.max(1) };
+        self.write(Payload::Length(written))
+    }
+
+    fn set_writable_threshold(&mut self, bytes: u64) {
+        self.writable_threshold = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
     #[inline]

@@ -205,6 +205,30 @@ impl Receiver {
         self.on_unusual_data(now, start, length, fin, payload)
     }
 
+    /// Whether so many bytes in order need nothing but [`Receiver::take_expected`]: they fit, nothing is missing, no payload
+    /// is kept, the buffer is not to be tuned, and data came less than `silence` ago.
+    #[inline(always)]
+    pub(crate) fn expects(&self, now: Instant, length: u64, silence: Duration) -> bool {
+        self.fin == u64::MAX
+            && now < self.tune_at
+            && now.saturating_since(self.last_data_at) < silence
+            && self.next + length <= self.limit()
+            && self.bytes.is_none()
+            && !self.has_gap()
+    }
+
+    /// Receives so many bytes in order and reads all that is readable. Returns whether an acknowledgement is due, and the bytes
+    /// read.
+    #[inline(always)]
+    pub(crate) fn take_expected(&mut self, now: Instant, length: u64) -> (bool, u64) {
+        self.last_data_at = now;
+        self.next += length;
+        let is_due = self.delay(now) == Answer::Now;
+        let read = self.next - self.read;
+        self.read = self.next;
+        (is_due | self.wants_window_update(), read)
+    }
+
     /// In-order data: an acknowledgement for every n-th segment, or after the delay (RFC 9293 section 3.8.6.3).
     #[inline(always)]
     fn delay(&mut self, now: Instant) -> Answer {

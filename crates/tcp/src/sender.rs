@@ -314,7 +314,7 @@ impl Sender {
 
     /// Nothing is outstanding and nothing to be sent: so it is with a side that only receives.
     #[inline(always)]
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.next >= self.written && self.board.segments.is_empty() && !(self.finished && self.next == self.written)
     }
 

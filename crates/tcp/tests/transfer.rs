@@ -4,9 +4,8 @@ mod common;
 
 use common::*;
 use fullpipe_congestion::cubic::Cubic;
-use fullpipe_tcp::{Config, Connection, Ecn, EcnFeedback, KeepAlive, LossDetection, State};
-use fullpipe_transport::CloseReason;
-use fullpipe_transport::Stream as _;
+use fullpipe_tcp::{Config, Connection, Ecn, EcnFeedback, KeepAlive, LossDetection, State, Statistics};
+use fullpipe_transport::{CloseReason, Event, Payload, Stream as _};
 use fullpipe_units::{Duration, Instant, Rate};
 use fullpipe_wire::tcp::flags;
 use proptest::prelude::*;
@@ -338,5 +337,114 @@ proptest! {
             let inspect = connection.inspect();
             prop_assert_eq!((inspect.in_flight_bytes, inspect.send_buffer_bytes), (0, 0));
         }
+    }
+}
+
+/// All that the two ends of a transfer sent within 500 s, with its times, and their counters.
+fn course_of(mut pair: Pair) -> (Vec<(Instant, usize, Segment)>, [Statistics; 2], [u64; 2], u64) {
+    pair.log = Some(Vec::new());
+    pair.run(Duration::from_secs(500));
+    let read = [0, 1].map(|end| pair.applications[end].read);
+    (pair.log.take().unwrap(), [0, 1].map(|end| pair.ends[end].statistics()), read, pair.expected_segments)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// [`Connection::take_expected`] has the effect of the usual calls: both ends send the same segments at the same times.
+    #[test]
+    fn the_short_path_of_expected_data_has_the_effect_of_the_long_one(
+        configs in (configs(), configs()),
+        paths in (paths(), paths()),
+        applications in (applications(), applications()),
+        initial in any::<(u32, u32)>(),
+        seed in any::<u64>(),
+    ) {
+        let course = |short_path: bool| {
+            let configs = [configs.0.clone(), configs.1.clone()];
+            let mut pair = Pair::new(configs, [initial.0, initial.1], seed);
+            pair.paths = [paths.0.clone(), paths.1.clone()];
+            pair.applications = [applications.0.clone(), applications.1.clone()];
+            pair.applications[1].finishes = seed % 2 == 0;
+            pair.short_path = short_path;
+            let (log, statistics, read, _) = course_of(pair);
+            (log, statistics, read)
+        };
+        prop_assert_eq!(course(true), course(false));
+    }
+
+    /// Without delivery-rate samples a control that does not use them sends the same segments at the same times.
+    #[test]
+    fn a_control_that_uses_no_rates_does_the_same_without_samples(
+        config in configs(),
+        paths in (paths(), paths()),
+        to_write in 0u64..300_000,
+        seed in any::<u64>(),
+    ) {
+        let course = |sampled: bool| {
+            let mut pair = Pair::new([config.clone(), config.clone()], [1, 2], seed);
+            pair.ends[0] = Connection::client(Arc::new(config.clone()), Box::new(Cubic::default()), 1, Instant::ZERO);
+            if !sampled {
+                pair.ends.iter_mut().for_each(Connection::disable_rate_samples);
+            }
+            pair.paths = [paths.0.clone(), paths.1.clone()];
+            pair.applications[0] = Application::new(to_write);
+            course_of(pair)
+        };
+        prop_assert_eq!(course(true), course(false));
+    }
+
+    /// [`Stream::write_lengths`] of a connection writes what single writes do.
+    #[test]
+    fn writes_of_lengths_are_those_of_single_writes(
+        buffer in 1u64..300_000,
+        steps in prop::collection::vec((1u64..100_000, 0u64..400_000), 1..4),
+    ) {
+        let client = || {
+            let config = Config { send_buffer_bytes: buffer, ..Config::linux() };
+            Connection::client(Arc::new(config), Box::new(Cubic::default()), 1, Instant::ZERO)
+        };
+        let (mut at_once, mut singly) = (client(), client());
+        for (write, most) in steps {
+            let mut written = 0;
+            while written < most && singly.writable_bytes() >= write.min(most - written) {
+                written += singly.write(Payload::Length(write.min(most - written)));
+            }
+            prop_assert_eq!(at_once.write_lengths(write, most), written);
+            prop_assert_eq!(at_once.writable_bytes(), singly.writable_bytes());
+        }
+    }
+}
+
+/// Nearly all data of a transfer one way take the short path: the test above does not pass because nothing does.
+#[test]
+fn most_data_of_a_transfer_take_the_short_path() {
+    let mut pair = Pair::new([Config::linux(), Config::linux()], [1, 2], 2);
+    // The receiver does not finish, so it stays in ESTABLISHED.
+    pair.applications = [Application::new(3_000_000), Application { finishes: false, ..Application::new(0) }];
+    pair.short_path = true;
+    let (_, statistics, read, expected) = course_of(pair);
+    assert_eq!(read, [0, 3_000_000]);
+    assert!(10 * expected > 9 * statistics[0].data_segments_sent, "{expected} of {statistics:?}");
+}
+
+/// An application that waits for room for a whole write gets no event before.
+#[test]
+fn room_below_the_threshold_is_no_event() {
+    for (threshold, events) in [(0, 10), (7 * 1448, 4), (10 * 1448, 1), (10 * 1448 + 1, 0)] {
+        // Ten segments of 1448 bytes fill the buffer and the first window; each acknowledgement frees the room of one.
+        let config = Config { send_buffer_bytes: 10 * 1448, ..Config::linux() };
+        let mut script = Script::client(config, ms(100));
+        script.connection.set_writable_threshold(threshold);
+        assert_eq!(script.connection.write(Payload::Length(20_000)), 10 * 1448);
+        script.out();
+        let mut writable = 0;
+        for acknowledged in 1..=10 {
+            script.events.clear();
+            script.ack(acknowledged * 1448, &[]);
+
+            writable += script.events.iter().filter(|event| **event == Event::Writable).count();
+        }
+        assert_eq!(writable, events, "{threshold}");
     }
 }

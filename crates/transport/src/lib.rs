@@ -106,6 +106,28 @@ pub trait Stream {
     /// nothing.
     fn write(&mut self, payload: Payload) -> u64;
 
+    /// Makes writes of `write_bytes` bytes whose content does not matter, while a whole one fits, and `most_bytes` in all at most:
+    /// the last write is what remains of them. Returns the number of bytes written.
+    fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
+        let mut written = 0;
+        while written < most_bytes {
+            let next = write_bytes.min(most_bytes - written);
+            if self.writable_bytes() < next {
+                break;
+            }
+            let taken = self.write(Payload::Length(next));
+            written += taken;
+            if taken != next {
+                break;
+            }
+        }
+        written
+    }
+
+    /// The application makes its next write when `bytes` fit: a stream need not report [`Event::Writable`] before. It is a hint,
+    /// so an earlier event is not wrong.
+    fn set_writable_threshold(&mut self, _bytes: u64) {}
+
     /// Bytes that have arrived in order and were not read.
     fn readable_bytes(&self) -> u64;
 

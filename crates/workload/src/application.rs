@@ -83,7 +83,7 @@ pub struct Progress {
 impl Progress {
     /// Counts payload bytes that reached the application at an instant.
     #[inline]
-    pub(crate) fn receive(&mut self, bytes: u64, now: Instant) {
+    pub fn receive(&mut self, bytes: u64, now: Instant) {
         self.received_bytes += bytes;
         self.last_received = Some(now);
     }
@@ -191,6 +191,12 @@ pub trait Application: fmt::Debug + Send {
 
     /// The instant asked for by [`Io::wake_at`] has come.
     fn on_wake(&mut self, _io: &mut dyn Io) {}
+
+    /// The progress of an application that reacts to [`Event::Readable`] only by reading everything and counting its bytes. Its host
+    /// may then do both without calling [`Application::on_stream`] for that event.
+    fn receive_counter(&mut self) -> Option<&mut Progress> {
+        None
+    }
 
     /// Something happened on a stream. An accepting side first hears of a stream by [`Event::Connected`].
     fn on_stream(&mut self, _stream: StreamId, _event: Event, _io: &mut dyn Io) {}

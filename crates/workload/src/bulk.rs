@@ -119,6 +119,15 @@ impl Bulk {
     fn fill(&mut self, io: &mut dyn Io) {
         let Some(id) = self.stream else { return };
         let Some(stream) = io.stream(id) else { return };
+        if self.content.is_none() {
+            let written = stream.write_lengths(self.write_bytes, self.remaining_bytes);
+            if self.remaining_bytes != u64::MAX {
+                self.remaining_bytes -= written;
+            }
+            if self.remaining_bytes > 0 {
+                return stream.set_writable_threshold(self.write_bytes.min(self.remaining_bytes));
+            }
+        }
         while self.remaining_bytes > 0 {
             let next = self.write_bytes.min(self.remaining_bytes);
             if stream.writable_bytes() < next || stream.write(Self::payload(&mut self.content, next)) != next {

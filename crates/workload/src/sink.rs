@@ -52,6 +52,11 @@ impl Application for Sink {
         }
     }
 
+    #[inline]
+    fn receive_counter(&mut self) -> Option<&mut Progress> {
+        self.digest.is_none().then_some(&mut self.progress)
+    }
+
     fn on_datagram(&mut self, payload_bytes: u32, io: &mut dyn Io) {
         self.progress.receive(u64::from(payload_bytes), io.now());
     }

@@ -24,6 +24,22 @@ impl World {
         else {
             return network.arena.release(handle);
         };
+        if packet.options.is_none()
+            && packet.payload.is_none()
+            && !endpoint.attended
+            && endpoint.connection.expects(network.now(), header)
+            && let Some(progress) = self.applications[endpoint.binding.application as usize].receive_counter()
+        {
+            let now = network.now();
+            progress.receive(endpoint.connection.take_expected(now, header), now);
+            network.arena.release_plain(handle);
+            if endpoint.connection.is_silent() {
+                endpoint.arm_near(network, index);
+            } else {
+                self.core.endpoints.tcp.output(network, index, now);
+            }
+            return;
+        }
         let segment = Segment {
             header,
             options: network.arena.options(packet.options),

@@ -94,12 +94,19 @@ impl Core {
         opened.map_or(NO_STREAM, StreamKey::id)
     }
 
+    /// Whether probes or a log read the state of endpoints during the run.
+    fn is_observed(&self) -> bool {
+        self.called.is_some() || !self.scenario.probes.is_empty()
+    }
+
     fn open_tcp(&mut self, now: Instant, conversation: usize, options: &OpenOptions) -> Option<StreamKey> {
+        let observed = self.is_observed();
         let Draws { initial_sequence, congestion } = self.draw(conversation, "initiator");
         let &Conversation { flow, number, .. } = &self.conversations[conversation];
         let EndpointMaker::Tcp(maker) = &mut self.flows[flow as usize].endpoints else { return None };
         let control = maker.control.create(ConnectionEnd { seed: congestion, connection: number, initiator: true });
         let mut connection = Connection::client(maker.config(options, 0), control, initial_sequence, now);
+        maker.prepare(&mut connection, observed);
         let tls = maker.tls.map(|settings| Box::new(Session::client(settings)));
         self.keep_options(conversation, options);
         if connection.config().fast_open {
@@ -122,11 +129,13 @@ impl Core {
         if described == UNDESCRIBED {
             return None;
         }
+        let observed = self.is_observed();
         let Draws { initial_sequence, congestion } = self.draw(conversation, "acceptor");
         let options = self.options.remove(&(conversation as u32)).unwrap_or_default();
         let EndpointMaker::Tcp(maker) = &mut self.flows[described as usize].endpoints else { return None };
         let control = maker.control.create(ConnectionEnd { seed: congestion, connection: number, initiator: false });
         let mut connection = Connection::server(maker.config(&options, 1), control, initial_sequence, now);
+        maker.prepare(&mut connection, observed);
         let tls = maker.tls.map(|settings| Box::new(Session::server(settings)));
         let binding = self.acceptor(conversation);
         if connection.config().fast_open

@@ -8,7 +8,7 @@ use super::timers::Timer;
 use crate::witness::Witness;
 use fullpipe_network::{Content, Network, Packet};
 use fullpipe_stack::Datagram;
-use fullpipe_transport::Event;
+use fullpipe_transport::{Event, Stream as _};
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::StreamId;
 
@@ -51,8 +51,20 @@ impl World {
         let now = network.now();
         loop {
             let Some(endpoint) = self.core.endpoints.tcp.slots.get_mut(index) else { return };
+            if !endpoint.connection.has_event() {
+                break;
+            }
             let application = endpoint.binding.application;
             let Some(event) = endpoint.connection.poll_event() else { break };
+            if event == Event::Readable
+                && !endpoint.attended
+                && let Some(progress) = self.applications[application as usize].receive_counter()
+            {
+                while let Some(payload) = endpoint.connection.read(u64::MAX) {
+                    progress.receive(payload.len(), now);
+                }
+                continue;
+            }
             if endpoint.attended {
                 self.core.note_fast_open(index);
                 if self.on_protected(network, index, event) {

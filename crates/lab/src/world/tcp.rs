@@ -7,7 +7,7 @@ use crate::plugins::ControlMaker;
 use crate::witness::Witness;
 use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
-use fullpipe_network::{Network, Side};
+use fullpipe_network::{Handle, Network, Side};
 use fullpipe_tcp::{Beside, Connection, Statistics};
 use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
 use fullpipe_transport::tls::{self, Session};
@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub(crate) struct TcpMaker {
     config: Arc<fullpipe_tcp::Config>,
     pub(super) control: ControlSource,
+    /// Whether the control is a program's own, which may read delivery rates without declaring it.
+    is_plugged_in: bool,
     pub(super) fast_open_known: bool,
     pub(super) tls: Option<tls::Settings>,
     /// Settings of connections that differ from the others, by segment size and receive buffer.
@@ -42,6 +44,7 @@ impl TcpMaker {
         Ok(TcpMaker {
             config: Arc::new(settings.connection.clone()),
             control: ControlSource::named(&settings.congestion, options, refusal)?,
+            is_plugged_in: false,
             fast_open_known: settings.fast_open_known,
             tls: settings.tls(),
             special: BTreeMap::new(),
@@ -50,7 +53,14 @@ impl TcpMaker {
 
     /// Sets a plugged-in congestion control, or returns the reason why TCP cannot drive it.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
-        Ok(TcpMaker { control: maker.source(refusal)?, ..self })
+        Ok(TcpMaker { control: maker.source(refusal)?, is_plugged_in: true, ..self })
+    }
+
+    /// Prepares a new connection. `observed`: observers may read delivery rates, so samples must be taken.
+    pub(super) fn prepare(&self, connection: &mut Connection, observed: bool) {
+        if !observed && !self.is_plugged_in {
+            connection.disable_rate_samples();
+        }
     }
 
     /// The settings of one end (0: initiator) of a connection that was opened with these options.
@@ -144,10 +154,15 @@ pub(super) struct TcpEndpoints {
     acknowledgements: u64,
 }
 
+/// Stores what a segment has beside its header.
 #[cold]
 #[inline(never)]
-fn store_options(network: &mut Network<Witness>, beside: &Beside) -> Side {
-    network.arena.store_options(&beside.options)
+fn store_beside(network: &mut Network<Witness>, handle: Handle, beside: &Beside, with_options: bool) {
+    let options = if with_options { network.arena.store_options(&beside.options) } else { Side::NONE };
+    let payload = network.arena.store_payload(beside.payload.clone());
+    let packet = network.arena.get_mut(handle);
+    packet.options = options;
+    packet.payload = payload;
 }
 
 impl TcpEndpoints {
@@ -166,10 +181,10 @@ impl TcpEndpoints {
     pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32, now: Instant) -> bool {
         let Some(endpoint) = self.slots.get_mut(index) else { return false };
         let binding = &endpoint.binding;
-        loop {
+        while !endpoint.connection.is_silent() {
             // Write the header into the packet's slot of the arena, to avoid a copy.
-            let handle = network.arena.vacant();
-            let header = network.arena.get_mut(handle).tcp_header();
+            let (handle, packet) = network.arena.vacant_packet();
+            let header = packet.tcp_header();
             if !endpoint.connection.poll_segment(now, header, &mut self.beside) {
                 break;
             }
@@ -180,24 +195,19 @@ impl TcpEndpoints {
                 }
             }
             let ip_bytes = binding.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
-            let options = match header.has_side_options() {
-                false => Side::NONE,
-                true => store_options(network, &self.beside),
-            };
-            let payload = match &self.beside.payload {
-                None => Side::NONE,
-                bytes => network.arena.store_payload(bytes.clone()),
-            };
-            let packet = network.arena.get_mut(handle);
+            let with_options = header.has_side_options();
             packet.sent = now;
             packet.flow = binding.flow;
             packet.destination = binding.peer;
             packet.ip_bytes = ip_bytes;
-            packet.options = options;
-            packet.payload = payload;
+            packet.options = Side::NONE;
+            packet.payload = Side::NONE;
             packet.codepoint = self.beside.codepoint;
             packet.version = binding.version;
             packet.corrupted = false;
+            if with_options || self.beside.payload.is_some() {
+                store_beside(network, handle, &self.beside, with_options);
+            }
             network.send_filled(binding.node, handle);
         }
         let events = [Timer::Tcp(index, Reach::Far).event(), Timer::Tcp(index, Reach::Near).event()];
@@ -209,6 +219,13 @@ impl TcpEndpoints {
 }
 
 impl TcpEndpoint {
+    /// Arms the near timer after data was received that nothing else follows from.
+    #[inline(always)]
+    pub(super) fn arm_near(&mut self, network: &mut Network<Witness>, index: u32) {
+        let near = self.connection.near_deadline();
+        self.timers.arm_near(&mut network.calendar, Timer::Tcp(index, Reach::Near).event(), near);
+    }
+
     #[cold]
     #[inline(never)]
     fn write_secured(&mut self, payload: Payload) -> u64 {
@@ -239,6 +256,20 @@ impl Stream for TcpEndpoint {
     #[inline]
     fn write(&mut self, payload: Payload) -> u64 {
         if self.tls.is_some() { self.write_secured(payload) } else { self.connection.write(payload) }
+    }
+
+    fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
+        match &mut self.tls {
+            None => self.connection.write_lengths(write_bytes, most_bytes),
+            Some(session) => session.over(&mut self.connection).write_lengths(write_bytes, most_bytes),
+        }
+    }
+
+    fn set_writable_threshold(&mut self, bytes: u64) {
+        // A TLS session writes records of its own, whenever there is room.
+        if self.tls.is_none() {
+            self.connection.set_writable_threshold(bytes);
+        }
     }
 
     #[inline]

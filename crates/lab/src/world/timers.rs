@@ -85,6 +85,12 @@ impl TimerPair {
         self.near.arm(calendar, events[1], deadlines.near);
     }
 
+    /// Arms the near timer alone: the deadline of the far one is as it was.
+    #[inline(always)]
+    pub(super) fn arm_near(&mut self, calendar: &mut Calendar, event: EventId, near: Instant) {
+        self.near.arm(calendar, event, near);
+    }
+
     /// Whether an event of one of the timers is the one that was armed last.
     #[inline(always)]
     pub(super) fn fired(&mut self, reach: Reach, now: Instant) -> bool {

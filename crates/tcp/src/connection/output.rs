@@ -60,6 +60,12 @@ impl Connection {
         false
     }
 
+    /// Whether [`Connection::poll_segment`] would return `false` and change nothing.
+    #[inline(always)]
+    pub fn is_silent(&self) -> bool {
+        self.pending == 0 && self.open && self.sender.is_idle()
+    }
+
     #[cold]
     fn poll_unusual(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
         if self.pending & pending::RESET != 0 {
