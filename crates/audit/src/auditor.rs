@@ -99,6 +99,18 @@ impl Auditor {
         }
     }
 
+    /// The state of both directions of a flow, to prefetch it.
+    #[inline(always)]
+    pub fn state_of_flow(&self, flow: FlowId) -> Option<&impl Sized> {
+        self.pairs.get(flow.index() / 2)
+    }
+
+    /// The state of a link, to prefetch it.
+    #[inline(always)]
+    pub fn state_of_link(&self, link: LinkId) -> Option<&impl Sized> {
+        self.links.get(link.index())
+    }
+
     /// Declares a flow; before its first packet, at any time of the run.
     pub fn add_flow(&mut self, flow: FlowId, declared: &DeclaredFlow) {
         let pair = flow.index() / 2;

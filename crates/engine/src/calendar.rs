@@ -178,6 +178,13 @@ impl Calendar {
         self.near.peek().map(event_of)
     }
 
+    /// An event that is due soon: place 0 has the earliest, places 1 and 2 the candidates for the next, places 3 to 6 those for
+    /// the two after that.
+    #[inline(always)]
+    pub fn soon(&self, place: usize) -> Option<EventId> {
+        self.near.as_slice().get(place).map(|key| event_of(key).1)
+    }
+
     /// Removes the earliest event.
     #[inline]
     pub fn pop(&mut self) {

@@ -36,6 +36,12 @@ impl<T> Lane<T> {
         Some((item, self.items.front().map(|(at, _)| *at)))
     }
 
+    /// The head.
+    #[inline(always)]
+    pub fn head(&self) -> Option<&T> {
+        self.items.front().map(|(_, item)| item)
+    }
+
     /// When the head comes out.
     #[inline(always)]
     pub fn next(&self) -> Option<Instant> {

@@ -10,8 +10,10 @@
 
 mod calendar;
 mod lane;
+mod prefetch;
 mod slot;
 
 pub use calendar::{Calendar, EventClass, EventId};
 pub use lane::Lane;
+pub use prefetch::prefetch;
 pub use slot::Slot;

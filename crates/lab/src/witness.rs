@@ -6,6 +6,7 @@ use crate::options::Options;
 use crate::plugins::Plugged;
 use crate::promise::declared_links;
 use fullpipe_audit::{Auditor, DeclaredFlow, EndState, FlowEnd, LinkEnd, PacketAuditor, Published, Verdict};
+use fullpipe_engine::prefetch;
 use fullpipe_network::network::Remaining;
 use fullpipe_record::{DropReason, FlowMonitor, LinkMonitor, LinkSummary, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;
@@ -251,6 +252,23 @@ impl EndState for End<'_> {
 }
 
 impl Observer for Witness {
+    #[inline(always)]
+    fn prefetch_flow(&self, flow: FlowId) {
+        if let Some(state) = self.monitor.state(flow) {
+            prefetch::<2, _>(state);
+        }
+        if let Some(state) = self.auditor.state_of_flow(flow) {
+            prefetch::<1, _>(state);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_link(&self, link: LinkId) {
+        if let Some(state) = self.auditor.state_of_link(link) {
+            prefetch::<1, _>(state);
+        }
+    }
+
     #[inline(always)]
     fn sent(&mut self, now: Instant, packet: &PacketView) {
         self.monitor.sent(now, packet);

@@ -17,7 +17,7 @@ use crate::queue::Queued;
 use crate::rebinding::Rebinder;
 use crate::routing::{self, Attachment, Edge, Routes};
 use crate::tap::{Direction, Tap};
-use fullpipe_engine::{Calendar, EventClass, EventId};
+use fullpipe_engine::{Calendar, EventClass, EventId, prefetch};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_schema::metric::Times;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
@@ -31,6 +31,10 @@ pub trait Hosts<O: Observer> {
     /// A timer that was put into [`Network::calendar`] has come up.
     fn timer(&mut self, network: &mut Network<O>, event: EventId);
 
+    /// A packet of this flow will be received soon; hosts may prefetch its endpoint.
+    #[inline(always)]
+    fn prefetch(&self, _flow: FlowId) {}
+
     /// A fragment of a real packet has reached `node`; the network releases it. True if that takes fragments as they come
     /// and not the whole.
     fn receive_fragment(&mut self, _network: &mut Network<O>, _node: NodeId, _fragment: Handle) -> bool {
@@ -43,6 +47,9 @@ pub trait Hosts<O: Observer> {
 
 /// What hosts set time to live and hop limit to.
 pub(crate) const HOP_LIMIT: u8 = 64;
+
+/// With more links than this the state of links and flows does not fit into a cache of 2 MB.
+const MOST_LINKS_IN_CACHES: usize = 1000;
 
 /// A node: hosts end packets, routers pass them on.
 #[derive(Debug)]
@@ -102,6 +109,8 @@ pub struct Network<O> {
     tapped: bool,
     /// Whether somebody captures or takes time before sending: then sending goes the long way.
     attentive: bool,
+    /// Whether the state of links and flows exceeds the caches, so that prefetching pays. Known when the run starts.
+    exceeds_caches: bool,
     pub(crate) dropped: Vec<Queued>,
     events: u64,
 }
@@ -136,6 +145,7 @@ impl<O: Observer> Network<O> {
             processing: Vec::new(),
             tapped: false,
             attentive: false,
+            exceeds_caches: false,
             dropped: Vec::new(),
             events: 0,
         }
@@ -594,6 +604,7 @@ impl<O: Observer> Network<O> {
         self.horizon = horizon;
         self.tapped = self.tap.is_some();
         self.attentive = self.tapped || !self.processing.is_empty();
+        self.exceeds_caches = self.links.len() > MOST_LINKS_IN_CACHES;
         while let Some((at, event)) = self.calendar.next() {
             if at > end {
                 self.now = end;
@@ -635,10 +646,45 @@ impl<O: Observer> Network<O> {
                 packet
             }
         };
+        if self.exceeds_caches {
+            self.prefetch_next(hosts);
+        }
         if to_router {
             self.route(to, packet);
         } else {
             self.arrive_at_host(hosts, to, packet.handle, packet.flow);
+        }
+    }
+
+    /// Prefetches what the next events need: of the next arrival everything; of those after it the head of the lane, which has the
+    /// packet; of those after them the link. Fetching everything one event earlier was slower.
+    #[inline(never)]
+    fn prefetch_next(&self, hosts: &impl Hosts<O>) {
+        let arrival = |place| {
+            let event: EventId = self.calendar.soon(place)?;
+            if event.class() == EventClass::Arrival { self.links.get(event.index() as usize) } else { None }
+        };
+        for link in (3..7).filter_map(arrival) {
+            prefetch::<2, _>(link);
+        }
+        for packet in (1..3).filter_map(arrival).filter_map(|link| link.flight.head()) {
+            prefetch::<1, _>(packet);
+        }
+        let Some((link, packet)) = arrival(0).and_then(|link| Some((link, link.flight.head()?))) else { return };
+        if !link.to_router {
+            prefetch::<1, _>(self.arena.get(packet.handle));
+            self.observer.prefetch_flow(packet.flow);
+            return hosts.prefetch(packet.flow);
+        }
+        let Attachment::Link(next) = self.toward(link.to, packet.destination) else { return };
+        let busy = &self.links[next.index()];
+        prefetch::<3, _>(busy);
+        self.observer.prefetch_link(next);
+        if busy.to_router
+            && let Attachment::Link(last) = self.toward(busy.to, packet.destination)
+        {
+            prefetch::<3, _>(&self.links[last.index()]);
+            self.observer.prefetch_link(last);
         }
     }
 

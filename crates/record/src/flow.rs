@@ -125,6 +125,12 @@ impl FlowMonitor {
         self.duplicates.get(flow.index()).copied().unwrap_or_default()
     }
 
+    /// The state of a flow, to prefetch it.
+    #[inline(always)]
+    pub fn state(&self, flow: FlowId) -> Option<&impl Sized> {
+        self.flows.get(flow.index())
+    }
+
     /// The counters of a flow; all zero if it never sent.
     pub fn flow(&self, flow: FlowId) -> FlowCounters {
         self.flows.get(flow.index()).map(|flow| flow.counters).unwrap_or_default()

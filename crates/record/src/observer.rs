@@ -93,6 +93,14 @@ pub struct Transmission {
 
 /// Somebody who watches a run. All methods default to doing nothing.
 pub trait Observer {
+    /// Packets of a flow will be reported soon; an observer may prefetch its state.
+    #[inline(always)]
+    fn prefetch_flow(&self, _flow: FlowId) {}
+
+    /// Frames of a link will be reported soon; an observer may prefetch its state.
+    #[inline(always)]
+    fn prefetch_link(&self, _link: LinkId) {}
+
     /// A packet was handed to the network by its source.
     #[inline(always)]
     fn sent(&mut self, _now: Instant, _packet: &PacketView) {}

@@ -11,7 +11,7 @@ use fullpipe_network::{Content, Handle, Hosts, Network, Notice, Reason};
 use fullpipe_stack::Datagram;
 use fullpipe_tcp::Segment;
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
-use fullpipe_units::{Instant, NodeId};
+use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_wire::TcpHeader;
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 
@@ -230,6 +230,16 @@ impl Hosts<Witness> for World {
                 }
             }
             Content::Fragment { .. } | Content::Arp { .. } => network.arena.release(handle),
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, flow: FlowId) {
+        let endpoint = self.core.conversations[flow.index() / 2].endpoints[usize::from(flow.is_forward())];
+        match endpoint.map(|id| (id.kind(), id.index())) {
+            Some((EndpointKind::Tcp, index)) => self.core.endpoints.tcp.slots.prefetch::<16>(index),
+            Some((EndpointKind::QuicModel, index)) => self.core.endpoints.quic_model.slots.prefetch::<32>(index),
+            _ => {}
         }
     }
 

@@ -23,6 +23,14 @@ impl<T> Slots<T> {
         self.entries.get(index as usize)?.as_ref()
     }
 
+    /// Prefetches an entry.
+    #[inline(always)]
+    pub(super) fn prefetch<const LINES: usize>(&self, index: u32) {
+        if let Some(entry) = self.entries.get(index as usize) {
+            fullpipe_engine::prefetch::<LINES, _>(entry);
+        }
+    }
+
     #[inline(always)]
     pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.entries.get_mut(index as usize)?.as_mut()
