@@ -340,12 +340,22 @@ proptest! {
     }
 }
 
-/// All that the two ends of a transfer sent within 500 s, with its times, and their counters.
-fn course_of(mut pair: Pair) -> (Vec<(Instant, usize, Segment)>, [Statistics; 2], [u64; 2], u64) {
+/// What the two ends of a transfer did within 500 s.
+#[derive(Debug, PartialEq)]
+struct Course {
+    /// Segments sent: when, and by which end.
+    sent: Vec<(Instant, usize, Segment)>,
+    statistics: [Statistics; 2],
+    read: [u64; 2],
+}
+
+/// Runs a transfer. Also returns the number of segments that took the short path.
+fn course_of(mut pair: Pair) -> (Course, u64) {
     pair.log = Some(Vec::new());
     pair.run(Duration::from_secs(500));
     let read = [0, 1].map(|end| pair.applications[end].read);
-    (pair.log.take().unwrap(), [0, 1].map(|end| pair.ends[end].statistics()), read, pair.expected_segments)
+    let statistics = [0, 1].map(|end| pair.ends[end].statistics());
+    (Course { sent: pair.log.take().unwrap(), statistics, read }, pair.expected_segments)
 }
 
 proptest! {
@@ -367,8 +377,7 @@ proptest! {
             pair.applications = [applications.0.clone(), applications.1.clone()];
             pair.applications[1].finishes = seed % 2 == 0;
             pair.short_path = short_path;
-            let (log, statistics, read, _) = course_of(pair);
-            (log, statistics, read)
+            course_of(pair).0
         };
         prop_assert_eq!(course(true), course(false));
     }
@@ -423,9 +432,9 @@ fn most_data_of_a_transfer_take_the_short_path() {
     // The receiver does not finish, so it stays in ESTABLISHED.
     pair.applications = [Application::new(3_000_000), Application { finishes: false, ..Application::new(0) }];
     pair.short_path = true;
-    let (_, statistics, read, expected) = course_of(pair);
-    assert_eq!(read, [0, 3_000_000]);
-    assert!(10 * expected > 9 * statistics[0].data_segments_sent, "{expected} of {statistics:?}");
+    let (course, expected) = course_of(pair);
+    assert_eq!(course.read, [0, 3_000_000]);
+    assert!(10 * expected > 9 * course.statistics[0].data_segments_sent, "{expected} of {:?}", course.statistics);
 }
 
 /// An application that waits for room for a whole write gets no event before.

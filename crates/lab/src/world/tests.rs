@@ -68,7 +68,8 @@ fn without_probes_and_logs_only_controls_that_use_delivery_rates_get_them() {
 #[test]
 fn the_report_of_a_tcp_sender_has_the_values_of_its_connection() {
     // The probe is what a delivery rate is measured for.
-    let probed = "to = 'sink'\nworkload = 'bulk'\ncongestion = 'cubic'\n[[probe]]\nflow = 'f'\nmetrics = ['cwnd_bytes']";
+    let probed =
+        "to = 'sink'\nworkload = 'bulk'\ncongestion = 'cubic'\n[[probe]]\nflow = 'f'\nmetrics = ['cwnd_bytes']";
     let Prepared { mut world, network, .. } = world(probed);
     let sent = report(&mut world, 0);
     let Some(ConnectionMut::Tcp(connection)) = world.connection_mut((0, 0)) else { panic!("it is TCP's") };
