@@ -128,17 +128,17 @@ fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning>
 /// Links whose device has room for many packets below a discipline that drops or marks by the packets that wait in itself.
 fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
     let links = scenario.links.iter().filter_map(|link| {
-        let name = link.discipline.as_ref()?.name();
+        let discipline = link.discipline.as_ref()?;
         let largest = u64::from(link.mtu_bytes + link.framing_bytes);
         let packets = match Limit::at(link.queue, link.rate) {
             Limit::Packets(packets) => packets,
             Limit::Bytes(bytes) => bytes / largest.max(1),
             Limit::Unlimited => u64::MAX,
         };
-        // A drop-tail queue above drops by its own length as well, and the two add up.
-        if name == "fifo" || packets <= MOST_PACKETS_BELOW {
+        if discipline.is_drop_tail() || packets <= MOST_PACKETS_BELOW {
             return None;
         }
+        let name = discipline.name();
         let room = if packets == u64::MAX { "no limit".to_owned() } else { format!("room for {packets} packets") };
         let text = format!(
             "the device's queue below {name} has {room}: {name} neither drops nor marks packets in it; to limit {name} \

@@ -451,7 +451,6 @@ fn room_below_the_threshold_is_no_event() {
         for acknowledged in 1..=10 {
             script.events.clear();
             script.ack(acknowledged * 1448, &[]);
-
             writable += script.events.iter().filter(|event| **event == Event::Writable).count();
         }
         assert_eq!(writable, events, "{threshold}");

@@ -56,4 +56,8 @@ impl DisciplineSettings for FifoSpecification {
     fn reorders(&self) -> bool {
         false
     }
+
+    fn is_drop_tail(&self) -> bool {
+        true
+    }
 }

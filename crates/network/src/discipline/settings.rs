@@ -24,6 +24,12 @@ pub trait DisciplineSettings: Comparable + fmt::Debug + Send + Sync {
     /// Whether the order of arrivals does not determine which packet leaves next: because others may overtake it, or
     /// because packets are dropped from the front, where an observer of sizes cannot tell which one it was.
     fn reorders(&self) -> bool;
+
+    /// Whether it only drops what exceeds its limit. Such a queue adds to the device's queue below it; any other discipline cannot act
+    /// on packets that wait in the device.
+    fn is_drop_tail(&self) -> bool {
+        false
+    }
 }
 
 /// The settings of a queue discipline, whichever it is.
