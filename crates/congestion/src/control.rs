@@ -136,6 +136,19 @@ pub struct Ack {
     pub ce_bytes: u64,
 }
 
+/// What an acknowledgement in congestion avoidance says that reports no loss and no mark and is not in a recovery.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainAck {
+    /// Now.
+    pub now: Instant,
+    /// As [`Ack::acked_bytes`].
+    pub acked_bytes: u64,
+    /// As [`Ack::smoothed_rtt`].
+    pub smoothed_rtt: Duration,
+    /// As [`Ack::cwnd_limited`].
+    pub cwnd_limited: bool,
+}
+
 /// The begin of a reduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
@@ -188,6 +201,8 @@ pub struct Signals {
     pub on_sent: bool,
     /// Sets the window itself during fast recovery.
     pub own_recovery: bool,
+    /// Takes [`Controller::on_plain_ack`].
+    pub plain_acks: bool,
 }
 
 /// A congestion control: a state machine told of sends, acknowledgements and losses, which sets a [`Control`].
@@ -208,6 +223,11 @@ pub trait Controller: std::fmt::Debug + Send {
 
     /// An acknowledgement batch with newly acknowledged bytes.
     fn on_ack(&mut self, control: &mut Control, ack: &Ack);
+
+    /// The same as [`Controller::on_ack`], where a [`PlainAck`] tells all that the control needs: only if [`Signals::plain_acks`],
+    /// at or above the threshold, outside of recovery, without losses and marks. A transport need not use it. To
+    /// fill in an [`Ack`] takes 50 instructions.
+    fn on_plain_ack(&mut self, _control: &mut Control, _ack: &PlainAck) {}
 
     /// A packet was marked lost.
     fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, _packet: &PacketState) {}

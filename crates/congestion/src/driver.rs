@@ -15,7 +15,9 @@
 //!
 //! The order of calls for one acknowledgement is that of [`crate::control`].
 
-use crate::control::{Ack, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout};
+use crate::control::{
+    Ack, Congestion, Control, Controller, DeliveryRate, PacketState, PlainAck, RecoveryExit, Timeout,
+};
 use crate::rate::RateSampler;
 use crate::recovery::{Answer, Recovery};
 use fullpipe_units::{Duration, Instant};
@@ -46,6 +48,8 @@ pub struct Driver {
 enum RateSamples {
     /// None.
     Off,
+    /// None, and the control takes plain acknowledgements. (Here, because a connection has no byte left for it.)
+    OffForPlain,
     /// Those over at least the smallest round-trip time.
     Long,
     /// All.
@@ -123,7 +127,7 @@ impl Driver {
     pub fn disable_rate_samples(&mut self) {
         let signals = self.controller.signals();
         if !signals.delivery_rate && !signals.on_sent {
-            self.samples = RateSamples::Off;
+            self.samples = if signals.plain_acks { RateSamples::OffForPlain } else { RateSamples::Off };
         }
     }
 
@@ -193,7 +197,7 @@ impl Driver {
     /// the packet.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
-        if self.samples == RateSamples::Off {
+        if matches!(self.samples, RateSamples::Off | RateSamples::OffForPlain) {
             return self.rate.on_sent_unsampled(now, bytes, in_flight_bytes);
         }
         let state = self.rate.on_sent(now, bytes, in_flight_bytes);
@@ -220,7 +224,7 @@ impl Driver {
         delivered.bytes += state.bytes;
         delivered.prior_delivered_bytes = delivered.prior_delivered_bytes.max(state.delivered_bytes);
         match self.samples {
-            RateSamples::Off => self.rate.on_delivered_unsampled(state.bytes),
+            RateSamples::Off | RateSamples::OffForPlain => self.rate.on_delivered_unsampled(state.bytes),
             _ => self.rate.on_delivered(now, state),
         }
     }
@@ -313,18 +317,13 @@ impl Driver {
     #[inline(always)]
     pub fn summarize(&mut self, report: &AckReport) -> Ack {
         let rate = match self.samples {
-            RateSamples::Off => {
+            RateSamples::Off | RateSamples::OffForPlain => {
                 self.rate.finish_unsampled();
                 None
             }
             _ => self.sample(report.min_rtt),
         };
-        let delivered_bytes = self.rate.delivered_bytes();
-        let round_start = report.delivered.prior_delivered_bytes >= self.round_end_bytes;
-        if round_start {
-            self.round_count += 1;
-            self.round_end_bytes = delivered_bytes;
-        }
+        let round_start = self.count_round(&report.delivered);
         Ack {
             now: report.now,
             acked_bytes: report.delivered.bytes,
@@ -337,7 +336,7 @@ impl Driver {
             one_way_delay: None,
             prior_in_flight_bytes: report.prior_in_flight_bytes,
             in_flight_bytes: report.in_flight_bytes,
-            delivered_bytes,
+            delivered_bytes: self.rate.delivered_bytes(),
             round_count: u64::from(self.round_count),
             round_start,
             rate,
@@ -347,6 +346,32 @@ impl Driver {
             ce_packets: report.ce_packets,
             ce_bytes: report.ce_packets * self.control.mss_bytes,
         }
+    }
+
+    /// Whether an acknowledgement without losses, marks and recovery may be passed to the control by [`Driver::on_plain_ack`]:
+    /// the control takes those, no delivery-rate samples are taken, and the window is not below the threshold.
+    #[inline(always)]
+    pub fn takes_plain_acks(&self) -> bool {
+        self.samples == RateSamples::OffForPlain && self.control.cwnd_bytes >= self.control.ssthresh_bytes
+    }
+
+    /// Does for such an acknowledgement what [`Driver::summarize`] and [`Driver::on_ack`] do.
+    #[inline(always)]
+    pub fn on_plain_ack(&mut self, ack: &PlainAck, delivered: &Delivered) {
+        self.rate.finish_unsampled();
+        self.count_round(delivered);
+        self.controller.on_plain_ack(&mut self.control, ack);
+    }
+
+    /// Counts rounds. Returns whether one begins.
+    #[inline(always)]
+    fn count_round(&mut self, delivered: &Delivered) -> bool {
+        let begins = delivered.prior_delivered_bytes >= self.round_end_bytes;
+        if begins {
+            self.round_count += 1;
+            self.round_end_bytes = self.rate.delivered_bytes();
+        }
+        begins
     }
 
     /// Passes a summary to the control.

@@ -32,6 +32,7 @@ mod window;
 pub use controls::*;
 
 pub use control::{
-    Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,
+    Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, PlainAck, RecoveryExit, Signals,
+    Timeout,
 };
 pub use driver::{AckReport, Delivered, Driver};

@@ -7,11 +7,13 @@
 //! the run. Because simultaneous events are ordered by entity and not by insertion, results are the same with and
 //! without (`tests/fusion.rs`).
 
+use crate::link::{Link, NO_LINK, Onward};
 use crate::medium::Way;
-use crate::network::Network;
+use crate::network::{Network, Node};
 use crate::routing::Attachment;
 use fullpipe_record::Observer;
 use fullpipe_units::{Instant, LinkId, NodeId};
+use std::collections::BTreeSet;
 
 impl<O: Observer> Network<O> {
     /// A link is fed by whatever precedes it on the way of some conversation: another link, or a host's transport.
@@ -23,11 +25,20 @@ impl<O: Observer> Network<O> {
             Several,
         }
         let mut feeders = vec![Feeder::Unused; self.links.len()];
+        // What follows on each link: other links, or nothing that can be booked at once.
+        let mut followers: Vec<BTreeSet<Option<LinkId>>> = vec![BTreeSet::new(); self.links.len()];
         let pairs: Vec<(NodeId, NodeId)> = self.conversations.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
         for (from, to) in pairs {
             let mut previous: Option<LinkId> = None;
-            for hop in self.path(from, to) {
-                let Attachment::Link(link) = hop else {
+            for hop in self.path(from, to).into_iter().map(Some).chain([None]) {
+                let link = match hop {
+                    Some(Attachment::Link(link)) => Some(link),
+                    _ => None,
+                };
+                if let Some(before) = previous {
+                    followers[before.index()].insert(link);
+                }
+                let Some(link) = link else {
                     previous = None;
                     continue;
                 };
@@ -41,6 +52,7 @@ impl<O: Observer> Network<O> {
                 previous = (!self.translates(self.links[link.index()].to)).then_some(link);
             }
         }
+        self.feeders = vec![NO_LINK; self.links.len()];
         for (index, feeder) in feeders.into_iter().enumerate() {
             if let Feeder::Only(before) = feeder
                 && !self.links[index].is_driven()
@@ -49,7 +61,25 @@ impl<O: Observer> Network<O> {
                 && self.links[before.index()].keeps_order_and_number()
                 && !self.observed.contains(&LinkId(index as u32))
             {
-                self.links[index].feeder = before;
+                self.feeders[index] = before;
+            }
+        }
+        for (index, followers) in followers.iter().enumerate() {
+            let is_chained =
+                |next: &Option<LinkId>| next.is_some_and(|next| self.feeders[next.index()] == LinkId(index as u32));
+            let onward = match followers.iter().filter(|next| is_chained(next)).count() {
+                0 => Onward::Event,
+                1 if followers.len() == 1 => Onward::Link,
+                chained if chained == followers.len() => Onward::ByDestination,
+                _ => Onward::IfOnlyFeeder,
+            };
+            let link = &mut self.links[index];
+            if !link.to_router {
+                continue;
+            }
+            link.onward = onward;
+            if onward == Onward::Link {
+                link.next = followers.first().copied().flatten().unwrap_or(NO_LINK);
             }
         }
         for medium in 0..self.media.len() as u16 {
@@ -62,7 +92,7 @@ impl<O: Observer> Network<O> {
             });
             if let Some(feeder) = feeder {
                 self.media[usize::from(medium)].feeder = feeder;
-                self.links[feeder.index()].feeds_hub = true;
+                self.links[feeder.index()].onward = Onward::Hub;
             }
         }
     }
@@ -97,13 +127,32 @@ impl<O: Observer> Network<O> {
 
     /// The link on which a packet goes on, if that is to be booked when `link` is.
     pub(crate) fn chained(&self, link: LinkId, destination: NodeId, arrival: Instant) -> Option<LinkId> {
-        let l = &self.links[link.index()];
-        if !l.to_router || arrival > self.horizon {
-            return None;
-        }
-        match self.nodes[l.to.index()].routes.toward(destination) {
-            Attachment::Link(next) if self.links[next.index()].feeder == link => Some(next),
-            _ => None,
+        let in_time = arrival <= self.horizon;
+        let next = self.links[link.index()].beyond(link, destination, &self.nodes, &self.feeders);
+        next.filter(|_| in_time)
+    }
+}
+
+impl Link {
+    /// The link on which a packet goes on, if that is booked when this one is, whose number is `link`.
+    #[inline(always)]
+    pub(crate) fn beyond(
+        &self,
+        link: LinkId,
+        destination: NodeId,
+        nodes: &[Node],
+        feeders: &[LinkId],
+    ) -> Option<LinkId> {
+        match self.onward {
+            // Without a look into the table of routes: 15 instructions less for each link of a chain.
+            Onward::Link => Some(self.next),
+            Onward::Event | Onward::Hub => None,
+            onward => match nodes[self.to.index()].routes.toward(destination) {
+                Attachment::Link(next) if onward == Onward::ByDestination || feeders[next.index()] == link => {
+                    Some(next)
+                }
+                _ => None,
+            },
         }
     }
 }

@@ -126,8 +126,8 @@ pub struct Link {
     pub(crate) busy_until: Instant,
     pub(crate) delay: Duration,
     pub(crate) to: NodeId,
-    /// The only link that feeds this one, if the chain may be computed at once; else [`NO_LINK`].
-    pub(crate) feeder: LinkId,
+    /// The link beyond, where [`Onward::Link`] says that all packets go on there at once; else [`NO_LINK`].
+    pub(crate) next: LinkId,
     // Second line.
     pub(crate) framing_bytes: u16,
     pub(crate) mtu_bytes: u16,
@@ -135,8 +135,8 @@ pub struct Link {
     pub(crate) plain_bytes: u16,
     /// Whether the far end passes packets on.
     pub(crate) to_router: bool,
-    /// Whether its packets go down a medium, and wait in `flight` to be offered.
-    pub(crate) feeds_hub: bool,
+    /// What becomes of a packet that is to arrive at the far end.
+    pub(crate) onward: Onward,
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
     pub(crate) flight: Lane<InFlight>,
@@ -149,6 +149,21 @@ pub struct Link {
 
 // Scenarios with 10 000 hosts have tens of thousands of links.
 const _: () = assert!(size_of::<Link>() == 192, "a link fills three cache lines");
+
+/// What becomes of a packet that is to arrive at the far end of a link. [`crate::chain`] decides it for the whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Onward {
+    /// Its arrival is an event.
+    Event,
+    /// It is booked at once on the only link beyond that packets of declared conversations take.
+    Link,
+    /// It is booked at once on the link beyond, which depends on its destination.
+    ByDestination,
+    /// The same where this link is the only one that feeds the link beyond; otherwise its arrival is an event.
+    IfOnlyFeeder,
+    /// It goes down a medium with a hub, and waits in `flight` to be offered.
+    Hub,
+}
 
 /// No link.
 pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
@@ -191,12 +206,12 @@ impl Link {
             busy_until: Instant::ZERO,
             delay,
             to,
-            feeder: NO_LINK,
+            next: NO_LINK,
             framing_bytes: u16::try_from(framing_bytes).unwrap_or(u16::MAX),
             mtu_bytes: u16::try_from(mtu_bytes).unwrap_or(u16::MAX),
             plain_bytes: if rare { 0 } else { u16::try_from(mtu_bytes).unwrap_or(u16::MAX) },
             to_router: false,
-            feeds_hub: false,
+            onward: Onward::Event,
             frames: 0,
             bytes: 0,
             flight: Lane::default(),

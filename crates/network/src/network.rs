@@ -7,7 +7,7 @@ use crate::address::Directory;
 use crate::ethernet::Segment;
 use crate::fault::SilentDrop;
 use crate::fragment::Fragments;
-use crate::link::{Link, LinkCounters, LinkSpecification};
+use crate::link::{Link, LinkCounters, LinkSpecification, Onward};
 use crate::medium::{self, Star};
 use crate::nat::Translators;
 use crate::notice::{self, Notice, Notices};
@@ -84,6 +84,8 @@ pub struct Network<O> {
     pub(crate) links: Vec<Link>,
     /// Where each link begins.
     link_sources: Vec<NodeId>,
+    /// The only link that feeds a link, where it may be booked at once with that, else [`crate::link::NO_LINK`]; empty without chains.
+    pub(crate) feeders: Vec<LinkId>,
     pub(crate) segments: Vec<Segment>,
     /// Segment and number of each channel of all segments.
     pub(crate) channels: Vec<(u32, u32)>,
@@ -127,6 +129,7 @@ impl<O: Observer> Network<O> {
             tap: None,
             links: Vec::new(),
             link_sources: Vec::new(),
+            feeders: Vec::new(),
             segments: Vec::new(),
             channels: Vec::new(),
             stations: Vec::new(),
@@ -295,16 +298,42 @@ impl<O: Observer> Network<O> {
     /// A host hands a packet to the network, now.
     #[inline(always)]
     pub fn send(&mut self, from: NodeId, packet: &Packet) {
-        let handle = self.arena.vacant();
-        *self.arena.get_mut(handle) = Packet { sent: self.now, ..*packet };
+        let (handle, slot) = self.arena.claim();
+        *slot = Packet { sent: self.now, ..*packet };
         self.send_filled(from, handle);
     }
 
-    /// A host hands a packet to the network, now, that it has written to the slot that [`Arena::vacant`] gave it: all
+    /// A host hands TCP segments to the network, now, that differ in their sequence numbers alone: `first`, and others whose number
+    /// is larger by `step_bytes` than that of the one before. They have no side data.
+    #[inline(always)]
+    pub fn send_burst(&mut self, from: NodeId, first: &Packet, segments: u32, step_bytes: u32) {
+        debug_assert!(first.options.is_none() && first.payload.is_none(), "segments of a burst are plain");
+        let Packet { flow, destination, ip_bytes, .. } = *first;
+        let attachment = self.nodes[from.index()].routes.toward(destination);
+        let mut next = *first;
+        next.sent = self.now;
+        for _ in 0..segments {
+            let (handle, slot) = self.arena.claim();
+            *slot = next;
+            if self.attentive {
+                self.send_attentively(from, handle);
+            } else {
+                self.observer.sent(self.now, &next.view());
+                match attachment {
+                    Attachment::Link(link) => {
+                        self.enqueue(link, self.now, InFlight { handle, destination, flow, ip_bytes });
+                    }
+                    other => self.route_elsewhere(from, other, handle),
+                }
+            }
+            next.advance_sequence(step_bytes);
+        }
+    }
+
+    /// A host hands a packet to the network, now, that it has written to the slot that [`Arena::claim`] gave it: all
     /// fields, `sent` with [`Network::now`].
     #[inline(always)]
     pub fn send_filled(&mut self, from: NodeId, handle: Handle) {
-        self.arena.occupy(handle);
         let packet = self.arena.get(handle);
         debug_assert_eq!(packet.sent, self.now, "a packet is sent now");
         if self.attentive {
@@ -461,17 +490,15 @@ impl<O: Observer> Network<O> {
                 extras.losses += 1;
                 return self.drop_packet(arrival, handle, Some(link), DropReason::Loss);
             }
-            if l.to_router
-                && arrival <= self.horizon
-                && let Attachment::Link(next) = self.nodes[l.to.index()].routes.toward(destination)
-                && self.links[next.index()].feeder == link
+            if arrival <= self.horizon
+                && let Some(next) = l.beyond(link, destination, &self.nodes, &self.feeders)
             {
                 link = next;
                 at = arrival;
                 continue;
             }
-            if self.links[link.index()].flight.push(arrival, packet) {
-                if self.links[link.index()].feeds_hub {
+            if l.flight.push(arrival, packet) {
+                if l.onward == Onward::Hub {
                     self.await_offer(link);
                 } else {
                     self.calendar.schedule(arrival, EventId::new(EventClass::Arrival, link.0));

@@ -11,7 +11,7 @@ use crate::recovery::{self, DUPLICATE_THRESHOLD, Phase, Prr, Rack};
 use crate::scoreboard::{Segment, flag};
 use crate::sender::Sender;
 use crate::sequence::{Numbering, timestamp_before};
-use fullpipe_congestion::{Ack, AckReport, Congestion, Delivered, Driver};
+use fullpipe_congestion::{Ack, AckReport, Congestion, Delivered, Driver, PlainAck};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::SackBlock;
 
@@ -136,12 +136,49 @@ impl Sender {
         self.board.forget_below(arrival.acknowledged);
         self.advance(arrival.acknowledged);
         let rtt = self.sample_rtt(config, arrival, &batch, true);
-        self.tell_control(config, &batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
+        if !self.tell_plainly(&batch, now) {
+            self.tell_control(config, &batch, now, rtt, prior_in_flight_bytes, cumulative_bytes, 0);
+        }
         if self.phase.reduces() {
             self.reduce_window(batch.delivered.bytes, true);
         }
         self.update_pacing(config);
         self.rearm(now, true);
+    }
+
+    /// Passes an acknowledgement without loss, mark or recovery to a control that needs little of it, if it is one.
+    #[inline(always)]
+    fn tell_plainly(&mut self, batch: &Batch, now: Instant) -> bool {
+        if !self.driver.takes_plain_acks() || self.ecn.is_some() || self.phase != Phase::Open {
+            return false;
+        }
+        let (smoothed_rtt, cwnd_limited) = (self.rtt.smoothed(), self.is_window_limited());
+        let ack = PlainAck { now, acked_bytes: batch.delivered.bytes, smoothed_rtt, cwnd_limited };
+        self.driver.on_plain_ack(&ack, &batch.delivered);
+        true
+    }
+
+    /// Whether [`Sender::take_acknowledgement`] does for a plain acknowledgement of new data what [`Sender::on_ack`] would.
+    #[inline(always)]
+    pub(crate) fn takes_acknowledgements(&self) -> bool {
+        self.is_quiet() && self.ecn.is_none() && self.bytes.is_none()
+    }
+
+    /// An acknowledgement of new data without selective acknowledgements has arrived, where nothing is lost or being judged
+    /// ([`Sender::takes_acknowledgements`]). `echo` is our timestamp that came back, and how long ago it was sent.
+    #[inline(always)]
+    pub(crate) fn take_acknowledgement(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        acknowledged: u64,
+        echo: Option<(u32, Duration)>,
+    ) {
+        let numbering = Numbering::default();
+        self.process_quiet(
+            config,
+            &Arrival { now, acknowledged, window_end: None, sacks: &[], numbering, echo, bare: true },
+        );
     }
 
     /// The first segment has arrived in part.

@@ -15,7 +15,7 @@ use self::fast_open::FastOpen;
 pub use self::fast_open::{Cookie, FastOpenEntry};
 use self::handshake::Opening;
 use self::life::Life;
-pub use self::output::{Beside, Transmit};
+pub use self::output::{Beside, Burst, Transmit};
 use crate::Config;
 use crate::acknowledge::{Arrival, timestamp};
 use crate::ecn::{Wish, option_of};
@@ -258,6 +258,53 @@ impl Connection {
             self.pending |= pending::ACK;
         }
         read
+    }
+
+    /// Whether a segment is the usual one at an end that only sends: an acknowledgement of new data, without losses, marks or
+    /// selective acknowledgements to consider. [`Connection::take_acknowledgement`] then has the effect of
+    /// [`Connection::handle_segment`]. The segment must have no options beside its header.
+    #[inline(always)]
+    pub fn expects_acknowledgement(&self, header: &TcpHeader) -> bool {
+        let sender = &self.sender;
+        let acknowledged = header.acknowledgement.wrapping_sub(self.numbering.to_wire(sender.una));
+        // Data come first to the test that tells the two kinds apart.
+        header.payload_bytes == 0
+            && header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK
+            && self.open
+            && self.state == State::Established
+            && header.sack_count == 0
+            && header.options == self.plain_options
+            && header.sequence == self.peer_numbering.to_wire(self.receiver.next)
+            && acknowledged != 0
+            && u64::from(acknowledged) <= sender.next - sender.una
+            && (self.options == 0 || !timestamp_before(header.timestamp, self.recent_timestamp))
+            && self.receiver.next >= self.window_updated_by
+            // Not that of a FIN.
+            && sender.una + u64::from(acknowledged) <= sender.written
+            && sender.takes_acknowledgements()
+    }
+
+    /// Takes a segment that [`Connection::expects_acknowledgement`] accepts.
+    #[inline(always)]
+    pub fn take_acknowledgement(&mut self, now: Instant, header: &TcpHeader) {
+        let start = self.receiver.next;
+        self.last_heard_at = now;
+        if start <= self.receiver.acknowledged && self.options != 0 {
+            self.recent_timestamp = header.timestamp;
+            self.recent_timestamp_at = now;
+        }
+        let acknowledged = header.acknowledgement.wrapping_sub(self.numbering.to_wire(self.sender.una));
+        let acknowledged = self.sender.una + u64::from(acknowledged);
+        let window = u64::from(header.window) << self.peer_window_shift;
+        self.window_updated_by = start;
+        self.largest_window = self.largest_window.max(window);
+        self.sender.on_window(Some(acknowledged.saturating_add(window)));
+        let echoes = self.options != 0 && header.timestamp_echo != 0;
+        let echo = echoes.then(|| (header.timestamp_echo, self.echo_age(now, header)));
+        self.sender.take_acknowledgement(&self.config, now, acknowledged, echo);
+        if !self.sender.finished && self.writable_bytes() >= u64::from(self.writable_threshold) {
+            self.events |= event::WRITABLE;
+        }
     }
 
     /// What does not look like the usual segment; with ECN the usual one is looked at here, too.

@@ -27,6 +27,6 @@ mod tuning;
 mod undo;
 
 pub use config::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
-pub use connection::{Beside, Connection, Cookie, FastOpenEntry, Segment, Transmit};
+pub use connection::{Beside, Burst, Connection, Cookie, FastOpenEntry, Segment, Transmit};
 pub use settings::Settings;
 pub use status::{Inspect, LostSegment, State, Statistics};

@@ -255,9 +255,15 @@ impl Receiver {
     /// Data leave, perhaps an answer.
     #[inline(always)]
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
-        if self.last_data_at > Instant::ZERO && self.quick_ack.is_answer(now.saturating_since(self.last_data_at)) {
+        if self.is_answer(now) {
             self.converse();
         }
+    }
+
+    /// Whether data that leave now are the first answer to data.
+    #[inline(always)]
+    pub(crate) fn is_answer(&self, now: Instant) -> bool {
+        self.last_data_at > Instant::ZERO && self.quick_ack.is_answer(now.saturating_since(self.last_data_at))
     }
 
     /// A delayed acknowledgement has to leave by itself.

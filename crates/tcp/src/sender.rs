@@ -79,6 +79,18 @@ impl Outgoing {
     }
 }
 
+/// New segments of full size, one after another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Burst {
+    /// Offset of the first byte.
+    pub(crate) start: u64,
+    /// Payload of each.
+    pub(crate) payload_bytes: u64,
+    pub(crate) segments: u32,
+    /// Whether the congestion window lets no more leave.
+    pub(crate) is_all: bool,
+}
+
 /// Counts that nothing but a report needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
@@ -559,6 +571,50 @@ impl Sender {
             self.arm_tail_probe(now);
         }
         Outgoing { start, payload_bytes: length, marks: Outgoing::marks(fin) | Outgoing::FRESH }
+    }
+
+    /// Sends as many new segments of full size as may leave now, as [`Sender::poll`] would one by one. Sends none where that
+    /// might have something else to do: before, between or after them.
+    #[inline]
+    pub(crate) fn send_burst(&mut self, now: Instant) -> Burst {
+        let (start, mss_bytes) = (self.next, self.driver.control.mss_bytes);
+        let mut burst = Burst { start, payload_bytes: mss_bytes, segments: 0, is_all: false };
+        let is_usual = self.pending == 0
+            && self.phase == Phase::Open
+            && self.pacer.is_none()
+            && self.ecn.is_none()
+            && self.bytes.is_none()
+            && !self.driver.follows_departures()
+            && !self.board.segments.is_empty()
+            && self.board.lost_bytes() == 0;
+        if !is_usual {
+            return burst;
+        }
+        // A segment that ends the stream is left to `poll`.
+        let most = (self.written - u64::from(self.finished)).min(self.window_end);
+        let mut end = self.next + mss_bytes;
+        while end <= most {
+            if !self.fits_window(mss_bytes) {
+                burst.is_all = true;
+                break;
+            }
+            let state = self.driver.on_sent(now, mss_bytes, self.board.in_flight_bytes);
+            self.board.push(Segment::new(self.next, mss_bytes, false, &state));
+            self.next = end;
+            end += mss_bytes;
+            burst.segments += 1;
+        }
+        if burst.segments > 0 {
+            self.counts.data_segments += u64::from(burst.segments) - 1;
+            self.after_send(now, 0);
+            if self.tail_loss_probe {
+                self.arm_tail_probe(now);
+            }
+        }
+        if burst.is_all {
+            self.stop(true);
+        }
+        burst
     }
 
     fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Outgoing {

@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
+use fullpipe_congestion::Controller;
 use fullpipe_congestion::cubic::Cubic;
+use fullpipe_congestion::linux_reno::LinuxReno;
 use fullpipe_tcp::{Config, Connection, Ecn, EcnFeedback, KeepAlive, LossDetection, State, Statistics};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream as _};
 use fullpipe_units::{Duration, Instant, Rate};
@@ -349,30 +351,45 @@ struct Course {
     read: [u64; 2],
 }
 
-/// Runs a transfer. Also returns the number of segments that took the short path.
-fn course_of(mut pair: Pair) -> (Course, u64) {
+/// Runs a transfer. Also returns the numbers of segments that took short paths.
+fn course_of(mut pair: Pair) -> (Course, Short) {
     pair.log = Some(Vec::new());
     pair.run(Duration::from_secs(500));
     let read = [0, 1].map(|end| pair.applications[end].read);
     let statistics = [0, 1].map(|end| pair.ends[end].statistics());
-    (Course { sent: pair.log.take().unwrap(), statistics, read }, pair.expected_segments)
+    (Course { sent: pair.log.take().unwrap(), statistics, read }, pair.short)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// [`Connection::take_expected`] has the effect of the usual calls: both ends send the same segments at the same times.
+    /// [`Connection::take_expected`], [`Connection::take_acknowledgement`] and [`Connection::poll_burst`] have the effect of the
+    /// usual calls: both ends send the same segments at the same times. So do controls that take plain acknowledgements.
     #[test]
-    fn the_short_path_of_expected_data_has_the_effect_of_the_long_one(
+    fn the_short_paths_have_the_effect_of_the_long_one(
         configs in (configs(), configs()),
         paths in (paths(), paths()),
         applications in (applications(), applications()),
         initial in any::<(u32, u32)>(),
+        control in 0..3,
         seed in any::<u64>(),
     ) {
         let course = |short_path: bool| {
             let configs = [configs.0.clone(), configs.1.clone()];
-            let mut pair = Pair::new(configs, [initial.0, initial.1], seed);
+            let mut pair = Pair::new(configs.clone(), [initial.0, initial.1], seed);
+            let control: Option<Box<dyn Controller>> = match control {
+                0 => None,
+                1 => Some(Box::new(Cubic::default())),
+                _ => Some(Box::new(LinuxReno::new(None))),
+            };
+            if let Some(control) = control {
+                let [config, _] = configs;
+                pair.ends[0] = Connection::client(Arc::new(config), control, initial.0, Instant::ZERO);
+            }
+            if short_path {
+                // Without samples the controls get plain acknowledgements.
+                pair.ends.iter_mut().for_each(Connection::disable_rate_samples);
+            }
             pair.paths = [paths.0.clone(), paths.1.clone()];
             pair.applications = [applications.0.clone(), applications.1.clone()];
             pair.applications[1].finishes = seed % 2 == 0;
@@ -425,16 +442,19 @@ proptest! {
     }
 }
 
-/// Nearly all data of a transfer one way take the short path: the test above does not pass because nothing does.
+/// Nearly all segments of a transfer one way take the short paths: the test above does not pass because nothing does.
 #[test]
-fn most_data_of_a_transfer_take_the_short_path() {
+fn most_segments_of_a_transfer_take_the_short_paths() {
     let mut pair = Pair::new([Config::linux(), Config::linux()], [1, 2], 2);
     // The receiver does not finish, so it stays in ESTABLISHED.
     pair.applications = [Application::new(3_000_000), Application { finishes: false, ..Application::new(0) }];
     pair.short_path = true;
-    let (course, expected) = course_of(pair);
+    let (course, short) = course_of(pair);
     assert_eq!(course.read, [0, 3_000_000]);
-    assert!(10 * expected > 9 * course.statistics[0].data_segments_sent, "{expected} of {:?}", course.statistics);
+    let sent = course.statistics[0].data_segments_sent;
+    // Every second data segment is acknowledged.
+    let enough = [(short.data, sent), (short.bursts, sent), (2 * short.acknowledgements, sent)];
+    assert!(enough.iter().all(|(short, all)| 10 * short > 9 * all), "{short:?} of {:?}", course.statistics);
 }
 
 /// An application that waits for room for a whole write gets no event before.

@@ -30,7 +30,7 @@
 
 use super::linux_reno::slow_start;
 use crate::component::ControlComponent;
-use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use crate::control::{Ack, Congestion, Control, Controller, PlainAck, RecoveryExit, Signals, Timeout};
 use crate::hystart::HyStart;
 use crate::window;
 use fullpipe_schema::component::Declaration;
@@ -152,23 +152,23 @@ impl Cubic {
 
     /// One acknowledgement in congestion avoidance with the window in use.
     #[inline]
-    fn avoid(&mut self, control: &mut Control, ack: &Ack, acked_bytes: u64) {
+    fn avoid(&mut self, control: &mut Control, now: Instant, smoothed_rtt: Duration, acked_bytes: u64) {
         let mss = window::segment(control) as f64;
         let cwnd = (control.cwnd_bytes as f64 + f64::from(self.fraction)).max(mss);
         if self.curve.epoch_at.is_never() {
             self.w_max_unknown = self.curve.w_max_bytes == 0.0;
-            self.curve.start(ack.now, cwnd, mss);
+            self.curve.start(now, cwnd, mss);
         }
         let curve = &mut self.curve;
         // Share of a round trip's acknowledgements; more than the whole window in one must not overshoot the target.
         let share = (acked_bytes as f64 / cwnd).min(1.0);
-        let elapsed = ack.now.saturating_since(curve.epoch_at);
+        let elapsed = now.saturating_since(curve.epoch_at);
         let alpha = if curve.w_est_bytes >= curve.cwnd_prior_bytes { 1.0 } else { ALPHA };
         curve.w_est_bytes += alpha * mss * share;
         let grown = if self.reno_friendly && curve.window_bytes(elapsed, mss) < curve.w_est_bytes {
             curve.w_est_bytes.max(cwnd)
         } else {
-            let target = curve.window_bytes(elapsed.saturating_add(ack.smoothed_rtt), mss).clamp(cwnd, 1.5 * cwnd);
+            let target = curve.window_bytes(elapsed.saturating_add(smoothed_rtt), mss).clamp(cwnd, 1.5 * cwnd);
             cwnd + (target - cwnd) * share
         };
         let early = if self.early_growth && self.w_max_unknown { cwnd * (1.0 + share / 20.0) } else { 0.0 };
@@ -245,6 +245,10 @@ impl Controller for Cubic {
         CUBIC.declaration.name
     }
 
+    fn signals(&self) -> Signals {
+        Signals { plain_acks: true, ..Signals::default() }
+    }
+
     #[inline]
     fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
         if !ack.in_recovery {
@@ -255,8 +259,18 @@ impl Controller for Cubic {
             if !ack.cwnd_limited {
                 self.leave_out_until(ack.now);
             } else if acked > 0 {
-                self.avoid(control, ack, acked);
+                self.avoid(control, ack.now, ack.smoothed_rtt, acked);
             }
+        }
+        self.last_ack_at = ack.now;
+    }
+
+    #[inline]
+    fn on_plain_ack(&mut self, control: &mut Control, ack: &PlainAck) {
+        if !ack.cwnd_limited {
+            self.leave_out_until(ack.now);
+        } else if ack.acked_bytes > 0 {
+            self.avoid(control, ack.now, ack.smoothed_rtt, ack.acked_bytes);
         }
         self.last_ack_at = ack.now;
     }

@@ -13,7 +13,7 @@
 //! After idling Linux halves the window once per time-out passed; we take the end of that, the initial window, at once.
 
 use crate::component::ControlComponent;
-use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
+use crate::control::{Ack, Congestion, Control, Controller, PlainAck, RecoveryExit, Signals, Timeout};
 use crate::hystart::{HyStart, Phase};
 use crate::window::{self, Undo};
 use fullpipe_schema::component::Declaration;
@@ -102,6 +102,10 @@ impl Controller for LinuxReno {
         LINUX_RENO.declaration.name
     }
 
+    fn signals(&self) -> Signals {
+        Signals { plain_acks: true, ..Signals::default() }
+    }
+
     #[inline]
     fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
         if ack.in_recovery {
@@ -113,6 +117,13 @@ impl Controller for LinuxReno {
         }
         if acked > 0 && ack.cwnd_limited {
             self.avoid(control, acked);
+        }
+    }
+
+    #[inline]
+    fn on_plain_ack(&mut self, control: &mut Control, ack: &PlainAck) {
+        if ack.acked_bytes > 0 && ack.cwnd_limited {
+            self.avoid(control, ack.acked_bytes);
         }
     }
 

@@ -20,25 +20,35 @@ impl World {
     #[inline(always)]
     fn receive_segment(&mut self, network: &mut Network<Witness>, index: u32, handle: Handle) {
         let packet = network.arena.get(handle);
-        let (Content::Tcp(header), Some(endpoint)) = (&packet.content, self.core.endpoints.tcp.slots.get_mut(index))
-        else {
+        let tcp = &mut self.core.endpoints.tcp;
+        let (Content::Tcp(header), Some(endpoint)) = (&packet.content, tcp.slots.get_mut(index)) else {
             return network.arena.release(handle);
         };
-        if packet.options.is_none()
-            && packet.payload.is_none()
-            && !endpoint.attended
-            && endpoint.connection.expects(network.now(), header)
-            && let Some(progress) = self.applications[endpoint.binding.application as usize].receive_counter()
-        {
+        if packet.options.is_none() && packet.payload.is_none() && !endpoint.attended {
             let now = network.now();
-            progress.receive(endpoint.connection.take_expected(now, header), now);
-            network.arena.release_plain(handle);
-            if endpoint.connection.is_silent() {
-                endpoint.arm_near(network, index);
-            } else {
-                self.core.endpoints.tcp.output(network, index, now);
+            if endpoint.connection.expects_acknowledgement(header) {
+                endpoint.connection.take_acknowledgement(now, header);
+                network.arena.release_plain(handle);
+                if endpoint.connection.has_event() {
+                    self.service_tcp(network, index);
+                    self.service_touched(network);
+                } else {
+                    endpoint.output(&mut tcp.output, network, index, now);
+                }
+                return;
             }
-            return;
+            if endpoint.connection.expects(now, header)
+                && let Some(progress) = self.applications[endpoint.binding.application as usize].receive_counter()
+            {
+                progress.receive(endpoint.connection.take_expected(now, header), now);
+                network.arena.release_plain(handle);
+                if endpoint.connection.is_silent() {
+                    endpoint.arm_near(network, index);
+                } else {
+                    endpoint.output(&mut tcp.output, network, index, now);
+                }
+                return;
+            }
         }
         let segment = Segment {
             header,

@@ -193,9 +193,10 @@ impl ModelEndpoints {
         let Some(endpoint) = slots.get_mut(index) else { return AfterOutput::Waits };
         let ModelEndpoint { connection, binding, timers, .. } = &mut **endpoint;
         loop {
-            let handle = network.arena.vacant();
-            let header = network.arena.get_mut(handle).quic_header();
+            let (handle, packet) = network.arena.claim();
+            let header = packet.quic_header();
             if !connection.poll_datagram_into(now, header, beside) {
+                network.arena.give_back(handle);
                 break;
             }
             let has_ranges = header.ranges > 0;

@@ -7,12 +7,13 @@ use crate::plugins::ControlMaker;
 use crate::witness::Witness;
 use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
-use fullpipe_network::{Handle, Network, Side};
+use fullpipe_network::{Content, Handle, Network, Packet, Side};
 use fullpipe_tcp::{Beside, Connection, Statistics};
 use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
 use fullpipe_transport::tls::{self, Session};
 use fullpipe_transport::{Payload, Stream};
 use fullpipe_units::Instant;
+use fullpipe_wire::TcpHeader;
 use fullpipe_workload::OpenOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -148,6 +149,12 @@ impl TcpEndpoint {
 #[derive(Debug)]
 pub(super) struct TcpEndpoints {
     pub(super) slots: Slots<TcpEndpoint>,
+    pub(super) output: Output,
+}
+
+/// What sending needs beside an endpoint.
+#[derive(Debug)]
+pub(super) struct Output {
     beside: Beside,
     /// From this acknowledgement on, receivers acknowledge one byte too many, a fault for tests of the auditor; 0: never.
     faulty_from: u64,
@@ -170,27 +177,67 @@ impl TcpEndpoints {
         TcpEndpoints {
             // Exactly the expected number: a vector that grows by doubling could waste the memory of 200 000 endpoints.
             slots: Slots::with_capacity(expected),
-            beside: Beside::default(),
-            faulty_from,
-            acknowledgements: 0,
+            output: Output { beside: Beside::default(), faulty_from, acknowledgements: 0 },
         }
     }
 
     /// Sends all pending segments of an endpoint and arms its timers. Returns whether its connection is closed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn output(&mut self, network: &mut Network<Witness>, index: u32, now: Instant) -> bool {
         let Some(endpoint) = self.slots.get_mut(index) else { return false };
-        let binding = &endpoint.binding;
-        while !endpoint.connection.is_silent() {
+        endpoint.output(&mut self.output, network, index, now)
+    }
+}
+
+impl Binding {
+    /// A packet of this endpoint, sent now; without side data, and not ECN-capable.
+    #[inline(always)]
+    fn packet(&self, now: Instant, header: TcpHeader) -> Packet {
+        let ip_bytes = self.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
+        let packet = Packet::new(self.flow, self.peer, ip_bytes, Content::Tcp(header));
+        Packet { sent: now, version: self.version, ..packet }
+    }
+}
+
+impl TcpEndpoint {
+    /// Sends all pending segments and arms the timers. Returns whether the connection is closed.
+    #[inline]
+    pub(super) fn output(
+        &mut self,
+        output: &mut Output,
+        network: &mut Network<Witness>,
+        index: u32,
+        now: Instant,
+    ) -> bool {
+        let burst = self.connection.poll_burst(now);
+        if burst.segments > 0 {
+            let first = self.binding.packet(now, burst.header);
+            network.send_burst(self.binding.node, &first, burst.segments, u32::from(burst.header.payload_bytes));
+        }
+        if !burst.is_all {
+            self.output_singly(output, network, now);
+        }
+        let events = [Timer::Tcp(index, Reach::Far).event(), Timer::Tcp(index, Reach::Near).event()];
+        let connection = &self.connection;
+        let deadlines = Deadlines { far: connection.far_deadline(), near: connection.near_deadline() };
+        self.timers.arm(&mut network.calendar, events, deadlines);
+        self.connection.is_closed()
+    }
+
+    #[inline]
+    fn output_singly(&mut self, output: &mut Output, network: &mut Network<Witness>, now: Instant) {
+        let binding = &self.binding;
+        while !self.connection.is_silent() {
             // Write the header into the packet's slot of the arena, to avoid a copy.
-            let (handle, packet) = network.arena.vacant_packet();
+            let (handle, packet) = network.arena.claim();
             let header = packet.tcp_header();
-            if !endpoint.connection.poll_segment(now, header, &mut self.beside) {
+            if !self.connection.poll_segment(now, header, &mut output.beside) {
+                network.arena.give_back(handle);
                 break;
             }
-            if self.faulty_from != 0 {
-                self.acknowledgements += u64::from(header.payload_bytes == 0);
-                if self.acknowledgements >= self.faulty_from && header.payload_bytes == 0 {
+            if output.faulty_from != 0 {
+                output.acknowledgements += u64::from(header.payload_bytes == 0);
+                if output.acknowledgements >= output.faulty_from && header.payload_bytes == 0 {
                     header.acknowledgement = header.acknowledgement.wrapping_add(1);
                 }
             }
@@ -202,19 +249,14 @@ impl TcpEndpoints {
             packet.ip_bytes = ip_bytes;
             packet.options = Side::NONE;
             packet.payload = Side::NONE;
-            packet.codepoint = self.beside.codepoint;
+            packet.codepoint = output.beside.codepoint;
             packet.version = binding.version;
             packet.corrupted = false;
-            if with_options || self.beside.payload.is_some() {
-                store_beside(network, handle, &self.beside, with_options);
+            if with_options || output.beside.payload.is_some() {
+                store_beside(network, handle, &output.beside, with_options);
             }
             network.send_filled(binding.node, handle);
         }
-        let events = [Timer::Tcp(index, Reach::Far).event(), Timer::Tcp(index, Reach::Near).event()];
-        let connection = &endpoint.connection;
-        let deadlines = Deadlines { far: connection.far_deadline(), near: connection.near_deadline() };
-        endpoint.timers.arm(&mut network.calendar, events, deadlines);
-        endpoint.connection.is_closed()
     }
 }
 

@@ -195,9 +195,20 @@ pub struct Pair {
     shifts: [Option<u8>; 2],
     edges: [Option<u32>; 2],
     pub log: Option<Vec<(Instant, usize, Segment)>>,
-    /// Whether expected data take the short path ([`Connection::take_expected`]), and how many segments did.
+    /// Whether the short paths are taken where a connection allows it, and how many segments did.
     pub short_path: bool,
-    pub expected_segments: u64,
+    pub short: Short,
+}
+
+/// Segments that took a short path.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Short {
+    /// By [`Connection::take_expected`].
+    pub data: u64,
+    /// By [`Connection::take_acknowledgement`].
+    pub acknowledgements: u64,
+    /// By [`Connection::poll_burst`].
+    pub bursts: u64,
 }
 
 impl Pair {
@@ -229,18 +240,26 @@ impl Pair {
             edges: [None; 2],
             log: None,
             short_path: false,
-            expected_segments: 0,
+            short: Short::default(),
         }
     }
 
     /// Takes a segment by the short path, if that is on, the segment is one for it, and the application reads everything.
     fn take_expected(&mut self, end: usize, segment: &Segment) -> bool {
         let (connection, application) = (&mut self.ends[end], &mut self.applications[end]);
-        let plain = !segment.header.has_side_options() && segment.payload.is_none() && application.slow.is_none();
-        if !self.short_path || !plain || !connection.expects(self.now, &segment.header) {
+        let plain = !segment.header.has_side_options() && segment.payload.is_none();
+        if !self.short_path || !plain {
             return false;
         }
-        self.expected_segments += 1;
+        if connection.expects_acknowledgement(&segment.header) {
+            self.short.acknowledgements += 1;
+            connection.take_acknowledgement(self.now, &segment.header);
+            return true;
+        }
+        if application.slow.is_some() || !connection.expects(self.now, &segment.header) {
+            return false;
+        }
+        self.short.data += 1;
         application.read += connection.take_expected(self.now, &segment.header);
         if connection.is_silent() {
             let before = (next_deadline(connection), connection.statistics());
@@ -300,9 +319,32 @@ impl Pair {
                 connection.finish();
             }
         }
-        for segment in drain(&mut self.ends[end], self.now) {
+        for segment in self.burst(end).into_iter().chain(drain(&mut self.ends[end], self.now)) {
             self.send(end, segment);
         }
+    }
+
+    /// The segments that leave together, if the short paths are on.
+    fn burst(&mut self, end: usize) -> Vec<Segment> {
+        if !self.short_path {
+            return Vec::new();
+        }
+        let connection = &mut self.ends[end];
+        let burst = connection.poll_burst(self.now);
+        let mut transmit = Transmit { header: burst.header, ..Transmit::default() };
+        let mut segments = Vec::new();
+        for _ in 0..burst.segments {
+            segments.push(Segment::from(&transmit));
+            let step = u32::from(transmit.header.payload_bytes);
+            transmit.header.sequence = transmit.header.sequence.wrapping_add(step);
+        }
+        if burst.is_all {
+            let before = (next_deadline(connection), connection.statistics());
+            assert_eq!(drain(connection, self.now), [], "a burst was all that is to be sent");
+            assert_eq!((next_deadline(connection), connection.statistics()), before);
+        }
+        self.short.bursts += u64::from(burst.segments);
+        segments
     }
 
     /// The right edge of the window never moves left, but for the rounding of its scale (RFC 9293 section 3.8.6).
