@@ -124,8 +124,21 @@ struct Batch {
     complete: bool,
 }
 
+/// The control's values in the units of the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answer {
+    window_bytes: u64,
+    ssthresh_bytes: Option<u64>,
+    pacing_bytes_per_second: Option<u64>,
+    send_quantum_bytes: Option<u64>,
+    delivery_rate_bps: Option<u64>,
+}
+
 struct Path {
     driver: Driver,
+    /// What [`congestion::Controller::metrics`] returned last; `None` after a change of the control. The stack asks one to
+    /// three times per datagram, and a datagram in three changes something.
+    answer: Option<Answer>,
     round_trips: RoundTrips,
     initial_window_bytes: u64,
     /// Packets on their way, in the order in which they left.
@@ -152,6 +165,7 @@ impl Adapter {
         let initial_window_bytes = initial_window.saturating_mul(mtu_bytes);
         Adapter(Arc::new(Mutex::new(Path {
             driver: Driver::new(controller, mtu_bytes, initial_window_bytes),
+            answer: None,
             round_trips,
             initial_window_bytes,
             sent: VecDeque::new(),
@@ -172,6 +186,13 @@ impl Adapter {
     /// The stack drives a connection from one place at a time: nobody else holds the lock.
     fn path(&self) -> MutexGuard<'_, Path> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The path, for an event that changes what the control answers.
+    fn change(&self) -> MutexGuard<'_, Path> {
+        let mut path = self.path();
+        path.answer = None;
+        path
     }
 
     /// The control's name.
@@ -206,12 +227,16 @@ impl Path {
     fn take(&mut self, number: u64, bytes: u64) -> Option<PacketState> {
         let place = self.sent.iter().position(|sent| sent.number == number && sent.state.bytes == bytes)?;
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
-        self.sent.remove(place).map(|sent| sent.state)
+        let sent = if place == 0 { self.sent.pop_front() } else { self.sent.remove(place) };
+        sent.map(|sent| sent.state)
     }
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u64, number: u64) {
         self.finish_batch();
-        self.driver.restart_if_idle(now, self.in_flight_bytes, self.min_rtt.is_some());
+        let restarts = self.driver.restart_if_idle(now, self.in_flight_bytes, self.min_rtt.is_some());
+        if restarts || self.driver.follows_departures() {
+            self.answer = None;
+        }
         let state = self.driver.on_sent(now, bytes, self.in_flight_bytes);
         self.in_flight_bytes = self.in_flight_bytes.saturating_add(bytes);
         self.sent.push_back(Sent { number, state });
@@ -287,6 +312,7 @@ impl Path {
     /// Hands a complete batch to the control.
     fn finish_batch(&mut self) {
         let Some(batch) = self.batch.take_if(|batch| batch.complete) else { return };
+        self.answer = None;
         self.note_rtt(&batch);
         self.driver.end_recovery_by(batch.now, batch.newest.0, self.in_flight_bytes);
         let report = AckReport {
@@ -324,8 +350,25 @@ impl Path {
         }
     }
 
-    fn window_bytes(&self) -> u64 {
-        self.driver.control.cwnd_bytes.max(self.driver.control.mss_bytes.saturating_mul(2))
+    /// What the control answers now, after the acknowledgements so far.
+    fn answer(&mut self) -> Answer {
+        self.finish_batch();
+        match self.answer {
+            Some(answer) => answer,
+            None => *self.answer.insert(self.fresh_answer()),
+        }
+    }
+
+    fn fresh_answer(&self) -> Answer {
+        let control = &self.driver.control;
+        let positive = |value: u64| (value > 0).then_some(value);
+        Answer {
+            window_bytes: control.cwnd_bytes.max(control.mss_bytes.saturating_mul(2)),
+            ssthresh_bytes: Some(control.ssthresh_bytes).filter(|bytes| *bytes < u64::MAX),
+            pacing_bytes_per_second: positive(control.pacing_bps.div_ceil(8)),
+            send_quantum_bytes: positive(control.send_quantum_bytes),
+            delivery_rate_bps: positive(self.driver.delivery_rate_bps()),
+        }
     }
 }
 
@@ -367,43 +410,39 @@ impl congestion::Controller for Adapter {
         lost_bytes: u64,
         _largest_lost_pn: u64,
     ) {
-        self.path().on_congestion(from_std(now), from_std(sent), lost_bytes, is_ecn, is_persistent_congestion);
+        self.change().on_congestion(from_std(now), from_std(sent), lost_bytes, is_ecn, is_persistent_congestion);
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: std::time::Instant) {
-        self.path().on_packet_lost(from_std(now), u64::from(lost_bytes), pn);
+        self.change().on_packet_lost(from_std(now), u64::from(lost_bytes), pn);
     }
 
     /// The stack does not say when; it was at the latest told event or shortly after.
     fn on_spurious_congestion_event(&mut self) {
-        let mut path = self.path();
+        let mut path = self.change();
         path.finish_batch();
         let now = path.now;
         path.leave_recovery(now, true);
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        let mut path = self.path();
+        let mut path = self.change();
         let now = path.now;
         path.driver.set_mss(now, u64::from(new_mtu));
     }
 
     fn window(&self) -> u64 {
-        let mut path = self.path();
-        path.finish_batch();
-        path.window_bytes()
+        self.path().answer().window_bytes
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        let mut path = self.path();
-        path.finish_batch();
-        let positive = |value: u64| (value > 0).then_some(value);
+        let answer = self.path().answer();
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = path.window_bytes();
-        metrics.ssthresh = Some(path.driver.control.ssthresh_bytes).filter(|bytes| *bytes < u64::MAX);
-        metrics.pacing_rate = positive(path.driver.control.pacing_bps.div_ceil(8));
-        metrics.send_quantum = positive(path.driver.control.send_quantum_bytes);
-        metrics.bandwidth_estimate = positive(path.driver.delivery_rate_bps());
+        metrics.congestion_window = answer.window_bytes;
+        metrics.ssthresh = answer.ssthresh_bytes;
+        metrics.pacing_rate = answer.pacing_bytes_per_second;
+        metrics.send_quantum = answer.send_quantum_bytes;
+        metrics.bandwidth_estimate = answer.delivery_rate_bps;
         metrics
     }
 
@@ -427,6 +466,7 @@ mod tests {
     use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
     use fullpipe_congestion::{Ack, Control, RecoveryExit};
     use noq_proto::congestion::Controller as _;
+    use proptest::prelude::*;
 
     const MTU: u64 = 1000;
     const RTT: Duration = Duration::from_millis(20);
@@ -550,8 +590,8 @@ mod tests {
         play.ack(24, &[(0, 0), (4, 4)], 3_000);
         // Nothing is told while losses may follow.
         assert_eq!(play.told(), [""; 0]);
-        play.adapter.path().on_packet_lost(at(24), MTU, 1);
-        play.adapter.path().on_congestion(at(24), at(1), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(24), MTU, 1);
+        play.adapter.change().on_congestion(at(24), at(1), MTU, false, false);
         assert_eq!(play.adapter.window(), 5_000);
         assert_eq!(
             play.told(),
@@ -568,11 +608,11 @@ mod tests {
     fn a_recovery_reduces_once_and_ends_with_what_was_sent_in_it() {
         let mut play = Play::new(Signals::default());
         (0..6).for_each(|number| play.send(number, number));
-        play.adapter.path().on_packet_lost(at(30), MTU, 0);
-        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(30), MTU, 0);
+        play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
         // Sent before the recovery began: no further reduction (RFC 9002 section 7.3.1).
-        play.adapter.path().on_packet_lost(at(31), MTU, 5);
-        play.adapter.path().on_congestion(at(31), at(5), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(31), MTU, 5);
+        play.adapter.change().on_congestion(at(31), at(5), MTU, false, false);
         assert_eq!(play.adapter.window(), 5_000);
         play.send(32, 6);
         play.ack(33, &[(1, 1)], 4_000);
@@ -586,8 +626,8 @@ mod tests {
         );
         // A loss of a later packet is a reduction of its own.
         play.send(53, 7);
-        play.adapter.path().on_packet_lost(at(80), MTU, 7);
-        play.adapter.path().on_congestion(at(80), at(53), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(80), MTU, 7);
+        play.adapter.change().on_congestion(at(80), at(53), MTU, false, false);
         assert_eq!(play.adapter.window(), 2_500);
     }
 
@@ -595,8 +635,8 @@ mod tests {
     fn a_reduction_that_was_for_nothing_is_undone() {
         let mut play = Play::new(Signals::default());
         (0..2).for_each(|number| play.send(number, number));
-        play.adapter.path().on_packet_lost(at(30), MTU, 0);
-        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(30), MTU, 0);
+        play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
         play.told();
         play.adapter.on_spurious_congestion_event();
         assert_eq!(play.told(), ["exit undone true"]);
@@ -611,10 +651,10 @@ mod tests {
     fn marks_and_persistent_congestion_are_told_as_such() {
         let mut play = Play::new(Signals::default());
         play.send(0, 0);
-        play.adapter.path().on_congestion(at(20), at(0), 0, true, false);
+        play.adapter.change().on_congestion(at(20), at(0), 0, true, false);
         assert_eq!(play.told(), ["congestion flight 1000 lost 0 ecn true persistent false"]);
         // Persistent congestion is one, in recovery or not.
-        play.adapter.path().on_congestion(at(21), at(0), 0, false, true);
+        play.adapter.change().on_congestion(at(21), at(0), 0, false, true);
         assert_eq!(play.told(), ["congestion flight 1000 lost 0 ecn false persistent true"]);
         assert_eq!(play.adapter.window(), 2_500);
     }
@@ -661,7 +701,7 @@ mod tests {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
         play.ack(20, &[(0, 0)], 2_000);
-        play.adapter.path().on_packet_lost(at(20), MTU, 1);
+        play.adapter.change().on_packet_lost(at(20), MTU, 1);
         play.ack(22, &[(2, 2)], 0);
         assert_eq!(play.last_ack().rate.expect("a sample").lost_bytes, 1_000);
     }
@@ -670,17 +710,17 @@ mod tests {
     fn a_recovery_takes_what_was_sent_until_its_beginning_and_ends_with_what_was_sent_later() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
-        play.adapter.path().on_packet_lost(at(30), MTU, 0);
-        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(30), MTU, 0);
+        play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
         (3..6).for_each(|number| play.send(30 + (number - 3) * 2, number));
         // At the very instant at which it began: of it (RFC 9002 section 7.3.2), and not its end.
-        play.adapter.path().on_congestion(at(50), at(30), MTU, false, false);
+        play.adapter.change().on_congestion(at(50), at(30), MTU, false, false);
         play.ack(51, &[(3, 30)], 4_000);
         assert_eq!((play.adapter.window(), play.last_ack().in_recovery), (5_000, true));
         play.told();
         // A loss of what was sent later begins another.
-        play.adapter.path().on_packet_lost(at(60), MTU, 4);
-        play.adapter.path().on_congestion(at(60), at(32), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(60), MTU, 4);
+        play.adapter.change().on_congestion(at(60), at(32), MTU, false, false);
         let told = play.told();
         assert_eq!(told[..2], ["lost 32", "exit undone false"]);
         assert!(told[2].starts_with("congestion") && told.len() == 3, "{told:?}");
@@ -693,16 +733,16 @@ mod tests {
     fn what_is_found_lost_late_begins_no_second_recovery() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
-        play.adapter.path().on_packet_lost(at(30), MTU, 0);
-        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(30), MTU, 0);
+        play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
         play.send(31, 3);
         play.ack(50, &[(3, 31)], 2_000);
         assert_eq!((play.adapter.window(), play.last_ack().in_recovery), (5_000, false));
-        play.adapter.path().on_packet_lost(at(55), MTU, 1);
-        play.adapter.path().on_congestion(at(55), at(1), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(55), MTU, 1);
+        play.adapter.change().on_congestion(at(55), at(1), MTU, false, false);
         assert_eq!(play.adapter.window(), 5_000);
-        play.adapter.path().leave_recovery(at(56), true);
-        play.adapter.path().on_congestion(at(57), at(2), MTU, false, false);
+        play.adapter.change().leave_recovery(at(56), true);
+        play.adapter.change().on_congestion(at(57), at(2), MTU, false, false);
         assert_eq!(play.adapter.window(), 2_500);
     }
 
@@ -710,8 +750,8 @@ mod tests {
     fn a_control_with_a_recovery_of_its_own_keeps_its_window() {
         let mut play = Play::new(Signals { own_recovery: true, ..Signals::default() });
         play.send(0, 0);
-        play.adapter.path().on_packet_lost(at(30), MTU, 0);
-        play.adapter.path().on_congestion(at(30), at(0), MTU, false, false);
+        play.adapter.change().on_packet_lost(at(30), MTU, 0);
+        play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
         assert_eq!(play.adapter.window(), 10_000);
     }
 
@@ -737,7 +777,7 @@ mod tests {
     #[test]
     fn no_window_is_below_two_packets() {
         let play = Play::new(Signals::default());
-        play.adapter.path().driver.control.cwnd_bytes = 1;
+        play.adapter.change().driver.control.cwnd_bytes = 1;
         assert_eq!(play.adapter.window(), 2_000);
         assert_eq!(play.adapter.metrics().congestion_window, 2_000);
         assert_eq!(play.adapter.initial_window(), 10_000);
@@ -802,7 +842,7 @@ mod tests {
         let metrics = play.adapter.metrics();
         assert_eq!((metrics.pacing_rate, metrics.send_quantum, metrics.ssthresh), (None, None, None));
         {
-            let mut path = play.adapter.path();
+            let mut path = play.adapter.change();
             (path.driver.control.pacing_bps, path.driver.control.send_quantum_bytes) = (8_000_001, 3_000);
             path.driver.control.ssthresh_bytes = 7_000;
         }
@@ -813,8 +853,51 @@ mod tests {
         assert_eq!(play.told(), ["segments of 1452"]);
         // A clone drives the same control.
         let clone = play.adapter.clone_box();
-        play.adapter.path().driver.control.cwnd_bytes = 77_000;
+        play.adapter.change().driver.control.cwnd_bytes = 77_000;
         assert_eq!(clone.window(), 77_000);
+    }
+
+    proptest! {
+        /// The answer that is kept equals a fresh one, after any sequence of events, for all controls.
+        #[test]
+        fn a_kept_answer_equals_a_fresh_one(
+            which in 0..ENTRIES.len(),
+            steps in prop::collection::vec((0u8..10, 0u64..60), 1..150),
+        ) {
+            let options = Options { quic: true, paced: true, ..Options::default() };
+            let control = create(ENTRIES[which].name, &options).expect("it is in the catalogue");
+            let mut adapter = Adapter::new(control, MTU, 10, RoundTrips::default(), None);
+            let (mut now, mut next, mut flying) = (0, 0, VecDeque::new());
+            for (kind, pause) in steps {
+                now += pause;
+                let std_now = crate::clock::to_std(at(now));
+                match kind {
+                    0..4 => {
+                        congestion::Controller::on_packet_sent(&mut adapter, std_now, MTU as u16, next);
+                        flying.push_back((next, now));
+                        next += 1;
+                    }
+                    4..7 => {
+                        let Some((number, sent)) = flying.pop_front() else { continue };
+                        adapter.path().on_ack(at(now), at(sent), MTU, number, [RTT, RTT]);
+                        let in_flight = MTU * flying.len() as u64;
+                        congestion::Controller::on_end_acks(&mut adapter, std_now, in_flight, kind == 6, Some(number));
+                    }
+                    7 => {
+                        let Some((number, sent)) = flying.pop_front() else { continue };
+                        let std_sent = crate::clock::to_std(at(sent));
+                        congestion::Controller::on_packet_lost(&mut adapter, MTU as u16, number, std_now);
+                        adapter.on_congestion_event(std_now, std_sent, pause == 0, false, MTU, number);
+                    }
+                    8 => adapter.on_spurious_congestion_event(),
+                    _ => adapter.on_mtu_update(1_200 + pause as u16),
+                }
+                let kept = adapter.path().answer();
+                prop_assert_eq!(adapter.window(), kept.window_bytes);
+                prop_assert_eq!(adapter.metrics().pacing_rate, kept.pacing_bytes_per_second);
+                prop_assert_eq!(kept, adapter.path().fresh_answer());
+            }
+        }
     }
 
     #[test]
