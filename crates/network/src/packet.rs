@@ -456,6 +456,13 @@ impl Arena {
         if side.is_none() { None } else { self.payloads.get(side.0 as usize)?.as_ref() }
     }
 
+    /// Takes stored payload bytes out of a packet that has arrived. A clone would allocate, and would keep its receiver from
+    /// using the bytes in place.
+    #[inline]
+    pub fn take_payload(&mut self, side: Side) -> Option<Bytes> {
+        if side.is_none() { None } else { self.payloads.get_mut(side.0 as usize)?.take() }
+    }
+
     /// Packets in the network now, in no particular order of time.
     pub fn live_packets(&self) -> impl Iterator<Item = &Packet> {
         let mut free = vec![false; self.packets.len()];

@@ -116,7 +116,7 @@ impl World {
             network.arena.release(handle);
             return self.serve_programs(network);
         }
-        let payload = network.arena.payload(packet.payload).cloned();
+        let payload = network.arena.take_payload(packet.payload);
         network.arena.release(handle);
         let Some(payload) = payload else { return };
         let (conversation, end) = place_of(packet.flow.reverse());
