@@ -1,7 +1,7 @@
 //! The environment of CONNECT-UDP and HTTP/3 on a host of the simulated network.
 
 use crate::connection::Datagram;
-use crate::host::{Addressed, Binding, VirtualRuntime};
+use crate::host::{Binding, VirtualRuntime};
 use bytes::Bytes;
 use fullpipe_control::clock::from_std;
 use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment, Sent};
@@ -59,6 +59,11 @@ impl Environment for VirtualEnvironment {
         };
         Box::pin(std::future::ready(found))
     }
+
+    /// As the default, without a runtime made for each call: the clock is read four times per datagram.
+    fn now(&self) -> std::time::Instant {
+        Runtime::now(&self.runtime)
+    }
 }
 
 #[derive(Debug)]
@@ -83,8 +88,7 @@ impl ConnectedSocket for VirtualConnected {
                 continue;
             }
             let datagram = Datagram { payload: payload.clone(), codepoint: Codepoint::NotEct };
-            let source = self.binding.source(None);
-            self.binding.send(Addressed { source, destination: self.peer, datagram });
+            self.binding.send(None, self.peer, datagram);
         }
         Poll::Ready(Ok(sent))
     }

@@ -9,7 +9,7 @@ use fullpipe_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -21,12 +21,19 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Numbers of the tasks that were woken, in that order.
+/// Identifies a task: its place, which a later task may have after it, and its number, which no other task ever has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TaskId {
+    place: usize,
+    number: u64,
+}
+
+/// The tasks that were woken, in that order.
 #[derive(Debug, Default)]
-struct Ready(Mutex<VecDeque<u64>>);
+struct Ready(Mutex<VecDeque<TaskId>>);
 
 struct TaskWaker {
-    number: u64,
+    id: TaskId,
     /// Whether it is among the woken.
     queued: AtomicBool,
     ready: Arc<Ready>,
@@ -39,21 +46,31 @@ impl Wake for TaskWaker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.queued.swap(true, Ordering::Relaxed) {
-            locked(&self.ready.0).push_back(self.number);
+            locked(&self.ready.0).push_back(self.id);
         }
     }
 }
 
+/// A task with its waker, which is made once: a task is polled thousands of times.
+struct Runnable {
+    task: Task,
+    flag: Arc<TaskWaker>,
+    waker: Waker,
+}
+
+/// The place of a task that has not ended.
 struct Slot {
+    number: u64,
     /// Away while it runs.
-    task: Option<Task>,
-    waker: Arc<TaskWaker>,
+    runnable: Option<Runnable>,
 }
 
 #[derive(Default)]
 struct State {
-    now: Instant,
-    tasks: BTreeMap<u64, Slot>,
+    /// Tasks by place.
+    tasks: Vec<Option<Slot>>,
+    /// Places without a task.
+    free: Vec<usize>,
     next_task: u64,
     /// Those that somebody waits for.
     timers: BTreeMap<(Instant, u64), Waker>,
@@ -62,27 +79,35 @@ struct State {
     closed: bool,
 }
 
+impl State {
+    fn slot(&mut self, id: TaskId) -> Option<&mut Slot> {
+        self.tasks.get_mut(id.place)?.as_mut().filter(|slot| slot.number == id.number)
+    }
+}
+
 /// Tasks and timers of one host.
 #[derive(Default)]
 pub(crate) struct Executor {
+    /// Nanoseconds of the present instant. It is read for each datagram several times, so no lock protects it.
+    now: AtomicU64,
     state: Mutex<State>,
     ready: Arc<Ready>,
 }
 
 impl Executor {
     pub(crate) fn now(&self) -> Instant {
-        locked(&self.state).now
+        Instant::from_nanos(self.now.load(Ordering::Relaxed))
     }
 
     /// Time goes on; never back.
     pub(crate) fn set_now(&self, now: Instant) {
-        let mut state = locked(&self.state);
-        state.now = state.now.max(now);
+        self.now.fetch_max(now.as_nanos(), Ordering::Relaxed);
     }
 
     /// Tasks that have not ended.
     pub(crate) fn tasks(&self) -> usize {
-        locked(&self.state).tasks.len()
+        let state = locked(&self.state);
+        state.tasks.len() - state.free.len()
     }
 
     /// A task that will run with the next [`Executor::run`].
@@ -94,34 +119,47 @@ impl Executor {
         }
         let number = state.next_task;
         state.next_task += 1;
-        let waker = Arc::new(TaskWaker { number, queued: AtomicBool::new(true), ready: Arc::clone(&self.ready) });
-        state.tasks.insert(number, Slot { task: Some(task), waker });
-        locked(&self.ready.0).push_back(number);
+        let place = state.free.pop().unwrap_or(state.tasks.len());
+        let id = TaskId { place, number };
+        let flag = Arc::new(TaskWaker { id, queued: AtomicBool::new(true), ready: Arc::clone(&self.ready) });
+        let waker = Waker::from(Arc::clone(&flag));
+        let slot = Some(Slot { number, runnable: Some(Runnable { task, flag, waker }) });
+        match state.tasks.get_mut(place) {
+            Some(free) => *free = slot,
+            None => state.tasks.push(slot),
+        }
+        locked(&self.ready.0).push_back(id);
     }
 
     /// Runs tasks until all wait.
     pub(crate) fn run(&self) {
-        while let Some((number, mut task, waker)) = self.next_task() {
-            if task.as_mut().poll(&mut Context::from_waker(&Waker::from(waker))).is_pending() {
-                if let Some(slot) = locked(&self.state).tasks.get_mut(&number) {
-                    slot.task = Some(task);
-                }
-            } else {
-                // What it owned is given up after it is none of ours any more.
-                locked(&self.state).tasks.remove(&number);
+        while let Some((id, mut runnable)) = self.next_task() {
+            let polled = runnable.task.as_mut().poll(&mut Context::from_waker(&runnable.waker));
+            let mut state = locked(&self.state);
+            if polled.is_pending()
+                && let Some(slot) = state.slot(id)
+            {
+                slot.runnable = Some(runnable);
+                continue;
             }
+            if state.slot(id).is_some() {
+                state.tasks[id.place] = None;
+                state.free.push(id.place);
+            }
+            // What it owned is given up after it is none of ours any more.
+            drop(state);
+            drop(runnable);
         }
     }
 
-    fn next_task(&self) -> Option<(u64, Task, Arc<TaskWaker>)> {
+    fn next_task(&self) -> Option<(TaskId, Runnable)> {
         loop {
-            let number = locked(&self.ready.0).pop_front()?;
-            let mut state = locked(&self.state);
+            let id = locked(&self.ready.0).pop_front()?;
             // It may have ended since it was woken.
-            let Some(slot) = state.tasks.get_mut(&number) else { continue };
-            slot.waker.queued.store(false, Ordering::Relaxed);
-            let Some(task) = slot.task.take() else { continue };
-            return Some((number, task, Arc::clone(&slot.waker)));
+            let mut state = locked(&self.state);
+            let Some(runnable) = state.slot(id).and_then(|slot| slot.runnable.take()) else { continue };
+            runnable.flag.queued.store(false, Ordering::Relaxed);
+            return Some((id, runnable));
         }
     }
 
@@ -132,9 +170,9 @@ impl Executor {
 
     /// Wakes those whose timers have come up.
     pub(crate) fn fire(&self) {
+        let now = self.now();
         loop {
             let mut state = locked(&self.state);
-            let now = state.now;
             let Some(entry) = state.timers.first_entry().filter(|entry| entry.key().0 <= now) else { return };
             let waker = entry.remove();
             drop(state);
@@ -147,17 +185,20 @@ impl Executor {
         let mut state = locked(&self.state);
         let number = state.next_timer;
         state.next_timer += 1;
-        Timer { executor: Arc::clone(self), number, at, waits: false, fired_at: None }
+        Timer { executor: Arc::clone(self), number, at, waiting: None, fired_at: None }
     }
 
     /// Gives up all tasks: they hold the host's sockets and timers, which hold the executor.
     pub(crate) fn close(&self) {
-        let tasks = {
+        let mut tasks = {
             let mut state = locked(&self.state);
             state.closed = true;
+            state.free.clear();
             std::mem::take(&mut state.tasks)
         };
-        drop(tasks);
+        tasks.sort_by_key(|slot| slot.as_ref().map(|slot| slot.number));
+        // In the order of their creation.
+        tasks.into_iter().for_each(drop);
         let timers = std::mem::take(&mut locked(&self.state).timers);
         drop(timers);
     }
@@ -168,54 +209,65 @@ pub(crate) struct Timer {
     executor: Arc<Executor>,
     number: u64,
     at: Instant,
-    /// Whether somebody waits for it.
-    waits: bool,
+    /// Who waits for it. While its instant is in the future, the executor has the same waker.
+    waiting: Option<Waker>,
     fired_at: Option<Instant>,
 }
 
 impl Timer {
     /// Sets another instant. Who waits goes on waiting.
     pub(crate) fn reset(&mut self, at: Instant) {
-        let mut state = locked(&self.executor.state);
-        let waker = if self.waits { state.timers.remove(&(self.at, self.number)) } else { None };
-        let again = at <= state.now && self.fired_at == Some(state.now);
-        self.at = if again { state.now.saturating_add(Duration::from_nanos(1)) } else { at.max(state.now) };
-        self.waits = waker.is_some();
-        if let Some(waker) = waker {
-            state.timers.insert((self.at, self.number), waker);
+        let now = self.executor.now();
+        let again = at <= now && self.fired_at == Some(now);
+        let new = if again { now.saturating_add(Duration::from_nanos(1)) } else { at.max(now) };
+        let old = std::mem::replace(&mut self.at, new);
+        if self.waiting.is_some() && new != old {
+            let mut state = locked(&self.executor.state);
+            match state.timers.remove(&(old, self.number)) {
+                Some(waker) => drop(state.timers.insert((new, self.number), waker)),
+                None => self.waiting = None,
+            }
         }
     }
 
     /// Whether its instant has come; else the task is woken when it comes.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut state = locked(&self.executor.state);
-        let key = (self.at, self.number);
-        if self.at <= state.now {
-            let waker = state.timers.remove(&key);
-            self.fired_at = Some(state.now);
-            self.waits = false;
-            drop(state);
-            drop(waker);
+        let now = self.executor.now();
+        if self.at <= now {
+            self.fired_at = Some(now);
+            self.give_up();
             return Poll::Ready(());
         }
-        let old = state.timers.insert(key, context.waker().clone());
-        self.waits = true;
-        drop(state);
-        drop(old);
+        // Connections poll their timer for each datagram.
+        if self.waiting.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            return Poll::Pending;
+        }
+        let waker = context.waker().clone();
+        let old = locked(&self.executor.state).timers.insert((self.at, self.number), waker.clone());
+        let older = self.waiting.replace(waker);
+        drop((old, older));
         Poll::Pending
+    }
+
+    /// Nobody waits any more.
+    fn give_up(&mut self) {
+        if let Some(waker) = self.waiting.take() {
+            let other = locked(&self.executor.state).timers.remove(&(self.at, self.number));
+            drop((waker, other));
+        }
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        let waker = locked(&self.executor.state).timers.remove(&(self.at, self.number));
-        drop(waker);
+        self.give_up();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::future::poll_fn;
 
     fn at(nanoseconds: u64) -> Instant {
@@ -304,6 +356,117 @@ mod tests {
         woken[0].wake_by_ref();
         executor.run();
         assert_eq!(locked(&log).len(), 6);
+    }
+
+    #[test]
+    fn the_waker_of_a_task_that_has_ended_does_not_wake_the_next_one_at_its_place() {
+        let executor = Executor::default();
+        let old: Arc<Mutex<Option<Waker>>> = Arc::default();
+        let kept = Arc::clone(&old);
+        executor.spawn(Box::pin(poll_fn(move |context| {
+            *locked(&kept) = Some(context.waker().clone());
+            Poll::Ready(())
+        })));
+        executor.run();
+        let polls = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&polls);
+        executor.spawn(Box::pin(poll_fn(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Poll::Pending
+        })));
+        executor.run();
+        locked(&old).take().expect("it ran").wake();
+        executor.run();
+        assert_eq!((polls.load(Ordering::Relaxed), executor.tasks()), (1, 1));
+        assert_eq!(locked(&executor.state).tasks.len(), 1, "the place is used again");
+    }
+
+    #[test]
+    fn a_timer_wakes_the_task_that_polled_it_last() {
+        let executor = Arc::new(Executor::default());
+        let (timer, log) = (Arc::new(Mutex::new(executor.timer(at(10)))), Log::default());
+        let goes = Arc::new(Mutex::new(None::<Waker>));
+        for name in ["first", "second"] {
+            let (timer, log, goes) = (Arc::clone(&timer), Arc::clone(&log), Arc::clone(&goes));
+            executor.spawn(Box::pin(poll_fn(move |context| {
+                locked(&log).push((0, name));
+                if name == "first" {
+                    *locked(&goes) = Some(context.waker().clone());
+                }
+                locked(&timer).poll(context)
+            })));
+        }
+        executor.run();
+        executor.set_now(at(10));
+        executor.fire();
+        executor.run();
+        let polled: Vec<&str> = locked(&log).iter().map(|(_, name)| *name).collect();
+        assert_eq!(polled, ["first", "second", "second"]);
+        locked(&goes).take().expect("it ran").wake();
+        executor.run();
+        assert_eq!(executor.tasks(), 0);
+    }
+
+    proptest! {
+        /// Polling a timer again, and setting it again, changes neither when it comes up nor in which order.
+        #[test]
+        fn further_polls_of_a_timer_change_nothing(
+            scripts in prop::collection::vec(prop::collection::vec((0u64..30, prop::option::of(0u64..30)), 1..8), 1..6),
+            pokes in prop::collection::vec((0usize..6, 0u8..3), 0..60),
+        ) {
+            let play = |pokes: &[(usize, u8)]| {
+                let executor = Arc::new(Executor::default());
+                let log: Arc<Mutex<Vec<(u64, usize)>>> = Arc::default();
+                let wakers: Arc<Mutex<BTreeMap<usize, Waker>>> = Arc::default();
+                for (name, script) in scripts.iter().enumerate() {
+                    let (its, log, wakers, script) =
+                        (Arc::clone(&executor), Arc::clone(&log), Arc::clone(&wakers), script.clone());
+                    let mut timer = executor.timer(Instant::ZERO);
+                    executor.spawn(Box::pin(async move {
+                        for (first, second) in script {
+                            timer.reset(at(first * 7));
+                            let mut moved = second;
+                            poll_fn(|context| {
+                                locked(&wakers).insert(name, context.waker().clone());
+                                let polled = timer.poll(context);
+                                // A timer that somebody waits for is moved.
+                                if polled.is_pending()
+                                    && let Some(second) = moved.take()
+                                {
+                                    timer.reset(at(second * 7));
+                                    return timer.poll(context);
+                                }
+                                polled
+                            })
+                            .await;
+                            locked(&log).push((its.now().as_nanos(), name));
+                        }
+                    }));
+                }
+                executor.run();
+                let mut pokes = pokes.iter();
+                while !executor.next_timer().is_never() {
+                    // Wake-ups for nothing, at an instant between two timers.
+                    let next = executor.next_timer();
+                    let before = Instant::from_nanos(next.as_nanos().saturating_sub(1));
+                    if before > executor.now() {
+                        executor.set_now(before);
+                        for (name, _) in pokes.by_ref().take_while(|(_, more)| *more > 0) {
+                            let waker = locked(&wakers).get(name).cloned();
+                            waker.into_iter().for_each(Waker::wake);
+                        }
+                        executor.fire();
+                        executor.run();
+                    }
+                    executor.set_now(next);
+                    executor.fire();
+                    executor.run();
+                }
+                let left = (executor.tasks(), locked(&executor.state).timers.len());
+                (std::mem::take(&mut *locked(&log)), left)
+            };
+            prop_assert_eq!(play(&pokes), play(&[]));
+        }
     }
 
     #[test]

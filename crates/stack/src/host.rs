@@ -72,7 +72,9 @@ struct Bound {
 #[derive(Debug)]
 struct Sockets {
     settings: HostSettings,
-    bound: BTreeMap<SocketAddr, Bound>,
+    /// The sockets by place, which each knows, and the places by address, for arrivals.
+    bound: Vec<Option<Bound>>,
+    places: BTreeMap<SocketAddr, usize>,
     next_port: u16,
     output: VecDeque<Addressed>,
     statistics: HostStatistics,
@@ -100,7 +102,8 @@ impl Host {
     pub fn new(settings: HostSettings) -> Host {
         let sockets = Sockets {
             settings,
-            bound: BTreeMap::new(),
+            bound: Vec::new(),
+            places: BTreeMap::new(),
             next_port: FIRST_PORT,
             output: VecDeque::new(),
             statistics: HostStatistics::default(),
@@ -120,7 +123,6 @@ impl Host {
 
     /// A datagram has come.
     pub fn handle_datagram(&mut self, now: Instant, arrived: Addressed) {
-        self.shared.executor.set_now(now);
         let waker = locked(&self.shared.sockets).receive(arrived);
         if let Some(waker) = waker {
             waker.wake();
@@ -165,14 +167,16 @@ impl Drop for Host {
 impl Sockets {
     /// An arrived datagram goes to its socket; whom to wake.
     fn receive(&mut self, Addressed { source, destination, datagram }: Addressed) -> Option<Waker> {
-        let any: IpAddr = match destination {
-            SocketAddr::V4(_) => IpAddr::from([0; 4]),
-            SocketAddr::V6(_) => IpAddr::from([0; 16]),
+        let everywhere = || {
+            let any: IpAddr = match destination {
+                SocketAddr::V4(_) => IpAddr::from([0; 4]),
+                SocketAddr::V6(_) => IpAddr::from([0; 16]),
+            };
+            self.places.get(&SocketAddr::new(any, destination.port()))
         };
-        let everywhere = SocketAddr::new(any, destination.port());
-        let place = if self.bound.contains_key(&destination) { destination } else { everywhere };
+        let place = self.places.get(&destination).or_else(everywhere).copied();
         let heard = |bound: &&mut Bound| bound.peer.is_none_or(|peer| peer == source);
-        let Some(bound) = self.bound.get_mut(&place).filter(heard) else {
+        let Some(bound) = place.and_then(|place| self.bound[place].as_mut()).filter(heard) else {
             self.statistics.unexpected_datagrams += 1;
             return None;
         };
@@ -186,7 +190,8 @@ impl Sockets {
         bound.waker.take()
     }
 
-    fn bind(&mut self, local: SocketAddr, peer: Option<SocketAddr>) -> io::Result<SocketAddr> {
+    /// Binds a socket: its address and place.
+    fn bind(&mut self, local: SocketAddr, peer: Option<SocketAddr>) -> io::Result<(SocketAddr, usize)> {
         if !local.ip().is_unspecified() && !self.settings.addresses.contains(&local.ip()) {
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "not an address of this host"));
         }
@@ -194,13 +199,18 @@ impl Sockets {
         if self.is_taken(local) {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another socket has this port"));
         }
-        self.bound.insert(local, Bound { peer, ..Bound::default() });
-        Ok(local)
+        let place = self.bound.iter().position(Option::is_none).unwrap_or(self.bound.len());
+        if place == self.bound.len() {
+            self.bound.push(None);
+        }
+        self.bound[place] = Some(Bound { peer, ..Bound::default() });
+        self.places.insert(local, place);
+        Ok((local, place))
     }
 
     /// A socket for all addresses has its port everywhere.
     fn is_taken(&self, local: SocketAddr) -> bool {
-        self.bound.keys().any(|other| {
+        self.places.keys().any(|other| {
             let same = other.ip() == local.ip() || other.ip().is_unspecified() || local.ip().is_unspecified();
             other.port() == local.port() && other.is_ipv4() == local.is_ipv4() && same
         })
@@ -211,7 +221,7 @@ impl Sockets {
         for _ in FIRST_PORT..=u16::MAX {
             let port = self.next_port;
             self.next_port = if port == u16::MAX { FIRST_PORT } else { port + 1 };
-            if !self.bound.keys().any(|other| other.port() == port) {
+            if !self.places.keys().any(|other| other.port() == port) {
                 return Ok(port);
             }
         }
@@ -259,8 +269,8 @@ impl VirtualRuntime {
 
     /// A port, for one peer alone if one is given.
     pub(crate) fn bound(&self, local: SocketAddr, peer: Option<SocketAddr>) -> io::Result<Binding> {
-        let local = locked(&self.shared.sockets).bind(local, peer)?;
-        Ok(Binding { shared: Arc::clone(&self.shared), local })
+        let (local, place) = locked(&self.shared.sockets).bind(local, peer)?;
+        Ok(Binding { shared: Arc::clone(&self.shared), local, place })
     }
 
     /// The present instant.
@@ -329,6 +339,7 @@ impl AsyncTimer for VirtualTimer {
 pub(crate) struct Binding {
     shared: Arc<Shared>,
     local: SocketAddr,
+    place: usize,
 }
 
 impl fmt::Debug for Binding {
@@ -345,7 +356,7 @@ impl Binding {
         mut take: impl FnMut(SocketAddr, Datagram) -> bool,
     ) -> Poll<io::Result<()>> {
         let mut sockets = locked(&self.shared.sockets);
-        let Some(bound) = sockets.bound.get_mut(&self.local) else {
+        let Some(bound) = &mut sockets.bound[self.place] else {
             return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
         };
         if bound.received.is_empty() {
@@ -366,15 +377,26 @@ impl Binding {
         locked(&self.shared.sockets).source(self.local, wanted)
     }
 
-    /// A datagram leaves.
-    pub(crate) fn send(&self, datagram: Addressed) {
-        locked(&self.shared.sockets).output.push_back(datagram);
+    /// A datagram leaves, with the wanted address if the host has it.
+    pub(crate) fn send(&self, wanted: Option<IpAddr>, destination: SocketAddr, datagram: Datagram) {
+        let mut sockets = locked(&self.shared.sockets);
+        let own = self.local.ip();
+        let source = if !own.is_unspecified() && wanted.is_none_or(|wanted| wanted == own) {
+            self.local
+        } else {
+            sockets.source(self.local, wanted)
+        };
+        sockets.output.push_back(Addressed { source, destination, datagram });
     }
 }
 
 impl Drop for Binding {
     fn drop(&mut self) {
-        let bound = locked(&self.shared.sockets).bound.remove(&self.local);
+        let bound = {
+            let mut sockets = locked(&self.shared.sockets);
+            sockets.places.remove(&self.local);
+            sockets.bound[self.place].take()
+        };
         drop(bound);
     }
 }
@@ -444,13 +466,12 @@ impl AsyncUdpSocket for VirtualSocket {
 
 impl UdpSender for VirtualSocket {
     fn poll_send(self: Pin<&mut Self>, transmit: &Transmit<'_>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let source = self.binding.source(transmit.src_ip);
         let codepoint = transmit.ecn.map_or(Codepoint::NotEct, |ecn| Codepoint::from_bits(ecn as u8));
         let segment = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         for piece in transmit.contents.chunks(segment) {
             let datagram = Datagram { payload: Bytes::copy_from_slice(piece), codepoint };
             self.note(|| Entry::DatagramSent { bytes: piece.len(), codepoint });
-            self.binding.send(Addressed { source, destination: transmit.destination, datagram });
+            self.binding.send(transmit.src_ip, transmit.destination, datagram);
         }
         Poll::Ready(Ok(()))
     }

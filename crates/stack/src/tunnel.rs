@@ -413,7 +413,9 @@ impl Shared {
         if let Some(Request::Over) = state.requests.get(&number) {
             return Poll::Ready(false);
         }
-        state.carriers.insert(number, context.waker().clone());
+        if !state.carriers.get(&number).is_some_and(|carrier| carrier.will_wake(context.waker())) {
+            state.carriers.insert(number, context.waker().clone());
+        }
         drop(state);
         tunnel.poll_receive(context, usize::MAX, into).map(|received| received.is_ok())
     }
