@@ -14,7 +14,6 @@ use fullpipe_stack::tunnel::{TunnelClient, TunnelProxy};
 use fullpipe_stack::{Addressed, Datagram};
 use fullpipe_units::{Codepoint, FlowId, NodeId, Stream};
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The name of a flow, and the reason why it cannot have a tunnel.
@@ -48,8 +47,9 @@ impl World {
             let forward = FlowId(2 * number as u32);
             for (flow, from, to) in [(forward, local, proxy_address), (forward.reverse(), proxy_address, local)] {
                 tunnels.flows.insert((from, to), flow);
-                tunnels.addresses.insert(flow, (from, to));
+                Tunnels::set_addresses(&mut tunnels.addresses, flow, (from, to));
             }
+            tunnels.hosts[client_host].clients.push(number as u32);
             tunnels.awake.insert(proxy_host);
             let running = Running { client_host, local, proxy_address, client: None, early: Early::default(), proxy };
             let number = number as u32;
@@ -88,12 +88,12 @@ impl World {
     #[cold]
     pub(super) fn receive_by_program(&mut self, network: &mut Network<Witness>, node: NodeId, packet: &Packet) -> bool {
         let Some(tunnels) = &mut self.core.endpoints.tunnels else { return false };
-        let (Some(&number), Some(&(source, destination))) =
-            (tunnels.at.get(&node), tunnels.addresses.get(&packet.flow))
+        let (Some(&number), Some(&Some((source, destination)))) =
+            (tunnels.at.get(&node), tunnels.addresses.get(packet.flow.index()))
         else {
             return false;
         };
-        let Some(payload) = network.arena.payload(packet.payload).cloned() else { return true };
+        let Some(payload) = network.arena.take_payload(packet.payload) else { return true };
         let datagram = Datagram { payload, codepoint: packet.codepoint };
         let program = &mut tunnels.hosts[number];
         program.host.handle_datagram(network.now(), Addressed { source, destination, datagram });
@@ -127,9 +127,12 @@ impl World {
             _ => return,
         }
         while let Some(number) = self.core.endpoints.tunnels.as_mut().and_then(|tunnels| tunnels.awake.pop_first()) {
-            let touched = self.core.serve_host(network, number);
-            for end in touched {
+            let mut touched = self.core.serve_host(network, number);
+            for end in touched.drain(..) {
                 self.service_stack(network, end);
+            }
+            if let Some(tunnels) = &mut self.core.endpoints.tunnels {
+                tunnels.touched = touched;
             }
             self.service_touched(network);
         }
@@ -140,22 +143,27 @@ impl World {
 }
 
 impl Core {
-    /// Runs a host's programs once. Returns the QUIC stack endpoints that have received datagrams through tunnels.
-    fn serve_host(&mut self, network: &mut Network<Witness>, number: usize) -> BTreeSet<u32> {
+    /// Runs a host's programs once. Returns the QUIC stack endpoints that have received datagrams through tunnels, in ascending
+    /// order.
+    fn serve_host(&mut self, network: &mut Network<Witness>, number: usize) -> Vec<u32> {
         let now = network.now();
         let Core { endpoints, flows, conversations, .. } = self;
-        let Some(tunnels) = &mut endpoints.tunnels else { return BTreeSet::new() };
-        let Tunnels { hosts, running, flows: known, addresses, targets, .. } = &mut **tunnels;
+        let Some(tunnels) = &mut endpoints.tunnels else { return Vec::new() };
+        let Tunnels { hosts, running, flows: known, addresses, targets, touched, .. } = &mut **tunnels;
         let program = &mut hosts[number];
         program.wakeups.end();
         program.host.handle_timeout(now);
         while let Some(Addressed { source, destination, datagram }) = program.host.poll_transmit() {
-            let flow = known.get(&(source, destination)).copied().or_else(|| {
-                // The first datagram of a request: its source has the port that the proxy chose.
-                let forward = FlowId(2 * *targets.get(&destination)?);
-                known.insert((source, destination), forward);
-                addresses.insert(forward.reverse(), (destination, source));
-                Some(forward)
+            let flow = program.recent_flow(source, destination).or_else(|| {
+                let flow = known.get(&(source, destination)).copied().or_else(|| {
+                    // The first datagram of a request: its source has the port that the proxy chose.
+                    let forward = FlowId(2 * *targets.get(&destination)?);
+                    known.insert((source, destination), forward);
+                    Tunnels::set_addresses(addresses, forward.reverse(), (destination, source));
+                    Some(forward)
+                })?;
+                program.note_flow(source, destination, flow);
+                Some(flow)
             });
             let Some(flow) = flow else { continue };
             let described = &flows[conversations[flow.index() / 2].flow as usize];
@@ -169,17 +177,19 @@ impl Core {
         }
         let timer = Timer::Programs(number as u32).event();
         program.timer.arm(&mut network.calendar, timer, program.wakeups.tick(program.host.next_timeout()));
-        let mut touched = BTreeSet::new();
-        for running in running.values().filter(|running| running.client_host == number) {
-            while let Some((conversation, payload)) = running.client.as_ref().and_then(TunnelClient::poll_arrived) {
+        let mut touched = std::mem::take(touched);
+        for client in program.clients.iter().filter_map(|flow| running.get(flow)?.client.as_ref()) {
+            while let Some((conversation, payload)) = client.poll_arrived() {
                 let Some(id) = conversations[conversation as usize].endpoints[0] else { continue };
                 // RFC 9298 section 6.2: a tunnel carries no congestion marks.
                 let datagram = Datagram { payload, codepoint: Codepoint::NotEct };
                 if endpoints.quic_stack.handle_datagram(id.index(), now, datagram) {
-                    touched.insert(id.index());
+                    touched.push(id.index());
                 }
             }
         }
+        touched.sort_unstable();
+        touched.dedup();
         touched
     }
 

@@ -23,7 +23,7 @@ use fullpipe_stack::{Datagram, Entropy, Host, HostSettings, Maker};
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport};
 use fullpipe_units::{FlowId, NodeId};
 use fullpipe_wire::IpVersion;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -79,6 +79,42 @@ pub(super) struct ProgramHost {
     pub(super) host: Host,
     pub(super) timer: Slot,
     pub(super) wakeups: Wakeups,
+    /// The flows of the tunnels whose clients run here, in ascending order.
+    pub(super) clients: Vec<u32>,
+    /// The flows of the last two pairs of addresses that differ. A proxy sends to clients and to targets in turn.
+    pub(super) recent: [Option<(SocketAddr, SocketAddr, FlowId)>; 2],
+}
+
+impl ProgramHost {
+    /// The flow of a pair of addresses, if one of the last two datagrams had it.
+    pub(super) fn recent_flow(&self, source: SocketAddr, destination: SocketAddr) -> Option<FlowId> {
+        let same = |known: &&(SocketAddr, SocketAddr, FlowId)| known.0 == source && known.1 == destination;
+        self.recent.iter().flatten().find(same).map(|known| known.2)
+    }
+
+    /// Notes the flow of a pair of addresses that none of the last two datagrams had.
+    pub(super) fn note_flow(&mut self, source: SocketAddr, destination: SocketAddr, flow: FlowId) {
+        self.recent = [Some((source, destination, flow)), self.recent[0]];
+    }
+}
+
+/// Numbers of hosts, each at most once, the lowest first.
+#[derive(Debug, Default)]
+pub(super) struct HostSet {
+    /// In descending order, so that the lowest is taken off the end.
+    numbers: Vec<usize>,
+}
+
+impl HostSet {
+    pub(super) fn insert(&mut self, number: usize) {
+        if let Err(place) = self.numbers.binary_search_by(|other| number.cmp(other)) {
+            self.numbers.insert(place, number);
+        }
+    }
+
+    pub(super) fn pop_first(&mut self) -> Option<usize> {
+        self.numbers.pop()
+    }
 }
 
 /// One tunnel.
@@ -129,15 +165,18 @@ pub(super) struct Tunnels {
     pub(super) running: BTreeMap<u32, Running>,
     /// The flow of datagrams from one address to another.
     pub(super) flows: BTreeMap<(SocketAddr, SocketAddr), FlowId>,
-    /// Source and destination of datagrams of a flow that arrive at a host.
-    pub(super) addresses: BTreeMap<FlowId, (SocketAddr, SocketAddr)>,
+    /// Source and destination of datagrams of a flow that arrive at a host, by flow number.
+    pub(super) addresses: Vec<Option<(SocketAddr, SocketAddr)>>,
     /// The conversation of each acceptor behind a tunnel, by the acceptor's address.
     pub(super) targets: BTreeMap<SocketAddr, u32>,
     pub(super) target_ports: Ports,
     /// The address of each acceptor behind a tunnel, by conversation.
     pub(super) acceptors: BTreeMap<u32, SocketAddr>,
     /// Hosts whose programs have work.
-    pub(super) awake: BTreeSet<usize>,
+    pub(super) awake: HostSet,
+    /// The QUIC stack endpoints that have received datagrams through tunnels and are not served yet. Empty between calls; kept for
+    /// its memory.
+    pub(super) touched: Vec<u32>,
     /// Whether `serve_programs` is running, which must not be reentered.
     pub(super) serving: bool,
 }
@@ -150,9 +189,22 @@ impl Tunnels {
             let addresses = versions.map(|version| network.directory.address(node, version)).to_vec();
             let host = Host::new(HostSettings { addresses, receive_buffer_bytes: SOCKET_BUFFER_BYTES });
             let timer = Slot::default();
-            self.hosts.push(ProgramHost { node, host, timer, wakeups: Wakeups::default() });
+            let (wakeups, clients, recent) = (Wakeups::default(), Vec::new(), [None; 2]);
+            self.hosts.push(ProgramHost { node, host, timer, wakeups, clients, recent });
             number
         })
+    }
+
+    /// Sets the source and the destination of datagrams of a flow.
+    pub(super) fn set_addresses(
+        addresses: &mut Vec<Option<(SocketAddr, SocketAddr)>>,
+        flow: FlowId,
+        pair: (SocketAddr, SocketAddr),
+    ) {
+        if addresses.len() <= flow.index() {
+            addresses.resize(flow.index() + 1, None);
+        }
+        addresses[flow.index()] = Some(pair);
     }
 
     /// The acceptor's address of a conversation through a tunnel: the first port from the wanted one on that no other
@@ -204,10 +256,50 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_units::Codepoint;
+    use fullpipe_units::{Codepoint, Stream};
+    use std::collections::BTreeSet;
 
     fn at(port: u16) -> SocketAddr {
         SocketAddr::from(([192, 0, 2, 1], port))
+    }
+
+    #[test]
+    fn hosts_are_served_once_each_from_the_lowest_number() {
+        let (mut set, mut model, mut random) = (HostSet::default(), BTreeSet::new(), Stream::new(1, "hosts", "order"));
+        for _ in 0..2_000 {
+            let bits = random.bits();
+            if bits % 3 == 0 {
+                assert_eq!(set.pop_first(), model.pop_first());
+            } else {
+                let number = (bits >> 8) as usize % 9;
+                set.insert(number);
+                model.insert(number);
+            }
+        }
+        while let Some(first) = model.pop_first() {
+            assert_eq!(set.pop_first(), Some(first));
+        }
+        assert_eq!(set.pop_first(), None);
+    }
+
+    #[test]
+    fn a_host_remembers_the_flows_of_two_pairs_of_addresses() {
+        let settings = HostSettings { addresses: Vec::new(), receive_buffer_bytes: 0 };
+        let mut host = ProgramHost {
+            node: NodeId(0),
+            host: Host::new(settings),
+            timer: Slot::default(),
+            wakeups: Wakeups::default(),
+            clients: Vec::new(),
+            recent: [None; 2],
+        };
+        assert_eq!(host.recent_flow(at(1), at(2)), None);
+        for port in 1..4u16 {
+            host.note_flow(at(port), at(9), FlowId(port.into()));
+        }
+        let known = [1, 2, 3].map(|port| host.recent_flow(at(port), at(9)));
+        assert_eq!(known, [None, Some(FlowId(2)), Some(FlowId(3))]);
+        assert_eq!(host.recent_flow(at(9), at(3)), None);
     }
 
     /// There are 64 512 ports from 1024 to 65 535, one for each conversation.
