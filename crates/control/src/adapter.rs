@@ -136,8 +136,8 @@ struct Answer {
 
 struct Path {
     driver: Driver,
-    /// What [`congestion::Controller::metrics`] returned last; `None` after a change of the control. The stack asks one to
-    /// three times per datagram, and a datagram in three changes something.
+    /// What [`congestion::Controller::metrics`] returned last; `None` after a change of the control. The stack asks for it or
+    /// for the window about six times per datagram (`masque-1-datagram`).
     answer: Option<Answer>,
     round_trips: RoundTrips,
     initial_window_bytes: u64,

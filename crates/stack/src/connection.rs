@@ -104,8 +104,8 @@ pub struct Connection {
     events: VecDeque<Event>,
     /// What the endpoint itself answers.
     responses: VecDeque<Datagram>,
-    /// Where the stack writes a datagram. It is kept, because every second call has none: an allocation of this size costs as
-    /// much as 300 instructions.
+    /// Where the stack writes a datagram. It is kept, because every second call has none: with the clones of arrivals, a third of
+    /// the allocator's instructions came from here (`quic-real-1-100m`).
     buffer: Vec<u8>,
     outgoing: Outgoing,
     incoming: Incoming,

@@ -60,7 +60,7 @@ impl Environment for VirtualEnvironment {
         Box::pin(std::future::ready(found))
     }
 
-    /// As the default, without a runtime made for each call: the clock is read four times per datagram.
+    /// As the default, without a runtime made for each call: the clock is read three times per payload.
     fn now(&self) -> std::time::Instant {
         Runtime::now(&self.runtime)
     }

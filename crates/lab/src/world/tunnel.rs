@@ -268,7 +268,7 @@ mod tests {
         let (mut set, mut model, mut random) = (HostSet::default(), BTreeSet::new(), Stream::new(1, "hosts", "order"));
         for _ in 0..2_000 {
             let bits = random.bits();
-            if bits % 3 == 0 {
+            if bits.is_multiple_of(3) {
                 assert_eq!(set.pop_first(), model.pop_first());
             } else {
                 let number = (bits >> 8) as usize % 9;
