@@ -8,6 +8,19 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+/// Bytes that are collected before they are written.
+const WRITE_BYTES: usize = 1 << 16;
+
+/// Puts the field that begins at `start` in quotes if it needs them (RFC 4180).
+fn quote(out: &mut String, start: usize) {
+    if !out.as_bytes()[start..].iter().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {
+        return;
+    }
+    let field = out[start..].replace('"', "\"\"");
+    out.truncate(start);
+    out.extend(["\"", &field, "\""]);
+}
+
 /// The declaration of a CSV file whose rows are of type `R`.
 #[derive(Debug)]
 pub struct Table<R: 'static> {
@@ -142,27 +155,58 @@ impl<R> Table<R> {
     ///
     /// # Errors
     /// Those of the writer.
-    pub fn write(&self, rows: impl IntoIterator<Item = impl Borrow<R>>, out: impl Write) -> io::Result<()> {
-        let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(self.names())?;
-        let mut text = String::new();
+    pub fn write(&self, rows: impl IntoIterator<Item = impl Borrow<R>>, mut out: impl Write) -> io::Result<()> {
+        let mut text = self.header();
         for row in rows {
-            for column in self.columns {
+            self.append(row.borrow(), &mut text);
+            if text.len() >= WRITE_BYTES {
+                out.write_all(text.as_bytes())?;
                 text.clear();
-                (column.cell)(row.borrow()).print(&mut text);
-                writer.write_field(&text)?;
             }
-            writer.write_record(None::<&[u8]>)?;
         }
-        writer.flush()
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// The line of column names, as [`Table::write`] writes it.
+    pub fn header(&self) -> String {
+        let mut line = String::new();
+        for (index, name) in self.names().enumerate() {
+            if index > 0 {
+                line.push(',');
+            }
+            line.push_str(name);
+        }
+        line.push('\n');
+        line
+    }
+
+    /// Appends the line of a row, as [`Table::write`] writes it: a table that grows during a run is written piece by piece.
+    pub fn append(&self, row: &R, out: &mut String) {
+        let line = out.len();
+        for (index, column) in self.columns.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            let start = out.len();
+            let cell = (column.cell)(row);
+            cell.print(out);
+            if matches!(cell, Cell::Text(_)) {
+                quote(out, start);
+            }
+        }
+        // An empty line would be no row.
+        if out.len() == line {
+            out.push_str("\"\"");
+        }
+        out.push('\n');
     }
 
     /// The content of the file that [`Table::write`] writes.
     pub fn to_bytes(&self, rows: impl IntoIterator<Item = impl Borrow<R>>) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        // Writing to memory cannot fail.
-        let _ = self.write(rows, &mut bytes);
-        bytes
+        let mut text = self.header();
+        rows.into_iter().for_each(|row| self.append(row.borrow(), &mut text));
+        text.into_bytes()
     }
 
     /// Converts rows into columns.

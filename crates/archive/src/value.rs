@@ -54,19 +54,16 @@ pub enum Cell<'a> {
 impl Cell<'_> {
     /// Appends the text of the cell in the file.
     pub fn print(&self, out: &mut String) {
-        // Writing to a string cannot fail.
-        let _ = match self {
-            Cell::Text(text) => out.write_str(text),
-            Cell::Count(count) => write!(out, "{count}"),
+        match self {
+            Cell::Text(text) => out.push_str(text),
+            Cell::Count(count) => print_count(*count, out),
             Cell::Nanoseconds(nanoseconds) => {
-                let (seconds, rest) = (nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS);
-                let written = write!(out, "{seconds}.{rest:09}");
-                out.truncate(out.trim_end_matches('0').trim_end_matches('.').len());
-                written
+                print_count(nanoseconds / NANOSECONDS, out);
+                print_fraction(nanoseconds % NANOSECONDS, out);
             }
-            Cell::Number(number) if number.is_finite() => write!(out, "{number}"),
-            Cell::Empty | Cell::Number(_) => Ok(()),
-        };
+            Cell::Number(number) => print_number(*number, out),
+            Cell::Empty => {}
+        }
     }
 
     /// The cell as a number; NaN for texts and empty cells.
@@ -78,6 +75,47 @@ impl Cell<'_> {
             Cell::Nanoseconds(nanoseconds) => *nanoseconds as f64 / NANOSECONDS as f64,
             Cell::Number(number) => *number,
         }
+    }
+}
+
+/// Decimal digits of a count. A run with probes prints tens of thousands of them, and `write!` takes five times the
+/// instructions.
+fn print_count(mut count: u64, out: &mut String) {
+    let mut digits = [b'0'; 20];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (count % 10) as u8;
+        count /= 10;
+        if count == 0 {
+            break;
+        }
+    }
+    out.extend(digits[first..].iter().map(|digit| char::from(*digit)));
+}
+
+/// A point and the decimals of nanoseconds below a second, without zeros at the end; nothing for zero.
+fn print_fraction(mut nanoseconds: u64, out: &mut String) {
+    if nanoseconds == 0 {
+        return;
+    }
+    let mut text = *b".000000000";
+    for digit in text[1..].iter_mut().rev() {
+        *digit = b'0' + (nanoseconds % 10) as u8;
+        nanoseconds /= 10;
+    }
+    let length = text.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+    out.extend(text[..length].iter().map(|digit| char::from(*digit)));
+}
+
+/// The shortest form that reads back the same; nothing for what is not finite.
+fn print_number(number: f64, out: &mut String) {
+    // Up to 2^53 every integer is a number, and its shortest form has all its digits. -0 has a sign.
+    if number.fract() == 0.0 && number.is_sign_positive() && number <= 9_007_199_254_740_992.0 {
+        print_count(number as u64, out);
+    } else if number.is_finite() {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{number}");
     }
 }
 
@@ -234,6 +272,27 @@ mod tests {
             assert_eq!(printed(&Cell::Nanoseconds(nanoseconds)), text);
             assert_eq!(super::nanoseconds(text), Some(nanoseconds), "{text}");
         }
+    }
+
+    #[test]
+    fn cells_print_as_the_standard_library_prints_their_values() {
+        let mut stream = fullpipe_units::Stream::new(25, "test", "cells");
+        for _ in 0..20_000 {
+            // All magnitudes, not only large ones.
+            let count = stream.bits() >> stream.below(64);
+            assert_eq!(printed(&Cell::Count(count)), count.to_string());
+            let seconds = format!("{}.{:09}", count / NANOSECONDS, count % NANOSECONDS);
+            assert_eq!(printed(&Cell::Nanoseconds(count)), seconds.trim_end_matches('0').trim_end_matches('.'));
+            let bits = f64::from_bits(stream.bits());
+            let scaled = count as f64 / f64::from(1_u32 << stream.below(20));
+            for number in [bits, scaled, -scaled, count as f64, -(count as f64)].into_iter().filter(|n| n.is_finite()) {
+                assert_eq!(printed(&Cell::Number(number)), number.to_string());
+            }
+        }
+        for number in [0.0, -0.0, 1.0, 9_007_199_254_740_992.0, 9_007_199_254_740_994.0, 1e22, f64::MAX] {
+            assert_eq!(printed(&Cell::Number(number)), number.to_string());
+        }
+        assert_eq!(printed(&Cell::Count(u64::MAX)), u64::MAX.to_string());
     }
 
     #[test]

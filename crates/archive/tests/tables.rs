@@ -46,6 +46,51 @@ fn a_flow_is_written_as_declared() {
     assert_eq!(lines.next(), None);
 }
 
+proptest! {
+    #[test]
+    fn lines_are_those_of_the_csv_crate(
+        texts in prop::collection::vec(("[a-z,\"\r\n #;]{0,6}", "[a-z,\"\r\n #;]{0,6}", any::<Option<u32>>(), any::<f64>()), 0..5),
+    ) {
+        let rows: Vec<SeriesRow> = texts.iter().map(|(subject, metric, time, value)| SeriesRow {
+            time_s: Instant::from_nanos(u64::from(time.unwrap_or(0))),
+            subject: subject.clone(),
+            metric: metric.clone(),
+            value: time.map(|_| *value),
+        }).collect();
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(SERIES.names()).expect("memory");
+        for row in &rows {
+            let cells = SERIES.columns.iter().map(|column| {
+                let mut text = String::new();
+                (column.cell)(row).print(&mut text);
+                text
+            });
+            writer.write_record(cells).expect("memory");
+        }
+        let expected = writer.into_inner().expect("memory");
+        prop_assert_eq!(&SERIES.to_bytes(&rows), &expected);
+        let mut written = Vec::new();
+        SERIES.write(&rows, &mut written).expect("memory");
+        prop_assert_eq!(&written, &expected);
+    }
+}
+
+fullpipe_archive::table! {
+    /// One row of `names.csv`.
+    struct NameRow;
+    /// A table of one column.
+    static NAMES = "names.csv": "One row for each name.";
+    name: String, "", "A name, which may be empty.";
+}
+
+#[test]
+fn an_empty_cell_of_a_single_column_is_a_row() {
+    let rows = ["", "a", ""].map(|name| NameRow { name: name.to_owned() });
+    let bytes = NAMES.to_bytes(&rows);
+    assert_eq!(String::from_utf8_lossy(&bytes), "name\n\"\"\na\n\"\"\n");
+    assert_eq!(NAMES.read(Path::new(NAMES.file), &bytes[..]).expect("a good file"), rows);
+}
+
 #[test]
 fn columns_are_found_by_name_wherever_they_stand() {
     let text = "bytes,extra,flow,started_s,number,completed_s\n9,x,web,0.5,1,2\n";
