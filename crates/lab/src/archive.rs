@@ -50,11 +50,16 @@ impl Outcome {
         self.gathered.completions.get_or_init(|| COMPLETIONS.gather(self.completion_rows().map(completion_record)))
     }
 
-    /// The tables that the run leaves behind: name and content of each file.
+    /// The tables that the run leaves behind: name and content of each file. Samples that were written while it ran are not
+    /// among them.
     pub fn tables(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut tables = vec![(FLOWS.file, FLOWS.to_bytes(flow_records(self)))];
         if !self.scenario().probes.is_empty() {
-            tables.push((SERIES.file, SERIES.to_bytes(series_records(self))));
+            let series = match self.probes.file() {
+                Some(file) => file.whole().map(<[u8]>::to_vec),
+                None => Some(SERIES.to_bytes(series_records(self))),
+            };
+            tables.extend(series.map(|series| (SERIES.file, series)));
         }
         if !self.scenario().measurement.links.is_empty() {
             tables.push((LINKS.file, LINKS.to_bytes(self.measured_links().map(link_record))));

@@ -116,6 +116,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         introduce(scenario, &mut network);
     }
     let probes = Sampler::new(scenario, |segment| network.ethernet_link(segment as u32));
+    // In real time, samples of other ends are added after the run, and all are sorted.
+    let probes = probes.with_file(options.samples.clone().filter(|_| !real_time));
     for link in probes.links() {
         network.observe_link(link);
     }

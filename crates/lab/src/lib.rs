@@ -26,6 +26,7 @@ mod archive;
 mod assemble;
 mod capture;
 mod error;
+mod expected_cost;
 mod figures;
 mod gathered;
 mod halves;
@@ -39,14 +40,16 @@ mod promise;
 mod qlog;
 pub mod real_time;
 mod run;
+mod series_file;
 mod starts;
 mod warnings;
 mod witness;
 mod world;
 
 pub use error::RunError;
+pub use expected_cost::expected_cost;
 pub use figures::{metric_names, metrics};
-pub use options::{Append, Capture, Options, Qlog, Sabotage};
+pub use options::{Append, Capture, Options, Qlog, Sabotage, Samples};
 pub use outcome::{
     CompletionRow, ContentRow, DelayPercentiles, FigureRow, FlowRow, LinkRow, MeasuredLink, Outcome, Totals,
     UnknownSeries,

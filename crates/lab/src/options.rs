@@ -17,11 +17,13 @@ pub struct Options {
     pub capture: Option<Capture>,
     /// Write what happens at connections and queues as qlog; in virtual time.
     pub qlog: Option<Qlog>,
+    /// Write the samples of probes while the run goes on; in virtual time.
+    pub samples: Option<Samples>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { audit_packets: false, fusion: true, faults: Vec::new(), capture: None, qlog: None }
+        Options { audit_packets: false, fusion: true, faults: Vec::new(), capture: None, qlog: None, samples: None }
     }
 }
 
@@ -65,5 +67,19 @@ pub struct Qlog {
 impl fmt::Debug for Qlog {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Qlog").finish_non_exhaustive()
+    }
+}
+
+/// Where the samples of probes go, instead of into the outcome: memory then does not grow with the duration of the run.
+#[derive(Clone)]
+pub struct Samples {
+    /// Takes the file, `series.csv`, in pieces of a megabyte. A run with less calls it never: the file is among
+    /// [`Outcome::tables`](crate::Outcome::tables) then.
+    pub append: Append,
+}
+
+impl fmt::Debug for Samples {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Samples").finish_non_exhaustive()
     }
 }

@@ -344,7 +344,7 @@ impl Outcome {
         self.ended
     }
 
-    /// What has come of writing the log.
+    /// What has come of writing the log, or the samples.
     pub(crate) fn logged(mut self, written: io::Result<()>) -> Self {
         if self.captured.is_ok() {
             self.captured = written;
@@ -352,7 +352,7 @@ impl Outcome {
         self
     }
 
-    /// Whether all packet captures and the log that were asked for are written.
+    /// Whether all packet captures, the log and the samples that were asked for are written.
     ///
     /// # Errors
     /// The first that writing them met.
@@ -723,7 +723,8 @@ impl Outcome {
         self.link_rows().nth(link.index()).map(|row| row.link)
     }
 
-    /// The rows of `series.csv`, in order of time, then of the scenario's probes.
+    /// The rows of `series.csv`, in order of time, then of the scenario's probes; none of a run with
+    /// [`Options::samples`](crate::Options::samples).
     pub fn series_rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         self.probes.rows()
     }

@@ -57,7 +57,8 @@ impl Prepared {
             let left = run(&mut world, &mut network, slice_end);
             if !left || slice_end == end {
                 let logged = recorder.map_or(Ok(()), |recorder| recorder.finish(&mut world, &network));
-                return Some(Outcome::new(scenario, world, network, probes, !left).logged(logged));
+                let sampled = probes.finish();
+                return Some(Outcome::new(scenario, world, network, probes, !left).logged(logged).logged(sampled));
             }
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! The world is stopped between two events, looked at, and goes on: a probe adds no event and draws no random number.
 
+use crate::options::Samples;
+use crate::series_file::SeriesFile;
 use crate::witness::Witness;
 use crate::world::World;
 use fullpipe_network::metrics::{self, LinkReport};
@@ -13,6 +15,7 @@ use fullpipe_scenario::schema::metric::{ProbeMetric, Reading, Sample, Times};
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
+use std::io;
 
 /// What the names of metrics begin with that a congestion control gives itself.
 const CONTROL: &str = "control_";
@@ -80,7 +83,10 @@ struct Channel {
 #[derive(Debug, Default)]
 pub(crate) struct Sampler {
     channels: Vec<Channel>,
+    /// Empty with a file.
     samples: Vec<(Instant, u32, f64)>,
+    /// Where samples go instead.
+    file: Option<SeriesFile>,
     flows: usize,
     /// When to record what was counted before the measured interval.
     look_at: Option<Instant>,
@@ -153,6 +159,22 @@ impl Sampler {
         Sampler { channels, look_at, look_halfway_at, flows: scenario.flows.len(), ..Sampler::default() }
     }
 
+    /// The same with samples going to a file, if there is one.
+    pub(crate) fn with_file(mut self, to: Option<Samples>) -> Self {
+        self.file = to.map(|to| SeriesFile::new(to, self.names()));
+        self
+    }
+
+    /// The file that samples go to.
+    pub(crate) fn file(&self) -> Option<&SeriesFile> {
+        self.file.as_ref()
+    }
+
+    /// Writes what is left for the file.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), SeriesFile::finish)
+    }
+
     /// Links that must not be computed ahead.
     pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
         self.channels.iter().filter_map(|channel| match channel.target {
@@ -193,13 +215,16 @@ impl Sampler {
             let (received, counters) = (received(&*world), counters(&*world, &*network));
             self.halfway = Some(Halfway { at: now, received, counters, links });
         }
+        let mut last_report = None;
         for (index, channel) in self.channels.iter_mut().enumerate() {
             if channel.next != now {
                 continue;
             }
             channel.next = now.saturating_add(channel.interval);
-            if let Some(value) = channel.value(now, world, network) {
-                self.samples.push((now, index as u32, value));
+            let Some(value) = channel.value(now, world, network, &mut last_report) else { continue };
+            match &mut self.file {
+                Some(file) => file.add(now, index, value),
+                None => self.samples.push((now, index as u32, value)),
             }
         }
     }
@@ -268,7 +293,14 @@ impl Target {
 }
 
 impl Channel {
-    fn value(&mut self, now: Instant, world: &mut World, network: &mut Network<Witness>) -> Option<f64> {
+    /// `last_report` keeps the report of an end for further channels of that end: one takes as long as writing its values.
+    fn value(
+        &mut self,
+        now: Instant,
+        world: &mut World,
+        network: &mut Network<Witness>,
+        last_report: &mut Option<((usize, usize), Option<EndpointReport>)>,
+    ) -> Option<f64> {
         let sample = match &self.target {
             &Target::Flow((flow, end), metric) => {
                 let mut sum = FlowCounters::default();
@@ -279,7 +311,11 @@ impl Channel {
                 metric.sample(&sum)
             }
             &Target::Endpoint(end, _) | &Target::Control(end, _) => {
-                return self.target.of_endpoint(&world.report(end)?);
+                let (_, report) = match last_report.take() {
+                    Some(last) if last.0 == end => last_report.insert(last),
+                    _ => last_report.insert((end, world.report(end))),
+                };
+                return self.target.of_endpoint(report.as_ref()?);
             }
             // The network measures it, whatever the access network is.
             &Target::Station { medium, station, way } if self.name == metrics::QUEUE_DELAY.name => {

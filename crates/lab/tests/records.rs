@@ -1,9 +1,11 @@
 //! The page docs/records.md is that of the declarations, and an outcome has their columns.
 
 use fullpipe_archive::reference::{ColumnReference, TableReference, page};
-use fullpipe_lab::{Options, run};
+use fullpipe_lab::{Options, Samples, run};
 use fullpipe_scenario::access::ACCESS_NETWORKS;
+use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// The metrics of `figures.csv`, by what reports them.
 fn metrics() -> Vec<TableReference> {
@@ -84,4 +86,78 @@ fn the_columns_of_an_outcome_are_those_of_its_files() {
     assert_eq!(flows.column("tx_packets")[0], outcome.flow("web").unwrap().counters.tx_packets as f64);
     assert_eq!(outcome.samples().len(), outcome.series_rows().count());
     assert_eq!(outcome.links().texts("link"), ["link1"]);
+}
+
+/// `series.csv` of a run whose samples go to a file: the pieces that were written, and the table that the outcome has.
+fn sampled(duration: &str, mut broken: impl FnMut(usize) -> io::Result<()> + Send + 'static) -> (Sampled, Vec<u8>) {
+    let text = format!(
+        r#"
+        duration = "{duration}"
+        [topology]
+        kind = "chain"
+        link = [{{ rate = "1Mbit/s", delay = "5ms" }}]
+        [[flow]]
+        name = "data"
+        from = "source"
+        to = "sink"
+        workload = "bulk"
+        [[probe]]
+        flow = "data"
+        interval = "1ms"
+        metrics = ["cwnd_bytes", "srtt_s", "throughput_bps", "rx_packets"]
+        [[probe]]
+        link = "link1"
+        interval = "1ms"
+        metrics = ["queue_bytes", "queue_delay_s", "drops"]
+        "#
+    );
+    let scenario = fullpipe_scenario::load(&text, "example.toml", &[]).unwrap().scenario;
+    let kept = run(&scenario, &Options::default()).unwrap();
+    let pieces = Arc::new(Mutex::new(Vec::new()));
+    let to = pieces.clone();
+    let broken = Mutex::new(move |number| broken(number));
+    let append = move |name: &str, bytes: &[u8]| {
+        assert_eq!(name, "series.csv");
+        let mut pieces = to.lock().unwrap();
+        pieces.push(bytes.to_vec());
+        (broken.lock().unwrap())(pieces.len())
+    };
+    let options = Options { samples: Some(Samples { append: Arc::new(append) }), ..Options::default() };
+    let outcome = run(&scenario, &options).unwrap();
+    assert_eq!(outcome.series_rows().count(), 0, "samples are not kept twice");
+    let table = |outcome: &fullpipe_lab::Outcome| {
+        outcome.tables().into_iter().find(|(name, _)| *name == "series.csv").map(|(_, content)| content)
+    };
+    let written = outcome.captured().map_err(ToString::to_string);
+    let (pieces, whole) = (pieces.lock().unwrap().clone(), table(&outcome));
+    (Sampled { pieces, whole, written }, table(&kept).expect("a scenario with probes"))
+}
+
+struct Sampled {
+    pieces: Vec<Vec<u8>>,
+    whole: Option<Vec<u8>>,
+    written: Result<(), String>,
+}
+
+#[test]
+fn samples_in_a_file_are_those_of_the_outcome_in_pieces_of_bounded_size() {
+    // Seven series of 20 000 samples, about 30 bytes each.
+    let (long, expected) = sampled("20s", |_| Ok(()));
+    assert!(expected.len() > 3 << 20, "{} bytes", expected.len());
+    assert_eq!(long.pieces.concat(), expected);
+    assert_eq!((long.whole, long.written), (None, Ok(())));
+    // A piece ends with the row that fills it.
+    assert!(long.pieces.iter().all(|piece| piece.len() < (1 << 20) + 100));
+    assert_eq!(long.pieces.len(), expected.len().div_ceil(1 << 20));
+    // A short run writes nothing.
+    let (short, expected) = sampled("1s", |_| Ok(()));
+    assert_eq!((short.pieces.len(), short.whole), (0, Some(expected)));
+}
+
+#[test]
+fn samples_that_cannot_be_written_are_an_error_of_the_run() {
+    let fails = |number| if number == 2 { Err(io::Error::other("the disk is full")) } else { Ok(()) };
+    let (sampled, _) = sampled("20s", fails);
+    assert_eq!(sampled.written, Err("the disk is full".to_owned()));
+    assert_eq!(sampled.pieces.len(), 2, "nothing is written after a piece that failed");
 }

@@ -1,0 +1,65 @@
+//! `series.csv` while a run goes on: its text, written in pieces.
+
+use crate::options::Samples;
+use fullpipe_archive::{SERIES, SeriesRow};
+use fullpipe_units::Instant;
+use std::io;
+use std::mem;
+
+/// Bytes of text that are collected before they are written. A longer run needs no more memory.
+pub(crate) const PIECE_BYTES: usize = 1 << 20;
+
+/// The file and what of it is not written yet.
+#[derive(Debug)]
+pub(crate) struct SeriesFile {
+    to: Samples,
+    /// By number of the series: its last row, with subject and metric.
+    rows: Vec<SeriesRow>,
+    text: String,
+    has_pieces: bool,
+    written: io::Result<()>,
+}
+
+impl SeriesFile {
+    /// A file of series with these subjects and metrics.
+    pub(crate) fn new<'a>(to: Samples, names: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let row = |(subject, metric): (&str, &str)| SeriesRow {
+            subject: subject.to_owned(),
+            metric: metric.to_owned(),
+            ..SeriesRow::default()
+        };
+        let (rows, text) = (names.map(row).collect(), SERIES.header());
+        SeriesFile { to, rows, text, has_pieces: false, written: Ok(()) }
+    }
+
+    /// Adds a sample of a series.
+    pub(crate) fn add(&mut self, at: Instant, number: usize, value: f64) {
+        let row = &mut self.rows[number];
+        (row.time_s, row.value) = (at, Some(value));
+        SERIES.append(row, &mut self.text);
+        if self.text.len() >= PIECE_BYTES {
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        if self.written.is_ok() {
+            self.written = (self.to.append)(SERIES.file, self.text.as_bytes());
+        }
+        self.text.clear();
+        self.has_pieces = true;
+    }
+
+    /// Writes the rest, if pieces were written before it.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        if self.has_pieces && !self.text.is_empty() {
+            self.write();
+        }
+        mem::replace(&mut self.written, Ok(()))
+    }
+
+    /// The whole file, if no piece of it was written.
+    pub(crate) fn whole(&self) -> Option<&[u8]> {
+        (!self.has_pieces).then_some(self.text.as_bytes())
+    }
+}
