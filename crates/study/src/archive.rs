@@ -11,27 +11,38 @@
 //! build changed, the old tables and report go first, so that no table stands beside a study that it is not of.
 
 use crate::error::StudyError;
-use crate::files::{Files, Refused, UNFINISHED, names_in, read};
+use crate::files::{Files, Refused, UNFINISHED};
 use crate::port::{Attach, RunOptions, RunRecords};
-use crate::tables::TABLES;
+use crate::tables::{TABLES, Tables, WantedSeries};
 use fullpipe_archive::{
-    CPU, CpuRow, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord, SUMMARY,
+    CPU, CpuRow, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord, SERIES, SUMMARY,
     StudyRecord,
 };
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The verdicts of a study that was repeated under several study seeds, as a table in Markdown.
 pub(crate) const ROBUSTNESS_PAGE: &str = "robustness.md";
+
+/// A place for what a run writes while it runs.
+pub(crate) struct Place {
+    pub(crate) attach: Attach,
+    /// Set with the first piece.
+    begun: Arc<OnceLock<()>>,
+}
 
 /// An open folder of records.
 pub(crate) struct Archive {
     folder: PathBuf,
     files: Files,
-    /// CPU time of runs in seconds, by key, as `cpu.csv` has it.
+    /// CPU time of runs in seconds, by key, as `cpu.csv` had it. Only runs of before need that, and it has a row for each run
+    /// of the folder.
+    cpu_before: OnceLock<BTreeMap<String, f64>>,
+    /// The same of runs that were made since.
     cpu: Mutex<BTreeMap<String, f64>>,
     /// Locked as long as this lives, where the system can.
     _lock: Option<File>,
@@ -40,23 +51,12 @@ pub(crate) struct Archive {
 /// A run that is there.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// The content of the tables that metrics see, by the name of the file.
+    /// The content of the tables that metrics see, by the name of the file, without samples.
     pub(crate) tables: BTreeMap<&'static str, Vec<u8>>,
     pub(crate) run: RunRecord,
 }
 
 impl Finished {
-    /// SHA-256 of its tables.
-    pub(crate) fn digest(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        for (name, content) in &self.tables {
-            hash.update(name.as_bytes());
-            hash.update((content.len() as u64).to_le_bytes());
-            hash.update(content);
-        }
-        hash.finalize().into()
-    }
-
     /// Whether it fell behind real time: it has an account that does not say that it kept up.
     pub(crate) fn is_late(&self) -> bool {
         self.run.lateness.as_ref().is_some_and(|lateness| !lateness.on_time)
@@ -72,16 +72,15 @@ impl Archive {
                 return Err(StudyError::Folder(format!("{} is not a folder", folder.display())));
             }
             Ok(_) => {
-                let before = read(&study_file)?;
-                refuse_foreign(folder, study_text, before.as_deref())?;
+                let before = files.read(&study_file)?;
+                refuse_foreign(folder, study_text, before.as_deref(), &files)?;
             }
             Err(_) => files.create_folder(folder)?,
         }
         let lock = lock(folder)?;
         let runs = folder.join("runs");
         files.clean(folder)?;
-        files.clean(&runs)?;
-        if read(&study_file)?.as_deref() != Some(study_text.as_bytes()) {
+        if files.read(&study_file)?.as_deref() != Some(study_text.as_bytes()) {
             for stale in [
                 SUMMARY.file,
                 FLOW_SUMMARY.file,
@@ -93,51 +92,89 @@ impl Archive {
             ] {
                 files.remove(&folder.join(stale))?;
             }
-            files.replace(&study_file, study_text.as_bytes())?;
+            files.replace(folder, &[(StudyRecord::FILE, study_text.as_bytes())])?;
         }
         files.create_folder(&runs)?;
-        let cpu = Mutex::new(cpu_times(read(&folder.join(CPU.file))?.unwrap_or_default()));
-        Ok(Archive { folder: folder.to_owned(), files, cpu, _lock: lock })
+        let (cpu_before, cpu) = (OnceLock::new(), Mutex::default());
+        Ok(Archive { folder: folder.to_owned(), files, cpu_before, cpu, _lock: lock })
     }
 
     fn run_folder(&self, key: &str) -> PathBuf {
         self.folder.join("runs").join(key)
     }
 
+    /// Where the files of a run are until it is whole: not among the finished ones, of which there may be thousands to list.
+    fn unfinished(&self, key: &str) -> PathBuf {
+        self.folder.join(format!("{UNFINISHED}{key}"))
+    }
+
     /// The run with this key, if it is there, whole, and was made with all that `options` ask for.
     pub(crate) fn find(&self, key: &str, options: &RunOptions) -> Result<Option<Finished>, Refused> {
         let folder = self.run_folder(key);
         let file = folder.join(RunRecord::FILE);
-        let Some(run) = read(&file)?.and_then(|bytes| RunRecord::parse(&file, &bytes).ok()) else { return Ok(None) };
+        let Some(run) = self.files.read(&file)?.and_then(|bytes| RunRecord::parse(&file, &bytes).ok()) else {
+            return Ok(None);
+        };
         if run.key != key || !serves(&run.options, &wanted(options)) {
             return Ok(None);
         }
         let mut tables = BTreeMap::new();
         for name in TABLES {
-            tables.extend(read(&folder.join(name))?.map(|content| (name, content)));
+            tables.extend(self.files.read(&folder.join(name))?.map(|content| (name, content)));
         }
         Ok(tables.contains_key(FLOWS.file).then_some(Finished { tables, run }))
     }
 
+    /// The tables of a finished run, with the samples of the wanted series.
+    pub(crate) fn tables(&self, finished: &Finished, wanted: &WantedSeries) -> Result<Tables, String> {
+        let tables = Tables::parse(&finished.tables).map_err(|error| error.to_string())?;
+        if wanted.is_empty() {
+            return Ok(tables);
+        }
+        let series = self.files.open(&self.run_folder(&finished.run.key).join(SERIES.file));
+        match series.map_err(|refused| refused.to_string())? {
+            Some(file) => tables.with_series(file, wanted).map_err(|error| error.to_string()),
+            None => Ok(tables),
+        }
+    }
+
     /// A place for what the run with this key writes while it runs, if it does; [`Archive::store`] keeps it,
     /// [`Archive::discard`] does not.
-    pub(crate) fn begin(&self, key: &str, options: &RunOptions) -> Result<Attach, Refused> {
-        if !has_attachments(options) {
-            return Ok(Attach::default());
+    pub(crate) fn begin(&self, key: &str) -> Place {
+        let place = Arc::new(OnceLock::new());
+        let (files, folder, begun) = (self.files.clone(), self.unfinished(key), place.clone());
+        let attach = Attach::new(move |name, bytes| {
+            let other = |refused: Refused| io::Error::other(refused.to_string());
+            // Most runs write nothing while they run. Those that do write from one thread.
+            if begun.get().is_none() {
+                files.begin(&folder).map_err(other)?;
+                let _ = begun.set(());
+            }
+            files.append(&folder.join(name), bytes).map_err(other)
+        });
+        Place { attach, begun: place }
+    }
+
+    /// SHA-256 of the files of the run with this key that metrics see; `None` if one cannot be read.
+    pub(crate) fn digest(&self, key: &str) -> Option<[u8; 32]> {
+        let folder = self.run_folder(key);
+        let mut hash = Sha256::new();
+        for name in TABLES.into_iter().chain([SERIES.file]) {
+            if let Some(mut file) = self.files.open(&folder.join(name)).ok()? {
+                hash.update(name.as_bytes());
+                hash.update(file.metadata().ok()?.len().to_le_bytes());
+                io::copy(&mut file, &mut hash).ok()?;
+            }
         }
-        let place = self.files.begin(&self.run_folder(key))?;
-        let files = self.files.clone();
-        Ok(Attach::new(move |name, bytes| {
-            files.append(&place.join(name), bytes).map_err(|refused| std::io::Error::other(refused.to_string()))
-        }))
+        Some(hash.finalize().into())
     }
 
     /// Removes what an unfinished run with this key has written.
     pub(crate) fn discard(&self, key: &str) -> Result<(), Refused> {
-        self.files.discard(&self.run_folder(key))
+        self.files.remove(&self.unfinished(key))
     }
 
-    /// Keeps a run.
+    /// Keeps a run that has written its further files to a place.
     pub(crate) fn store(
         &self,
         key: &str,
@@ -145,13 +182,15 @@ impl Archive {
         seed: u64,
         options: &RunOptions,
         records: RunRecords,
+        place: &Place,
     ) -> Result<Finished, Refused> {
         let (key, build) = (key.to_owned(), build.to_owned());
         let run = RunRecord { key, build, seed, options: wanted(options), ..records.run };
         let cpu_s = records.cpu_s;
         let mut content = records.files;
         content.push((RunRecord::FILE.to_owned(), run.to_bytes()));
-        self.files.publish(&self.run_folder(&run.key), &content, has_attachments(options))?;
+        let begun = place.begun.get().is_some();
+        self.files.publish(&self.unfinished(&run.key), &self.run_folder(&run.key), &content, begun)?;
         if let Some(cpu_s) = cpu_s {
             self.note_cpu(&run.key, cpu_s)?;
         }
@@ -174,16 +213,23 @@ impl Archive {
 
     /// CPU time of the run with this key in seconds, if it is known.
     pub(crate) fn cpu_s(&self, key: &str) -> Option<f64> {
-        self.cpu.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+        let since = self.cpu.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied();
+        let before = || {
+            let read = || self.files.read(&self.folder.join(CPU.file)).ok().flatten();
+            self.cpu_before.get_or_init(|| cpu_times(read().unwrap_or_default())).get(key).copied()
+        };
+        since.or_else(before)
     }
 
-    /// Writes a table of the whole study.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), Refused> {
-        let path = self.folder.join(name);
-        if read(&path)?.as_deref() == Some(content) {
-            return Ok(());
+    /// Writes the tables of the whole study.
+    pub(crate) fn write(&self, tables: &[(&str, Vec<u8>)]) -> Result<(), Refused> {
+        let mut changed = Vec::new();
+        for (name, content) in tables {
+            if self.files.read(&self.folder.join(name))?.as_ref() != Some(content) {
+                changed.push((*name, &content[..]));
+            }
         }
-        self.files.replace(&path, content)
+        self.files.replace(&self.folder, &changed)
     }
 }
 
@@ -213,17 +259,12 @@ fn serves(made_with: &RunOptionsRecord, wanted: &RunOptionsRecord) -> bool {
         && (made_with.record || !wanted.record)
 }
 
-/// Whether a run with these options writes further files while it runs.
-fn has_attachments(options: &RunOptions) -> bool {
-    options.pcap.is_some() || options.qlog || options.record
-}
-
 /// Refuses a folder that holds something else than the study with this resolved text.
-fn refuse_foreign(folder: &Path, study_text: &str, study_file: Option<&[u8]>) -> Result<(), StudyError> {
+fn refuse_foreign(folder: &Path, study_text: &str, study_file: Option<&[u8]>, files: &Files) -> Result<(), StudyError> {
     let place = folder.display();
     let Some(text) = study_file else {
-        let foreign: Vec<String> = names_in(folder)?.into_iter().filter(|name| !name.starts_with(UNFINISHED)).collect();
-        return match foreign.first() {
+        let mut names = files.names_in(folder)?.into_iter();
+        return match names.find(|name| !name.starts_with(UNFINISHED)) {
             None => Ok(()),
             Some(first) => Err(StudyError::Folder(format!(
                 "{place} holds something else ({first}); records go to a folder of their own, see --out"

@@ -120,11 +120,14 @@ impl Expression {
         found
     }
 
-    /// Whether it needs the samples of `series.csv`.
-    pub fn uses_series(&self) -> bool {
-        let mut found = false;
+    /// Subject and metric of the samples of `series.csv` that it needs.
+    pub fn series(&self) -> Vec<(&str, &str)> {
+        let mut found = Vec::new();
         self.root.visit(&mut |node| {
-            found |= matches!(node.operation, Operation::Series { .. } | Operation::Measured { .. })
+            if let Operation::Series { subject, metric, .. } | Operation::Measured { subject, metric } = &node.operation
+            {
+                found.push((subject.as_str(), metric.as_str()));
+            }
         });
         found
     }

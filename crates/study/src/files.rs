@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A step that is about to be made.
+/// A step that is about to be made. Of reads, those of an archive are steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     /// A folder is created.
@@ -30,6 +30,17 @@ pub enum Step<'a> {
     Rename(&'a Path, &'a Path),
     /// A file, or a folder with all it holds, is removed.
     Remove(&'a Path),
+    /// A file is read.
+    Read(&'a Path),
+    /// The names in a folder are read.
+    List(&'a Path),
+}
+
+impl Step<'_> {
+    /// Whether it changes the disk.
+    pub fn is_change(&self) -> bool {
+        !matches!(self, Step::Read(_) | Step::List(_))
+    }
 }
 
 /// Asked before each step; an error is what the disk answers.
@@ -103,13 +114,18 @@ impl Files {
         self.step("create the folder", path, Step::CreateFolder(path), || fs::create_dir_all(path))
     }
 
-    /// Writes a new file, or over an old one, and syncs it; not atomic.
-    fn write(&self, path: &Path, content: &[u8]) -> Result<(), Refused> {
-        let mut file = self.step("create", path, Step::CreateFile(path), || File::create(path))?;
-        for chunk in content.chunks(self.chunk_bytes.unwrap_or(usize::MAX)) {
-            self.step("write", path, Step::Write(path), || file.write_all(chunk))?;
+    /// Writes new files, or over old ones, then syncs them; not atomic. A disk writes several files in less time if it has them
+    /// all before the first sync.
+    fn write<'a>(&self, files: impl Iterator<Item = (PathBuf, &'a [u8])>) -> Result<(), Refused> {
+        let mut written = Vec::new();
+        for (path, content) in files {
+            let mut file = self.step("create", &path, Step::CreateFile(&path), || File::create(&path))?;
+            for chunk in content.chunks(self.chunk_bytes.unwrap_or(usize::MAX)) {
+                self.step("write", &path, Step::Write(&path), || file.write_all(chunk))?;
+            }
+            written.push((path, file));
         }
-        self.step("sync", path, Step::SyncFile(path), || file.sync_all())
+        written.iter().try_for_each(|(path, file)| self.step("sync", path, Step::SyncFile(path), || file.sync_all()))
     }
 
     /// Syncs a folder, so that names in it last.
@@ -138,25 +154,22 @@ impl Files {
         })
     }
 
-    /// Replaces a file: afterwards, and after an interruption at any moment, it is wholly the old or wholly the new one.
-    pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), Refused> {
-        let (folder, temporary) = sibling(path);
-        self.write(&temporary, content)?;
-        self.rename(&temporary, path)?;
-        self.sync_folder(&folder)
+    /// Replaces files of a folder: afterwards, and after an interruption at any moment, each is wholly the old or wholly the
+    /// new one.
+    pub(crate) fn replace(&self, folder: &Path, files: &[(&str, &[u8])]) -> Result<(), Refused> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let temporary = |name: &str| folder.join(format!("{UNFINISHED}{name}"));
+        self.write(files.iter().map(|(name, content)| (temporary(name), *content)))?;
+        files.iter().try_for_each(|(name, _)| self.rename(&temporary(name), &folder.join(name)))?;
+        self.sync_folder(folder)
     }
 
-    /// Makes room for files that are written piece by piece before `publish` makes their folder appear; returns where.
-    pub(crate) fn begin(&self, path: &Path) -> Result<PathBuf, Refused> {
-        let (_, temporary) = sibling(path);
-        self.remove(&temporary)?;
-        self.create_folder(&temporary)?;
-        Ok(temporary)
-    }
-
-    /// Removes what was written since `begin`.
-    pub(crate) fn discard(&self, path: &Path) -> Result<(), Refused> {
-        self.remove(&sibling(path).1)
+    /// Makes a folder for files before `publish` gives it its name.
+    pub(crate) fn begin(&self, unfinished: &Path) -> Result<(), Refused> {
+        self.remove(unfinished)?;
+        self.create_folder(unfinished)
     }
 
     /// Appends to a file, which is created if there is none; not synced.
@@ -175,78 +188,86 @@ impl Files {
 
     /// Syncs files that were appended to.
     fn sync_all(&self, folder: &Path) -> Result<(), Refused> {
-        for name in names_in(folder)? {
+        for name in self.names_in(folder)? {
             let path = folder.join(name);
             self.step("sync", &path, Step::SyncFile(&path), || File::options().append(true).open(&path)?.sync_all())?;
         }
         Ok(())
     }
 
-    /// Makes a folder with these files appear at once, beside those written since `begin` if there was one. One that is already there is moved aside first and removed, so
+    /// Makes a folder with these files appear at once. They are first written to another place, beside those written there
+    /// since `begin` if there was one. A folder that is already there is moved aside and removed, so
     /// that an interruption leaves the old, the new, or none, and never a mixture.
-    pub(crate) fn publish(&self, path: &Path, content: &[(String, Vec<u8>)], begun: bool) -> Result<(), Refused> {
-        let (folder, temporary) = sibling(path);
+    pub(crate) fn publish(
+        &self,
+        unfinished: &Path,
+        path: &Path,
+        content: &[(String, Vec<u8>)],
+        begun: bool,
+    ) -> Result<(), Refused> {
+        let folder = path.parent().unwrap_or(Path::new(""));
         if begun {
-            self.sync_all(&temporary)?;
+            self.sync_all(unfinished)?;
         } else {
-            self.begin(path)?;
+            self.begin(unfinished)?;
         }
-        for (name, bytes) in content {
-            self.write(&temporary.join(name), bytes)?;
-        }
-        self.sync_folder(&temporary)?;
+        self.write(content.iter().map(|(name, bytes)| (unfinished.join(name), &bytes[..])))?;
+        self.sync_folder(unfinished)?;
         if path.exists() {
-            let aside = temporary.with_extension("old");
+            let aside = unfinished.with_extension("old");
             self.remove(&aside)?;
             self.rename(path, &aside)?;
-            self.rename(&temporary, path)?;
-            self.sync_folder(&folder)?;
+            self.rename(unfinished, path)?;
+            self.sync_folder(folder)?;
             return self.remove(&aside);
         }
-        self.rename(&temporary, path)?;
-        self.sync_folder(&folder)
+        self.rename(unfinished, path)?;
+        self.sync_folder(folder)
     }
 
     /// Removes from a folder what interrupted work left in it.
     pub(crate) fn clean(&self, folder: &Path) -> Result<(), Refused> {
-        for name in names_in(folder)? {
+        for name in self.names_in(folder)? {
             if name.starts_with(UNFINISHED) {
                 self.remove(&folder.join(name))?;
             }
         }
         Ok(())
     }
-}
 
-/// The folder of a path and the temporary name beside it.
-fn sibling(path: &Path) -> (PathBuf, PathBuf) {
-    let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = folder.join(format!("{UNFINISHED}{name}"));
-    (folder, temporary)
-}
-
-/// Names in a folder, sorted; none if it does not exist.
-pub(crate) fn names_in(folder: &Path) -> Result<Vec<String>, Refused> {
-    let refused = |reason| Refused { what: "list the folder".to_owned(), path: folder.to_owned(), reason };
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(reason) if reason.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(reason) => return Err(refused(reason)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.push(entry.map_err(refused)?.file_name().to_string_lossy().into_owned());
+    /// Names in a folder, sorted; none if it does not exist.
+    pub(crate) fn names_in(&self, folder: &Path) -> Result<Vec<String>, Refused> {
+        let names = || -> io::Result<Vec<String>> {
+            let entries = match fs::read_dir(folder) {
+                Ok(entries) => entries,
+                Err(reason) if reason.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                Err(reason) => return Err(reason),
+            };
+            let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+            let mut names = names.collect::<io::Result<Vec<_>>>()?;
+            names.sort();
+            Ok(names)
+        };
+        self.step("list the folder", folder, Step::List(folder), names)
     }
-    names.sort();
-    Ok(names)
-}
 
-/// The content of a file; `None` if it does not exist.
-pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Refused> {
-    match fs::read(path) {
-        Ok(content) => Ok(Some(content)),
-        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(reason) => Err(Refused { what: "read".to_owned(), path: path.to_owned(), reason }),
+    /// The content of a file; `None` if it does not exist.
+    pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, Refused> {
+        let read = || match fs::read(path) {
+            Ok(content) => Ok(Some(content)),
+            Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(reason) => Err(reason),
+        };
+        self.step("read", path, Step::Read(path), read)
+    }
+
+    /// Opens a file; `None` if it does not exist.
+    pub(crate) fn open(&self, path: &Path) -> Result<Option<File>, Refused> {
+        let open = || match File::open(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(reason) => Err(reason),
+        };
+        self.step("read", path, Step::Read(path), open)
     }
 }

@@ -3,16 +3,16 @@
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_archive::json::Counts;
 use fullpipe_archive::{AuditRecord, BdpLimitRecord, ContentRecord, NatRecord, PacketCounts, RunRecord, Value};
-use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage};
+use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage, Samples};
 use fullpipe_scenario::description::direction_name;
 use fullpipe_scenario::schema::Hint;
 use fullpipe_scenario::{Override, Scenario};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Runs scenarios in virtual time.
 #[derive(Clone, Debug)]
@@ -20,7 +20,38 @@ pub struct VirtualLaboratory {
     build: String,
     faults: Vec<Sabotage>,
     digests: Arc<Digests>,
+    recent: Arc<Recent>,
     hints: Arc<Mutex<BTreeSet<Hint>>>,
+}
+
+/// The scenarios that were read last. The runs of a point follow each other and differ in their seeds alone, so they share what
+/// was read, with the traces that it holds; more points at once would need memory.
+#[derive(Debug, Default)]
+struct Recent(Mutex<VecDeque<(ResolvedText, Arc<Scenario>)>>);
+
+/// The text of a resolved scenario and the folder of its files.
+type ResolvedText = (String, Option<PathBuf>);
+
+/// Scenarios that are kept: with several workers, the end of a point and the beginning of the next.
+const MOST_RECENT: usize = 2;
+
+impl Recent {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(ResolvedText, Arc<Scenario>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, text: &str, folder: Option<&Path>) -> Option<Arc<Scenario>> {
+        let known = self.lock();
+        let mut known = known.iter();
+        let found = known.find(|((of, at), _)| of == text && at.as_deref() == folder);
+        found.map(|(_, scenario)| scenario.clone())
+    }
+
+    fn keep(&self, text: ResolvedText, scenario: Arc<Scenario>) {
+        let mut known = self.lock();
+        known.push_front((text, scenario));
+        known.truncate(MOST_RECENT);
+    }
 }
 
 /// SHA-256 of files that scenarios name: a trace may have hundreds of megabytes, and each point of a study names it.
@@ -45,7 +76,23 @@ impl Digests {
 impl VirtualLaboratory {
     /// A laboratory of this build.
     pub fn new(build: impl Into<String>) -> Self {
-        VirtualLaboratory { build: build.into(), faults: Vec::new(), digests: Arc::default(), hints: Arc::default() }
+        VirtualLaboratory {
+            build: build.into(),
+            faults: Vec::new(),
+            digests: Arc::default(),
+            recent: Arc::default(),
+            hints: Arc::default(),
+        }
+    }
+
+    /// A resolved scenario as it was read.
+    fn scenario(&self, resolved: &ResolvedScenario, options: &RunOptions) -> Result<Arc<Scenario>, RunError> {
+        if let Some(known) = self.recent.find(&resolved.text, resolved.folder.as_deref()) {
+            return Ok(known);
+        }
+        let read = Arc::new(load(resolved, 0, options)?);
+        self.recent.keep((resolved.text.clone(), resolved.folder.clone()), read.clone());
+        Ok(read)
     }
 
     /// The hints about the scenarios that it and its clones have resolved since the last call, each once, by file and line.
@@ -93,20 +140,41 @@ impl Laboratory for VirtualLaboratory {
         }
         let hosts = loaded.scenario.nodes.iter().map(|node| node.name.clone()).collect();
         let measured_interval = loaded.scenario.measured_interval();
+        let expected_cost = fullpipe_lab::expected_cost(&loaded.scenario);
         let (text, folder) = (loaded.resolved, scenario.folder.clone());
-        Ok(ResolvedScenario { text, content, flows, main_flows, links, hosts, series, measured_interval, folder })
+        // Reading the resolved text gives an equal scenario.
+        self.recent.keep((text.clone(), folder.clone()), Arc::new(loaded.scenario));
+        Ok(ResolvedScenario {
+            text,
+            content,
+            flows,
+            main_flows,
+            links,
+            hosts,
+            series,
+            measured_interval,
+            expected_cost,
+            folder,
+        })
     }
 
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
-        let loaded = load(scenario, seed, options)?;
-        if let Some(reason) = loaded.needs_real_time() {
+        if options.stop.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let shared = self.scenario(scenario, options)?;
+        if let Some(reason) = shared.needs_real_time() {
             return Err(RunError::Failed(format!("{reason}, and virtual time has none")));
         }
+        let mut own = Scenario::clone(&shared);
+        own.seed = seed;
         let faults = self.faults.clone();
-        let lab_options = Options { faults, ..lab_options(options) };
+        let samples = options.attach.has_place().then(|| Samples { append: append(options) });
+        let lab_options = Options { faults, samples, ..lab_options(options) };
         let begun_s = thread_cpu_s();
-        let (outcome, draws) = fullpipe_units::random::count_draws(|| fullpipe_lab::run(&loaded, &lab_options));
-        let outcome = outcome.map_err(|error| RunError::Failed(error.to_string()))?;
+        let run = || Ok(fullpipe_lab::prepare_shared(Arc::new(own), &lab_options)?.run());
+        let (outcome, draws) = fullpipe_units::random::count_draws(run);
+        let outcome = outcome.map_err(|error: fullpipe_lab::RunError| RunError::Failed(error.to_string()))?;
         let mut records = records(&outcome, scenario, options, "virtual")?;
         records.run.random_streams = Some(Counts(draws.into_iter().collect()));
         records.cpu_s = thread_cpu_s().zip(begun_s).map(|(ended, begun)| ended - begun);
@@ -241,4 +309,60 @@ pub(crate) fn records(
         ..records.run
     };
     Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(laboratory: &VirtualLaboratory, rate: &str) -> ResolvedScenario {
+        let text = format!(
+            r#"
+            duration = "1s"
+            [topology]
+            kind = "chain"
+            link = [{{ rate = "{rate}", delay = "5ms" }}]
+            [[flow]]
+            from = "source"
+            to = "sink"
+            size = "10kB"
+            "#
+        );
+        let source = ScenarioSource { name: "test".to_owned(), origin: "test".to_owned(), text, folder: None };
+        laboratory.resolve(&source, &[]).expect("a good scenario")
+    }
+
+    #[test]
+    fn the_runs_of_a_point_share_one_scenario() {
+        let laboratory = VirtualLaboratory::new("test");
+        let (first, second) = (resolved(&laboratory, "1Mbit/s"), resolved(&laboratory, "2Mbit/s"));
+        let options = RunOptions::default();
+        let scenario = |resolved| laboratory.scenario(resolved, &options).expect("a good scenario");
+        // The one that was resolved last is not read again, nor is one that was run before.
+        let known = laboratory.recent.find(&second.text, None).expect("it was resolved");
+        assert!(Arc::ptr_eq(&known, &scenario(&second)));
+        assert!(Arc::ptr_eq(&scenario(&first), &scenario(&first)));
+        // What is read from the resolved text is what was resolved.
+        let read = load(&second, known.seed, &options).expect("a good scenario");
+        assert_eq!(read, *known);
+        // A third one takes the place of the oldest.
+        let third = resolved(&laboratory, "3Mbit/s");
+        assert!(laboratory.recent.find(&third.text, None).is_some());
+        assert_eq!(laboratory.recent.lock().len(), MOST_RECENT);
+        assert!(laboratory.recent.find(&third.text, Some(Path::new("elsewhere"))).is_none());
+    }
+
+    #[test]
+    fn runs_with_a_shared_scenario_have_their_own_seeds() {
+        let laboratory = VirtualLaboratory::new("test");
+        let scenario = resolved(&laboratory, "1Mbit/s");
+        let alone = VirtualLaboratory::new("test");
+        for seed in [1, 2, 1] {
+            let of = |laboratory: &VirtualLaboratory| {
+                let records = laboratory.run(&scenario, seed, &RunOptions::default()).expect("a run");
+                (records.files, records.run)
+            };
+            assert_eq!(of(&laboratory), of(&alone));
+        }
+    }
 }

@@ -44,6 +44,8 @@ pub struct ResolvedScenario {
     pub series: Vec<(String, String)>,
     /// The part of the run that rates, means and ratios are of: its start, and its end if the run lasts for the whole duration.
     pub measured_interval: (Duration, Duration),
+    /// What a run is expected to take, in any unit: a study begins with its longest runs. No part of the records.
+    pub expected_cost: u64,
     /// Where the files that it names are.
     pub folder: Option<PathBuf>,
 }
@@ -61,8 +63,7 @@ pub struct RunOptions {
     pub record: bool,
     /// Reuse also what would not be the same if it were made again: real-time runs.
     pub resume: bool,
-    /// Where files go that are too large for [`RunRecords::files`]; there is a place if packets or qlog are asked
-    /// for.
+    /// Where files go that are too large for [`RunRecords::files`].
     pub attach: Attach,
     /// Set from outside to end a run early; the run then returns [`RunError::Interrupted`].
     pub stop: Arc<AtomicBool>,
@@ -79,6 +80,11 @@ impl Attach {
     /// A place for files.
     pub fn new(append: impl Fn(&str, &[u8]) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Attach(Some(Arc::new(append)))
+    }
+
+    /// Whether there is a place.
+    pub fn has_place(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Appends bytes to a file, which is created if there is none.

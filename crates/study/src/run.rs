@@ -96,6 +96,7 @@ pub fn run(
     let plan = plan(study, laboratory)?;
     let build = laboratory.build();
     let archive = Archive::open(folder, &resolved(study, &build), files.clone())?;
+    let owned = |(subject, metric): (&str, &str)| (subject.to_owned(), metric.to_owned());
     let sweep = Sweep {
         study,
         plan: &plan,
@@ -103,10 +104,10 @@ pub fn run(
         archive: &archive,
         build: &build,
         options: options.run.clone(),
-        uses_series: study.metrics.iter().any(|metric| metric.expression.uses_series()),
+        series: study.metrics.iter().flat_map(|metric| metric.expression.series()).map(owned).collect(),
     };
     let results = sweep.run(options.jobs, progress, stop)?;
-    let mut measured = Measured::new(study, &plan, &results);
+    let mut measured = Measured::new(study, &plan, &results, |key| archive.digest(key));
     let deterministic = measured.points_of_deterministic_claims();
     let random_starts = laboratory.random_starts().filter(|_| !deterministic.is_empty());
     if random_starts.is_some() && study.quick {
@@ -116,7 +117,7 @@ pub fn run(
         None => None,
         Some(random_starts) => {
             let plan = with_random_starts(study, laboratory, &plan, &deterministic, &random_starts)?;
-            let sweep = Sweep { plan: &plan, options: options.run.clone(), ..sweep };
+            let sweep = Sweep { plan: &plan, options: options.run.clone(), series: sweep.series.clone(), ..sweep };
             let results = sweep.run(options.jobs, progress, stop)?;
             Some((plan, results))
         }
@@ -125,11 +126,10 @@ pub fn run(
         measured = measured.with_random_starts(&deterministic, plan, results);
     }
     let (rows, seeds) = measured.rows();
-    archive.write(Results::FILE, &measured.results().to_bytes())?;
-    archive.write(SUMMARY.file, &SUMMARY.to_bytes(&rows))?;
+    let mut tables = vec![(Results::FILE, measured.results().to_bytes()), (SUMMARY.file, SUMMARY.to_bytes(&rows))];
     if !seeds.is_empty() {
-        archive.write(ROBUSTNESS.file, &ROBUSTNESS.to_bytes(seeds.iter().map(SeedVerdicts::row)))?;
-        archive.write(ROBUSTNESS_PAGE, SeedVerdicts::table(&study.name, &seeds).as_bytes())?;
+        tables.push((ROBUSTNESS.file, ROBUSTNESS.to_bytes(seeds.iter().map(SeedVerdicts::row))));
+        tables.push((ROBUSTNESS_PAGE, SeedVerdicts::table(&study.name, &seeds).into_bytes()));
     }
     let flows = experience::rows(&plan, |point| {
         let experienced = |run: usize| match results.get(run)? {
@@ -138,7 +138,8 @@ pub fn run(
         };
         measured.counting(point).into_iter().filter_map(experienced).collect()
     });
-    archive.write(FLOW_SUMMARY.file, &FLOW_SUMMARY.to_bytes(&flows))?;
+    tables.push((FLOW_SUMMARY.file, FLOW_SUMMARY.to_bytes(&flows)));
+    archive.write(&tables)?;
     let mut warnings = measured.equal_records();
     warnings.extend(of_runs(&plan, &results));
     let mut outcome = Outcome { quick: study.quick, seeds, warnings, flows, ..Outcome::default() };

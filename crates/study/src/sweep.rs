@@ -8,14 +8,15 @@ use crate::experience::Experience;
 use crate::plan::{Plan, PlannedRun};
 use crate::port::{Laboratory, RunError, RunOptions};
 use crate::study::Study;
-use crate::tables::{AtHalf, AtPoint, Tables, half_tolerance};
+use crate::tables::{AtHalf, AtPoint, WantedSeries, half_tolerance};
 use fullpipe_archive::Warning;
 use fullpipe_archive::json::Json;
 use fullpipe_units::Stream;
+use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 /// Told how a study goes on, from one thread.
 pub trait Progress {
@@ -62,8 +63,6 @@ pub(crate) enum RunResult {
         late: bool,
         /// Whether the run drew from no random stream.
         deterministic: bool,
-        /// SHA-256 of the tables that metrics see.
-        digest: [u8; 32],
         /// What makes its results suspicious.
         warnings: Vec<Warning>,
         /// What its flows experienced.
@@ -83,17 +82,50 @@ enum Ended {
     Interrupted,
 }
 
-/// The order in which runs are made: first those in virtual time, in the order of the plan. What the wall clock drives comes
+/// The order in which runs are made: first those in virtual time, the longest first, so that no long run begins when the
+/// others are done; equal ones in the order of the plan. What the wall clock drives comes
 /// last, and has the machine to itself; its order is random over the points, so that a slow change of the machine is no
 /// difference between points.
 fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
     let (mut real, mut order): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(|index| runs[*index].real);
+    order.sort_by_key(|index| Reverse(runs[*index].scenario.expected_cost));
     let mut stream = Stream::new(seed, "study", "order of real-time runs");
     for last in (1..real.len()).rev() {
         real.swap(last, stream.below(last as u64 + 1) as usize);
     }
     order.append(&mut real);
     order
+}
+
+/// As many permits to compute as there are jobs. A worker returns its permit while it waits for the disk: a run of 20 ms waits
+/// for 10 ms until its files are synced.
+struct Permits {
+    free: Mutex<usize>,
+    returned: Condvar,
+}
+
+/// A permit to compute; dropping it returns it.
+struct Permit<'a>(&'a Permits);
+
+impl Permits {
+    fn new(count: usize) -> Self {
+        Permits { free: Mutex::new(count), returned: Condvar::new() }
+    }
+
+    /// Waits for a permit. The lock guards a number, which no panic can spoil.
+    fn take(&self) -> Permit<'_> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Permit(self)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.returned.notify_one();
+    }
 }
 
 /// What all workers share.
@@ -104,7 +136,8 @@ pub(crate) struct Sweep<'a> {
     pub(crate) archive: &'a Archive,
     pub(crate) build: &'a str,
     pub(crate) options: RunOptions,
-    pub(crate) uses_series: bool,
+    /// What metrics need of `series.csv`.
+    pub(crate) series: WantedSeries,
 }
 
 impl Sweep<'_> {
@@ -124,13 +157,18 @@ impl Sweep<'_> {
         let next = AtomicUsize::new(0);
         let order = order(self.study.seeds.number(), &self.plan.runs);
         let machine = RwLock::new(());
+        // One job makes one run after the other, with nothing at the same time.
+        let workers = if jobs > 1 { 2 * jobs } else { 1 };
+        let permits = Permits::new(jobs.max(1));
         let (sweep, options) = (self, &options);
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
-            for _ in 0..jobs.clamp(1, total.max(1)) {
+            for _ in 0..workers.clamp(1, total.max(1)) {
                 let (sender, next, halt, order, machine) = (sender.clone(), &next, &halt, &order, &machine);
+                let permits = &permits;
                 scope.spawn(move || {
                     while !halt.load(Ordering::Relaxed) {
+                        let permit = permits.take();
                         let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                         let run = &sweep.plan.runs[index];
                         // The lock guards no data that a panic could spoil.
@@ -139,7 +177,7 @@ impl Sweep<'_> {
                         if halt.load(Ordering::Relaxed) {
                             break;
                         }
-                        if sender.send((index, sweep.one(run, options))).is_err() {
+                        if sender.send((index, sweep.one(run, options, permit))).is_err() {
                             break;
                         }
                     }
@@ -200,7 +238,7 @@ impl Sweep<'_> {
         results.into_iter().collect::<Option<Vec<_>>>().ok_or(StudyError::Interrupted { finished, total })
     }
 
-    fn one(&self, run: &PlannedRun, options: &RunOptions) -> Result<RunResult, Ended> {
+    fn one(&self, run: &PlannedRun, options: &RunOptions, permit: Permit<'_>) -> Result<RunResult, Ended> {
         let machine = |refused: crate::files::Refused| Ended::Machine(refused.to_string());
         let laboratory = if run.real { self.laboratory.real() } else { Some(self.laboratory) };
         let Some(laboratory) = laboratory else {
@@ -218,8 +256,8 @@ impl Sweep<'_> {
         if run.real {
             self.archive.discard(&run.key).map_err(machine)?;
         }
-        let attach = self.archive.begin(&run.key, options).map_err(machine)?;
-        let attached = RunOptions { attach, ..options.clone() };
+        let place = self.archive.begin(&run.key);
+        let attached = RunOptions { attach: place.attach.clone(), ..options.clone() };
         let attempt = catch_unwind(AssertUnwindSafe(|| laboratory.run(&run.scenario, run.seed, &attached)));
         if !matches!(attempt, Ok(Ok(_))) {
             self.archive.discard(&run.key).map_err(machine)?;
@@ -235,7 +273,9 @@ impl Sweep<'_> {
                 return Ok(RunResult::Failed(format!("a bug of this program: {words}")));
             }
         };
-        let stored = self.archive.store(&run.key, self.build, run.seed, options, records).map_err(machine)?;
+        // What follows mostly waits for the disk, meanwhile another run is computed.
+        drop(permit);
+        let stored = self.archive.store(&run.key, self.build, run.seed, options, records, &place).map_err(machine)?;
         self.values(run, &stored, false)
     }
 
@@ -246,7 +286,9 @@ impl Sweep<'_> {
     }
 
     fn values(&self, run: &PlannedRun, finished: &Finished, reused: bool) -> Result<RunResult, Ended> {
-        let tables = Tables::parse(&finished.tables, self.uses_series)
+        let tables = self
+            .archive
+            .tables(finished, &self.series)
             .map_err(|reason| Ended::Wrong(format!("the run {} ({}): {reason}", run.key, run.label)))?;
         let lateness = finished.run.lateness.as_ref().and_then(Json::to_json);
         let (mut values, mut halves) = (Vec::new(), Vec::new());
@@ -277,7 +319,7 @@ impl Sweep<'_> {
         let interrupted = stalled || finished.run.timeouts.as_ref().is_some_and(|timeouts| !timeouts.0.is_empty());
         let distrust = finished.run.distrust.clone();
         let warnings = finished.run.warnings.clone().unwrap_or_default();
-        let (late, digest, experience) = (finished.is_late(), finished.digest(), tables.experience());
+        let (late, experience) = (finished.is_late(), tables.experience());
         let cpu_s = self.archive.cpu_s(&run.key);
         Ok(RunResult::Values {
             values,
@@ -286,7 +328,6 @@ impl Sweep<'_> {
             distrust,
             late,
             deterministic,
-            digest,
             warnings,
             experience,
             cpu_s,
@@ -301,28 +342,37 @@ mod tests {
     use crate::port::ResolvedScenario;
     use std::collections::BTreeSet;
 
-    #[test]
-    fn runs_in_real_time_come_last_and_in_random_order_over_the_points() {
-        let scenario = Arc::new(ResolvedScenario {
+    fn scenario(expected_cost: u64) -> Arc<ResolvedScenario> {
+        Arc::new(ResolvedScenario {
             text: String::new(),
             content: Vec::new(),
             flows: Vec::new(),
             main_flows: BTreeSet::new(),
             series: Vec::new(),
             measured_interval: Default::default(),
+            expected_cost,
             links: Vec::new(),
             hosts: Vec::new(),
             folder: None,
-        });
-        let run = |number: usize| PlannedRun {
-            key: number.to_string(),
-            seed: 0,
-            real: number % 2 == 1,
-            scenario: scenario.clone(),
-            points: vec![number],
-            label: String::new(),
-        };
-        let runs: Vec<PlannedRun> = (0..40).map(run).collect();
+        })
+    }
+
+    fn run(number: usize, expected_cost: u64, real: bool) -> PlannedRun {
+        let (key, scenario) = (number.to_string(), scenario(expected_cost));
+        PlannedRun { key, seed: 0, real, scenario, points: vec![number], label: String::new() }
+    }
+
+    #[test]
+    fn the_longest_run_is_first_and_equal_ones_are_in_the_order_of_the_plan() {
+        let costs = [5, 7, 5, 1, 7, 9];
+        let runs: Vec<PlannedRun> = costs.into_iter().enumerate().map(|(n, cost)| run(n, cost, n == 5)).collect();
+        // What the wall clock drives is last, however long it is.
+        assert_eq!(order(1, &runs), [1, 4, 0, 2, 3, 5]);
+    }
+
+    #[test]
+    fn runs_in_real_time_come_last_and_in_random_order_over_the_points() {
+        let runs: Vec<PlannedRun> = (0..40).map(|number| run(number, 0, number % 2 == 1)).collect();
         let made = order(1, &runs);
         let (first, last) = made.split_at(20);
         assert!(first.iter().copied().eq((0..40).step_by(2)));

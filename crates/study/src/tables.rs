@@ -10,11 +10,18 @@ use fullpipe_archive::{
     Columns, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, RecordError, SERIES, SeriesRow,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::Path;
 
-/// The files of a run that metrics see.
-pub(crate) const TABLES: [&str; 5] = [FLOWS.file, SERIES.file, LINKS.file, HALVES.file, FIGURES.file];
+/// The files of a run that metrics see and that are read as a whole.
+pub(crate) const TABLES: [&str; 4] = [FLOWS.file, LINKS.file, HALVES.file, FIGURES.file];
+
+/// Samples of one series in order of time: seconds and value.
+type Samples = Vec<(f64, f64)>;
+
+/// The series that metrics need: subject and metric.
+pub(crate) type WantedSeries = BTreeSet<(String, String)>;
 
 /// The tables of a run.
 #[derive(Debug)]
@@ -23,24 +30,41 @@ pub(crate) struct Tables {
     links: Columns,
     halves: Vec<HalfRow>,
     figures: Vec<FigureRow>,
-    series: Vec<SeriesRow>,
+    /// By subject, then by metric.
+    series: BTreeMap<String, BTreeMap<String, Samples>>,
 }
 
 impl Tables {
-    /// Reads `flows.csv`, the samples if they are needed, and the tables of links and figures if the run has any.
-    pub(crate) fn parse(files: &BTreeMap<&str, Vec<u8>>, uses_series: bool) -> Result<Self, RecordError> {
+    /// Reads `flows.csv`, and the tables of links and figures if the run has any.
+    pub(crate) fn parse(files: &BTreeMap<&str, Vec<u8>>) -> Result<Self, RecordError> {
         let content = |name: &str| files.get(name).map(Vec::as_slice);
         let flows = content(FLOWS.file).unwrap_or_default();
         let links = content(LINKS.file);
         let (figures, halves) = (content(FIGURES.file), content(HALVES.file));
-        let series = content(SERIES.file).filter(|_| uses_series);
         Ok(Tables {
             flows: FLOWS.read_columns(Path::new(FLOWS.file), flows)?,
             links: links.map_or(Ok(Columns::default()), |links| LINKS.read_columns(Path::new(LINKS.file), links))?,
             halves: halves.map_or(Ok(Vec::new()), |halves| HALVES.read(Path::new(HALVES.file), halves))?,
             figures: figures.map_or(Ok(Vec::new()), |figures| FIGURES.read(Path::new(FIGURES.file), figures))?,
-            series: series.map_or(Ok(Vec::new()), |series| SERIES.read(Path::new(SERIES.file), series))?,
+            series: BTreeMap::new(),
         })
+    }
+
+    /// The same with samples from `series.csv`, of which only the wanted ones are kept: the file of a long run may be larger than
+    /// the memory.
+    pub(crate) fn with_series(mut self, input: impl Read, wanted: &WantedSeries) -> Result<Self, RecordError> {
+        for (subject, metric) in wanted {
+            self.series.entry(subject.clone()).or_default().insert(metric.clone(), Vec::new());
+        }
+        let mut reader = SERIES.reader(Path::new(SERIES.file), input)?;
+        let mut row = SeriesRow::default();
+        while reader.next_into(&mut row)? {
+            let samples = self.series.get_mut(&row.subject).and_then(|of_subject| of_subject.get_mut(&row.metric));
+            if let (Some(samples), Some(value)) = (samples, row.value) {
+                samples.push((SeriesRow::time_s().number(&row), value));
+            }
+        }
+        Ok(self)
     }
 
     /// What the flows experienced.
@@ -50,8 +74,9 @@ impl Tables {
 
     /// The samples of a series at the wanted times that have a value.
     fn samples(&self, subject: &str, metric: &str, wanted: impl Fn(f64) -> bool) -> Vec<Option<f64>> {
-        let of = self.series.iter().filter(|row| row.subject == subject && row.metric == metric && row.value.is_some());
-        of.filter(|row| wanted(SeriesRow::time_s().number(row))).map(|row| row.value).collect()
+        let samples = self.series.get(subject).and_then(|of_subject| of_subject.get(metric));
+        let samples = samples.into_iter().flatten().filter(|(time_s, _)| wanted(*time_s));
+        samples.map(|(_, value)| Some(*value)).collect()
     }
 }
 
@@ -177,8 +202,8 @@ mod tests {
     fn columns_of_links_are_not_those_of_flows() {
         let flows = FLOWS.to_bytes([flow("core", 1), flow("core.reverse", 2)]);
         let links = LINKS.to_bytes([link("core", 3, None), link("core.reverse", 4, Some(0.5))]);
-        let without = Tables::parse(&BTreeMap::from([(FLOWS.file, flows.clone())]), true).expect("a table");
-        let both = Tables::parse(&BTreeMap::from([(FLOWS.file, flows.clone()), (LINKS.file, links)]), true);
+        let without = Tables::parse(&BTreeMap::from([(FLOWS.file, flows.clone())])).expect("a table");
+        let both = Tables::parse(&BTreeMap::from([(FLOWS.file, flows.clone()), (LINKS.file, links)]));
         let both = both.expect("two tables");
         let value = |column, pattern| at(&both).column(column, pattern);
         assert_eq!(value("marked_packets", "core"), [Some(1.0)]);
@@ -188,7 +213,7 @@ mod tests {
         assert_eq!(value("link_drop_ratio", "edge"), []);
         assert_eq!(at(&without).column("link_drop_ratio", "core"), []);
         let wrong = BTreeMap::from([(FLOWS.file, flows), (LINKS.file, b"name\n".to_vec())]);
-        assert!(Tables::parse(&wrong, true).unwrap_err().to_string().contains("links.csv"));
+        assert!(Tables::parse(&wrong).unwrap_err().to_string().contains("links.csv"));
     }
 
     #[test]
@@ -201,13 +226,19 @@ mod tests {
             value: Some(value),
         };
         let series = [(1, "core", 5.0), (2, "core", 6.0), (3, "core", 7.0), (3, "other", 8.0)].map(sample);
-        let mut files =
-            BTreeMap::from([(FLOWS.file, FLOWS.to_bytes([flow("core", 0)])), (SERIES.file, SERIES.to_bytes(series))]);
-        let measured =
-            |files: &BTreeMap<_, _>| at(&Tables::parse(files, true).expect("tables")).measured("core", "drops");
-        assert_eq!(measured(&files), []);
+        let series = SERIES.to_bytes(series);
+        let wanted: WantedSeries = [("core".to_owned(), "drops".to_owned())].into();
+        let mut files = BTreeMap::from([(FLOWS.file, FLOWS.to_bytes([flow("core", 0)]))]);
+        let tables = |files: &BTreeMap<_, _>| {
+            Tables::parse(files).and_then(|tables| tables.with_series(&series[..], &wanted)).expect("tables")
+        };
+        assert_eq!(at(&tables(&files)).measured("core", "drops"), []);
         files.insert(LINKS.file, links);
-        assert_eq!(measured(&files), [Some(7.0)]);
+        let tables = tables(&files);
+        assert_eq!(at(&tables).measured("core", "drops"), [Some(7.0)]);
+        assert_eq!(at(&tables).series("core", "drops", 1.0, 2.0), [Some(5.0), Some(6.0)]);
+        // Not wanted, so not kept.
+        assert_eq!(at(&tables).measured("other", "drops"), []);
     }
 
     #[test]
@@ -225,7 +256,7 @@ mod tests {
         ];
         let figures = FIGURES.to_bytes(figures.map(figure));
         let mut files = BTreeMap::from([(FLOWS.file, FLOWS.to_bytes([flow("r1", 0)])), (FIGURES.file, figures)]);
-        let tables = Tables::parse(&files, true).expect("two tables");
+        let tables = Tables::parse(&files).expect("two tables");
         let value = |column, pattern| at(&tables).column(column, pattern);
         assert_eq!(value("figure_responses_1kB", "r*"), [Some(3.0), Some(4.0)]);
         assert_eq!(value("figure_responses_1kB", "r*@b"), [Some(4.0)]);
@@ -233,6 +264,6 @@ mod tests {
         assert_eq!(value("figure_mean_response_1kB_s", "r*"), [Some(0.5)]);
         assert_eq!(value("figure_responses_1kB", "x"), []);
         files.insert(FIGURES.file, b"a,b\n1,2\n".to_vec());
-        assert!(Tables::parse(&files, true).unwrap_err().to_string().contains("figures.csv"));
+        assert!(Tables::parse(&files).unwrap_err().to_string().contains("figures.csv"));
     }
 }

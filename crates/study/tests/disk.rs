@@ -41,8 +41,13 @@ fn capturing() -> Fake {
 fn hook(at: usize, what: impl Fn(Step<'_>) -> io::Result<()> + Send + Sync + 'static) -> (Hook, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = count.clone();
+    // What only reads leaves nothing behind.
     let hook: Hook =
-        Arc::new(move |step| if counter.fetch_add(1, Ordering::SeqCst) == at { what(step) } else { Ok(()) });
+        Arc::new(
+            move |step| {
+                if step.is_change() && counter.fetch_add(1, Ordering::SeqCst) == at { what(step) } else { Ok(()) }
+            },
+        );
     (hook, count)
 }
 
@@ -187,8 +192,8 @@ fn killed_at_every_step_of_a_continued_study() {
         let (mut part, _) = common::with(&["size=[40]", "experiments=sizes"], false).expect("good settings");
         part.experiments.iter_mut().for_each(|experiment| experiment.runs = 1);
         run_into(&part, &capturing(), out, 1).expect("nothing disturbs");
-        std::fs::create_dir_all(out.join("runs/.unfinished-0123")).expect("it is ours");
-        std::fs::write(out.join("runs/.unfinished-0123/flows.csv"), "flow,so").expect("it is ours");
+        std::fs::create_dir_all(out.join(".unfinished-0123")).expect("it is ours");
+        std::fs::write(out.join(".unfinished-0123/flows.csv"), "flow,so").expect("it is ours");
         std::fs::write(out.join(".unfinished-summary.csv"), "poi").expect("it is ours");
         std::fs::write(out.join("report.html"), "of another part").expect("it is ours");
     };
@@ -281,6 +286,7 @@ fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
             Step::SyncFile(path) | Step::SyncFolder(path) => ("sync", path.to_owned(), path.to_owned()),
             Step::Rename(from, to) => ("rename", from.to_owned(), to.to_owned()),
             Step::CreateFolder(path) | Step::Remove(path) => ("other", path.to_owned(), path.to_owned()),
+            Step::Read(_) | Step::List(_) => return Ok(()),
         };
         writer.lock().expect("no panic").push(line);
         Ok(())
@@ -299,9 +305,66 @@ fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
         if from.is_dir() || to.is_dir() {
             assert!(trace[..at].iter().any(|(what, path, _)| *what == "sync" && path == from), "{from:?} is synced");
         }
-        let (what, path, _) = &trace[at + 1];
+        // Files of one folder get their names together.
+        let (what, path, _) = trace[at..].iter().find(|(what, _, _)| *what != "rename").expect("a step");
         assert_eq!((*what, Some(path.as_path())), ("sync", to.parent()), "the name {to:?} is synced at once");
     }
     // study.toml, four runs, three tables.
     assert_eq!(renames, 8);
+}
+
+/// The steps of one more run in a folder that has so many of other seeds: what is read, written, synced and listed, with the size
+/// of each file that is read.
+fn steps_of_one_more_run(folder: &Path, before: u64) -> Vec<(String, u64)> {
+    let study = |runs| {
+        let (mut study, _) = common::with(&["size=[10]", "experiments=sizes"], false).expect("good settings");
+        study.experiments.iter_mut().for_each(|experiment| experiment.runs = runs);
+        study
+    };
+    let mut other_seeds = study(before);
+    other_seeds.seeds = fullpipe_study::study::Seeds::Derived(77);
+    let laboratory = Fake { cpu_s: Some(1.0), ..Fake::new() };
+    let out = folder.join(&format!("after-{before}"));
+    run_into(&other_seeds, &laboratory, &out, 1).expect("nothing disturbs");
+    let steps = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (seen, root) = (steps.clone(), out.clone());
+    let hook: Hook = Arc::new(move |step| {
+        let (what, path) = match step {
+            Step::Read(path) => ("read", path),
+            Step::List(path) => ("list", path),
+            Step::Write(path) => ("write", path),
+            Step::CreateFile(path) => ("create", path),
+            Step::SyncFile(path) | Step::SyncFolder(path) => ("sync", path),
+            Step::Rename(_, path) => ("rename", path),
+            Step::CreateFolder(path) => ("create folder", path),
+            Step::Remove(path) => ("remove", path),
+        };
+        let amount = match step {
+            Step::Read(path) => std::fs::metadata(path).map_or(0, |file| file.len()),
+            Step::List(path) => std::fs::read_dir(path).map_or(0, |names| names.count() as u64),
+            _ => 0,
+        };
+        let path = path.strip_prefix(&root).expect("within the folder").to_string_lossy().into_owned();
+        seen.lock().expect("no panic").push((format!("{what} {path}"), amount));
+        Ok(())
+    });
+    let files = Files::with_hook(hook, usize::MAX);
+    let outcome = run_with(&study(1), &laboratory, &out, 1, &files).expect("nothing disturbs");
+    assert_eq!((outcome.made, outcome.reused), (1, 0));
+    let steps = steps.lock().expect("no panic");
+    steps.clone()
+}
+
+#[test]
+fn a_run_takes_the_same_steps_however_many_runs_its_folder_has() {
+    let folder = Temporary::new("many-runs");
+    let (few, many) = (steps_of_one_more_run(&folder, 2), steps_of_one_more_run(&folder, 40));
+    // Tables of the study before are read to see whether they change; their length is that of their study.
+    let of_tables = |(step, _): &&(String, u64)| step.starts_with("read ") && !step.contains("runs/");
+    let bounded = |steps: &[(String, u64)]| -> Vec<(String, u64)> {
+        steps.iter().filter(|step| !of_tables(step)).cloned().collect()
+    };
+    assert_eq!(bounded(&few), bounded(&many));
+    assert_eq!(few.len(), many.len());
+    assert!(!many.iter().any(|(step, _)| step == "list runs" || step == "read cpu.csv"), "{many:?}");
 }

@@ -448,6 +448,39 @@ fn several_seeds_repeat_only_the_robust_claims_and_their_points() {
 }
 
 #[test]
+fn samples_that_are_written_during_a_run_give_the_same_records_and_metrics() {
+    let folder = Temporary::new("samples");
+    let files = |laboratory: &Fake, name: &str| {
+        let outcome = run_into(&study(), laboratory, &folder.join(name), 2).unwrap();
+        (outcome.rows, tree(&folder.join(name)))
+    };
+    let kept = files(&Fake::new(), "kept");
+    assert!(kept.0.iter().any(|row| row.metric == "window_bytes" && row.mean == Some(20.0)));
+    assert_eq!(files(&Fake { writes_samples: true, ..Fake::new() }, "written"), kept);
+    // Reused runs are read from the files.
+    assert_eq!(files(&Fake::new(), "written"), kept);
+}
+
+#[test]
+fn no_more_runs_are_computed_at_once_than_there_are_jobs() {
+    let folder = Temporary::new("jobs");
+    for jobs in [1, 2, 3] {
+        // A step on the disk takes longer than a run: other workers compute meanwhile.
+        let slow = Files::with_hook(
+            std::sync::Arc::new(|step: fullpipe_study::files::Step<'_>| {
+                std::thread::sleep(Duration::from_micros(if step.is_change() { 500 } else { 0 }));
+                Ok(())
+            }),
+            usize::MAX,
+        );
+        let laboratory = Fake { takes: Duration::from_millis(2), ..Fake::new() };
+        let out = folder.join(&jobs.to_string());
+        assert_eq!(common::run_with(&study(), &laboratory, &out, jobs, &slow).unwrap().made, 12);
+        assert_eq!(laboratory.most_computing.load(Ordering::SeqCst), jobs);
+    }
+}
+
+#[test]
 fn equal_records_of_runs_with_random_numbers_are_a_warning() {
     let folder = Temporary::new("equal");
     let warnings = |laboratory: &Fake, name: &str| run_into(&study(), laboratory, &folder.join(name), 1).unwrap();

@@ -47,6 +47,11 @@ pub(crate) struct Fake {
     pub(crate) ignores_seed: bool,
     /// Runs are asked to write packets while they run.
     pub(crate) captures: bool,
+    /// Runs write their samples while they run.
+    pub(crate) writes_samples: bool,
+    /// Runs that are computed at this moment, and the most that were.
+    pub(crate) computing: AtomicUsize,
+    pub(crate) most_computing: AtomicUsize,
     /// Runs of scenarios with this `size` deliver nothing; 0: all runs.
     pub(crate) delivers_nothing_at: Option<u64>,
     /// Every run says that the machine refused.
@@ -91,12 +96,16 @@ impl Laboratory for Fake {
             hosts: vec!["near".to_owned()],
             series: vec![("bulk".to_owned(), "cwnd_bytes".to_owned())],
             measured_interval: (Duration::ZERO, Duration::from_secs(10)),
+            expected_cost: 0,
             folder: None,
         })
     }
 
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError> {
+        let computing = self.computing.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_computing.fetch_max(computing, Ordering::SeqCst);
         std::thread::sleep(self.takes);
+        self.computing.fetch_sub(1, Ordering::SeqCst);
         let made = self.made.fetch_add(1, Ordering::SeqCst) + 1;
         self.seeds.lock().expect("no test panics here").push(seed);
         if self.stop_after.is_some_and(|after| made >= after) {
@@ -153,7 +162,14 @@ impl Laboratory for Fake {
         };
         let mut records = RunRecords::default();
         records.files.push((FLOWS.file.to_owned(), FLOWS.to_bytes(flows)));
-        records.files.push((SERIES.file.to_owned(), SERIES.to_bytes([sample(1, 10.0), sample(2, 30.0)])));
+        let samples = SERIES.to_bytes([sample(1, 10.0), sample(2, 30.0)]);
+        if self.writes_samples {
+            for piece in samples.chunks(20) {
+                options.attach.append(SERIES.file, piece).expect("there is a place");
+            }
+        } else {
+            records.files.push((SERIES.file.to_owned(), samples));
+        }
         if self.late.is_some() {
             records.run.lateness = Some(LatenessRecord { on_time: late.is_none(), ..LatenessRecord::default() });
         }
