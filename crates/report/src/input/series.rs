@@ -93,6 +93,55 @@ pub(crate) fn read_series(
     Ok(Some(all))
 }
 
+/// When the samples of a subject are, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Times {
+    pub(crate) count: usize,
+    pub(crate) first_s: f64,
+    pub(crate) second_s: f64,
+    pub(crate) last_s: f64,
+}
+
+impl Times {
+    /// Adds the next sample.
+    pub(crate) fn add(&mut self, at_s: f64) {
+        match self.count {
+            0 => self.first_s = at_s,
+            1 => self.second_s = at_s,
+            _ => {}
+        }
+        self.count += 1;
+        self.last_s = at_s;
+    }
+}
+
+/// When the samples of each metric of a run are, by subject, in the order of the file. The samples of all metrics at once may not
+/// fit in memory.
+pub(crate) fn read_times(folder: &Path) -> Result<Vec<(String, Vec<Times>)>, ReportError> {
+    let Some(mut reader) = Reader::open(folder)? else { return Ok(Vec::new()) };
+    let mut all: Vec<(String, Vec<Times>)> = Vec::new();
+    let mut places: BTreeMap<String, (usize, BTreeMap<String, usize>)> = BTreeMap::new();
+    while let Some((at_s, value)) = reader.next(|_, _| true)? {
+        if !places.contains_key(&reader.row.metric) {
+            places.insert(reader.row.metric.clone(), (all.len(), BTreeMap::new()));
+            all.push((reader.row.metric.clone(), Vec::new()));
+        }
+        let Some((place, subjects)) = places.get_mut(&reader.row.metric) else { continue };
+        let of_metric = &mut all[*place].1;
+        if !subjects.contains_key(&reader.row.subject) {
+            subjects.insert(reader.row.subject.clone(), of_metric.len());
+            of_metric.push(Times::default());
+        }
+        if let (Some(place), Some(_)) = (subjects.get(&reader.row.subject), value) {
+            of_metric[*place].add(at_s);
+        }
+    }
+    for (_, subjects) in &mut all {
+        subjects.truncate(MOST_SUBJECTS);
+    }
+    Ok(all)
+}
+
 /// Two metrics of one subject, from an instant on, read in one go; nothing of both if there is no `series.csv`.
 pub(crate) fn read_pair(
     folder: &Path,

@@ -25,7 +25,7 @@ pub(crate) mod ticks;
 mod time;
 
 use crate::error::ReportError;
-use crate::input::series::{MetricSeries, read_series};
+use crate::input::series::{Times, read_times};
 use crate::input::study::PlotSpec;
 use crate::input::{Records, distinct};
 use crate::markup::slug;
@@ -153,14 +153,13 @@ fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
 /// One plot per metric that a probe sampled.
 fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(Vec::new()) };
-    let metrics = read_series(&run.folder, None, None)?.unwrap_or_default();
-    Ok(metrics
+    Ok(read_times(&run.folder)?
         .into_iter()
-        .map(|m| PlotSpec {
-            name: m.metric.clone(),
+        .map(|(metric, subjects)| PlotSpec {
+            name: metric.clone(),
             kind: Kind::Time,
-            group: (m.metric == THROUGHPUT).then(|| bin(&m)).flatten(),
-            y: Some(m.metric),
+            group: (metric == THROUGHPUT).then(|| bin(&subjects)).flatten(),
+            y: Some(metric),
             ..PlotSpec::default()
         })
         .collect())
@@ -174,15 +173,14 @@ const SHORTEST_BIN: Duration = Duration::from_millis(100);
 const MOST_BINS: u64 = 400;
 
 /// The interval over which a plot of throughput takes means: 1, 2 or 5 times a power of ten; `None` if the samples are no denser.
-fn bin(series: &MetricSeries) -> Option<Duration> {
-    let samples = series.subjects.iter().map(|(_, samples)| samples).max_by_key(|samples| samples.len())?;
-    let [first, second, ..] = samples.as_slice() else { return None };
-    let last = samples.last()?.0;
+fn bin(subjects: &[Times]) -> Option<Duration> {
+    let times = subjects.iter().max_by_key(|times| times.count).filter(|times| times.count > 1)?;
+    let last = times.last_s;
     let seconds = |time_s: f64| Duration::from_nanos((time_s * 1e9) as u64);
     let least = SHORTEST_BIN.as_nanos().max(seconds(last).as_nanos() / MOST_BINS);
     let steps = (0..).flat_map(|power| [1, 2, 5].map(|digit| SHORTEST_BIN.as_nanos() * digit * 10u64.pow(power)));
     let bin = steps.take(30).find(|step| *step >= least).map(Duration::from_nanos)?;
-    (seconds(second.0 - first.0) < bin).then_some(bin)
+    (seconds(times.second_s - times.first_s) < bin).then_some(bin)
 }
 
 /// So many plots are made without being asked for.
@@ -215,8 +213,9 @@ mod tests {
     #[test]
     fn throughput_is_drawn_in_bins_that_a_person_can_read() {
         let series = |interval_ms: u32, seconds: u32| {
-            let times = (1..=seconds * 1000 / interval_ms).map(|n| (f64::from(n * interval_ms) / 1000.0, 1e6));
-            MetricSeries { subjects: vec![("flow".to_owned(), times.collect())], ..MetricSeries::default() }
+            let mut times = Times::default();
+            (1..=seconds * 1000 / interval_ms).for_each(|n| times.add(f64::from(n * interval_ms) / 1000.0));
+            [Times::default(), times]
         };
         let bin = |interval_ms, seconds| bin(&series(interval_ms, seconds)).map(Duration::as_nanos);
         // 10 s are 100 bins of 100 ms; 300 s are more than 400 of 0.5 s, and 300 of 1 s.
