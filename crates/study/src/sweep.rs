@@ -157,8 +157,9 @@ impl Sweep<'_> {
         let next = AtomicUsize::new(0);
         let order = order(self.study.seeds.number(), &self.plan.runs);
         let machine = RwLock::new(());
-        // One job makes one run after the other, with nothing at the same time.
-        let workers = if jobs > 1 { 2 * jobs } else { 1 };
+        // One job makes one run after the other, with nothing at the same time. With four workers for each job, runs of 15 ms
+        // that then wait for 12 ms keep the jobs busy for 97 % of the time, with two for 90 %; a waiting one has its records only.
+        let workers = if jobs > 1 { 4 * jobs } else { 1 };
         let permits = Permits::new(jobs.max(1));
         let (sweep, options) = (self, &options);
         std::thread::scope(|scope| {
