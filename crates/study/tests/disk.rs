@@ -315,7 +315,7 @@ fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
 
 /// The steps of one more run in a folder that has so many of other seeds: what is read, written, synced and listed, with the size
 /// of each file that is read.
-fn steps_of_one_more_run(folder: &Path, before: u64) -> Vec<(String, u64)> {
+fn steps_of_one_more_run(folder: &Temporary, before: u64) -> Vec<(String, u64)> {
     let study = |runs| {
         let (mut study, _) = common::with(&["size=[10]", "experiments=sizes"], false).expect("good settings");
         study.experiments.iter_mut().for_each(|experiment| experiment.runs = runs);
