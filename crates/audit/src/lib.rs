@@ -23,4 +23,9 @@ pub use declared::{Course, DeclaredFlow, DeclaredLink, Medium, QueuePromise, Var
 pub use flow::{FlowEnd, Published, PublishedTimes};
 pub use link::LinkEnd;
 pub use packet::PacketAuditor;
+/// Memory of the auditor for each direction of a conversation.
+pub const DIRECTION_BYTES: usize = size_of::<flow::FlowState>();
+/// Memory of the auditor for each link.
+pub const LINK_BYTES: usize = size_of::<link::LinkState>() + size_of::<link::LinkDetails>();
+
 pub use verdict::{Failure, MAX_FAILURES_KEPT, Rule, Subject, Verdict};

@@ -30,9 +30,18 @@ pub(crate) enum Command {
     },
     /// Load and check scenarios and studies, run nothing
     Check {
-        /// Scenario and study files, names of embedded scenarios
+        /// Scenario and study files, names of embedded scenarios; with --cost names of embedded studies, too
         #[arg(required = true)]
         files: Vec<String>,
+        /// Print the estimated cost: events, CPU time and peak memory
+        #[arg(long)]
+        cost: bool,
+        /// Print the estimated cost as JSON
+        #[arg(long, requires = "cost")]
+        json: bool,
+        /// The cost of a study that is shortened to at most 20 s on two cores
+        #[arg(long, requires = "cost")]
+        quick: bool,
     },
     /// List what scenarios and the command can name
     List {
@@ -137,6 +146,9 @@ pub(crate) struct Common {
     /// Reuse real-time runs (runs in virtual time are always reused)
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Run even if the estimated memory exceeds that of this machine
+    #[arg(long)]
+    pub(crate) ignore_memory: bool,
     /// Put a fault into the world on purpose, to see the auditor find it: fast-link:LINK, silent-drop:LINK:EVERY or
     /// premature-ack:FROM
     #[arg(long, value_name = "FAULT")]

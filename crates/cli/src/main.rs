@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bench;
+mod cost;
 #[cfg(target_os = "linux")]
 mod doctor;
 mod exit;
@@ -54,7 +55,8 @@ fn run(command: Command) -> Result<(), exit::Failure> {
             arguments::StudyCommand::Run(run) => records::run_study(&run),
         },
         Command::Report { folder } => records::report(&folder),
-        Command::Check { files } => records::check(&files),
+        Command::Check { files, cost: false, .. } => records::check(&files),
+        Command::Check { files, cost: true, json, quick } => cost::check(&files, json, quick),
         Command::List { what, json } => list::list(&what, json),
         Command::Bench { names, json, quiet, in_this_process } => {
             if in_this_process {

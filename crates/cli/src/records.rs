@@ -2,6 +2,7 @@
 
 use crate::arguments::{Common, RunArguments, StudyArguments};
 use crate::bench::seconds_of;
+use crate::cost;
 use crate::exit::Failure;
 use crate::flow_table;
 use crate::output::{self, print_line};
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-fn failure_of(error: StudyError) -> Failure {
+pub(crate) fn failure_of(error: StudyError) -> Failure {
     Failure { status: error.exit_status(), message: error.to_string() }
 }
 
@@ -82,7 +83,8 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let record = arguments.real_time && (arguments.record || loaded.scenario.real_time.record_arrivals);
     let (pcap, qlog) = (arguments.pcap, arguments.qlog);
     let run = RunOptions { audit: common.audit, pcap, qlog, record, resume: common.resume, ..RunOptions::default() };
-    let options = study::Options { run, ..study::Options::default() };
+    let memory_bytes = if common.ignore_memory { None } else { cost::memory_bytes() };
+    let options = study::Options { run, memory_bytes, ..study::Options::default() };
     let folder = Path::new("fullpipe-out").join(&stem);
     if arguments.real_time {
         if !faults.is_empty() {
@@ -156,7 +158,7 @@ fn laboratories(ours: VirtualLaboratory, study: &Study, _quiet: bool) -> Result<
 }
 
 /// The study in a file, or the embedded one of this name.
-fn find_study(name: &str) -> Result<Study, Failure> {
+pub(crate) fn find_study(name: &str) -> Result<Study, Failure> {
     let path = Path::new(name);
     if let Some(file) = [path.to_owned(), path.join("study.toml")].iter().find(|file| file.is_file()) {
         return study::open(file).map_err(Failure::usage);
@@ -198,7 +200,8 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.unwrap_or(cores).max(1);
     let run = RunOptions { audit: common.audit, resume: common.resume, ..RunOptions::default() };
-    let options = study::Options { jobs, run };
+    let memory_bytes = if common.ignore_memory { None } else { cost::memory_bytes() };
+    let options = study::Options { jobs, run, memory_bytes };
     // Those of the overrides that `apply` tries one by one come again when the points are resolved.
     hints.take_hints();
     let made = make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name));
@@ -403,7 +406,7 @@ fn aligned(lines: &[Vec<String>], numeric: impl Fn(usize) -> bool) -> String {
 }
 
 /// So many significant digits, without a tail of zeros; whole numbers as they are.
-fn significant(value: f64, digits: i32) -> String {
+pub(crate) fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }
@@ -545,7 +548,7 @@ fn warnings_of_study(plan: &study::plan::Plan) -> Result<Vec<Warning>, String> {
 }
 
 /// A study has experiments; a scenario has flows.
-fn is_study(text: &str) -> bool {
+pub(crate) fn is_study(text: &str) -> bool {
     let keys = text.lines().map(str::trim_start);
     keys.filter(|line| !line.starts_with('#'))
         .any(|line| line.starts_with("[[experiment") || line.starts_with("experiment"))

@@ -25,8 +25,8 @@
 mod archive;
 mod assemble;
 mod capture;
+pub mod cost;
 mod error;
-mod expected_cost;
 mod figures;
 mod gathered;
 mod halves;
@@ -47,7 +47,6 @@ mod witness;
 mod world;
 
 pub use error::RunError;
-pub use expected_cost::expected_cost;
 pub use figures::{metric_names, metrics};
 pub use options::{Append, Capture, Options, Qlog, Sabotage, Samples};
 pub use outcome::{

@@ -10,6 +10,7 @@ mod at_host;
 mod binding;
 mod endpoints;
 mod flow;
+pub(crate) mod footprint;
 mod hosts;
 mod icmp;
 mod kernel;

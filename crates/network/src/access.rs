@@ -85,6 +85,11 @@ pub trait AccessNetworkSettings: Comparable + fmt::Debug + Send + Sync {
     /// What a way promises, which the auditor checks.
     fn promise(&self, way: Way) -> WayPromise;
 
+    /// What its medium costs in a run that lasts so long.
+    fn cost(&self, duration: Duration) -> MediumCost {
+        MediumCost::assumed(self.stations().len(), duration)
+    }
+
     /// Files that its keys name, each once.
     fn files(&self) -> Vec<&Path> {
         Vec::new()
@@ -125,6 +130,28 @@ pub struct WayPromise {
     pub rate_bps: u64,
     /// Least time that a packet takes.
     pub least_delay: Duration,
+}
+
+/// What a medium costs besides the packets that it carries: an estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MediumCost {
+    /// Events of the medium.
+    pub events: f64,
+    /// CPU time of one of them, over that of the arrival of a TCP segment in the benchmark `tcp-1`.
+    pub weight: f64,
+    /// Memory.
+    pub bytes: f64,
+    /// Why the numbers are upper bounds, if they are.
+    pub bound: Option<&'static str>,
+}
+
+impl MediumCost {
+    /// That of a medium that does not state its own: events every millisecond, whose work grows with the stations.
+    pub fn assumed(stations: usize, duration: Duration) -> MediumCost {
+        let stations = stations as f64;
+        let bound = Some("a medium that does not state its cost");
+        MediumCost { events: 2e3 * duration.as_secs_f64(), weight: 1.0 + stations, bytes: 2e4 * stations, bound }
+    }
 }
 
 /// What the keys of an access network are read with.

@@ -13,6 +13,7 @@ pub mod chain;
 pub mod discipline;
 pub mod ethernet;
 pub mod fault;
+pub mod footprint;
 pub mod fragment;
 pub mod impairment;
 pub mod link;

@@ -34,3 +34,8 @@ pub use input::acknowledged_ranges;
 pub use output::{Beside, Transmit};
 pub use settings::Settings;
 pub use status::{Inspect, LostPacket, State, Statistics};
+
+/// Memory that a connection needs for each packet that is outstanding.
+pub const PACKET_RECORD_BYTES: usize = size_of::<space::Sent>();
+/// Memory that a connection needs for each of its streams.
+pub const STREAM_BYTES: usize = size_of::<stream::Stream>();

@@ -86,6 +86,9 @@ pub struct FlowMonitor {
 }
 
 impl FlowMonitor {
+    /// Memory for each flow.
+    pub const BYTES_PER_FLOW: usize = size_of::<Counted>();
+
     /// A monitor that knows no flow yet.
     pub fn new() -> Self {
         Self::default()

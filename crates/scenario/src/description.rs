@@ -7,12 +7,13 @@ pub use fullpipe_masque::settings::Settings as Masque;
 use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
 use fullpipe_network::impairment::Impairments;
-use fullpipe_network::{Course, EthernetSpecification, NatSpecification, Way};
+use fullpipe_network::routing::{Edge, Routing};
+use fullpipe_network::{self as network, Course, EthernetSpecification, NatSpecification, Way};
 pub use fullpipe_quic::settings::{Settings as Quic, Stack};
 use fullpipe_schema::quantity::format_link_queue_limit;
 pub use fullpipe_tcp::Settings as Tcp;
 pub use fullpipe_units::{BdpMultiple, LinkQueueLimit, QueueLimit};
-use fullpipe_units::{Duration, NodeId, Rate};
+use fullpipe_units::{Duration, LinkId, NodeId, Rate};
 use fullpipe_wire::IpVersion;
 use fullpipe_workload::Protocol;
 pub use fullpipe_workload::Workload;
@@ -68,6 +69,11 @@ impl Scenario {
         flows.chain(self.access.iter().flat_map(|access| access.files()))
     }
 
+    /// The routes of its network, without building it.
+    pub fn routing(&self) -> Routing {
+        routing(&self.nodes, &self.links, &self.ethernets, &self.access)
+    }
+
     /// The ends of a flow that send most of its data, `from` and `to`: see [`main_senders`].
     pub fn main_senders(&self, flow: usize) -> [bool; 2] {
         main_senders(&self.flows, flow)
@@ -101,6 +107,36 @@ impl Scenario {
         let flow = self.flows.iter().find(|flow| [flow.from_by, flow.to_by].contains(&Player::Program))?;
         Some(format!("a real program plays an end of the flow {}", flow.name))
     }
+}
+
+/// The routes of a network that is not built.
+pub(crate) fn routing(
+    nodes: &[Node],
+    links: &[Link],
+    ethernets: &[EthernetSpecification],
+    access: &[AccessNetwork],
+) -> Routing {
+    let mut edges = vec![Vec::new(); nodes.len()];
+    for (number, link) in links.iter().enumerate() {
+        edges[link.from.index()].push(Edge { to: link.to, by: network::Attachment::Link(LinkId(number as u32)) });
+    }
+    for (segment, ethernet) in ethernets.iter().enumerate() {
+        for from in &ethernet.hosts {
+            for (station, to) in ethernet.hosts.iter().enumerate().filter(|(_, to)| *to != from) {
+                let by = network::Attachment::Station { segment: segment as u32, station: station as u32 };
+                edges[from.index()].push(Edge { to: *to, by });
+            }
+        }
+    }
+    for (medium, access) in access.iter().enumerate() {
+        for (station, node) in access.stations().iter().enumerate() {
+            let by = |way| network::Attachment::Medium { medium: medium as u16, way, station: station as u32 };
+            edges[access.hub().index()].push(Edge { to: *node, by: by(Way::Down) });
+            edges[node.index()].push(Edge { to: access.hub(), by: by(Way::Up) });
+        }
+    }
+    let forwards: Vec<bool> = nodes.iter().map(|node| node.router).collect();
+    Routing::new(&edges, &forwards)
 }
 
 /// A host or a router.

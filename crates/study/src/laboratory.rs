@@ -3,6 +3,7 @@
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_archive::json::Counts;
 use fullpipe_archive::{AuditRecord, BdpLimitRecord, ContentRecord, NatRecord, PacketCounts, RunRecord, Value};
+use fullpipe_lab::cost::Cost;
 use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, Sabotage, Samples};
 use fullpipe_scenario::description::direction_name;
 use fullpipe_scenario::schema::Hint;
@@ -140,7 +141,7 @@ impl Laboratory for VirtualLaboratory {
         }
         let hosts = loaded.scenario.nodes.iter().map(|node| node.name.clone()).collect();
         let measured_interval = loaded.scenario.measured_interval();
-        let expected_cost = fullpipe_lab::expected_cost(&loaded.scenario);
+        let cost = Cost::of(&loaded.scenario);
         let (text, folder) = (loaded.resolved, scenario.folder.clone());
         // Reading the resolved text gives an equal scenario.
         self.recent.keep((text.clone(), folder.clone()), Arc::new(loaded.scenario));
@@ -153,8 +154,8 @@ impl Laboratory for VirtualLaboratory {
             hosts,
             series,
             measured_interval,
-            expected_cost,
             folder,
+            cost,
         })
     }
 

@@ -6,6 +6,7 @@
 
 mod archive;
 mod check;
+pub mod cost;
 pub mod error;
 pub mod evaluate;
 mod experience;

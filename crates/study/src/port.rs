@@ -3,6 +3,7 @@
 //! `laboratory.rs` implements this over the real one; tests bring their own.
 
 use fullpipe_archive::RunRecord;
+use fullpipe_lab::cost::Cost;
 use fullpipe_scenario::schema::Override;
 use fullpipe_units::Duration;
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ pub struct ScenarioSource {
 }
 
 /// A scenario with overrides applied and defaults filled in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedScenario {
     /// The scenario as resolved, in its own language; running it needs nothing else.
     pub text: String,
@@ -44,10 +45,10 @@ pub struct ResolvedScenario {
     pub series: Vec<(String, String)>,
     /// The part of the run that rates, means and ratios are of: its start, and its end if the run lasts for the whole duration.
     pub measured_interval: (Duration, Duration),
-    /// What a run is expected to take, in any unit: a study begins with its longest runs. No part of the records.
-    pub expected_cost: u64,
     /// Where the files that it names are.
     pub folder: Option<PathBuf>,
+    /// What a run of it costs, estimated: a study begins with its longest runs. No part of the records.
+    pub cost: Cost,
 }
 
 /// How to run.

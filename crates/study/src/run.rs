@@ -1,6 +1,7 @@
 //! A study from its plan to its tables.
 
 use crate::archive::{Archive, ROBUSTNESS_PAGE};
+use crate::cost;
 use crate::error::StudyError;
 use crate::experience;
 use crate::expression::{Purpose, parse};
@@ -26,11 +27,14 @@ pub struct Options {
     pub jobs: usize,
     /// How each is made; where its files go and when it stops follow from the study.
     pub run: RunOptions,
+    /// Memory of the machine, where it is known: a run that needs more is refused before the first run is made, and fewer runs are
+    /// made at once than `jobs` if their memory exceeds it together.
+    pub memory_bytes: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { jobs: 1, run: RunOptions::default() }
+        Options { jobs: 1, run: RunOptions::default(), memory_bytes: None }
     }
 }
 
@@ -94,6 +98,14 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Outcome, StudyError> {
     let plan = plan(study, laboratory)?;
+    let jobs = match options.memory_bytes {
+        Some(bytes) => cost::jobs_within(&plan, bytes, options.jobs)?,
+        None => options.jobs,
+    };
+    if jobs < options.jobs && plan.runs.len() > jobs {
+        progress
+            .message(&format!("{jobs} of {} runs at a time: more need more memory than the machine has", options.jobs));
+    }
     let build = laboratory.build();
     let archive = Archive::open(folder, &resolved(study, &build), files.clone())?;
     let owned = |(subject, metric): (&str, &str)| (subject.to_owned(), metric.to_owned());
@@ -106,7 +118,7 @@ pub fn run(
         options: options.run.clone(),
         series: study.metrics.iter().flat_map(|metric| metric.expression.series()).map(owned).collect(),
     };
-    let results = sweep.run(options.jobs, progress, stop)?;
+    let results = sweep.run(jobs, progress, stop)?;
     let mut measured = Measured::new(study, &plan, &results, |key| archive.digest(key));
     let deterministic = measured.points_of_deterministic_claims();
     let random_starts = laboratory.random_starts().filter(|_| !deterministic.is_empty());
@@ -118,7 +130,7 @@ pub fn run(
         Some(random_starts) => {
             let plan = with_random_starts(study, laboratory, &plan, &deterministic, &random_starts)?;
             let sweep = Sweep { plan: &plan, options: options.run.clone(), series: sweep.series.clone(), ..sweep };
-            let results = sweep.run(options.jobs, progress, stop)?;
+            let results = sweep.run(jobs, progress, stop)?;
             Some((plan, results))
         }
     };

@@ -88,7 +88,7 @@ enum Ended {
 /// difference between points.
 fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
     let (mut real, mut order): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(|index| runs[*index].real);
-    order.sort_by_key(|index| Reverse(runs[*index].scenario.expected_cost));
+    order.sort_by(|a, b| runs[*b].scenario.cost.work.total_cmp(&runs[*a].scenario.cost.work));
     let mut stream = Stream::new(seed, "study", "order of real-time runs");
     for last in (1..real.len()).rev() {
         real.swap(last, stream.below(last as u64 + 1) as usize);
@@ -341,9 +341,12 @@ impl Sweep<'_> {
 mod tests {
     use super::*;
     use crate::port::ResolvedScenario;
+    use fullpipe_lab::cost::Cost;
     use std::collections::BTreeSet;
 
-    fn scenario(expected_cost: u64) -> Arc<ResolvedScenario> {
+    fn scenario(work: f64) -> Arc<ResolvedScenario> {
+        let mut cost = Cost::default();
+        cost.work = work;
         Arc::new(ResolvedScenario {
             text: String::new(),
             content: Vec::new(),
@@ -351,21 +354,21 @@ mod tests {
             main_flows: BTreeSet::new(),
             series: Vec::new(),
             measured_interval: Default::default(),
-            expected_cost,
+            cost,
             links: Vec::new(),
             hosts: Vec::new(),
             folder: None,
         })
     }
 
-    fn run(number: usize, expected_cost: u64, real: bool) -> PlannedRun {
-        let (key, scenario) = (number.to_string(), scenario(expected_cost));
+    fn run(number: usize, work: f64, real: bool) -> PlannedRun {
+        let (key, scenario) = (number.to_string(), scenario(work));
         PlannedRun { key, seed: 0, real, scenario, points: vec![number], label: String::new() }
     }
 
     #[test]
     fn the_longest_run_is_first_and_equal_ones_are_in_the_order_of_the_plan() {
-        let costs = [5, 7, 5, 1, 7, 9];
+        let costs = [5.0, 7.0, 5.0, 1.0, 7.0, 9.0];
         let runs: Vec<PlannedRun> = costs.into_iter().enumerate().map(|(n, cost)| run(n, cost, n == 5)).collect();
         // What the wall clock drives is last, however long it is.
         assert_eq!(order(1, &runs), [1, 4, 0, 2, 3, 5]);
@@ -373,7 +376,7 @@ mod tests {
 
     #[test]
     fn runs_in_real_time_come_last_and_in_random_order_over_the_points() {
-        let runs: Vec<PlannedRun> = (0..40).map(|number| run(number, 0, number % 2 == 1)).collect();
+        let runs: Vec<PlannedRun> = (0..40).map(|number| run(number, 0.0, number % 2 == 1)).collect();
         let made = order(1, &runs);
         let (first, last) = made.split_at(20);
         assert!(first.iter().copied().eq((0..40).step_by(2)));

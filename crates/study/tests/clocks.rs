@@ -98,7 +98,7 @@ fn run_or_resume(
     jobs: usize,
     resume: bool,
 ) -> Result<Outcome, StudyError> {
-    let options = Options { jobs, run: RunOptions { resume, ..RunOptions::default() } };
+    let options = Options { jobs, run: RunOptions { resume, ..RunOptions::default() }, ..Options::default() };
     run(study, laboratory, folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
 }
 

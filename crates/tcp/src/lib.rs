@@ -30,3 +30,6 @@ pub use config::{Config, Ecn, EcnFeedback, KeepAlive, LossDetection};
 pub use connection::{Beside, Burst, Connection, Cookie, FastOpenEntry, Segment, Transmit};
 pub use settings::Settings;
 pub use status::{Inspect, LostSegment, State, Statistics};
+
+/// Memory that a connection needs for each segment that is outstanding.
+pub const SEGMENT_RECORD_BYTES: usize = size_of::<scoreboard::Segment>();

@@ -93,6 +93,40 @@ pub struct Synthetic {
     length: Duration,
 }
 
+/// What connections of a synthetic trace do within a time, in the mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Played {
+    /// Connections that start.
+    pub connections: f64,
+    /// Bytes of their units.
+    pub bytes: PerSide<f64>,
+    /// Segments that these fill.
+    pub segments: PerSide<f64>,
+    /// Waits that end.
+    pub timers: f64,
+    /// The sum of the times that they are open.
+    pub open_s: f64,
+}
+
+/// Seconds since the start of a connection, and what it has done by then in the mean, if the network takes no time: bytes and
+/// segments of initiator and acceptor, waits ended, seconds open. A test compares it with what the generator makes.
+const COURSE: [(f64, [f64; 6]); 14] = [
+    (0.0, [885.0, 790.0, 1.44, 0.68, 0.00, 0.00]),
+    (0.05, [1090.0, 7784.0, 1.79, 7.00, 0.87, 0.05]),
+    (0.1, [1195.0, 9940.0, 1.94, 8.87, 1.18, 0.10]),
+    (0.2, [1413.0, 13356.0, 2.24, 11.60, 1.60, 0.20]),
+    (0.5, [1782.0, 17719.0, 2.79, 15.74, 2.31, 0.46]),
+    (1.0, [1946.0, 19865.0, 3.06, 17.80, 2.70, 0.87]),
+    (2.0, [2112.0, 21571.0, 3.29, 19.48, 3.02, 1.61]),
+    (5.0, [2304.0, 24025.0, 3.55, 21.79, 3.49, 3.50]),
+    (10.0, [2509.0, 26435.0, 3.81, 23.96, 3.93, 5.94]),
+    (20.0, [2734.0, 29379.0, 4.12, 26.67, 4.54, 9.19]),
+    (40.0, [2929.0, 32393.0, 4.41, 29.53, 5.06, 12.47]),
+    (80.0, [3111.0, 34747.0, 4.69, 31.59, 5.51, 15.10]),
+    (160.0, [3209.0, 35449.0, 4.85, 32.37, 5.77, 16.01]),
+    (400.0, [3224.0, 35815.0, 4.90, 32.72, 5.86, 16.21]),
+];
+
 /// What a connection will be, before sizes are dealt out.
 struct Plan {
     concurrent: bool,
@@ -115,6 +149,21 @@ impl Synthetic {
     /// All nine.
     pub fn suite(seed: u64, length: Duration) -> Vec<Self> {
         TRACES.iter().enumerate().map(|(rank, name)| Synthetic { seed, name: name.to_string(), rank, length }).collect()
+    }
+
+    /// What the connections of any of the traces do within a time of the run, in which starts are `scale` times as far apart as in
+    /// the trace. An estimate in closed form: no connection is made.
+    pub fn played(time_s: f64, scale: f64) -> Played {
+        let connections = CONNECTIONS_PER_SECOND * time_s / scale;
+        // Starts are uniform over the time, so a mean connection does the mean of its course over all ages.
+        let mean = |value: usize| mean_over_ages(time_s, value) * connections;
+        Played {
+            connections,
+            bytes: PerSide { initiator: mean(0), acceptor: mean(1) },
+            segments: PerSide { initiator: mean(2), acceptor: mean(3) },
+            timers: mean(4),
+            open_s: mean(5),
+        }
     }
 
     /// The connections that start in one second, in order of start.
@@ -200,6 +249,23 @@ impl Trace for Synthetic {
         }
         Ok(found)
     }
+}
+
+/// The mean of a value of [`COURSE`] over all ages up to `time_s`.
+fn mean_over_ages(time_s: f64, value: usize) -> f64 {
+    let mut sum = 0.0;
+    for pair in COURSE.windows(2) {
+        let [(from, begin), (to, end)] = [pair[0], pair[1]];
+        if time_s <= from {
+            break;
+        }
+        let until = time_s.min(to);
+        let at_until = begin[value] + (end[value] - begin[value]) * (until - from) / (to - from);
+        sum += (until - from) * (begin[value] + at_until) / 2.0;
+    }
+    let (last, end) = COURSE[COURSE.len() - 1];
+    sum += (time_s - last).max(0.0) * end[value];
+    if time_s > 0.0 { sum / time_s } else { 0.0 }
 }
 
 /// Who sends what in a connection of so many exchanges.
@@ -316,4 +382,46 @@ fn fraction(random: &mut Stream) -> f64 {
 /// Whole microseconds, at least one: what a file can say.
 fn whole_micros(seconds: f64) -> Duration {
     Duration::from_micros(((seconds * 1e6).round() as u64).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What connections have done after so many seconds: see [`COURSE`].
+    fn course(connections: &[ConnectionVector], age_s: f64) -> [f64; 6] {
+        let mut sums = [0.0; 6];
+        for connection in connections {
+            let mss = connection.mss_bytes.expect("the generator says it").initiator;
+            let mut finished = [0.0; 2];
+            let mut closed: f64 = 0.0;
+            for adu in &connection.body {
+                let (own, peer) = if adu.side == Side::Initiator { (0, 1) } else { (1, 0) };
+                let after_peer = !adu.receive_wait.is_zero();
+                let wait = if after_peer { adu.receive_wait } else { adu.send_wait }.as_secs_f64();
+                finished[own] = wait + if after_peer { finished[peer] } else { finished[own] };
+                closed = closed.max(finished[own]);
+                if finished[own] <= age_s {
+                    sums[own] += adu.size_bytes as f64;
+                    sums[2 + own] += adu.size_bytes.div_ceil(u64::from(mss)) as f64;
+                    sums[4] += f64::from(u8::from(wait > 0.0));
+                }
+            }
+            sums[5] += closed.min(age_s);
+        }
+        sums.map(|sum| sum / connections.len() as f64)
+    }
+
+    #[test]
+    fn the_course_of_a_mean_connection_is_that_of_the_generator() {
+        let traces = Synthetic::suite(1, LENGTH);
+        let connections: Vec<ConnectionVector> =
+            traces.iter().flat_map(|trace| (0..12).flat_map(|second| trace.second(250 * second))).collect();
+        for (age_s, declared) in COURSE {
+            let made = course(&connections, age_s);
+            for (declared, made) in declared.into_iter().zip(made) {
+                assert!((declared - made).abs() <= 0.15 * made + 1e-9, "at {age_s} s: {declared} for {made}");
+            }
+        }
+    }
 }

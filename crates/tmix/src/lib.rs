@@ -21,7 +21,7 @@ mod vector;
 mod write;
 
 pub use error::Error;
-pub use generate::Synthetic;
+pub use generate::{Played, Synthetic};
 pub use line::{LARGEST_ADU_BYTES, LARGEST_WINDOW_BYTES, LONGEST_LINE_BYTES, LONGEST_TIME_US, MOST_ADUS};
 pub use load::{Direction, Overhead};
 pub use read::Reader;

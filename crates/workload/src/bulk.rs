@@ -6,6 +6,7 @@
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, Protocol, SocketTraffic, WorkloadComponent, WorkloadSettings};
 use crate::content::Content;
+use crate::demand::Demand;
 use crate::sink::Sink;
 use bytes::Bytes;
 use fullpipe_schema::component::{Declaration, choices};
@@ -64,6 +65,10 @@ impl WorkloadSettings for BulkSpec {
 
     fn is_unlimited(&self) -> bool {
         self.size_bytes.is_none()
+    }
+
+    fn demand(&self, _time_s: f64) -> Demand {
+        Demand::of_initiator(self.size_bytes.map_or(f64::INFINITY, |bytes| bytes as f64))
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

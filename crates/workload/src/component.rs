@@ -3,6 +3,7 @@
 
 use crate::application::{Application, Metric};
 use crate::content::Content;
+use crate::demand::Demand;
 use crate::sink::Sink;
 use fullpipe_schema::component::{self, Comparable, Declaration, Reader};
 use fullpipe_schema::{Field, Kind, Tree, Variant};
@@ -143,6 +144,12 @@ pub trait WorkloadSettings: Comparable + fmt::Debug + Send + Sync {
     /// Whether all connections of a flow share one row of `flows.csv`.
     fn sums_connections(&self) -> bool {
         false
+    }
+
+    /// What a flow sends that lasts so long, for the estimated cost of a scenario. A workload that does not say it counts with as
+    /// much as the transport takes.
+    fn demand(&self, _time_s: f64) -> Demand {
+        Demand::unlimited(self.senders()).at_most("a workload that does not state what it sends")
     }
 
     /// What a socket of the kernel sends in place of the initiator's application; `None`: a socket cannot replace it.

@@ -4,6 +4,7 @@ use crate::application::{Application, Io, StreamId};
 use crate::component::{
     COUNT, Carrier, FlowContext, Protocol, SocketTraffic, WorkloadComponent, WorkloadSettings, count,
 };
+use crate::demand::{self, Demand};
 use crate::outlet::Outlet;
 use fullpipe_schema::component::{self, Declaration, Reader};
 use fullpipe_schema::{Kind, keys};
@@ -84,6 +85,11 @@ impl WorkloadSettings for ConstantRateSpec {
 
     fn is_unlimited(&self) -> bool {
         self.count.is_none()
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        let messages = demand::count(time_s, self.interval.as_secs_f64(), self.count);
+        Demand::timed(messages, f64::from(self.payload_bytes))
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

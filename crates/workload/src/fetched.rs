@@ -6,6 +6,7 @@
 
 use crate::application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId, read_length};
 use crate::component::{FlowContext, Workload, WorkloadSettings};
+use crate::demand::Demand;
 use fullpipe_transport::{Event, Payload, Priority, Stream};
 use fullpipe_units::{Instant, Invalid};
 use std::path::Path;
@@ -42,6 +43,10 @@ impl PartialEq for FetchedSpec {
 impl WorkloadSettings for FetchedSpec {
     fn is_unlimited(&self) -> bool {
         self.0.is_unlimited()
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        self.0.demand(time_s).swapped()
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

@@ -13,6 +13,7 @@
 
 use crate::application::{Application, Io, Progress};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use crate::demand::{self, Demand};
 use fullpipe_schema::component::{Declaration, choices};
 use fullpipe_schema::{Choice, Field, Kind, Value};
 use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
@@ -109,6 +110,21 @@ impl WorkloadSettings for GamingSpec {
 
     fn senders(&self) -> [bool; 2] {
         [true, true]
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        let time_s = self.duration.map_or(time_s, |duration| duration.as_secs_f64().min(time_s));
+        let sent = |packets: &GamePackets| {
+            let messages = demand::count(time_s, packets.interval_s.mean(), None);
+            Demand::timed(messages, packets.payload_bytes.mean())
+        };
+        let [client, server] = [sent(&self.client), sent(&self.server)];
+        Demand {
+            bytes: [client.bytes[0], server.bytes[0]],
+            messages: [client.messages[0], server.messages[0]],
+            timers: client.timers + server.timers,
+            ..Demand::SILENT
+        }
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

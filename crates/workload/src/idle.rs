@@ -2,6 +2,7 @@
 
 use crate::application::{Application, Io};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use crate::demand::Demand;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Invalid;
 
@@ -24,6 +25,10 @@ pub struct IdleSpec;
 impl WorkloadSettings for IdleSpec {
     fn senders(&self) -> [bool; 2] {
         [false, false]
+    }
+
+    fn demand(&self, _time_s: f64) -> Demand {
+        Demand::SILENT
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

@@ -14,6 +14,7 @@ mod bulk;
 mod component;
 mod constant_rate;
 mod content;
+mod demand;
 mod fetched;
 mod gaming;
 mod idle;
@@ -39,6 +40,7 @@ pub use component::{
 };
 pub use constant_rate::{ConstantRate, ConstantRateSpec};
 pub use content::{Content, Digest};
+pub use demand::{Demand, Exchanges};
 pub use fetched::FetchedSpec;
 pub use fullpipe_units::{Distribution, Invalid};
 pub use gaming::{GamePackets, Gaming, GamingSpec};

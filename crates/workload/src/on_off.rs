@@ -10,6 +10,7 @@
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, PACKETS, PAYLOAD, Protocol, WorkloadComponent, WorkloadSettings, count, small};
+use crate::demand::{self, Demand};
 use crate::outlet::Outlet;
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::distributions::TIME_OR_RANDOM;
@@ -68,6 +69,19 @@ impl WorkloadSettings for OnOffSpec {
 
     fn is_unlimited(&self) -> bool {
         self.count.is_none()
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        let (on_s, off_s) = (self.on_s.mean(), self.off_s.mean());
+        let interval_s = f64::from(self.payload_bytes) * 8.0 / self.rate.bits_per_second() as f64;
+        let always = Demand::timed(demand::count(time_s, interval_s, self.count), f64::from(self.payload_bytes));
+        let periods = time_s / (on_s + off_s);
+        if self.count.is_none() && demand::is_steady(&self.on_s, periods) && demand::is_steady(&self.off_s, periods) {
+            let messages = demand::count(time_s * on_s / (on_s + off_s), interval_s, None);
+            let sent = Demand::timed(messages, f64::from(self.payload_bytes));
+            return Demand { timers: messages + periods, ..sent };
+        }
+        always.at_most("an on-off source, counted as if it were always on")
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

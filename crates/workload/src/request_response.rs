@@ -17,6 +17,7 @@ pub use server::RequestResponseServer;
 
 use crate::application::{Application, Metric};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count};
+use crate::demand::{Demand, Exchanges};
 use crate::plan::Plan;
 use fullpipe_schema::component::{Declaration, choices};
 use fullpipe_schema::distributions::{SIZE_OR_RANDOM, TIME_OR_RANDOM};
@@ -116,6 +117,23 @@ impl WorkloadSettings for RequestResponseSpec {
     fn main_senders(&self) -> [bool; 2] {
         let (request, response) = (self.request_bytes.mean(), self.response_bytes.mean());
         [request >= response, response >= request]
+    }
+
+    fn demand(&self, _time_s: f64) -> Demand {
+        let per_exchange = self.connection == ConnectionUse::PerExchange;
+        let pause_s = self.think_s.mean() + self.idle_s.mean();
+        Demand {
+            bytes: [self.request_bytes.mean(), self.response_bytes.mean()],
+            messages: [1.0, 1.0],
+            lifetime_s: per_exchange.then_some(0.0),
+            timers: if pause_s > 0.0 { 2.0 } else { 0.0 },
+            exchanges: Some(Exchanges {
+                most: self.count.map_or(f64::INFINITY, |count| count as f64),
+                round_trips: if per_exchange { 2.0 } else { 1.0 },
+                pause_s,
+            }),
+            ..Demand::SILENT
+        }
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

@@ -3,6 +3,7 @@
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use crate::demand::Demand;
 use fullpipe_schema::component::{self, Declaration, Reader};
 use fullpipe_schema::{Field, Kind, Table, keys};
 use fullpipe_transport::{Event, Payload};
@@ -76,6 +77,12 @@ impl WorkloadSettings for TransfersSpec {
 
     fn is_unlimited(&self) -> bool {
         false
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        let begun = self.transfers.iter().filter(|transfer| transfer.at.as_secs_f64() < time_s);
+        let (count, bytes) = begun.fold((0.0, 0.0), |(n, sum), transfer| (n + 1.0, sum + transfer.size_bytes as f64));
+        Demand { timers: count, ..Demand::of_initiator(bytes) }
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

@@ -5,6 +5,7 @@
 
 use crate::application::Application;
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use crate::demand::Demand;
 use crate::sink::Sink;
 use fullpipe_schema::component::Declaration;
 use fullpipe_units::Invalid;
@@ -28,6 +29,10 @@ pub struct TunnelSpec;
 impl WorkloadSettings for TunnelSpec {
     fn senders(&self) -> [bool; 2] {
         [true, true]
+    }
+
+    fn demand(&self, _time_s: f64) -> Demand {
+        Demand::SILENT
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

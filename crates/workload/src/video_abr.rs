@@ -21,6 +21,7 @@ pub use server::VideoAbrServer;
 
 use crate::application::{Application, Metric};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count, small};
+use crate::demand::{self, Demand};
 use fullpipe_schema::component::{Declaration, choices};
 use fullpipe_schema::{Choice, Kind, Tree, Value, keys, named};
 use fullpipe_units::{Duration, Invalid, Rate};
@@ -164,6 +165,16 @@ impl WorkloadSettings for VideoAbrSpec {
     /// Requests are small.
     fn senders(&self) -> [bool; 2] {
         [false, true]
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        // The player is ahead of the playing time by its buffer.
+        let ahead_s = time_s + self.max_level.as_secs_f64();
+        let segments = demand::count(ahead_s, self.segment.as_secs_f64(), self.segments);
+        let highest = self.ladder.iter().map(|rate| rate.bits_per_second()).max().unwrap_or_default() as f64;
+        let bytes = [f64::from(self.request_bytes), highest / 8.0 * self.segment.as_secs_f64()];
+        let all = Demand { bytes: bytes.map(|each| each * segments), messages: [segments; 2], ..Demand::SILENT };
+        Demand { timers: segments, ..all }.at_most("adaptive video, counted with its highest bit rate")
     }
 
     fn applications(&self, _: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

@@ -8,6 +8,7 @@
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{COUNT, FlowContext, PAYLOAD, Protocol, WorkloadComponent, WorkloadSettings, count, small};
+use crate::demand::{self, Demand};
 use crate::outlet::Outlet;
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::{Field, Kind};
@@ -65,6 +66,14 @@ pub struct VideoCbrSpec {
 impl WorkloadSettings for VideoCbrSpec {
     fn is_unlimited(&self) -> bool {
         self.frames.is_none()
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        let frames = demand::count(time_s, 1.0 / self.frames_per_s, self.frames);
+        let bytes = frames * self.group_bytes() / f64::from(self.group_frames);
+        // The last packet of a frame is half full in the mean.
+        let packets = bytes / f64::from(self.max_payload_bytes) + frames / 2.0;
+        Demand { messages: [packets.max(frames), 0.0], timers: frames, ..Demand::of_initiator(bytes) }
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

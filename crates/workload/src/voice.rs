@@ -10,6 +10,7 @@
 
 use crate::application::{Application, Io, Progress};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use crate::demand::{self, Demand};
 use fullpipe_schema::component::{Declaration, choices};
 use fullpipe_schema::{Choice, Kind, Value, keys};
 use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
@@ -118,6 +119,27 @@ impl WorkloadSettings for VoiceSpec {
 
     fn senders(&self) -> [bool; 2] {
         [true, self.both_ways]
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        let time_s = self.duration.map_or(time_s, |duration| duration.as_secs_f64().min(time_s));
+        let talking = self.talk_spurts.as_ref().map(|spurts| {
+            let (talk_s, cycle_s) = (spurts.talk_s.mean(), spurts.talk_s.mean() + spurts.pause_s.mean());
+            (talk_s / cycle_s, demand::is_steady(&spurts.talk_s, time_s / cycle_s))
+        });
+        let share = talking.map_or(1.0, |(share, steady)| if steady { share } else { 1.0 });
+        let messages = demand::count(time_s * share, self.interval.as_secs_f64(), None);
+        let sides = [1.0, f64::from(u8::from(self.both_ways))];
+        let sent = Demand {
+            bytes: sides.map(|sends| sends * messages * f64::from(self.payload_bytes)),
+            messages: sides.map(|sends| sends * messages),
+            timers: (sides[0] + sides[1]) * messages,
+            ..Demand::SILENT
+        };
+        match talking {
+            Some((_, false)) => sent.at_most("a call of few talk spurts, counted as if everybody always spoke"),
+            _ => sent,
+        }
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

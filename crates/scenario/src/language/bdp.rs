@@ -6,12 +6,12 @@
 
 use super::Check;
 use super::network::{Network, discipline};
-use crate::description::{BdpLimit, Flow, QueueLimit};
+use crate::description::{BdpLimit, Flow, QueueLimit, routing};
 use crate::schema::{Data, Place, Tree, Value};
 use fullpipe_network::discipline::settings::{Device, LIMIT_KEY};
-use fullpipe_network::routing::{Edge, Routing};
+use fullpipe_network::routing::Routing;
 use fullpipe_network::{Attachment, Limit, Way};
-use fullpipe_units::{BdpMultiple, Duration, LinkId, LinkQueueLimit, NodeId};
+use fullpipe_units::{BdpMultiple, Duration, LinkQueueLimit, NodeId};
 use std::collections::BTreeMap;
 
 /// What transmits from a queue.
@@ -139,7 +139,7 @@ pub(super) fn resolve(network: &mut Network, flows: &[Flow], duration: Duration,
 
 /// The largest base round-trip time of the flows through each link and segment.
 fn longest_round_trips(network: &Network, flows: &[Flow]) -> BTreeMap<Transmitter, Duration> {
-    let routing = routing(network);
+    let routing = routing(&network.nodes, &network.links, &network.ethernets, &network.access);
     let mut longest = BTreeMap::new();
     for flow in flows {
         let via = flow.via.map(|tunnel| (flows[tunnel].from, flows[tunnel].to));
@@ -160,30 +160,6 @@ fn longest_round_trips(network: &Network, flows: &[Flow]) -> BTreeMap<Transmitte
         }
     }
     longest
-}
-
-fn routing(network: &Network) -> Routing {
-    let mut edges = vec![Vec::new(); network.nodes.len()];
-    for (number, link) in network.links.iter().enumerate() {
-        edges[link.from.index()].push(Edge { to: link.to, by: Attachment::Link(LinkId(number as u32)) });
-    }
-    for (segment, ethernet) in network.ethernets.iter().enumerate() {
-        for from in &ethernet.hosts {
-            for (station, to) in ethernet.hosts.iter().enumerate().filter(|(_, to)| *to != from) {
-                let by = Attachment::Station { segment: segment as u32, station: station as u32 };
-                edges[from.index()].push(Edge { to: *to, by });
-            }
-        }
-    }
-    for (medium, access) in network.access.iter().enumerate() {
-        for (station, node) in access.stations().iter().enumerate() {
-            let by = |way| Attachment::Medium { medium: medium as u16, way, station: station as u32 };
-            edges[access.hub().index()].push(Edge { to: *node, by: by(Way::Down) });
-            edges[node.index()].push(Edge { to: access.hub(), by: by(Way::Up) });
-        }
-    }
-    let forwards: Vec<bool> = network.nodes.iter().map(|node| node.router).collect();
-    Routing::new(&edges, &forwards)
 }
 
 /// Propagation from a node to another; appends what transmits on the way.

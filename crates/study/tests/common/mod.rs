@@ -88,6 +88,7 @@ impl Laboratory for Fake {
         let text: String = values.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
         let flows = ["bulk", "bulk.reverse", "other"].map(str::to_owned).to_vec();
         Ok(ResolvedScenario {
+            cost: Default::default(),
             content: text.clone().into_bytes(),
             text,
             main_flows: ["bulk".to_owned(), "other".to_owned()].into(),
@@ -96,7 +97,6 @@ impl Laboratory for Fake {
             hosts: vec!["near".to_owned()],
             series: vec![("bulk".to_owned(), "cwnd_bytes".to_owned())],
             measured_interval: (Duration::ZERO, Duration::from_secs(10)),
-            expected_cost: 0,
             folder: None,
         })
     }
@@ -306,7 +306,7 @@ pub(crate) fn run_with(
     files: &Files,
 ) -> Result<Outcome, StudyError> {
     let asked = RunOptions { pcap: laboratory.captures.then_some(128), ..RunOptions::default() };
-    let options = Options { jobs, run: asked };
+    let options = Options { jobs, run: asked, ..Options::default() };
     run(study, laboratory, folder, files, &options, &mut (), &laboratory.stop)
 }
 

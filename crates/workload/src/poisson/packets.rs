@@ -2,6 +2,7 @@
 
 use crate::application::{Application, Io};
 use crate::component::{FlowContext, PACKETS, Protocol, WorkloadComponent, WorkloadSettings, count, small};
+use crate::demand::{self, Demand};
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::distributions::SIZE_OR_RANDOM;
 use fullpipe_schema::{Kind, keys};
@@ -55,6 +56,13 @@ pub struct PoissonPacketsSpec {
 impl WorkloadSettings for PoissonPacketsSpec {
     fn is_unlimited(&self) -> bool {
         self.count.is_none()
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        let messages = demand::count(time_s, self.mean_interval.as_secs_f64(), self.count);
+        let largest = f64::from(self.max_payload_bytes);
+        let payload = (self.size_bytes.mean() - f64::from(self.header_bytes)).clamp(0.0, largest);
+        Demand::timed(messages, payload)
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

@@ -6,6 +6,7 @@
 
 use crate::application::{self, Application, Completion, Figure, Io, Metric, Progress, StreamId};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count};
+use crate::demand::{self, Demand};
 use crate::plan::Plan;
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::distributions::SIZE_OR_RANDOM;
@@ -67,6 +68,16 @@ struct Planned {
 impl WorkloadSettings for PoissonTransfersSpec {
     fn is_unlimited(&self) -> bool {
         self.count.is_none()
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        let connections = demand::count(time_s, self.mean_interval.as_secs_f64(), self.count);
+        let some = Demand { connections, lifetime_s: Some(0.0), timers: connections, ..Demand::SILENT };
+        if !demand::is_steady(&self.size_bytes, connections) {
+            let unlimited = Demand { bytes: [f64::INFINITY, 0.0], messages: [connections, 0.0], ..some };
+            return unlimited.at_most("transfers of random sizes, counted as if they filled the path");
+        }
+        Demand { bytes: [connections * self.size_bytes.mean(), 0.0], messages: [connections, 0.0], ..some }
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

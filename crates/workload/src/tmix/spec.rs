@@ -3,6 +3,7 @@
 use super::{BoxedTrace, METRICS, RESPONSES, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions};
 use crate::application::Application;
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
+use crate::demand::Demand;
 use fullpipe_schema::component::{self, Declaration, Reader, choices};
 use fullpipe_schema::{Choice, Field, Kind, keys};
 use fullpipe_tmix::{Error, Indexed, Order, Prefill, Schedule, Synthetic};
@@ -217,6 +218,26 @@ impl WorkloadSettings for TmixSpec {
 
     fn sums_connections(&self) -> bool {
         true
+    }
+
+    fn demand(&self, time_s: f64) -> Demand {
+        if matches!(self.trace, TmixTrace::File(_)) {
+            let reason = "connections of a trace file, counted as if they filled the path";
+            return Demand::unlimited([true, true]).at_most(reason);
+        }
+        // The prefill's connections start within its last interval, and offer the load of any other time.
+        let Prefill { time, interval, .. } = self.prefill;
+        let time_s = (time_s - time.saturating_sub(interval).as_secs_f64()).max(0.0);
+        let played = Synthetic::played(time_s, self.scale);
+        let both = |sides: fullpipe_tmix::PerSide<f64>| [sides.initiator, sides.acceptor];
+        Demand {
+            bytes: both(played.bytes),
+            messages: both(played.segments),
+            connections: played.connections,
+            lifetime_s: Some(played.open_s / played.connections.max(1.0)),
+            timers: played.timers,
+            ..Demand::SILENT
+        }
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

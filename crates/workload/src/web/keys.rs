@@ -6,6 +6,7 @@ use super::{
 };
 use crate::application::Application;
 use crate::component::{Carrier, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, small};
+use crate::demand::{Demand, Exchanges};
 use fullpipe_schema::component::{self, Declaration, Reader, choices};
 use fullpipe_schema::distributions::{COUNT_OR_RANDOM, SIZE_OR_RANDOM, TIME_OR_RANDOM};
 use fullpipe_schema::{Choice, Data, Field, Kind, Table, Tree, Value, keys, named};
@@ -266,6 +267,41 @@ impl WorkloadSettings for WebSpec {
     /// Pages come from the server.
     fn main_senders(&self) -> [bool; 2] {
         [false, true]
+    }
+
+    fn demand(&self, _time_s: f64) -> Demand {
+        /// Few random pages count with so many times the mean size of a page: hardly one is larger.
+        const MARGIN: f64 = 4.0;
+        let mean = |law: &Law| law.law.mean().min(law.max);
+        let (objects, bytes, is_random) = match &self.source {
+            PageSource::Listed(objects) => {
+                (objects.len() as f64, objects.iter().map(|object| object.bytes as f64).sum(), false)
+            }
+            PageSource::Drawn(laws) => {
+                let main = mean(&laws.main_objects).max(1.0);
+                let embedded = main * mean(&laws.embedded_objects);
+                let bytes = main * mean(&laws.main_bytes) + embedded * mean(&laws.embedded_bytes);
+                (main + embedded, bytes, true)
+            }
+        };
+        let headers = objects * f64::from(self.response_header_bytes);
+        let interval_s = self.page_interval_s.as_ref().map_or_else(|| mean(&self.reading_s), mean);
+        let margin = if is_random { MARGIN } else { 1.0 };
+        let page = Demand {
+            bytes: [objects * f64::from(self.request_bytes), bytes + headers].map(|bytes| margin * bytes),
+            messages: [margin * objects; 2],
+            connections: if self.http == Http::One { f64::from(self.connections) } else { 1.0 },
+            lifetime_s: (!self.keep_connections).then_some(0.0),
+            timers: 1.0,
+            exchanges: Some(Exchanges {
+                most: self.pages.map_or(f64::INFINITY, |pages| pages as f64),
+                // Opening, document, objects.
+                round_trips: 4.0,
+                pause_s: interval_s,
+            }),
+            ..Demand::SILENT
+        };
+        if is_random { page.at_most("random web pages, counted with four times their mean size") } else { page }
     }
 
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid> {

@@ -1,0 +1,195 @@
+//! What needs memory in a run. Sizes of what the models keep come from the types; what other libraries keep was measured.
+
+use super::paths::Paths;
+use super::traffic::{self, Traffic};
+use crate::world::footprint;
+use fullpipe_network::Limit;
+use fullpipe_network::footprint::{FLIGHT_BYTES, LINK_BYTES, NODE_BYTES, PACKET_BYTES, ROUTE_BYTES, WAITING_BYTES};
+use fullpipe_record::FlowMonitor;
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{self, Stack, Transport};
+use fullpipe_units::Instant;
+
+/// Memory of the program itself: a run of `quick-start` peaks at it.
+pub const PROGRAM_BYTES: f64 = 13e6;
+
+/// A vector that grows doubles its room.
+const GROWTH: f64 = 1.5;
+/// Entries of a ring that is used at all.
+const SMALLEST_RING: f64 = 4.0;
+/// A small allocation: the two applications, a congestion control, and what the allocator adds.
+const BOX_BYTES: f64 = 112.0;
+/// Outstanding data exceed their mean by so much in slow start.
+const OVERSHOOT: f64 = 2.0;
+/// A row of `flows.csv`, in memory while it is written, read for the report and printed.
+const ROW_BYTES: f64 = 600.0;
+/// A sample: in memory, as a line of `series.csv`, and as that line is read again.
+const SAMPLE_BYTES: f64 = (size_of::<(Instant, u32, f64)>() + 48 + 16) as f64;
+/// An end of a connection of the real QUIC stack, without data. Measured.
+const STACK_BYTES: f64 = 40e3;
+/// Both ends of a tunnel: their QUIC and HTTP/3 connections and tasks. Measured.
+const TUNNEL_BYTES: f64 = 600e3;
+
+/// What many like things need.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct MemoryPart {
+    /// What they are, in the plural.
+    pub what: &'static str,
+    /// How many.
+    pub count: f64,
+    /// Memory of each.
+    pub bytes_each: f64,
+    /// Whether this is an upper bound.
+    pub is_bound: bool,
+    /// Whether events visit all of it in turn, so that it competes for the caches.
+    pub(super) is_visited: bool,
+}
+
+impl MemoryPart {
+    fn new(what: &'static str, count: f64, bytes: f64) -> MemoryPart {
+        let bytes_each = if count > 0.0 { bytes / count } else { 0.0 };
+        MemoryPart { what, count, bytes_each, is_bound: false, is_visited: false }
+    }
+
+    /// Memory of all.
+    pub fn bytes(&self) -> f64 {
+        self.count * self.bytes_each
+    }
+}
+
+/// All parts, the largest first.
+pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<MemoryPart> {
+    let nodes = scenario.nodes.len() as f64;
+    let routers = scenario.nodes.iter().filter(|node| node.router).count() as f64;
+    let links = scenario.links.len() as f64;
+    let described = nodes * size_of::<description::Node>() as f64 + links * size_of::<description::Link>() as f64;
+    let built = nodes * NODE_BYTES as f64
+        + links * (LINK_BYTES + fullpipe_audit::LINK_BYTES) as f64
+        + routers * nodes * ROUTE_BYTES as f64;
+    let names = (nodes + links) * 2.0 * BOX_BYTES;
+    let network = MemoryPart { is_visited: true, ..MemoryPart::new("links", links, described + built + names) };
+    let mut flows = 0.0;
+    let mut further = [0.0, 0.0];
+    for traffic in all {
+        let (first, rest) = flow_bytes(scenario, traffic);
+        flows += first;
+        further[0] += (traffic.connections - 1.0).max(0.0);
+        further[1] += rest;
+    }
+    let flows = MemoryPart { is_visited: true, ..MemoryPart::new("flows", all.len() as f64, flows) };
+    let further = MemoryPart::new("further connections", further[0], further[1]);
+    let samples: f64 = scenario
+        .probes
+        .iter()
+        .map(|probe| {
+            let interval_s = probe.interval.as_secs_f64().max(1e-9);
+            probe.metrics.len() as f64 * scenario.duration.as_secs_f64() / interval_s
+        })
+        .sum();
+    let samples = MemoryPart::new("samples of probes", samples, samples * SAMPLE_BYTES);
+    let media: f64 = scenario.access.iter().map(|access| access.cost(scenario.duration).bytes).sum();
+    let stations: usize = scenario.access.iter().map(|access| access.stations().len()).sum();
+    let media = MemoryPart::new("stations of access networks", stations as f64, media);
+    let [packets, excess] = packets(scenario, paths, all);
+    let mut parts = vec![network, flows, further, samples, media, packets, excess];
+    parts.retain(|part| part.count > 0.0);
+    parts.sort_by(|a, b| b.bytes().total_cmp(&a.bytes()));
+    parts
+}
+
+/// Memory of a flow with its first connection, and of all its further ones.
+fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
+    let flow = &scenario.flows[traffic.flow];
+    // The description, as the caller and the run have it, the latter with starts that were drawn.
+    let described = 2.0 * size_of::<description::Flow>() as f64 + 2.0 * BOX_BYTES;
+    let records = 2.0 * (FlowMonitor::BYTES_PER_FLOW + fullpipe_audit::DIRECTION_BYTES) as f64;
+    let conversation = records + footprint::CONVERSATION_BYTES as f64;
+    let rows = 2.0 * ROW_BYTES;
+    let end = match &flow.transport {
+        Transport::Udp => 0.0,
+        Transport::Tcp(_) => footprint::TCP_BYTES as f64 + BOX_BYTES,
+        Transport::Quic(quic) if quic.stack == Stack::Model => {
+            (footprint::QUIC_MODEL_BYTES + fullpipe_quic::STREAM_BYTES) as f64 + 4.0 * BOX_BYTES
+        }
+        Transport::Quic(_) => footprint::QUIC_STACK_BYTES as f64 + STACK_BYTES,
+        Transport::Masque(_) => TUNNEL_BYTES / 2.0,
+    };
+    let maker = match &flow.transport {
+        Transport::Quic(quic) if quic.stack == Stack::Model => footprint::QUIC_MAKER_BYTES as f64,
+        _ => 0.0,
+    };
+    let first = described + footprint::FLOW_BYTES as f64 + 2.0 * BOX_BYTES + conversation + rows + maker;
+    let rings: f64 = [0, 1].map(|end| ring_bytes(scenario, traffic, end)).iter().sum();
+    let further = (traffic.connections - 1.0).max(0.0);
+    // Of closed connections the counters stay, and for a time one end.
+    let open = match (traffic.lifetime_s, &flow.transport) {
+        (None, _) => further,
+        (Some(lifetime_s), transport) => {
+            let waits_s = match transport {
+                Transport::Tcp(tcp) => tcp.connection.time_wait.as_secs_f64() / 2.0,
+                _ => 0.0,
+            };
+            further * ((lifetime_s + waits_s + 4.0 * traffic.round_trip_s) / traffic.time_s.max(1e-9)).min(1.0)
+        }
+    };
+    (first + 2.0 * end + rings, GROWTH * further * conversation + open * (2.0 * end + 2.0 * BOX_BYTES))
+}
+
+/// The records of outstanding packets that one end of a flow keeps, all its connections together.
+fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
+    let direction = &traffic.directions[end];
+    let in_flight = traffic.packets_in_flight(end);
+    let (record, data) = match &scenario.flows[traffic.flow].transport {
+        Transport::Udp | Transport::Masque(_) => return 0.0,
+        Transport::Tcp(_) => (fullpipe_tcp::SEGMENT_RECORD_BYTES as f64, 0.0),
+        Transport::Quic(quic) if quic.stack == Stack::Model => (fullpipe_quic::PACKET_RECORD_BYTES as f64, 0.0),
+        // The real stack keeps real bytes: those written, and those in packets.
+        Transport::Quic(_) => (200.0, 2.0 * traffic.packets.payload_bytes),
+    };
+    let outstanding = (OVERSHOOT * in_flight).min(direction.packets);
+    if outstanding <= 0.0 {
+        return 0.0;
+    }
+    let room = fullpipe_units::math::pow(2.0, fullpipe_units::math::log2(outstanding.max(SMALLEST_RING)).ceil());
+    room * record + outstanding * data
+}
+
+impl Traffic {
+    /// Packets of one end that are outstanding in the mean, without those in queues.
+    fn packets_in_flight(&self, end: usize) -> f64 {
+        if self.time_s <= 0.0 {
+            return 0.0;
+        }
+        self.directions[end].packets * (self.round_trip_s / self.time_s).min(1.0) + self.queued[end]
+    }
+}
+
+/// Packets on links and in queues; and those that would wait at queues without limit.
+fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 2] {
+    let on_links: f64 = all.iter().flat_map(|traffic| [0, 1].map(|end| traffic.packets_in_flight(end))).sum();
+    let run_s = scenario.duration.as_secs_f64().max(1e-9);
+    // Datagrams that exceed a link's rate wait before it without end if its queue has no limit.
+    let mut offered = vec![(0.0, 0.0); paths.transmitters.len()];
+    for traffic in all.iter().filter(|traffic| traffic.packets.per_ack.is_infinite()) {
+        for direction in traffic.directions.iter().filter(|direction| direction.packets > 0.0) {
+            let bytes = traffic.packets.ip_bytes(direction.bytes / direction.packets);
+            for hop in traffic::hops(paths, direction) {
+                offered[hop].0 += direction.packets;
+                offered[hop].1 += 8.0 * direction.packets * (bytes + paths.transmitters[hop].framing_bytes);
+            }
+        }
+    }
+    let excess = |(transmitter, (packets, bits)): (&super::paths::Transmitter, (f64, f64))| {
+        let carried = transmitter.bits_per_s * run_s;
+        let exceeds = matches!(transmitter.queue, Limit::Unlimited) && bits > carried;
+        if exceeds { packets * (1.0 - carried / bits) } else { 0.0 }
+    };
+    let excess: f64 = paths.transmitters.iter().zip(offered).map(excess).sum();
+    let each = GROWTH * (PACKET_BYTES + FLIGHT_BYTES + WAITING_BYTES) as f64;
+    let part = |what, count: f64| MemoryPart::new(what, count, count * each);
+    [
+        MemoryPart { is_visited: true, ..part("packets in flight", on_links) },
+        part("packets in queues without limit", excess),
+    ]
+}

@@ -1,0 +1,91 @@
+//! The estimated events of a run lie within a factor of two of those that a run has, for the benchmarks at shorter durations.
+
+use fullpipe_lab::cost::Cost;
+use fullpipe_lab::{Options, run};
+use fullpipe_scenario::{Override, Scenario};
+
+fn bench(name: &str, set: &[(&str, &str)]) -> Scenario {
+    let path = format!("{}/../../scenarios/bench/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("a scenario of the workspace");
+    let set = set.iter().map(|(path, value)| Override { path: (*path).to_owned(), value: (*value).to_owned() });
+    fullpipe_scenario::load(&text, name, &set.collect::<Vec<_>>()).expect("it is right").scenario
+}
+
+/// The dumbbell of ten thousand flows at a tenth of its size.
+const TENTH: [(&str, &str); 4] = [
+    ("topology.pairs", "1000"),
+    ("topology.bottleneck.rate", "\"1Gbit/s\""),
+    ("topology.bottleneck.queue", "\"5MB\""),
+    ("topology.access.rate", "\"10Gbit/s\""),
+];
+
+#[test]
+fn events_of_the_benchmarks_are_within_a_factor_of_two() {
+    let seconds = |value| [("duration", value)];
+    let with = |value| [&TENTH[..], &[("duration", value)]].concat();
+    let cases: [(&str, Vec<(&str, &str)>); 17] = [
+        ("tcp-1", seconds("\"5s\"").into()),
+        ("tcp-1", vec![("duration", "\"5s\""), ("tcp.congestion", "bbr1")]),
+        ("tcp-1", vec![("duration", "\"60s\""), ("flow.bulk.size", "\"3MB\"")]),
+        ("tcp-10", seconds("\"2s\"").into()),
+        ("tcp-100", seconds("\"1s\"").into()),
+        ("tcp-10k", with("\"1s\"")),
+        ("tcp-idle", vec![("flow.idle.count", "10000")]),
+        ("udp-5hop", seconds("\"1s\"").into()),
+        ("quic-1", seconds("\"5s\"").into()),
+        ("quic-10k", with("\"1s\"")),
+        ("quic-real-1-10m", vec![("flow.bulk.size", "\"1MB\"")]),
+        ("quic-real-1-100m", vec![("flow.bulk.size", "\"1MB\"")]),
+        ("masque-1-datagram", vec![("flow.download.response", "\"1MB\"")]),
+        ("masque-1-stream", vec![("flow.download.response", "\"1MB\"")]),
+        ("lte-1", seconds("\"2s\"").into()),
+        ("lte-50", seconds("\"1s\"").into()),
+        ("lte-500", seconds("\"500ms\"").into()),
+    ];
+    let mut wrong = Vec::new();
+    for (name, set) in cases {
+        let scenario = bench(name, &set);
+        let cost = Cost::of(&scenario);
+        let events = run(&scenario, &Options::default()).expect("it runs").totals().events as f64;
+        let ratio = cost.events / events;
+        println!("{name} {set:?}: {:.0} estimated, {events} counted, ratio {ratio:.2}, {:?}", cost.events, cost.bounds);
+        if !(0.5..=2.0).contains(&ratio) || cost.is_bound() {
+            wrong.push(format!("{name} {set:?}: {:.0} events estimated, {events} counted", cost.events));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_upper_bound_is_called_so_and_is_not_exceeded() {
+    let source = |rest: &str| {
+        let text = format!(
+            "duration = \"5s\"\n[topology]\nkind = \"chain\"\nlink = [{{ rate = \"10Mbit/s\", delay = \"5ms\", queue = \"50kB\" }}]\n\
+             [[flow]]\nname = \"data\"\nfrom = \"source\"\nto = \"sink\"\n{rest}"
+        );
+        fullpipe_scenario::load(&text, "source.toml", &[]).expect("it is right").scenario
+    };
+    let on_off = "protocol = \"udp\"\nworkload = \"on-off\"\nrate = \"5Mbit/s\"\npayload = \"1000B\"\n\
+                  on = { distribution = \"pareto\", shape = 1.5, scale = \"200ms\" }\noff = { distribution = \"exponential\", mean = \"1s\" }\n";
+    let steady = "protocol = \"udp\"\nworkload = \"on-off\"\nrate = \"5Mbit/s\"\npayload = \"1000B\"\non = \"100ms\"\noff = \"100ms\"\n";
+    for (text, is_bound) in [(on_off, true), (steady, false)] {
+        let scenario = source(text);
+        let cost = Cost::of(&scenario);
+        let events = run(&scenario, &Options::default()).expect("it runs").totals().events as f64;
+        assert_eq!(cost.is_bound(), is_bound, "{text}: {:?}", cost.bounds);
+        assert!(events <= 1.01 * cost.events, "{text}: {events} events, at most {} estimated", cost.events);
+        assert!(is_bound || events >= cost.events / 2.0, "{text}: {events} events, {} estimated", cost.events);
+    }
+}
+
+#[test]
+fn datagrams_that_exceed_a_link_wait_in_memory_only_if_the_queue_has_no_limit() {
+    for (queue, many) in [("unlimited", true), ("100kB", false)] {
+        let set = [("topology.link.0.rate", "\"100Mbit/s\""), ("topology.link.0.queue", &format!("\"{queue}\""))];
+        let cost = Cost::of(&bench("udp-5hop", &set));
+        // 80 000 packets of 1502 bytes a second are 961 Mbit/s: 72 000 of them exceed 100 Mbit/s in each of ten seconds.
+        let waiting = cost.memory.iter().find(|part| part.what.contains("queues")).map_or(0.0, |part| part.count);
+        let expected = if many { 720_000.0 } else { 0.0 };
+        assert!((waiting - expected).abs() <= 0.02 * expected, "{queue}: {waiting} packets wait");
+    }
+}

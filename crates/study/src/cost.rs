@@ -1,0 +1,127 @@
+//! The estimated cost of a study: that of its runs, and whether the machine has the memory for them.
+
+use crate::error::StudyError;
+use crate::plan::{Plan, PlannedRun};
+use fullpipe_lab::cost::{Cost, MemoryPart};
+
+/// The estimated cost of the runs of an experiment.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ExperimentCost {
+    /// The experiment.
+    pub experiment: String,
+    /// Its runs that no experiment before shares.
+    pub runs: usize,
+    /// Of these, runs in real time: their CPU time follows from the clock, so their events do not count.
+    pub in_real_time: usize,
+    /// Events of all runs in virtual time.
+    pub events: f64,
+    /// Their CPU time, in events of the benchmark `tcp-1`.
+    pub work: f64,
+    /// The run that needs most memory.
+    pub largest: Cost,
+    /// Why the figures are upper bounds; empty: they are estimates.
+    pub bounds: Vec<&'static str>,
+}
+
+impl ExperimentCost {
+    /// The cost of a single run.
+    pub fn of_run(cost: Cost) -> ExperimentCost {
+        let (events, work, bounds) = (cost.events, cost.work, cost.bounds.clone());
+        ExperimentCost { runs: 1, events, work, bounds, largest: cost, ..ExperimentCost::default() }
+    }
+
+    fn add(&mut self, run: &PlannedRun) {
+        let cost = &run.scenario.cost;
+        self.runs += 1;
+        if run.real {
+            self.in_real_time += 1;
+        } else {
+            self.events += cost.events;
+            self.work += cost.work;
+        }
+        if cost.peak_bytes() > self.largest.peak_bytes() || self.runs == 1 {
+            self.largest = cost.clone();
+        }
+        for reason in &cost.bounds {
+            if !self.bounds.contains(reason) {
+                self.bounds.push(reason);
+            }
+        }
+    }
+}
+
+/// The estimated cost of each experiment of a plan, in the order of the study. Runs with random starts, which claims over
+/// deterministic points need, come on top: which points are deterministic is known after the runs.
+pub fn of_experiments(plan: &Plan) -> Vec<ExperimentCost> {
+    let mut costs: Vec<ExperimentCost> = Vec::new();
+    for run in &plan.runs {
+        let Some(point) = run.points.first().and_then(|point| plan.points.get(*point)) else { continue };
+        let known = costs.iter().position(|cost| cost.experiment == point.experiment);
+        let index = known.unwrap_or_else(|| {
+            costs.push(ExperimentCost { experiment: point.experiment.clone(), ..ExperimentCost::default() });
+            costs.len() - 1
+        });
+        costs[index].add(run);
+    }
+    costs
+}
+
+/// How many runs the memory is sufficient for at a time, at most `jobs`.
+///
+/// # Errors
+/// If a run needs more memory than that. Upper bounds do not count: such a run may need less.
+pub(crate) fn jobs_within(plan: &Plan, memory_bytes: u64, jobs: usize) -> Result<usize, StudyError> {
+    let largest = plan.runs.iter().max_by(|a, b| {
+        let bytes = |run: &PlannedRun| run.scenario.cost.certain_bytes();
+        bytes(a).total_cmp(&bytes(b))
+    });
+    let Some(run) = largest else { return Ok(jobs) };
+    match refusal(&run.scenario.cost, memory_bytes) {
+        Some(reason) => Err(StudyError::Machine(format!("{}: {reason}", run.label))),
+        None => {
+            let at_a_time = memory_bytes as f64 / run.scenario.cost.certain_bytes().max(1.0);
+            Ok((at_a_time as usize).clamp(1, jobs.max(1)))
+        }
+    }
+}
+
+/// Why a machine with so much memory cannot make a run; `None` if it can.
+pub fn refusal(cost: &Cost, memory_bytes: u64) -> Option<String> {
+    let needed = cost.certain_bytes();
+    (needed > memory_bytes as f64).then(|| {
+        let dominates =
+            cost.memory.iter().find(|part| !part.is_bound).map_or_else(String::new, |part| {
+                format!(", {} for {}", bytes_in_words(part.bytes()), part_in_words(part))
+            });
+        format!(
+            "the run needs about {} of memory{dominates}; this machine has {}",
+            bytes_in_words(needed),
+            bytes_in_words(memory_bytes as f64)
+        )
+    })
+}
+
+/// A part of the memory: `10 000 000 flows × 3.0 kB`.
+pub fn part_in_words(part: &MemoryPart) -> String {
+    let digits = format!("{:.0}", part.count);
+    let mut count = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            count.push(' ');
+        }
+        count.push(digit);
+    }
+    format!("{count} {} × {}", part.what, bytes_in_words(part.bytes_each))
+}
+
+/// Bytes with two significant digits and their unit: `3.0 kB`.
+pub fn bytes_in_words(bytes: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let (mut value, mut unit) = (bytes, 0);
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        (value, unit) = (value / 1e3, unit + 1);
+    }
+    let decimals = usize::from(value < 9.95 && unit > 0);
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
