@@ -95,7 +95,7 @@ pub fn refusal(cost: &Cost, memory_bytes: u64) -> Option<String> {
                 format!(", {} for {}", bytes_in_words(part.bytes()), part_in_words(part))
             });
         format!(
-            "the run needs about {} of memory{dominates}; this machine has {}",
+            "the run needs about {} of memory{dominates}; this machine has {} (--ignore-memory runs it all the same)",
             bytes_in_words(needed),
             bytes_in_words(memory_bytes as f64)
         )
@@ -115,7 +115,7 @@ pub fn part_in_words(part: &MemoryPart) -> String {
     format!("{count} {} × {}", part.what, bytes_in_words(part.bytes_each))
 }
 
-/// Bytes with two significant digits and their unit: `3.0 kB`.
+/// Bytes with two or three significant digits and their unit: `3.0 kB`.
 pub fn bytes_in_words(bytes: f64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     let (mut value, mut unit) = (bytes, 0);
@@ -124,4 +124,44 @@ pub fn bytes_in_words(bytes: f64) -> String {
     }
     let decimals = usize::from(value < 9.95 && unit > 0);
     format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laboratory::VirtualLaboratory;
+    use crate::plan::plan;
+    use crate::port::ScenarioSource;
+    use crate::run::single;
+
+    fn idle() -> Plan {
+        let text = include_str!("../../../scenarios/bench/tcp-idle.toml").to_owned();
+        let source = ScenarioSource { name: "tcp-idle".into(), origin: "scenario.toml".into(), text, folder: None };
+        plan(&single("tcp-idle", "", source, 1), &VirtualLaboratory::new("test")).expect("it is right")
+    }
+
+    #[test]
+    fn a_run_that_exceeds_the_memory_is_refused_and_names_what_needs_most() {
+        match jobs_within(&idle(), 50_000_000, 4) {
+            Err(StudyError::Machine(reason)) => {
+                assert!(reason.contains("100 000 flows × ") && reason.contains("has 50 MB"), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn as_many_runs_are_made_at_once_as_the_memory_is_sufficient_for() {
+        let plan = idle();
+        let needed = plan.runs[0].scenario.cost.certain_bytes();
+        for (times, jobs) in [(1.1, 1), (2.5, 2), (100.0, 4)] {
+            assert_eq!(jobs_within(&plan, (times * needed) as u64, 4).expect("one fits"), jobs);
+        }
+    }
+
+    #[test]
+    fn sizes_have_few_digits_and_a_unit() {
+        let cases = [(3040.0, "3.0 kB"), (999_700.0, "1.0 MB"), (24.4e9, "24 GB"), (12.0, "12 B"), (162e6, "162 MB")];
+        cases.iter().for_each(|(bytes, text)| assert_eq!(bytes_in_words(*bytes), *text));
+    }
 }

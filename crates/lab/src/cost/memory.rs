@@ -20,15 +20,15 @@ const SMALLEST_RING: f64 = 4.0;
 /// A small allocation: the two applications, a congestion control, and what the allocator adds.
 const BOX_BYTES: f64 = 112.0;
 /// Outstanding data exceed their mean by so much in slow start.
-const OVERSHOOT: f64 = 2.0;
+const OVERSHOOT: f64 = 4.0;
 /// A row of `flows.csv`, in memory while it is written, read for the report and printed.
-const ROW_BYTES: f64 = 600.0;
+const ROW_BYTES: f64 = 300.0;
 /// A sample: in memory, as a line of `series.csv`, and as that line is read again.
 const SAMPLE_BYTES: f64 = (size_of::<(Instant, u32, f64)>() + 48 + 16) as f64;
 /// An end of a connection of the real QUIC stack, without data. Measured.
-const STACK_BYTES: f64 = 40e3;
+const STACK_BYTES: f64 = 150e3;
 /// Both ends of a tunnel: their QUIC and HTTP/3 connections and tasks. Measured.
-const TUNNEL_BYTES: f64 = 600e3;
+const TUNNEL_BYTES: f64 = 1.2e6;
 
 /// What many like things need.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,8 +91,8 @@ pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<
     let media: f64 = scenario.access.iter().map(|access| access.cost(scenario.duration).bytes).sum();
     let stations: usize = scenario.access.iter().map(|access| access.stations().len()).sum();
     let media = MemoryPart::new("stations of access networks", stations as f64, media);
-    let [packets, excess] = packets(scenario, paths, all);
-    let mut parts = vec![network, flows, further, samples, media, packets, excess];
+    let [packets, excess, windows] = packets(scenario, paths, all);
+    let mut parts = vec![network, flows, further, samples, media, packets, excess, windows];
     parts.retain(|part| part.count > 0.0);
     parts.sort_by(|a, b| b.bytes().total_cmp(&a.bytes()));
     parts
@@ -139,7 +139,6 @@ fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
 /// The records of outstanding packets that one end of a flow keeps, all its connections together.
 fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
     let direction = &traffic.directions[end];
-    let in_flight = traffic.packets_in_flight(end);
     let (record, data) = match &scenario.flows[traffic.flow].transport {
         Transport::Udp | Transport::Masque(_) => return 0.0,
         Transport::Tcp(_) => (fullpipe_tcp::SEGMENT_RECORD_BYTES as f64, 0.0),
@@ -147,7 +146,7 @@ fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
         // The real stack keeps real bytes: those written, and those in packets.
         Transport::Quic(_) => (200.0, 2.0 * traffic.packets.payload_bytes),
     };
-    let outstanding = (OVERSHOOT * in_flight).min(direction.packets);
+    let outstanding = (OVERSHOOT * traffic.outstanding[end]).min(direction.packets);
     if outstanding <= 0.0 {
         return 0.0;
     }
@@ -155,19 +154,19 @@ fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
     room * record + outstanding * data
 }
 
-impl Traffic {
-    /// Packets of one end that are outstanding in the mean, without those in queues.
-    fn packets_in_flight(&self, end: usize) -> f64 {
-        if self.time_s <= 0.0 {
-            return 0.0;
-        }
-        self.directions[end].packets * (self.round_trip_s / self.time_s).min(1.0) + self.queued[end]
+/// Packets of one end that are on links and in queues.
+fn in_flight(traffic: &Traffic, end: usize) -> f64 {
+    if traffic.packets.per_ack.is_finite() || traffic.time_s <= 0.0 {
+        return traffic.outstanding[end];
     }
+    // Datagrams arrive half a round trip after they were sent.
+    traffic.directions[end].packets * (traffic.round_trip_s / 2.0 / traffic.time_s).min(1.0)
 }
 
-/// Packets on links and in queues; and those that would wait at queues without limit.
-fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 2] {
-    let on_links: f64 = all.iter().flat_map(|traffic| [0, 1].map(|end| traffic.packets_in_flight(end))).sum();
+/// Packets on links and in queues, datagrams that exceed the rate of a link with a queue without limit, and the most that windows
+/// let wait in such queues.
+fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 3] {
+    let on_links: f64 = all.iter().flat_map(|traffic| [0, 1].map(|end| in_flight(traffic, end))).sum();
     let run_s = scenario.duration.as_secs_f64().max(1e-9);
     // Datagrams that exceed a link's rate wait before it without end if its queue has no limit.
     let mut offered = vec![(0.0, 0.0); paths.transmitters.len()];
@@ -186,10 +185,12 @@ fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 
         if exceeds { packets * (1.0 - carried / bits) } else { 0.0 }
     };
     let excess: f64 = paths.transmitters.iter().zip(offered).map(excess).sum();
+    let windows: f64 = all.iter().flat_map(|traffic| traffic.unlimited).sum();
     let each = GROWTH * (PACKET_BYTES + FLIGHT_BYTES + WAITING_BYTES) as f64;
     let part = |what, count: f64| MemoryPart::new(what, count, count * each);
     [
         MemoryPart { is_visited: true, ..part("packets in flight", on_links) },
         part("packets in queues without limit", excess),
+        MemoryPart { is_bound: true, ..part("packets that windows let wait in queues without limit", windows) },
     ]
 }

@@ -120,8 +120,10 @@ pub(super) struct Traffic {
     pub(super) lifetime_s: Option<f64>,
     /// Timers of applications.
     pub(super) timers: f64,
-    /// Packets of each end that wait at full links.
-    pub(super) queued: [f64; 2],
+    /// Packets of each end that are outstanding, of transports with acknowledgements.
+    pub(super) outstanding: [f64; 2],
+    /// The most of them that may wait besides in a queue without limit.
+    pub(super) unlimited: [f64; 2],
     /// Whether its end is the end of the run.
     pub(super) is_unlimited: bool,
     pub(super) bound: Option<&'static str>,
@@ -172,7 +174,6 @@ pub(super) fn of(scenario: &Scenario, paths: &Paths) -> Vec<Traffic> {
         *left = left.max(LEAST_SHARE * whole);
     }
     fill(&mut shares, &mut left, paths, &all);
-    wait(&shares, &left, &whole, paths, &mut all);
     for share in &shares {
         let (flow, end) = share.of;
         let direction = &mut all[flow].directions[end];
@@ -184,6 +185,7 @@ pub(super) fn of(scenario: &Scenario, paths: &Paths) -> Vec<Traffic> {
             (direction.packets, direction.bytes) = (full.max(direction.packets * part), bytes);
         }
     }
+    fill_queues(&shares, &whole, paths, &mut all);
     all
 }
 
@@ -215,7 +217,10 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     let round_trip_s = (delay_s(forward) + delay_s(back)).max(1e-6);
     let start = described.start.saturating_add(described.start_jitter / 2);
     let time_s = scenario.duration.saturating_sub(start).as_secs_f64();
-    let mut demand = described.workload.demand(time_s);
+    let is_stream = packets.per_ack.is_finite();
+    // A connection opens first, and what is sent in the last round trip does not arrive.
+    let data_s = if is_stream { (time_s - 2.0 * round_trip_s).max(0.0) } else { time_s };
+    let mut demand = described.workload.demand(data_s);
     let mut is_unlimited = described.workload.is_unlimited();
     if let Some(exchanges) = demand.exchanges {
         let least_s = exchanges.pause_s + exchanges.round_trips * round_trip_s;
@@ -224,7 +229,6 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
         is_unlimited |= possible < exchanges.most;
         demand = demand.times(count);
     }
-    let is_stream = packets.per_ack.is_finite();
     if is_stream {
         // One connection begins with slow start, which doubles what it has sent with each round trip.
         let rounds = (time_s / round_trip_s).min(60.0);
@@ -262,41 +266,42 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
         connections: if time_s > 0.0 { demand.connections } else { 0.0 },
         lifetime_s: demand.lifetime_s,
         timers: demand.timers,
-        queued: [0.0; 2],
+        outstanding: [0.0; 2],
+        unlimited: [0.0; 2],
         is_unlimited,
         bound,
     }
 }
 
-/// Fills the queues of full links with packets of the flows that share them, in proportion to what they send.
-fn wait(shares: &[Share], left: &[f64], whole: &[f64], paths: &Paths, all: &mut [Traffic]) {
-    /// A link is full if less is left of it.
-    const FULL: f64 = 0.05;
-    let mut sums = vec![0.0; left.len()];
-    let is_full = |hop: &usize| left[*hop] < FULL * whole[*hop];
+/// Fills the pipe and the queue of the most loaded link on the way of each share: at its busiest it holds a bandwidth-delay
+/// product and what its queue takes, which its flows have in proportion to what they send.
+fn fill_queues(shares: &[Share], whole: &[f64], paths: &Paths, all: &mut [Traffic]) {
+    let mut sums = vec![0.0; whole.len()];
     for share in shares {
         let on_way = hops(paths, &all[share.of.0].directions[share.of.1]);
-        on_way.filter(is_full).for_each(|hop| sums[hop] += share.bits.unwrap_or_default());
+        on_way.for_each(|hop| sums[hop] += share.bits.unwrap_or_default());
     }
     for share in shares {
         let (flow, end) = share.of;
-        let bits = share.bits.unwrap_or_default();
-        let traffic = &all[flow];
-        let packet_bytes = traffic.packets.ip_bytes(f64::INFINITY);
-        let full = hops(paths, &traffic.directions[end]).filter(is_full).filter(|hop| sums[*hop] > 0.0);
-        let queued: f64 = full
-            .map(|hop| {
-                let part = bits / sums[hop];
-                match paths.transmitters[hop].queue {
-                    Limit::Bytes(limit) => part * limit as f64 / packet_bytes,
-                    Limit::Packets(limit) => part * limit as f64,
-                    // The window alone limits what waits.
-                    Limit::Unlimited => traffic.packets.window_bytes / packet_bytes,
-                }
-            })
-            .sum();
-        let window = traffic.packets.window_bytes / traffic.packets.payload_bytes;
-        all[flow].queued[end] = queued.min(window * traffic.connections.max(1.0));
+        let (traffic, bits) = (&all[flow], share.bits.unwrap_or_default());
+        let load = |hop: &usize| sums[*hop] / whole[*hop];
+        let busiest = hops(paths, &traffic.directions[end]).max_by(|a, b| load(a).total_cmp(&load(b)));
+        let Some(hop) = busiest.filter(|hop| sums[*hop] > 0.0) else { continue };
+        let transmitter = &paths.transmitters[hop];
+        let (part, packet_bytes) = (bits / sums[hop], traffic.packets.ip_bytes(f64::INFINITY));
+        let pipe = transmitter.bits_per_s * traffic.round_trip_s / 8.0 / packet_bytes;
+        let queue = match transmitter.queue {
+            Limit::Bytes(limit) => limit as f64 / packet_bytes,
+            Limit::Packets(limit) => limit as f64,
+            Limit::Unlimited => 0.0,
+        };
+        let window = traffic.connections.max(1.0) * traffic.packets.window_bytes / traffic.packets.payload_bytes;
+        let most = window.min(traffic.directions[end].packets);
+        let outstanding = (part * (pipe + queue)).min(most);
+        // What waits in a queue without limit is limited by the windows alone.
+        let unlimited = if matches!(transmitter.queue, Limit::Unlimited) { most - outstanding } else { 0.0 };
+        all[flow].outstanding[end] = outstanding;
+        all[flow].unlimited[end] = unlimited;
     }
 }
 
