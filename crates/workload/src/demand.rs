@@ -95,6 +95,7 @@ pub(crate) fn is_steady(distribution: &Distribution, samples: f64) -> bool {
     match distribution {
         Distribution::Constant { .. } => true,
         Distribution::Pareto { shape, .. } => *shape > 2.0 && samples >= MANY,
+        Distribution::BoundedPareto { shape, .. } => samples >= if *shape > 2.0 { MANY } else { 50.0 * MANY },
         _ => samples >= MANY,
     }
 }

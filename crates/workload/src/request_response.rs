@@ -17,7 +17,7 @@ pub use server::RequestResponseServer;
 
 use crate::application::{Application, Metric};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count};
-use crate::demand::{Demand, Exchanges};
+use crate::demand::{self, Demand, Exchanges};
 use crate::plan::Plan;
 use fullpipe_schema::component::{Declaration, choices};
 use fullpipe_schema::distributions::{SIZE_OR_RANDOM, TIME_OR_RANDOM};
@@ -119,20 +119,31 @@ impl WorkloadSettings for RequestResponseSpec {
         [request >= response, response >= request]
     }
 
-    fn demand(&self, _time_s: f64) -> Demand {
+    fn demand(&self, time_s: f64) -> Demand {
+        /// Few random exchanges count with so many times their mean sizes.
+        const MARGIN: f64 = 4.0;
         let per_exchange = self.connection == ConnectionUse::PerExchange;
         let pause_s = self.think_s.mean() + self.idle_s.mean();
-        Demand {
-            bytes: [self.request_bytes.mean(), self.response_bytes.mean()],
+        let expected = demand::count(time_s, pause_s, self.count);
+        let random = [&self.request_bytes, &self.response_bytes, &self.think_s, &self.idle_s];
+        let steady = random.into_iter().all(|distribution| demand::is_steady(distribution, expected));
+        let margin = if steady { 1.0 } else { MARGIN };
+        let exchange = Demand {
+            bytes: [self.request_bytes.mean(), self.response_bytes.mean()].map(|bytes| margin * bytes),
             messages: [1.0, 1.0],
             lifetime_s: per_exchange.then_some(0.0),
             timers: if pause_s > 0.0 { 2.0 } else { 0.0 },
             exchanges: Some(Exchanges {
                 most: self.count.map_or(f64::INFINITY, |count| count as f64),
                 round_trips: if per_exchange { 2.0 } else { 1.0 },
-                pause_s,
+                pause_s: pause_s / margin,
             }),
             ..Demand::SILENT
+        };
+        if steady {
+            exchange
+        } else {
+            exchange.at_most("few random exchanges, counted with four times their mean size and rate")
         }
     }
 

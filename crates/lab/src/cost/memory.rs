@@ -168,23 +168,32 @@ fn in_flight(traffic: &Traffic, end: usize) -> f64 {
 fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 3] {
     let on_links: f64 = all.iter().flat_map(|traffic| [0, 1].map(|end| in_flight(traffic, end))).sum();
     let run_s = scenario.duration.as_secs_f64().max(1e-9);
-    // Datagrams that exceed a link's rate wait before it without end if its queue has no limit.
-    let mut offered = vec![(0.0, 0.0); paths.transmitters.len()];
-    for traffic in all.iter().filter(|traffic| traffic.packets.per_ack.is_infinite()) {
-        for direction in traffic.directions.iter().filter(|direction| direction.packets > 0.0) {
-            let bytes = traffic.packets.ip_bytes(direction.bytes / direction.packets);
-            for hop in traffic::hops(paths, direction) {
-                offered[hop].0 += direction.packets;
-                offered[hop].1 += 8.0 * direction.packets * (bytes + paths.transmitters[hop].framing_bytes);
-            }
+    // Datagrams that exceed a link's rate wait before it without end if its queue has no limit. What a link before has held back
+    // does not come to the next.
+    let datagrams = || {
+        let flows = all.iter().filter(|traffic| traffic.packets.per_ack.is_infinite());
+        let directions = flows.flat_map(|traffic| traffic.directions.iter().map(move |direction| (traffic, direction)));
+        directions.filter(|(_, direction)| direction.packets > 0.0)
+    };
+    let mut offered_bits = vec![0.0; paths.transmitters.len()];
+    for (traffic, direction) in datagrams() {
+        let bytes = traffic.packets.ip_bytes(direction.bytes / direction.packets);
+        for hop in traffic::hops(paths, direction) {
+            offered_bits[hop] += 8.0 * direction.packets * (bytes + paths.transmitters[hop].framing_bytes);
         }
     }
-    let excess = |(transmitter, (packets, bits)): (&super::paths::Transmitter, (f64, f64))| {
-        let carried = transmitter.bits_per_s * run_s;
-        let exceeds = matches!(transmitter.queue, Limit::Unlimited) && bits > carried;
-        if exceeds { packets * (1.0 - carried / bits) } else { 0.0 }
-    };
-    let excess: f64 = paths.transmitters.iter().zip(offered).map(excess).sum();
+    let mut excess = 0.0;
+    for (_, direction) in datagrams() {
+        let mut passing = 1.0_f64;
+        for hop in traffic::hops(paths, direction) {
+            let transmitter = &paths.transmitters[hop];
+            let passes = passing.min(transmitter.bits_per_s * run_s / offered_bits[hop]);
+            if matches!(transmitter.queue, Limit::Unlimited) {
+                excess += direction.packets * (passing - passes);
+            }
+            passing = passes;
+        }
+    }
     let windows: f64 = all.iter().flat_map(|traffic| traffic.unlimited).sum();
     let each = GROWTH * (PACKET_BYTES + FLIGHT_BYTES + WAITING_BYTES) as f64;
     let part = |what, count: f64| MemoryPart::new(what, count, count * each);

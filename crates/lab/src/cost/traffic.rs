@@ -224,7 +224,7 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     let mut is_unlimited = described.workload.is_unlimited();
     if let Some(exchanges) = demand.exchanges {
         let least_s = exchanges.pause_s + exchanges.round_trips * round_trip_s;
-        let possible = (time_s / least_s).floor() + 1.0;
+        let possible = time_s / least_s + 1.0;
         let count = exchanges.most.min(possible);
         is_unlimited |= possible < exchanges.most;
         demand = demand.times(count);
