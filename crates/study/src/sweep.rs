@@ -12,7 +12,6 @@ use crate::tables::{AtHalf, AtPoint, WantedSeries, half_tolerance};
 use fullpipe_archive::Warning;
 use fullpipe_archive::json::Json;
 use fullpipe_units::Stream;
-use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
