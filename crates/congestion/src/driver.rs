@@ -131,6 +131,12 @@ impl Driver {
         }
     }
 
+    /// Whether delivery-rate samples are taken.
+    #[inline(always)]
+    pub fn takes_rate_samples(&self) -> bool {
+        self.samples != RateSamples::Off
+    }
+
     /// The control.
     pub fn controller(&self) -> &dyn Controller {
         &*self.controller

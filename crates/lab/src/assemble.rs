@@ -230,6 +230,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
     let mut applications: Vec<Box<dyn Application>> = Vec::with_capacity(2 * scenario.flows.len());
     // Flows of a group share their settings; so do their connections.
     let mut last: Option<(*const description::Tcp, TcpMaker)> = None;
+    let mut last_model = None;
     for (index, described) in scenario.flows.iter().enumerate() {
         let refused = |reason| RunError::Control { flow: described.name.clone(), reason };
         let (endpoints, receiver_closes) = match &described.transport {
@@ -239,7 +240,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
             }
             Transport::Quic(settings) => {
                 let (control, scheduler) = (plugins.control_of(shared, index), plugins.scheduler_of(shared, index));
-                (EndpointMaker::quic(settings, control, scheduler).map_err(refused)?, true)
+                (EndpointMaker::quic(settings, control, scheduler, &mut last_model).map_err(refused)?, true)
             }
             Transport::Tcp(settings) => {
                 let maker = match &last {

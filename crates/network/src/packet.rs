@@ -247,6 +247,9 @@ pub(crate) struct InFlight {
     pub(crate) ip_bytes: u32,
 }
 
+/// Datagrams of the QUIC model that nobody reads any more and whose memory is kept.
+const SPARE_DATAGRAMS: usize = 1024;
+
 /// All packets that are somewhere in the network, and their side data. Slots are reused: after the first flights
 /// nothing is allocated.
 #[derive(Debug, Default)]
@@ -331,7 +334,7 @@ impl Arena {
             packet.options = self.store_options(&options);
         }
         packet.payload = match self.datagram(packet.payload).cloned() {
-            Some(datagram) => self.store_datagram(datagram),
+            Some(datagram) => self.store_datagram(datagram).0,
             None => self.store_payload(self.payload(packet.payload).cloned()),
         };
         self.insert(packet)
@@ -359,7 +362,10 @@ impl Arena {
 
     fn release_payload(&mut self, side: Side) {
         if let Some(index) = side.of_quic() {
-            self.datagrams[index].packets.clear();
+            // What lies there gives its memory to the next one, but not that of all datagrams that ever were here at once.
+            if self.free_datagrams.len() >= SPARE_DATAGRAMS {
+                self.datagrams[index] = QuicDatagram::default();
+            }
             self.free_datagrams.push(index as u32);
         } else {
             self.payloads[side.0 as usize] = None;
@@ -367,25 +373,20 @@ impl Arena {
         }
     }
 
-    /// Stores a datagram of the QUIC model.
-    pub fn store_datagram(&mut self, datagram: QuicDatagram) -> Side {
+    /// Stores a datagram of the QUIC model. Returns also one that nobody reads any more, for its memory.
+    pub fn store_datagram(&mut self, datagram: QuicDatagram) -> (Side, QuicDatagram) {
         if let Some(index) = self.free_datagrams.pop() {
-            self.datagrams[index as usize] = datagram;
-            Side(index | Side::QUIC)
+            let old = std::mem::replace(&mut self.datagrams[index as usize], datagram);
+            (Side(index | Side::QUIC), old)
         } else {
             self.datagrams.push(datagram);
-            Side((self.datagrams.len() as u32 - 1) | Side::QUIC)
+            (Side((self.datagrams.len() as u32 - 1) | Side::QUIC), QuicDatagram::default())
         }
     }
 
     /// A stored datagram of the QUIC model.
     pub fn datagram(&self, side: Side) -> Option<&QuicDatagram> {
         self.datagrams.get(side.of_quic()?)
-    }
-
-    /// Takes a stored datagram of the QUIC model out; its place stays taken until the packet is released.
-    pub fn take_datagram(&mut self, side: Side) -> Option<QuicDatagram> {
-        self.datagrams.get_mut(side.of_quic()?).map(std::mem::take)
     }
 
     /// Stores a segment's options.

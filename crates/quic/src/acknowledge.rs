@@ -8,7 +8,7 @@ use crate::congestion::Batch;
 use crate::connection::{Violation, unusual};
 use crate::space::{Id, Note, Sent, Stretch, Thresholds, flag};
 use crate::status::{LostPacket, State};
-use crate::stream::Ask;
+use crate::stream::{Ask, Piece};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicPacketType;
 use fullpipe_wire::quic::{AckRange, EcnCounts};
@@ -45,28 +45,43 @@ impl Connection {
             return Err(Violation::Protocol);
         }
         let mut largest_sent_at = None;
-        let mut noted: Vec<Sent> = Vec::new();
+        let mut probe_arrived = false;
+        // Pieces of a stream that follow each other are acknowledged at once.
+        let mut pending: Option<(u64, Piece)> = None;
         let smoothed = path.rtt.smoothed();
         for (first, last) in ranges.iter().rev() {
-            layer.space.acknowledge(*first, *last, |sent| {
-                path.on_acknowledged(now, sent, &mut batch);
+            layer.space.acknowledge(*first, *last, |sent, sample| {
+                path.on_acknowledged(now, sent, sample, &mut batch);
                 statistics.rtt_sum = statistics.rtt_sum.saturating_add(smoothed);
                 statistics.rtt_count += 1;
                 mtu.on_acknowledged(sent.bytes);
-                match sent.piece() {
-                    Some((stream, piece)) => streams.on_acknowledged(stream, &piece),
-                    None => noted.push(*sent),
+                probe_arrived |= sent.has(flag::MTU_PROBE);
+                if let Some((stream, piece)) = sent.piece() {
+                    match &mut pending {
+                        Some((of, before)) if *of == stream && before.precedes(&piece) => {
+                            before.length += piece.length;
+                            before.fin |= piece.fin;
+                        }
+                        _ => {
+                            if let Some((of, before)) = pending.replace((stream, piece)) {
+                                streams.on_acknowledged(of, &before);
+                            }
+                        }
+                    }
                 }
                 if sent.number == largest {
                     largest_sent_at = Some(sent.sent_at);
                 }
             });
         }
+        if let Some((stream, piece)) = pending {
+            streams.on_acknowledged(stream, &piece);
+        }
         let space = &mut layer.space;
         let raised = space.largest_acknowledged.is_none_or(|before| largest > before);
         space.largest_acknowledged = Some(space.largest_acknowledged.map_or(largest, |before| before.max(largest)));
-        if !noted.is_empty() {
-            self.take_arrived_notes(now, id, &noted);
+        if layer.space.has_arrived_notes() || probe_arrived {
+            self.take_arrived_notes(now, id, probe_arrived);
         }
         self.judge_losses(now, id, ranges);
         if batch.newest.is_none() {
@@ -111,7 +126,7 @@ impl Connection {
             opening.validated = true;
         }
         self.set_timers(now);
-        if self.rare.close_when_done {
+        if self.closes_when_done {
             self.close_if_done(now);
         }
         Ok(())
@@ -120,9 +135,8 @@ impl Connection {
     /// Packets that were thought to be lost have arrived: if none is missing any more, the recovery was for nothing.
     #[inline]
     fn judge_losses(&mut self, now: Instant, id: Id, ranges: &[AckRange]) {
-        let patience = self.path.rtt.pto().saturating_mul(2);
-        let Some(layer) = self.layer(id) else { return };
-        if layer.space.has_lost() {
+        if self.layer(id).is_some_and(|layer| layer.space.has_lost()) {
+            let patience = self.path.rtt.pto().saturating_mul(2);
             self.judge_losses_slowly(now, id, ranges, patience);
         }
     }
@@ -142,31 +156,27 @@ impl Connection {
         }
     }
 
-    /// Packets with notes have arrived.
+    /// Packets with notes have arrived, or a probe of the path's MTU.
     #[cold]
     #[inline(never)]
-    fn take_arrived_notes(&mut self, now: Instant, id: Id, arrived: &[Sent]) {
-        for sent in arrived {
-            let Some(layer) = self.layer(id) else { return };
-            let notes = layer.space.take_notes(sent);
-            if sent.has(flag::MTU_PROBE) {
-                self.unusual |= unusual::MTU;
-                if self.mtu.on_probe_acknowledged() {
-                    self.path.set_mtu(now, self.mtu.current(), &self.config);
-                }
+    fn take_arrived_notes(&mut self, now: Instant, id: Id, probe: bool) {
+        if probe {
+            self.unusual |= unusual::MTU;
+            if self.mtu.on_probe_acknowledged() {
+                self.path.set_mtu(now, self.mtu.current(), &self.config);
             }
-            for note in notes {
-                self.on_note_arrived(id, note);
-            }
+        }
+        while let Some(note) = self.layer(id).and_then(|layer| layer.space.take_arrived_note()) {
+            self.on_note_arrived(id, note);
         }
     }
 
     fn on_note_arrived(&mut self, id: Id, note: Note) {
         match note {
-            Note::Stream(stream, piece) => self.streams.on_acknowledged(stream, &piece),
+            Note::Stream(stream, piece) => self.streams.on_acknowledged(u64::from(stream), &piece.into()),
             Note::Crypto(piece) => {
                 if let Some(layer) = self.layer(id) {
-                    layer.out.on_acknowledged(&piece);
+                    layer.crypto().out.on_acknowledged(&piece.into());
                 }
             }
             Note::Ack(largest) => {
@@ -193,8 +203,11 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn find_losses(&mut self, now: Instant, id: Id, batch: &mut Batch) {
-        let thresholds = Thresholds { packets: self.packet_threshold, delay: self.path.rtt.loss_delay() };
+        let rtt = self.path.rtt;
+        let packets = self.packet_threshold;
+        let thresholds = || Thresholds { packets, delay: rtt.loss_delay() };
         let mut lost: Vec<Sent> = Vec::new();
         let mut stretch = Stretch::default();
         let Connection { path, data, opening, .. } = self;
@@ -210,8 +223,8 @@ impl Connection {
             },
             _ => return,
         };
-        layer.space.detect(now, &thresholds, |sent, broken| {
-            path.on_lost(now, sent, batch);
+        layer.space.detect(now, thresholds, |sent, sample, broken| {
+            path.on_lost(now, sent, sample, batch);
             if !sent.has(flag::MTU_PROBE) {
                 stretch.add(sent, &path.rtt, broken);
             }
@@ -270,6 +283,7 @@ impl Connection {
         {
             self.path.set_mtu(now, self.mtu.current(), &self.config);
             self.rare.search_at = self.mtu.begins_at();
+            self.has_rare_deadline = true;
         }
         let rtt = &self.path.rtt;
         let period = rtt.pto().saturating_add(self.peer_max_ack_delay);
@@ -282,18 +296,22 @@ impl Connection {
         if let Some((stream, piece)) = sent.piece() {
             return self.streams.on_lost(stream, &piece);
         }
-        let Some(layer) = self.layer(id) else { return };
-        for note in layer.space.take_notes(sent) {
+        self.notes_again(id, sent.number);
+    }
+
+    /// What a packet carried besides a piece of a stream is to be sent again.
+    pub(crate) fn notes_again(&mut self, id: Id, number: u64) {
+        while let Some(note) = self.layer(id).and_then(|layer| layer.space.take_note(number)) {
             self.note_again(id, note);
         }
     }
 
     pub(crate) fn note_again(&mut self, id: Id, note: Note) {
         match note {
-            Note::Stream(stream, piece) => self.streams.on_lost(stream, &piece),
+            Note::Stream(stream, piece) => self.streams.on_lost(u64::from(stream), &piece.into()),
             Note::Crypto(piece) => {
                 if let Some(layer) = self.layer(id) {
-                    layer.out.on_lost(&piece);
+                    layer.crypto().out.on_lost(&piece.into());
                 }
             }
             // What is true now is sent, if it still matters.
@@ -301,7 +319,7 @@ impl Connection {
             Note::MaxStreamData(stream) => self.control_again(stream, |stream| {
                 stream.receiving.limit_due = stream.receiving.final_size.is_none() && stream.receiving.stop == Ask::No;
             }),
-            Note::MaxStreams(kind) => self.streams.remote[kind].due = true,
+            Note::MaxStreams(kind) => self.streams.remote[usize::from(kind)].due = true,
             Note::Reset(stream) => self.control_again(stream, |stream| {
                 if stream.sending.reset == Ask::Sent {
                     stream.sending.reset = Ask::Due;
@@ -314,7 +332,7 @@ impl Connection {
             }),
             Note::DataBlocked => self.streams.blocked_at = None,
             Note::StreamDataBlocked(stream) => self.control_again(stream, |stream| stream.sending.blocked_due = true),
-            Note::StreamsBlocked(kind) => self.streams.local[kind].due = true,
+            Note::StreamsBlocked(kind) => self.streams.local[usize::from(kind)].due = true,
             Note::Datagram(_) => self.statistics.datagrams_lost += 1,
             Note::Ack(_) | Note::Unrepeated => return,
             Note::NewConnectionId(_) | Note::RetireConnectionId(_) | Note::HandshakeDone | Note::AckFrequency => {
@@ -353,6 +371,7 @@ impl Connection {
         if self.mtu.on_time_out(now, self.pto_count) {
             self.path.set_mtu(now, self.mtu.current(), &self.config);
             self.rare.search_at = self.mtu.begins_at();
+            self.has_rare_deadline = true;
         }
         let due = self.probe_deadline();
         match due {
@@ -383,7 +402,7 @@ impl Connection {
         if let Some(opening) = &self.opening {
             for (layer, id) in [(&opening.initial, Id::Initial), (&opening.handshake, Id::Handshake)] {
                 if let Some(layer) = layer
-                    && (layer.space.outstanding > 0 || layer.out.has_any())
+                    && (layer.space.outstanding > 0 || layer.has_crypto())
                 {
                     // A flight that waits for a window full of data that nobody can read yet would wait for ever.
                     let since = match layer.space.last_eliciting_at {
@@ -449,7 +468,7 @@ impl Connection {
         if let Some((stream, piece)) = oldest.piece() {
             return self.streams.on_lost(stream, &piece);
         }
-        let notes = layer.space.notes(&oldest).to_vec();
+        let notes = layer.space.notes(oldest.number);
         for note in notes {
             if !matches!(note, Note::Datagram(_)) {
                 self.note_again(id, note);

@@ -10,7 +10,7 @@
 
 use crate::Config;
 use crate::rtt::Rtt;
-use crate::space::{Id, Sent, flag};
+use crate::space::{Id, Sample, Sent, flag};
 use fullpipe_congestion::pacing::Pacer;
 use fullpipe_congestion::{AckReport, Congestion, Controller, Delivered, Driver};
 use fullpipe_units::{Codepoint, Duration, Instant};
@@ -27,6 +27,17 @@ pub(crate) enum EcnState {
     Capable,
     /// They do not: packets are no longer marked.
     Failed,
+}
+
+/// What validation of ECN counts.
+#[derive(Debug)]
+struct EcnValidation {
+    /// Packets sent as ECN-capable, in all spaces.
+    packets_sent: u64,
+    /// Datagrams that may still be marked before anything is heard of them.
+    tests: u64,
+    /// Counts that the peer has told, by space.
+    seen: [EcnCounts; 3],
 }
 
 /// Without a quantum of the control's own, bursts are as long as a few packets take, at least this long at high rates, so
@@ -61,12 +72,8 @@ pub(crate) struct Path {
     /// When the pacer lets the next packet go, if that is what is waited for.
     pub(crate) pace_at: Instant,
     pub(crate) ecn: EcnState,
-    /// Packets sent as ECN-capable, in all spaces.
-    ecn_packets_sent: u64,
-    /// Datagrams that may still be marked before anything is heard of them.
-    ecn_tests: u64,
-    /// Counts that the peer has told, by space.
-    ecn_seen: [EcnCounts; 3],
+    /// What validation of ECN counts, where packets are marked.
+    ecn_counts: Option<Box<EcnValidation>>,
     /// The first packet of data that was sent on this path.
     pub(crate) first_number: u64,
     established: bool,
@@ -94,9 +101,9 @@ impl Path {
             pacer: (config.pacing || driver.needs_pacing()).then(|| Box::new(Pacer::new(0))),
             pace_at: Instant::NEVER,
             ecn: if config.ecn { EcnState::Testing } else { EcnState::Off },
-            ecn_packets_sent: 0,
-            ecn_tests: TESTING_DATAGRAMS,
-            ecn_seen: Default::default(),
+            ecn_counts: config.ecn.then(|| {
+                Box::new(EcnValidation { packets_sent: 0, tests: TESTING_DATAGRAMS, seen: Default::default() })
+            }),
             first_number: 0,
             established: false,
             recoveries: 0,
@@ -155,7 +162,7 @@ impl Path {
 
     /// A packet that counts as in flight leaves. Returns what to remember of it, and its codepoint.
     #[inline]
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, number: u64, config: &Config) -> Sent {
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, number: u64, config: &Config) -> (Sent, Option<Sample>) {
         if self.driver.restart_if_idle(now, self.in_flight_bytes, self.rtt.has_sample()) {
             self.update_pacing(config);
         }
@@ -168,18 +175,25 @@ impl Path {
             self.update_pacing(config);
         }
         let ect = if self.codepoint() == Codepoint::NotEct { 0 } else { flag::ECT };
-        if ect != 0 {
-            self.ecn_packets_sent += 1;
+        if ect != 0
+            && let Some(counts) = &mut self.ecn_counts
+        {
+            counts.packets_sent += 1;
         }
-        Sent::new(number, &state, ect)
+        (Sent::new(number, &state, ect), self.driver.takes_rate_samples().then(|| Sample::new(&state)))
     }
 
     /// The codepoint of the next packet.
     #[inline]
     pub(crate) fn codepoint(&self) -> Codepoint {
+        if self.ecn == EcnState::Off { Codepoint::NotEct } else { self.marked_codepoint() }
+    }
+
+    #[inline(never)]
+    fn marked_codepoint(&self) -> Codepoint {
         let marked = match self.ecn {
             EcnState::Off | EcnState::Failed => false,
-            EcnState::Testing => self.ecn_tests > 0,
+            EcnState::Testing => self.ecn_counts.as_ref().is_some_and(|counts| counts.tests > 0),
             EcnState::Capable => true,
         };
         match self.driver.control.codepoint {
@@ -192,13 +206,17 @@ impl Path {
     /// A marked packet leaves that elicits no acknowledgement: it is counted by the peer as others are.
     #[cold]
     pub(crate) fn on_marked_without_record(&mut self) {
-        self.ecn_packets_sent += 1;
+        if let Some(counts) = &mut self.ecn_counts {
+            counts.packets_sent += 1;
+        }
     }
 
     /// A marked datagram leaves.
     #[cold]
     pub(crate) fn on_marked_datagram(&mut self) {
-        self.ecn_tests = self.ecn_tests.saturating_sub(1);
+        if let Some(counts) = &mut self.ecn_counts {
+            counts.tests = counts.tests.saturating_sub(1);
+        }
     }
 
     pub(crate) fn batch(&self) -> Batch {
@@ -213,26 +231,26 @@ impl Path {
 
     /// A packet is newly acknowledged.
     #[inline]
-    pub(crate) fn on_acknowledged(&mut self, now: Instant, sent: &Sent, batch: &mut Batch) {
+    pub(crate) fn on_acknowledged(&mut self, now: Instant, sent: &Sent, sample: Option<&Sample>, batch: &mut Batch) {
         let bytes = u64::from(sent.bytes);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
         if batch.newest.is_none_or(|(number, _)| number < sent.number) {
             batch.newest = Some((sent.number, sent.sent_at));
         }
         batch.ect_packets += u64::from(sent.has(flag::ECT));
-        let state = sent.state(self.driver.lost_bytes());
+        let state = sent.state(sample, self.driver.lost_bytes());
         self.driver.on_delivered(now, &state, &mut batch.delivered);
     }
 
     /// A packet is lost.
-    pub(crate) fn on_lost(&mut self, now: Instant, sent: &Sent, batch: &mut Batch) {
+    pub(crate) fn on_lost(&mut self, now: Instant, sent: &Sent, sample: Option<&Sample>, batch: &mut Batch) {
         let bytes = u64::from(sent.bytes);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
         if sent.has(flag::MTU_PROBE) {
             return;
         }
         batch.lost_bytes += bytes;
-        self.driver.on_lost(now, bytes, |lost_bytes| sent.state(lost_bytes));
+        self.driver.on_lost(now, bytes, |lost_bytes| sent.state(sample, lost_bytes));
     }
 
     /// Packets were given up without being lost.
@@ -280,11 +298,11 @@ impl Path {
         if matches!(self.ecn, EcnState::Off | EcnState::Failed) || batch.ect_packets == 0 && counts.is_none() {
             return 0;
         }
-        let Some(counts) = counts else {
+        let (Some(counts), Some(validation)) = (counts, &mut self.ecn_counts) else {
             self.ecn = EcnState::Failed;
             return 0;
         };
-        let seen = self.ecn_seen[space as usize];
+        let seen = validation.seen[space as usize];
         let ours = if self.driver.control.codepoint == Codepoint::Ect1 {
             [(counts.ect1, seen.ect1), (counts.ect0, seen.ect0)]
         } else {
@@ -293,12 +311,12 @@ impl Path {
         let marks = counts.ce.saturating_sub(seen.ce);
         let grown = ours[0].0.saturating_sub(ours[0].1).saturating_add(marks);
         let fallen = counts.ce < seen.ce || ours.iter().any(|(now, before)| now < before);
-        let more_than_sent = counts.ce.saturating_add(ours[0].0) > self.ecn_packets_sent;
+        let more_than_sent = counts.ce.saturating_add(ours[0].0) > validation.packets_sent;
         if fallen || grown < batch.ect_packets || ours[1].0 > 0 || more_than_sent {
             self.ecn = EcnState::Failed;
             return 0;
         }
-        self.ecn_seen[space as usize] = counts;
+        validation.seen[space as usize] = counts;
         if batch.ect_packets > 0 {
             self.ecn = EcnState::Capable;
         }
@@ -384,7 +402,9 @@ impl Path {
         }
         if self.ecn != EcnState::Off {
             self.ecn = EcnState::Testing;
-            self.ecn_tests = TESTING_DATAGRAMS;
+            if let Some(counts) = &mut self.ecn_counts {
+                counts.tests = TESTING_DATAGRAMS;
+            }
         }
     }
 }

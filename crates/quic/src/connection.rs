@@ -81,14 +81,14 @@ pub(crate) struct Rare {
     pub(crate) datagrams_received: std::collections::VecDeque<u64>,
     /// What the peer asked of our acknowledgements, and with which sequence number.
     pub(crate) ack_frequency_sequence: Option<u64>,
-    /// Closes when the streams are over.
-    pub(crate) close_when_done: bool,
     /// Since when a probe of the path's MTU waits for room in the window.
     pub(crate) probe_waits_since: Instant,
     /// When the search for the path's MTU begins anew.
     pub(crate) search_at: Instant,
     /// Packets found lost since they were taken last, for whoever wants to hear of them.
     pub(crate) losses_noted: Option<Vec<LostPacket>>,
+    /// The peer's transport parameters.
+    pub(crate) peer: Option<TransportParameters>,
 }
 
 /// What a client remembers of a server for 0-RTT (RFC 9000 section 7.4.1).
@@ -135,13 +135,15 @@ pub struct Connection {
     pub(crate) idle_timeout: Duration,
     /// An ack-eliciting packet was sent since one was received last.
     pub(crate) sent_since_heard: bool,
+    /// Closes when the streams are over.
+    pub(crate) closes_when_done: bool,
+    /// One of the deadlines in [`Rare`] was ever set.
+    pub(crate) has_rare_deadline: bool,
     /// When a closed connection is over.
     pub(crate) over_at: Instant,
     /// The application's stream that [`Stream`] is about, and the time of its call.
     selected: u32,
     now: Instant,
-    windows: Windows,
-    pub(crate) peer: Option<TransportParameters>,
     pub(crate) opening: Option<Box<Opening>>,
     pub(crate) rare: Box<Rare>,
     pub(crate) statistics: Statistics,
@@ -184,14 +186,7 @@ impl Connection {
     }
 
     fn new(config: Arc<Config>, controller: Box<dyn Controller>, server: bool, now: Instant) -> Connection {
-        let parameters = config.parameters();
-        let windows = Windows {
-            stream_bytes: parameters.initial_max_stream_data,
-            connection_bytes: parameters.initial_max_data,
-            most_stream_bytes: config.receive_buffer_bytes,
-            most_connection_bytes: config.connection_receive_buffer_bytes,
-            tuning: config.initial_receive_window_bytes.is_some(),
-        };
+        let windows = Windows::of(&config);
         let idle_timeout = config.idle_timeout;
         let mut path = Path::new(&config, controller);
         path.update_pacing(&config);
@@ -207,6 +202,7 @@ impl Connection {
                 config.retransmission,
                 &windows,
                 config.max_streams,
+                config.send_buffer_bytes,
             ),
             mtu: PathMtu::new(config.initial_mtu_bytes, config.largest_mtu_bytes),
             policy: Policy { every: config.ack_every_packets.max(1), max_delay: config.max_ack_delay, reordering: 1 },
@@ -220,11 +216,11 @@ impl Connection {
             idle_at: if idle_timeout.is_zero() { Instant::NEVER } else { now.saturating_add(idle_timeout) },
             idle_timeout,
             sent_since_heard: false,
+            closes_when_done: false,
+            has_rare_deadline: false,
             over_at: Instant::NEVER,
             selected: u32::MAX,
             now,
-            windows,
-            peer: None,
             opening: Some(Box::new(Opening::new())),
             rare: Box::new(Rare {
                 close: None,
@@ -233,10 +229,10 @@ impl Connection {
                 datagrams: Default::default(),
                 datagrams_received: Default::default(),
                 ack_frequency_sequence: None,
-                close_when_done: false,
                 probe_waits_since: Instant::NEVER,
                 search_at: Instant::NEVER,
                 losses_noted: None,
+                peer: None,
             }),
             statistics: Statistics::default(),
             config,
@@ -270,7 +266,7 @@ impl Connection {
 
     /// What a client may remember for 0-RTT; `None` before the handshake is complete.
     pub fn entry(&self) -> Option<Entry> {
-        self.peer.map(|parameters| Entry { parameters })
+        self.rare.peer.map(|parameters| Entry { parameters })
     }
 
     /// Opens a stream, which is known by the number that comes back until it is told to be closed; `None` if the peer allows
@@ -280,9 +276,9 @@ impl Connection {
             return None;
         }
         // Before the limits are known streams may be opened, as many as this end would allow: what is written waits.
-        let is_unknown = self.peer.is_none() && self.streams.send_limit == 0;
+        let is_unknown = self.rare.peer.is_none() && self.streams.send_limit == 0;
         let opened =
-            self.streams.open(bidirectional, is_unknown.then_some(self.config.max_streams), &self.windows, now);
+            self.streams.open(bidirectional, is_unknown.then_some(self.config.max_streams), &self.windows(), now);
         if opened.is_none() {
             self.unusual |= unusual::CONTROL;
         }
@@ -315,7 +311,7 @@ impl Connection {
         // Type, length, data: the limit counts the whole frame.
         let frame = bytes.saturating_add(1 + u64::from(varint_bytes(bytes)));
         let fits = frame.saturating_add(header) <= u64::from(self.mtu.current());
-        let taken = self.peer.is_some_and(|peer| frame <= peer.max_datagram_frame_size);
+        let taken = self.rare.peer.is_some_and(|peer| frame <= peer.max_datagram_frame_size);
         if !fits || !taken || self.state != State::Open {
             return false;
         }
@@ -331,7 +327,7 @@ impl Connection {
 
     /// Ends the connection when all of its streams are over and what was written has arrived, or at once if there are none.
     pub fn close_when_done(&mut self, now: Instant) {
-        self.rare.close_when_done = true;
+        self.closes_when_done = true;
         self.close_if_done(now);
     }
 
@@ -341,7 +337,7 @@ impl Connection {
     }
 
     pub(crate) fn close_if_done(&mut self, now: Instant) {
-        if self.rare.close_when_done && self.state == State::Open && self.streams.live() == 0 {
+        if self.closes_when_done && self.state == State::Open && self.streams.live() == 0 {
             self.close(now, 0);
         }
     }
@@ -397,7 +393,7 @@ impl Connection {
         {
             return Err(Violation::TransportParameter);
         }
-        self.peer = Some(*parameters);
+        self.rare.peer = Some(*parameters);
         let refused = self.opening.as_ref().is_some_and(|opening| opening.zero_rtt && !parameters.early_data);
         if !self.server && refused {
             self.send_early_data_again();
@@ -442,9 +438,7 @@ impl Connection {
     pub(crate) fn send_early_data_again(&mut self) {
         let sent: Vec<Sent> = self.data.space.on_their_way().copied().collect();
         for sent in sent {
-            for note in self.data.space.take_notes(&sent) {
-                self.note_again(Id::Data, note);
-            }
+            self.notes_again(Id::Data, sent.number);
         }
         let lost = self.data.space.discard();
         self.path.on_discarded(lost);
@@ -456,6 +450,12 @@ impl Connection {
             self.rare.notes_due.push(note);
         }
         self.unusual |= unusual::CONTROL;
+    }
+
+    /// Takes no delivery-rate samples, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. To be called
+    /// before the first packet is sent.
+    pub fn disable_rate_samples(&mut self) {
+        self.path.driver.disable_rate_samples();
     }
 
     /// The next event, with the stream that it is about. When a stream is closed its number is free for another.
@@ -473,7 +473,7 @@ impl Connection {
         if self.streams.limit_due || self.streams.remote.iter().any(|kind| kind.due) {
             self.unusual |= unusual::CONTROL;
         }
-        if self.rare.close_when_done && self.streams.live() == 0 {
+        if self.closes_when_done && self.streams.live() == 0 {
             self.unusual |= unusual::FINISHED;
         }
     }
@@ -486,6 +486,7 @@ impl Connection {
     }
 
     /// Whether there is an event to be fetched.
+    #[inline(always)]
     pub fn has_events(&self) -> bool {
         self.streams.has_events()
     }
@@ -493,7 +494,13 @@ impl Connection {
     /// When [`Connection::handle_timeout`] is due at the latest for what rarely happens: probe, idle time-out, end.
     #[inline]
     pub fn far_deadline(&self) -> Instant {
-        self.pto_at.min(self.idle_at).min(self.over_at).min(self.rare.migration.deadline()).min(self.rare.search_at)
+        let far = self.pto_at.min(self.idle_at).min(self.over_at);
+        if self.has_rare_deadline { far.min(self.rare_deadline()) } else { far }
+    }
+
+    #[cold]
+    fn rare_deadline(&self) -> Instant {
+        self.rare.migration.deadline().min(self.rare.search_at)
     }
 
     /// The same for what happens often: an acknowledgement, the pacer, a loss found by time.
@@ -557,7 +564,7 @@ impl Connection {
     }
 
     pub(crate) fn windows(&self) -> Windows {
-        self.windows
+        Windows::of(&self.config)
     }
 
     /// A space of the handshake, while it has keys; that of data.
@@ -649,6 +656,20 @@ impl Stream for Connection {
         length
     }
 
+    fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
+        // All writes that fit are one write of their sum.
+        let room = self.writable_bytes();
+        let written = if room >= most_bytes { most_bytes } else { room - room % write_bytes.max(1) };
+        self.write(Payload::Length(written))
+    }
+
+    fn set_writable_threshold(&mut self, bytes: u64) {
+        let selected = self.selected;
+        if let Some(stream) = self.streams.get_mut(selected) {
+            stream.sending.writable_threshold = bytes;
+        }
+    }
+
     fn readable_bytes(&self) -> u64 {
         self.streams.get(self.selected).map_or(0, |stream| {
             if stream.receiving.reset || stream.receiving.stop != Ask::No {
@@ -668,7 +689,7 @@ impl Stream for Connection {
         let payload = stream.receiving.take(max_bytes)?;
         self.statistics.stream_bytes_read += payload.len();
         let rtt = if self.path.rtt.has_sample() { self.path.rtt.smoothed() } else { Duration::ZERO };
-        self.streams.on_read(selected, payload.len(), now, rtt, &self.windows);
+        self.streams.on_read(selected, payload.len(), now, rtt, &self.config);
         if self.streams.limit_due || !self.streams.control_due.is_empty() {
             self.unusual |= unusual::CONTROL;
         }

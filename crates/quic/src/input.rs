@@ -38,6 +38,37 @@ impl From<Misnamed> for Violation {
 }
 
 impl Connection {
+    /// Whether a datagram is the usual one at an end that only receives: a packet in order, with data in order of a stream that
+    /// was read, of a connection with nothing else to see to. [`Connection::take_expected`] then has the effect of
+    /// [`Connection::handle_datagram`], of fetching its event, and of reading everything.
+    #[inline(always)]
+    pub fn expects(&self, header: &QuicHeader, codepoint: Codepoint) -> bool {
+        header.form == QuicForm::Stream
+            && self.unusual == 0
+            && !header.fin
+            && header.path == self.peer_path
+            && self.data.received.expects(header.number, header.number_bytes, codepoint)
+            && self.streams.expects(u64::from(header.stream), header.place(), u64::from(header.length))
+    }
+
+    /// Takes a datagram that [`Connection::expects`] accepts, and reads everything. Returns the number of bytes read.
+    #[inline(always)]
+    pub fn take_expected(&mut self, now: Instant, header: &QuicHeader, udp_payload_bytes: u32) -> u64 {
+        let length = u64::from(header.length);
+        self.statistics.received_bytes += u64::from(udp_payload_bytes);
+        self.statistics.received_packets += 1;
+        self.statistics.stream_bytes_read += length;
+        self.sent_since_heard = false;
+        self.restart_idle(now);
+        self.data.received.insert_expected(now, &self.policy);
+        let rtt = if self.path.rtt.has_sample() { self.path.rtt.smoothed() } else { Duration::ZERO };
+        self.streams.take_expected(length, now, rtt, &self.config);
+        if self.streams.limit_due || !self.streams.control_due.is_empty() {
+            self.unusual |= unusual::CONTROL;
+        }
+        length
+    }
+
     /// A datagram has come: its header, what lies beside it, its UDP payload's length and ECN bits.
     pub fn handle_datagram(
         &mut self,
@@ -227,7 +258,7 @@ impl Connection {
 
     /// Whether there are keys for a packet, and it is not to be ignored.
     fn may_read(&mut self, packet: &QuicPacket, udp_payload_bytes: u32) -> bool {
-        let (server, config) = (self.server, self.config.clone());
+        let (server, retry) = (self.server, self.config.retry);
         let Some(opening) = self.opening.as_deref_mut() else {
             return packet.packet_type == QuicPacketType::OneRtt;
         };
@@ -237,7 +268,7 @@ impl Connection {
                 if server && udp_payload_bytes < 1200 {
                     return false;
                 }
-                if server && config.retry && !opening.validated && !opening.begun {
+                if server && retry && !opening.validated && !opening.begun {
                     if packet.token.is_none() {
                         opening.retry_due = true;
                         return false;
@@ -494,22 +525,23 @@ impl Connection {
         parameters: Option<&fullpipe_wire::TransportParameters>,
     ) -> Result<(), Violation> {
         let Some(layer) = self.layer(id) else { return Ok(()) };
-        let was_complete = layer.incoming.is_complete();
-        match layer.incoming.receive(piece, None, false) {
+        let incoming = &mut layer.crypto().incoming;
+        let was_complete = incoming.is_complete();
+        match incoming.receive(piece, None, false) {
             // RFC 9000 section 7.5.
             Err(Breach::FlowControl) => return Err(Violation::CryptoBufferExceeded),
             received => received?,
         };
         if piece.fin
             && let Some(parameters) = parameters
-            && self.peer.is_none()
+            && self.rare.peer.is_none()
         {
             self.take_parameters(now, parameters)?;
         }
         let Some(layer) = self.layer(id) else { return Ok(()) };
-        if !was_complete && layer.incoming.is_complete() {
+        if !was_complete && layer.crypto().incoming.is_complete() {
             // RFC 9000 section 7.4: with all of the flight that holds them the parameters are there.
-            if self.peer.is_none() && (id == Id::Initial) == self.server && id != Id::Data {
+            if self.rare.peer.is_none() && (id == Id::Initial) == self.server && id != Id::Data {
                 return Err(Violation::TransportParameter);
             }
             self.on_flight(now, id);

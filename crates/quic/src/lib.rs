@@ -31,7 +31,7 @@ mod streams;
 pub use config::{AckFrequency, Config, HandshakeSizes};
 pub use connection::{Connection, Entry};
 pub use input::acknowledged_ranges;
-pub use output::{Beside, Transmit};
+pub use output::{Beside, NextDatagram, Transmit};
 pub use settings::Settings;
 pub use status::{Inspect, LostPacket, State, Statistics};
 

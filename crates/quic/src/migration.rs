@@ -32,6 +32,67 @@ struct Validation {
     small: bool,
 }
 
+/// Sequence numbers of connection ids. Nearly all connections have only small ones, which need no memory elsewhere.
+#[derive(Debug, Default)]
+struct Ids {
+    /// Numbers below 64, as bits.
+    small: u64,
+    large: Option<Box<BTreeSet<u64>>>,
+}
+
+impl Ids {
+    fn zero() -> Ids {
+        Ids { small: 1, large: None }
+    }
+
+    fn len(&self) -> u64 {
+        u64::from(self.small.count_ones()) + self.large.as_ref().map_or(0, |large| large.len() as u64)
+    }
+
+    fn contains(&self, id: u64) -> bool {
+        if id < 64 { self.small >> id & 1 == 1 } else { self.large.as_ref().is_some_and(|large| large.contains(&id)) }
+    }
+
+    /// Adds a number; whether it was not there.
+    fn insert(&mut self, id: u64) -> bool {
+        if id >= 64 {
+            return self.large.get_or_insert_default().insert(id);
+        }
+        let is_new = !self.contains(id);
+        self.small |= 1 << id;
+        is_new
+    }
+
+    /// Removes a number; whether it was there.
+    fn remove(&mut self, id: u64) -> bool {
+        if id >= 64 {
+            return self.large.as_mut().is_some_and(|large| large.remove(&id));
+        }
+        let was_there = self.contains(id);
+        self.small &= !(1 << id);
+        was_there
+    }
+
+    fn first(&self) -> Option<u64> {
+        match self.small {
+            0 => self.large.as_ref()?.first().copied(),
+            small => Some(u64::from(small.trailing_zeros())),
+        }
+    }
+
+    fn pop_first(&mut self) -> Option<u64> {
+        let first = self.first()?;
+        self.remove(first);
+        Some(first)
+    }
+
+    /// Removes the first number if it is below another.
+    fn pop_first_below(&mut self, floor: u64) -> Option<u64> {
+        self.first().filter(|first| *first < floor)?;
+        self.pop_first()
+    }
+}
+
 /// Ids and paths.
 #[derive(Debug)]
 pub(crate) struct Migration {
@@ -42,13 +103,13 @@ pub(crate) struct Migration {
     responses: VecDeque<u64>,
     /// Ids that we have given out: how many so far, and those that are not retired.
     issued: u64,
-    live: BTreeSet<u64>,
+    live: Ids,
     /// Ids that the peer has given out: those not used yet, and all below this are retired.
-    spare: BTreeSet<u64>,
-    known: BTreeSet<u64>,
+    spare: Ids,
+    known: Ids,
     retired_below: u64,
     /// Those above that were used and given back.
-    given_back: BTreeSet<u64>,
+    given_back: Ids,
 }
 
 impl Migration {
@@ -59,11 +120,11 @@ impl Migration {
             validation: None,
             responses: VecDeque::new(),
             issued: 1,
-            live: BTreeSet::from([0]),
-            spare: BTreeSet::new(),
-            known: BTreeSet::from([0]),
+            live: Ids::zero(),
+            spare: Ids::default(),
+            known: Ids::zero(),
             retired_below: 0,
-            given_back: BTreeSet::new(),
+            given_back: Ids::default(),
         }
     }
 
@@ -96,9 +157,12 @@ impl Migration {
 impl Connection {
     /// Gives the peer as many connection ids as it keeps (section 5.1.1).
     pub(crate) fn issue_connection_ids(&mut self) {
-        let limit =
-            self.peer.map_or(2, |peer| peer.active_connection_id_limit).min(self.config.active_connection_ids.max(2));
-        while (self.rare.migration.live.len() as u64) < limit {
+        let limit = self
+            .rare
+            .peer
+            .map_or(2, |peer| peer.active_connection_id_limit)
+            .min(self.config.active_connection_ids.max(2));
+        while self.rare.migration.live.len() < limit {
             let sequence = self.rare.migration.issued;
             self.rare.migration.issued += 1;
             self.rare.migration.live.insert(sequence);
@@ -116,7 +180,7 @@ impl Connection {
             self.note_due(Note::RetireConnectionId(sequence));
             return Ok(());
         }
-        if migration.given_back.contains(&sequence) {
+        if migration.given_back.contains(sequence) {
             return Ok(());
         }
         if migration.known.insert(sequence) {
@@ -124,14 +188,12 @@ impl Connection {
         }
         migration.retired_below = migration.retired_below.max(retire_prior_to);
         let floor = migration.retired_below;
-        let retired: Vec<u64> = migration.known.range(..floor).copied().collect();
-        migration.known.retain(|id| *id >= floor);
-        migration.spare.retain(|id| *id >= floor);
-        migration.given_back.retain(|id| *id >= floor);
-        let too_many = migration.known.len() as u64 > self.config.active_connection_ids.max(2);
-        for sequence in retired {
+        while migration.spare.pop_first_below(floor).is_some() {}
+        while migration.given_back.pop_first_below(floor).is_some() {}
+        while let Some(sequence) = self.rare.migration.known.pop_first_below(floor) {
             self.note_due(Note::RetireConnectionId(sequence));
         }
+        let too_many = self.rare.migration.known.len() > self.config.active_connection_ids.max(2);
         if too_many {
             return Err(Violation::ConnectionIdLimit);
         }
@@ -152,7 +214,7 @@ impl Connection {
         if sequence >= self.rare.migration.issued {
             return Err(Violation::Protocol);
         }
-        if self.rare.migration.live.remove(&sequence) {
+        if self.rare.migration.live.remove(sequence) {
             self.issue_connection_ids();
         }
         Ok(())
@@ -220,12 +282,13 @@ impl Connection {
             credit: 3 * u64::from(udp_payload_bytes),
             small: false,
         });
+        self.has_rare_deadline = true;
         self.peer_path = path;
         self.unusual |= unusual::PATH;
         // Section 9.5: another id for another path, if there is one.
         let old = self.peer_connection_id;
         if self.take_spare_id() {
-            self.rare.migration.known.remove(&old);
+            self.rare.migration.known.remove(old);
             self.rare.migration.given_back.insert(old);
             self.note_due(Note::RetireConnectionId(old));
         }
@@ -288,6 +351,34 @@ impl Connection {
     pub(crate) fn use_path_credit(&mut self, bytes: u32) {
         if let Some(validation) = &mut self.rare.migration.validation {
             validation.credit = validation.credit.saturating_sub(u64::from(bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Small and large numbers together behave as one ordered set.
+        #[test]
+        fn ids_agree_with_a_set(operations in prop::collection::vec((0u8..4, 0u64..130), 1..80)) {
+            let (mut ids, mut set) = (Ids::zero(), BTreeSet::from([0]));
+            for (operation, id) in operations {
+                match operation {
+                    0 => prop_assert_eq!(ids.insert(id), set.insert(id)),
+                    1 => prop_assert_eq!(ids.remove(id), set.remove(&id)),
+                    2 => prop_assert_eq!(ids.pop_first(), set.pop_first()),
+                    _ => {
+                        let below = set.first().copied().filter(|first| *first < id);
+                        prop_assert_eq!(ids.pop_first_below(id), below);
+                        below.map(|first| set.remove(&first));
+                    }
+                }
+                prop_assert_eq!(ids.len(), set.len() as u64);
+                prop_assert!((0..130).all(|id| ids.contains(id) == set.contains(&id)));
+            }
         }
     }
 }

@@ -23,32 +23,47 @@ const CRYPTO_BYTES: u64 = 1 << 20;
 /// When acknowledgements of the handshake are sent: at once (RFC 9000 section 13.2.1).
 pub(crate) const AT_ONCE: Policy = Policy { every: 1, max_delay: Duration::ZERO, reordering: 1 };
 
+/// A CRYPTO stream.
+#[derive(Debug)]
+pub(crate) struct Crypto {
+    pub(crate) out: Sending,
+    pub(crate) incoming: Receiving,
+}
+
 /// An encryption level: its packets, and its CRYPTO stream.
 #[derive(Debug)]
 pub(crate) struct Layer {
     pub(crate) space: Space,
     pub(crate) received: Received,
-    pub(crate) out: Sending,
-    pub(crate) incoming: Receiving,
+    /// The CRYPTO stream once it is used; that of data never is.
+    crypto: Option<Box<Crypto>>,
     /// Packets to send whatever the window.
     pub(crate) probes: u8,
 }
 
 impl Layer {
     pub(crate) fn new() -> Layer {
-        Layer {
-            space: Space::new(),
-            received: Received::new(),
-            out: Sending::new(u64::MAX),
-            incoming: Receiving::new(CRYPTO_BYTES, Instant::ZERO),
-            probes: 0,
-        }
+        Layer { space: Space::new(), received: Received::new(), crypto: None, probes: 0 }
+    }
+
+    /// The CRYPTO stream.
+    pub(crate) fn crypto(&mut self) -> &mut Crypto {
+        self.crypto.get_or_insert_with(|| {
+            let incoming = Receiving::new(CRYPTO_BYTES, Instant::ZERO);
+            Box::new(Crypto { out: Sending::new(u64::MAX), incoming })
+        })
+    }
+
+    /// Whether there is anything of the CRYPTO stream to send.
+    pub(crate) fn has_crypto(&self) -> bool {
+        self.crypto.as_ref().is_some_and(|crypto| crypto.out.has_any())
     }
 
     /// Messages of this length are to be sent, which are all of this level.
     pub(crate) fn write(&mut self, bytes: u64) {
-        self.out.write(Payload::Length(bytes), None);
-        self.out.finished = true;
+        let out = &mut self.crypto().out;
+        out.write(Payload::Length(bytes), None);
+        out.finished = true;
     }
 }
 

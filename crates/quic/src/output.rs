@@ -13,7 +13,7 @@ use crate::space::{Id, Note, flag};
 use crate::status::State;
 use crate::stream::{Ask, Piece};
 use fullpipe_units::{Codepoint, Instant};
-use fullpipe_wire::quic::{TAG_BYTES, stream_header_bytes, varint_bytes};
+use fullpipe_wire::quic::{AckRange, TAG_BYTES, stream_header_bytes, varint_bytes};
 use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
 use fullpipe_wire::{
     QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SackBlock, SegmentOptions,
@@ -40,10 +40,71 @@ pub struct Beside {
     pub ranges: SegmentOptions,
     /// Packets, where the header says that there are any.
     pub datagram: Option<QuicDatagram>,
+    /// Memory for the next packets.
+    spare: Spare,
     /// Bytes of the datagram.
     pub udp_payload_bytes: u32,
     /// ECN bits of the packet that carries it.
     pub codepoint: Codepoint,
+}
+
+impl Beside {
+    /// Takes back the memory of a datagram that nobody reads any more, for those to come.
+    pub fn recycle(&mut self, datagram: QuicDatagram) {
+        let spare = &mut self.spare;
+        let mut packets = datagram.packets;
+        for mut packet in packets.drain(..) {
+            for frame in packet.frames.drain(..) {
+                if let QuicFrame::Ack { mut ranges, .. } = frame
+                    && spare.ranges.len() < SPARES
+                {
+                    ranges.clear();
+                    spare.ranges.push(ranges);
+                }
+            }
+            if spare.frames.len() < SPARES {
+                spare.frames.push(packet.frames);
+            }
+        }
+        if spare.packets.len() < SPARES {
+            spare.packets.push(packets);
+        }
+    }
+}
+
+/// Vectors of each kind that are kept for later packets.
+const SPARES: usize = 8;
+
+/// Empty vectors whose memory is used again. Where many packets are lost, most acknowledgements and retransmissions have a
+/// [`QuicDatagram`], and allocations were a sixth of all instructions.
+#[derive(Clone, Debug, Default)]
+struct Spare {
+    packets: Vec<Vec<QuicPacket>>,
+    frames: Vec<Vec<QuicFrame>>,
+    ranges: Vec<Vec<AckRange>>,
+    notes: Vec<Note>,
+}
+
+impl Spare {
+    fn one_packet(&mut self, packet: QuicPacket) -> Vec<QuicPacket> {
+        let mut packets = self.packets.pop().unwrap_or_else(|| Vec::with_capacity(1));
+        packets.push(packet);
+        packets
+    }
+}
+
+/// What leaves next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextDatagram(Next);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Data of a stream.
+    Data(u32),
+    /// An acknowledgement of its own.
+    Ack,
+    /// What only a closer look shows, if anything.
+    Other,
 }
 
 /// A packet that is being put together.
@@ -57,8 +118,9 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(room: u32) -> Draft {
-        Draft { frames: Vec::new(), notes: Vec::new(), room, eliciting: false }
+    fn new(room: u32, spare: &mut Spare) -> Draft {
+        let frames = spare.frames.pop().unwrap_or_else(|| Vec::with_capacity(2));
+        Draft { frames, notes: std::mem::take(&mut spare.notes), room, eliciting: false }
     }
 
     /// Adds a frame if it fits; says whether.
@@ -84,6 +146,59 @@ impl Connection {
     /// The same for a host that wants the header where its packet will lie.
     #[inline]
     pub fn poll_datagram_into(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
+        match self.next_datagram(now) {
+            Some(next) => self.fill_datagram(now, next, header, out),
+            None => false,
+        }
+    }
+
+    /// What leaves next, for [`Connection::fill_datagram`]; `None` if nothing does. The host makes room for a packet only if
+    /// there may be one.
+    #[inline]
+    pub fn next_datagram(&mut self, now: Instant) -> Option<NextDatagram> {
+        if self.unusual != 0 {
+            return Some(NextDatagram(Next::Other));
+        }
+        debug_assert!(self.opening.is_none() && self.state == State::Open, "anything else is unusual");
+        match self.streams.choose() {
+            Some(index) => {
+                if self.path.may_send(now) {
+                    return Some(NextDatagram(Next::Data(index)));
+                }
+            }
+            None => {
+                self.path.stop_for_data();
+                if self.streams.is_blocked() || !self.streams.control_due.is_empty() {
+                    return Some(NextDatagram(Next::Other));
+                }
+            }
+        }
+        self.data.received.is_due(now).then_some(NextDatagram(Next::Ack))
+    }
+
+    /// Fills in the datagram that [`Connection::next_datagram`] has found, or says that there is none after all. To be called
+    /// before anything else happens.
+    #[inline]
+    pub fn fill_datagram(
+        &mut self,
+        now: Instant,
+        next: NextDatagram,
+        header: &mut QuicHeader,
+        out: &mut Beside,
+    ) -> bool {
+        match next.0 {
+            Next::Data(index) => self.send_data(now, index, header, out),
+            Next::Ack => {
+                self.send_ack(now, header, out);
+                true
+            }
+            Next::Other => self.poll_other(now, header, out),
+        }
+    }
+
+    /// The next datagram, whatever it is.
+    #[inline(never)]
+    fn poll_other(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
         if self.unusual != 0
             && let Some(decided) = self.poll_unusual(now, header, out)
         {
@@ -137,12 +252,16 @@ impl Connection {
             return self.send_full(now, header, out, false);
         }
         let number = self.data.space.next_number;
-        self.note_piece(&piece, index);
+        if piece.offset < stream.sending.sent {
+            self.statistics.stream_bytes_resent += piece.length;
+        } else {
+            self.statistics.stream_bytes_sent += piece.length;
+        }
         self.streams.on_sent(index, &piece);
         let codepoint = self.path.codepoint();
-        let sent = self.path.on_sent(now, u64::from(bytes), number, &self.config).with_piece(id, &piece);
+        let (sent, sample) = self.path.on_sent(now, u64::from(bytes), number, &self.config);
         self.data.space.next_number += 1;
-        self.data.space.push(sent);
+        self.data.space.push(sent.with_piece(id, &piece), sample);
         self.on_eliciting_sent(now);
         *header = QuicHeader {
             number: number as u32,
@@ -269,8 +388,9 @@ impl Connection {
                     self.repeat_oldest(Id::Data);
                 }
                 let room = u32::from(self.mtu.current());
-                if let Some(packet) = self.build(now, QuicPacketType::OneRtt, room, true, true) {
-                    return Some(self.hand_out(header, out, vec![packet]));
+                if let Some(packet) = self.build(now, QuicPacketType::OneRtt, room, true, true, &mut out.spare) {
+                    let packets = out.spare.one_packet(packet);
+                    return Some(self.hand_out(header, out, packets));
                 }
             }
             self.unusual &= !unusual::PROBE;
@@ -334,8 +454,11 @@ impl Connection {
     #[inline(never)]
     fn send_full(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside, only_ack: bool) -> bool {
         let room = u32::from(self.mtu.current());
-        match self.build(now, QuicPacketType::OneRtt, room, !only_ack, false) {
-            Some(packet) => self.hand_out(header, out, vec![packet]),
+        match self.build(now, QuicPacketType::OneRtt, room, !only_ack, false, &mut out.spare) {
+            Some(packet) => {
+                let packets = out.spare.one_packet(packet);
+                self.hand_out(header, out, packets)
+            }
             None => false,
         }
     }
@@ -391,6 +514,7 @@ impl Connection {
         room: u32,
         data: bool,
         probe: bool,
+        spare: &mut Spare,
     ) -> Option<QuicPacket> {
         let id = Id::of(packet_type)?;
         let exponent = if id == Id::Data { self.config.ack_delay_exponent } else { 3 };
@@ -404,7 +528,7 @@ impl Connection {
         if room < shortest {
             return None;
         }
-        let mut draft = Draft::new(room - overhead);
+        let mut draft = Draft::new(room - overhead, spare);
         let layer = self.layer(id)?;
         let mut acknowledges = may_acknowledge
             && (layer.received.is_due(now) || layer.received.has_fresh() && data)
@@ -412,7 +536,7 @@ impl Connection {
         if acknowledges {
             let frame = QuicFrame::Ack {
                 delay: if id == Id::Data { layer.received.delay(now, exponent) } else { 0 },
-                ranges: layer.received.ack_ranges(),
+                ranges: layer.received.ack_ranges(spare.ranges.pop().unwrap_or_default()),
                 ecn: layer.received.ecn(),
             };
             let largest = layer.received.largest().unwrap_or(0);
@@ -437,6 +561,8 @@ impl Connection {
             }
         }
         if draft.frames.is_empty() {
+            spare.frames.push(draft.frames);
+            spare.notes = draft.notes;
             return None;
         }
         let mut bytes = overhead + draft.frames.iter().map(QuicFrame::bytes).sum::<u32>();
@@ -455,7 +581,9 @@ impl Connection {
             bytes,
             frames: draft.frames,
         };
-        self.count_sent(now, id, number, bytes, draft.eliciting, draft.notes, 0);
+        self.count_sent(now, id, number, bytes, draft.eliciting, &draft.notes, 0);
+        spare.notes = draft.notes;
+        spare.notes.clear();
         Some(packet)
     }
 
@@ -480,7 +608,7 @@ impl Connection {
         number: u64,
         bytes: u32,
         eliciting: bool,
-        notes: Vec<Note>,
+        notes: &[Note],
         flags: u8,
     ) {
         self.statistics.sent_packets += 1;
@@ -490,9 +618,9 @@ impl Connection {
         let sent = eliciting.then(|| self.path.on_sent(now, u64::from(bytes), number, &self.config));
         if let Some(layer) = self.layer(id) {
             layer.space.next_number += 1;
-            if let Some(mut sent) = sent {
+            if let Some((mut sent, sample)) = sent {
                 sent.flags |= flags;
-                layer.space.push_noted(sent, notes);
+                layer.space.push_noted(sent, sample, notes);
             }
         }
         if eliciting {
@@ -502,8 +630,8 @@ impl Connection {
 
     /// Frames of control.
     fn add_control(&mut self, draft: &mut Draft) {
-        let due = std::mem::take(&mut self.rare.notes_due);
-        for note in due {
+        let mut due = std::mem::take(&mut self.rare.notes_due);
+        for note in due.drain(..) {
             let frame = match &note {
                 Note::HandshakeDone => QuicFrame::HandshakeDone,
                 Note::NewConnectionId(sequence) => QuicFrame::NewConnectionId {
@@ -523,7 +651,7 @@ impl Connection {
                 },
                 _ => QuicFrame::Ping,
             };
-            if !draft.add(frame, note.clone()) {
+            if !draft.add(frame, note) {
                 self.rare.notes_due.push(note);
             }
         }
@@ -533,14 +661,17 @@ impl Connection {
         for (kind, bidirectional) in [(0, true), (1, false)] {
             let remote = self.streams.remote[kind];
             if remote.due
-                && draft.add(QuicFrame::MaxStreams { bidirectional, maximum: remote.limit }, Note::MaxStreams(kind))
+                && draft
+                    .add(QuicFrame::MaxStreams { bidirectional, maximum: remote.limit }, Note::MaxStreams(kind as u8))
             {
                 self.streams.remote[kind].due = false;
             }
             let local = self.streams.local[kind];
             if local.due
-                && draft
-                    .add(QuicFrame::StreamsBlocked { bidirectional, limit: local.limit }, Note::StreamsBlocked(kind))
+                && draft.add(
+                    QuicFrame::StreamsBlocked { bidirectional, limit: local.limit },
+                    Note::StreamsBlocked(kind as u8),
+                )
             {
                 self.streams.local[kind].due = false;
             }
@@ -552,11 +683,14 @@ impl Connection {
         {
             self.streams.blocked_at = Some(blocked_at);
         }
-        let control_due = std::mem::take(&mut self.streams.control_due);
-        for index in control_due {
+        let mut control_due = std::mem::take(&mut self.streams.control_due);
+        for index in control_due.drain(..) {
             if !self.add_control_of(index, draft) {
                 self.streams.control(index);
             }
+        }
+        if self.streams.control_due.is_empty() {
+            self.streams.control_due = control_due;
         }
         while let Some(&length) = self.rare.datagrams.front() {
             let frame = QuicFrame::Datagram { length, explicit_length: true };
@@ -644,7 +778,7 @@ impl Connection {
                 explicit_length,
                 content,
             };
-            if !draft.add(frame, Note::Stream(id, piece)) {
+            if !draft.add(frame, Note::Stream(id as u32, piece.into())) {
                 return;
             }
             self.note_piece(&piece, index);
@@ -656,19 +790,20 @@ impl Connection {
     fn add_crypto(&mut self, id: Id, draft: &mut Draft) {
         // The parameters are in ClientHello, and in the server's EncryptedExtensions.
         let holds_parameters = (id == Id::Initial) != self.server;
-        let parameters = holds_parameters.then(|| Box::new(self.config.parameters()));
+        let config = self.config.clone();
         let Some(layer) = self.layer(id) else { return };
-        if !layer.out.has_any() {
+        if !layer.has_crypto() {
             return;
         }
-        let offset = layer.out.next_offset();
+        let crypto = &mut layer.crypto().out;
+        let offset = crypto.next_offset();
         let frame = |length| 1 + varint_bytes(offset) + varint_bytes(length);
         let Some(most) = draft.room.checked_sub(frame(u64::from(draft.room))).filter(|most| *most > 0) else { return };
-        let Some(piece) = layer.out.next_piece(u64::from(most), u64::MAX) else { return };
-        let parameters = parameters.filter(|_| piece.fin);
+        let Some(piece) = crypto.next_piece(u64::from(most), u64::MAX) else { return };
+        let parameters = (holds_parameters && piece.fin).then(|| Box::new(config.parameters()));
         let frame = QuicFrame::Crypto { offset: piece.offset, length: piece.length, ends: piece.fin, parameters };
-        if draft.add(frame, Note::Crypto(piece)) {
-            layer.out.on_sent(&piece);
+        if draft.add(frame, Note::Crypto(piece.into())) {
+            crypto.on_sent(&piece);
         }
     }
 
@@ -702,7 +837,7 @@ impl Connection {
             }
             most = most.min(u32::try_from(opening.credit).unwrap_or(u32::MAX));
         }
-        let mut packets: Vec<QuicPacket> = Vec::new();
+        let mut packets = out.spare.packets.pop().unwrap_or_default();
         let (mut pads, mut held) = (false, false);
         for id in [Id::Initial, Id::Handshake, Id::Data] {
             let used: u32 = packets.iter().map(|packet| packet.bytes).sum();
@@ -712,7 +847,7 @@ impl Connection {
             let probes = self.layer(id).map_or(0, |layer| layer.probes);
             let probe = probes > 0 && !too_small;
             if probe {
-                if self.layer(id).is_some_and(|layer| !layer.out.has_any()) {
+                if self.layer(id).is_some_and(|layer| !layer.has_crypto()) {
                     self.repeat_oldest(id);
                 }
                 if let Some(layer) = self.layer(id) {
@@ -722,7 +857,7 @@ impl Connection {
             // What is in flight counts for all levels; acknowledgements leave in any case.
             let data = probe || !too_small && self.path.may_send(now);
             held |= !data;
-            let Some(packet) = self.build(now, packet_type, most - used, data, probe) else { continue };
+            let Some(packet) = self.build(now, packet_type, most - used, data, probe, &mut out.spare) else { continue };
             // RFC 9000 section 14.1: a client's Initial packets, and a server's that elicit acknowledgements.
             pads |= id == Id::Initial && (!self.server || packet.frames.iter().any(QuicFrame::is_ack_eliciting));
             if id == Id::Handshake && !self.server {
@@ -742,6 +877,7 @@ impl Connection {
             self.count_padding(last.packet_type, padding);
         }
         if packets.is_empty() {
+            out.spare.packets.push(packets);
             if !held && self.opening.as_ref().is_some_and(|opening| opening.sends_data().is_some()) {
                 self.path.stop_for_data();
             }
@@ -776,7 +912,7 @@ impl Connection {
         let number = self.data.space.next_number;
         let overhead = self.overhead(QuicPacketType::OneRtt, number_bytes);
         let frames = vec![QuicFrame::Ping, QuicFrame::Padding(u32::from(bytes) - overhead - 1)];
-        self.count_sent(now, Id::Data, number, u32::from(bytes), true, vec![Note::Unrepeated], flag::MTU_PROBE);
+        self.count_sent(now, Id::Data, number, u32::from(bytes), true, &[Note::Unrepeated], flag::MTU_PROBE);
         self.mtu.on_probe_sent(bytes);
         let packet = QuicPacket {
             packet_type: QuicPacketType::OneRtt,
@@ -805,7 +941,7 @@ impl Connection {
         if padded > bytes {
             frames.push(QuicFrame::Padding(padded - bytes));
         }
-        self.count_sent(now, Id::Data, number, padded, true, vec![Note::Unrepeated], 0);
+        self.count_sent(now, Id::Data, number, padded, true, &[Note::Unrepeated], 0);
         Some(QuicPacket {
             packet_type: QuicPacketType::OneRtt,
             number: number as u32,

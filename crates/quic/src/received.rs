@@ -35,8 +35,8 @@ pub(crate) struct Received {
     largest_at: Instant,
     /// Everything below counts as received.
     floor: u64,
-    ecn: EcnCounts,
-    marked: bool,
+    /// Counts of codepoints, once any packet had one.
+    ecn: Option<Box<EcnCounts>>,
     /// Ack-eliciting packets since the last acknowledgement.
     eliciting: u64,
     /// When one is due; [`Instant::NEVER`]: none is.
@@ -84,22 +84,16 @@ impl Received {
     #[inline]
     pub(crate) fn insert(&mut self, now: Instant, number: u64, eliciting: bool, codepoint: Codepoint, policy: &Policy) {
         let before = self.largest;
-        self.ranges.insert(number, number + 1, |_, _| ());
-        if self.ranges.as_slice().len() > MOST_RANGES {
-            let (_, end) = self.ranges.as_slice()[0];
-            self.forget_below(end);
+        if !self.ranges.extend_last(number, number + 1) {
+            self.insert_elsewhere(number);
         }
         if before.is_none_or(|largest| number > largest) {
             self.largest = Some(number);
             self.largest_at = now;
         }
-        match codepoint {
-            Codepoint::NotEct => {}
-            Codepoint::Ect0 => self.ecn.ect0 += 1,
-            Codepoint::Ect1 => self.ecn.ect1 += 1,
-            Codepoint::Ce => self.ecn.ce += 1,
+        if codepoint != Codepoint::NotEct {
+            self.count_mark(codepoint);
         }
-        self.marked |= codepoint != Codepoint::NotEct;
         self.fresh = true;
         if !eliciting {
             return;
@@ -110,6 +104,51 @@ impl Received {
             || codepoint == Codepoint::Ce
             || policy.reordering > 0 && number != expected && self.is_out_of_order(number, expected, policy.reordering);
         if at_once {
+            self.ack_at = now;
+        } else if self.ack_at.is_never() {
+            self.ack_at = now.saturating_add(policy.max_delay);
+        }
+    }
+
+    #[inline(never)]
+    fn count_mark(&mut self, codepoint: Codepoint) {
+        let ecn = self.ecn.get_or_insert_default();
+        match codepoint {
+            Codepoint::NotEct => {}
+            Codepoint::Ect0 => ecn.ect0 += 1,
+            Codepoint::Ect1 => ecn.ect1 += 1,
+            Codepoint::Ce => ecn.ce += 1,
+        }
+    }
+
+    fn insert_elsewhere(&mut self, number: u64) {
+        self.ranges.insert(number, number + 1, |_, _| ());
+        if self.ranges.as_slice().len() > MOST_RANGES {
+            let (_, end) = self.ranges.as_slice()[0];
+            self.forget_below(end);
+        }
+    }
+
+    /// Whether a packet is the next one, as its truncated number shows, and not marked.
+    #[inline(always)]
+    pub(crate) fn expects(&self, truncated: u32, bytes: u8, codepoint: Codepoint) -> bool {
+        let Some(largest) = self.largest else { return false };
+        let mask = u32::MAX >> (8 * (4 - u32::from(bytes.clamp(1, 4))));
+        codepoint == Codepoint::NotEct && (truncated ^ (largest + 1) as u32) & mask == 0
+    }
+
+    /// As [`Received::insert`] of an ack-eliciting packet that [`Received::expects`] accepts.
+    #[inline(always)]
+    pub(crate) fn insert_expected(&mut self, now: Instant, policy: &Policy) {
+        let number = self.largest.map_or(0, |largest| largest + 1);
+        if !self.ranges.extend_last(number, number + 1) {
+            self.insert_elsewhere(number);
+        }
+        self.largest = Some(number);
+        self.largest_at = now;
+        self.fresh = true;
+        self.eliciting += 1;
+        if self.eliciting >= policy.every {
             self.ack_at = now;
         } else if self.ack_at.is_never() {
             self.ack_at = now.saturating_add(policy.max_delay);
@@ -160,15 +199,16 @@ impl Received {
         self.ranges.as_slice()
     }
 
-    /// The ranges to tell, the largest first, as in a frame.
-    pub(crate) fn ack_ranges(&self) -> Vec<AckRange> {
-        self.ranges.as_slice().iter().rev().map(|(start, end)| (*start, end - 1)).collect()
+    /// The ranges to tell, the largest first, as in a frame, in an empty vector.
+    pub(crate) fn ack_ranges(&self, mut ranges: Vec<AckRange>) -> Vec<AckRange> {
+        ranges.extend(self.ranges.as_slice().iter().rev().map(|(start, end)| (*start, end - 1)));
+        ranges
     }
 
     /// Counts of codepoints, once any packet had one.
     #[inline]
     pub(crate) fn ecn(&self) -> Option<EcnCounts> {
-        self.marked.then_some(self.ecn)
+        self.ecn.as_deref().copied()
     }
 
     /// An acknowledgement leaves; `alone`: with nothing else. Returns whether a PING should go with it.
@@ -234,7 +274,7 @@ mod tests {
         assert_eq!(received.ack_at, at(25));
         received.insert(at(1), 1, true, Codepoint::NotEct, &POLICY);
         assert!(received.is_due(at(1)));
-        assert_eq!(received.ack_ranges(), [(0, 1)]);
+        assert_eq!(received.ack_ranges(Vec::new()), [(0, 1)]);
         received.on_ack_sent(true);
         // What elicits nothing is told with the next only.
         received.insert(at(2), 2, false, Codepoint::NotEct, &POLICY);
@@ -267,7 +307,7 @@ mod tests {
             received.insert(at(0), number, true, Codepoint::NotEct, &POLICY);
         }
         received.on_ack_acknowledged(4);
-        assert_eq!(received.ack_ranges(), [(6, 7), (3, 4)]);
+        assert_eq!(received.ack_ranges(Vec::new()), [(6, 7), (3, 4)]);
         assert!(received.has(2) && received.has(3) && !received.has(5) && !received.has(8));
     }
 
@@ -279,7 +319,7 @@ mod tests {
         }
         assert_eq!(received.ranges().len(), MOST_RANGES);
         assert!(received.has(1), "what is below counts as received");
-        assert_eq!(received.ack_ranges()[0], (198, 198));
+        assert_eq!(received.ack_ranges(Vec::new())[0], (198, 198));
     }
 
     #[test]

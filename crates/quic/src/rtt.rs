@@ -15,11 +15,24 @@ pub(crate) struct Rtt {
     min: Duration,
     /// When the first sample came; packets sent before say nothing of persistent congestion.
     first_at: Option<Instant>,
+    /// See [`Rtt::pto`]; each packet needs it, only a sample changes it.
+    pto: Duration,
+}
+
+fn pto(smoothed: Duration, variation: Duration) -> Duration {
+    smoothed.saturating_add(variation.saturating_mul(4).max(GRANULARITY))
 }
 
 impl Rtt {
     pub(crate) fn new(initial: Duration) -> Rtt {
-        Rtt { smoothed: initial, variation: initial / 2, latest: Duration::ZERO, min: Duration::ZERO, first_at: None }
+        Rtt {
+            smoothed: initial,
+            variation: initial / 2,
+            latest: Duration::ZERO,
+            min: Duration::ZERO,
+            first_at: None,
+            pto: pto(initial, initial / 2),
+        }
     }
 
     /// A sample, of which the peer says that it waited `ack_delay`, already bounded by its max_ack_delay.
@@ -29,12 +42,14 @@ impl Rtt {
         if self.first_at.is_none() {
             self.first_at = Some(now);
             (self.min, self.smoothed, self.variation) = (latest, latest, latest / 2);
+            self.pto = pto(self.smoothed, self.variation);
             return;
         }
         self.min = self.min.min(latest);
         let adjusted = if latest >= self.min + ack_delay { latest - ack_delay } else { latest };
         self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+        self.pto = pto(self.smoothed, self.variation);
     }
 
     #[inline]
@@ -64,7 +79,7 @@ impl Rtt {
     /// Probe time-out without the peer's delay and without back-off (section 6.2.1).
     #[inline]
     pub(crate) fn pto(&self) -> Duration {
-        self.smoothed.saturating_add(self.variation.saturating_mul(4).max(GRANULARITY))
+        self.pto
     }
 
     /// After how long an earlier packet than one acknowledged is lost (section 6.1.2).

@@ -48,19 +48,22 @@ pub(crate) mod flag {
     pub(crate) const STREAM: u8 = 32;
     /// Marked lost.
     pub(crate) const LOST: u8 = 64;
+    /// Has notes.
+    pub(crate) const NOTED: u8 = 128;
 }
 
-/// What a packet carried besides a piece of a stream in its record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a packet carried besides a piece of a stream in its record. 16 bytes: stream ids are below 2^32 in the model, and a
+/// frame's data fit into a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
-    Stream(u64, Piece),
-    Crypto(Piece),
+    Stream(u32, PackedPiece),
+    Crypto(PackedPiece),
     /// An acknowledgement up to this number.
     Ack(u64),
     MaxData,
     MaxStreamData(u64),
-    MaxStreams(usize),
-    StreamsBlocked(usize),
+    MaxStreams(u8),
+    StreamsBlocked(u8),
     DataBlocked,
     StreamDataBlocked(u64),
     Reset(u64),
@@ -74,22 +77,49 @@ pub(crate) enum Note {
     Datagram(u64),
 }
 
+const _: () = assert!(size_of::<Note>() == 24, "notes are small");
+
+/// A [`Piece`] that fits into a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PackedPiece {
+    offset: u64,
+    length: u16,
+    fin: bool,
+}
+
+impl From<Piece> for PackedPiece {
+    fn from(piece: Piece) -> PackedPiece {
+        PackedPiece { offset: piece.offset, length: piece.length as u16, fin: piece.fin }
+    }
+}
+
+impl From<PackedPiece> for Piece {
+    fn from(piece: PackedPiece) -> Piece {
+        Piece { offset: piece.offset, length: u64::from(piece.length), fin: piece.fin }
+    }
+}
+
+/// A note of a packet on its way.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    number: u64,
+    /// `None`: was taken.
+    note: Option<Note>,
+    /// The packet was acknowledged, and the note is to be taken.
+    arrived: bool,
+}
+
 /// A packet on its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) number: u64,
     pub(crate) sent_at: Instant,
     delivered_bytes: u64,
-    delivered_at: Instant,
-    first_sent_at: Instant,
-    in_flight_bytes: u32,
-    lost_bytes: u32,
     /// Offset of its piece of a stream.
     offset: u64,
     /// Id of the stream; below 2^32.
     stream: u32,
-    /// Place of its notes; [`NO_NOTES`]: none.
-    notes: u32,
+    in_flight_bytes: u32,
     length: u16,
     /// Bytes of the packet.
     pub(crate) bytes: u16,
@@ -97,7 +127,24 @@ pub(crate) struct Sent {
     pub(crate) flags: u8,
 }
 
-const NO_NOTES: u32 = u32::MAX;
+/// What delivery-rate samples need of a packet on its way, kept where they are taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    delivered_at: Instant,
+    first_sent_at: Instant,
+    lost_bytes: u32,
+}
+
+impl Sample {
+    #[inline]
+    pub(crate) fn new(state: &PacketState) -> Sample {
+        Sample {
+            delivered_at: state.delivered_at,
+            first_sent_at: state.first_sent_at,
+            lost_bytes: state.lost_bytes as u32,
+        }
+    }
+}
 
 impl Sent {
     #[inline]
@@ -106,13 +153,9 @@ impl Sent {
             number,
             sent_at: state.sent_at,
             delivered_bytes: state.delivered_bytes,
-            delivered_at: state.delivered_at,
-            first_sent_at: state.first_sent_at,
             in_flight_bytes: u32::try_from(state.in_flight_bytes).unwrap_or(u32::MAX),
-            lost_bytes: state.lost_bytes as u32,
             offset: 0,
             stream: 0,
-            notes: NO_NOTES,
             length: 0,
             bytes: state.bytes as u16,
             flags: flags | if state.app_limited { flag::APP_LIMITED } else { 0 },
@@ -144,19 +187,26 @@ impl Sent {
         self.has(flag::STREAM).then_some((u64::from(self.stream), piece))
     }
 
-    /// What the congestion control is told of it; `lost_bytes` is the connection's present count.
+    /// What the congestion control is told of it; `lost_bytes` is the connection's present count. Without a sample, which a
+    /// control that reads them has, times of delivery are zero.
     #[inline]
-    pub(crate) fn state(&self, lost_bytes: u64) -> PacketState {
-        let since = (lost_bytes as u32).wrapping_sub(self.lost_bytes);
-        PacketState {
+    pub(crate) fn state(&self, sample: Option<&Sample>, lost_bytes: u64) -> PacketState {
+        let state = PacketState {
             sent_at: self.sent_at,
             bytes: u64::from(self.bytes),
             delivered_bytes: self.delivered_bytes,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
             in_flight_bytes: u64::from(self.in_flight_bytes),
-            lost_bytes: lost_bytes.saturating_sub(u64::from(since)),
+            lost_bytes,
             app_limited: self.has(flag::APP_LIMITED),
+            ..PacketState::default()
+        };
+        let Some(sample) = sample else { return state };
+        let since = (lost_bytes as u32).wrapping_sub(sample.lost_bytes);
+        PacketState {
+            delivered_at: sample.delivered_at,
+            first_sent_at: sample.first_sent_at,
+            lost_bytes: lost_bytes.saturating_sub(u64::from(since)),
+            ..state
         }
     }
 }
@@ -173,18 +223,37 @@ pub(crate) struct Thresholds {
 pub(crate) struct Space {
     pub(crate) next_number: u64,
     sent: VecDeque<Sent>,
-    /// Notes of packets, and places that are free.
-    notes: Vec<Vec<Note>>,
-    free_notes: Vec<u32>,
+    /// Samples of the packets in `sent`, where they are taken.
+    samples: Option<Box<VecDeque<Sample>>>,
+    /// Notes of packets, in the order of numbers.
+    notes: VecDeque<Noted>,
+    /// Notes of acknowledged packets that are to be taken, and the smallest number among these packets.
+    arrived_notes: u32,
+    /// Packets outstanding.
+    pub(crate) outstanding: u32,
+    arrived_from: u64,
     pub(crate) largest_acknowledged: Option<u64>,
     /// When the next packet is lost by time.
     pub(crate) loss_at: Instant,
     /// When the last ack-eliciting packet left.
     pub(crate) last_eliciting_at: Instant,
-    /// Packets outstanding.
-    pub(crate) outstanding: u32,
     /// Packets lost not long ago, oldest first: number, and when it was found.
     lost: VecDeque<(u64, Instant)>,
+}
+
+/// Makes room for one more where there is none: half as many again, as rings that double would be half empty with ten thousand
+/// connections.
+#[inline(always)]
+fn reserve_one<T>(ring: &mut VecDeque<T>) {
+    if ring.len() == ring.capacity() {
+        grow(ring);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn grow<T>(ring: &mut VecDeque<T>) {
+    ring.reserve_exact((ring.len() / 2).max(4));
 }
 
 impl Space {
@@ -192,12 +261,14 @@ impl Space {
         Space {
             next_number: 0,
             sent: VecDeque::new(),
-            notes: Vec::new(),
-            free_notes: Vec::new(),
+            samples: None,
+            notes: VecDeque::new(),
+            arrived_notes: 0,
+            outstanding: 0,
+            arrived_from: 0,
             largest_acknowledged: None,
             loss_at: Instant::NEVER,
             last_eliciting_at: Instant::NEVER,
-            outstanding: 0,
             lost: VecDeque::new(),
         }
     }
@@ -217,25 +288,24 @@ impl Space {
 
     /// A packet leaves.
     #[inline]
-    pub(crate) fn push(&mut self, sent: Sent) {
+    pub(crate) fn push(&mut self, sent: Sent, sample: Option<Sample>) {
         self.last_eliciting_at = sent.sent_at;
         self.outstanding += 1;
+        reserve_one(&mut self.sent);
         self.sent.push_back(sent);
+        if let Some(sample) = sample {
+            self.samples.get_or_insert_default().push_back(sample);
+        }
     }
 
     /// A packet with notes leaves.
-    pub(crate) fn push_noted(&mut self, sent: Sent, notes: Vec<Note>) {
-        let place = match self.free_notes.pop() {
-            Some(place) => {
-                self.notes[place as usize] = notes;
-                place
-            }
-            None => {
-                self.notes.push(notes);
-                self.notes.len() as u32 - 1
-            }
-        };
-        self.push(Sent { notes: place, ..sent });
+    pub(crate) fn push_noted(&mut self, mut sent: Sent, sample: Option<Sample>, notes: &[Note]) {
+        for &note in notes {
+            reserve_one(&mut self.notes);
+            self.notes.push_back(Noted { number: sent.number, note: Some(note), arrived: false });
+        }
+        sent.flags |= flag::NOTED;
+        self.push(sent, sample);
     }
 
     /// The packet that left last was padded; whether there is such a packet.
@@ -250,19 +320,62 @@ impl Space {
         }
     }
 
-    /// The notes of a packet whose fate is known.
+    /// The next note of a packet that is lost.
+    pub(crate) fn take_note(&mut self, number: u64) -> Option<Note> {
+        let start = self.notes.partition_point(|noted| noted.number < number);
+        let of_packet = self.notes.iter_mut().skip(start).take_while(|noted| noted.number == number);
+        let note = of_packet.into_iter().find_map(|noted| noted.note.take());
+        self.forget_taken_notes();
+        note
+    }
+
+    /// Whether there is one.
+    #[inline(always)]
+    pub(crate) fn has_arrived_notes(&self) -> bool {
+        self.arrived_notes > 0
+    }
+
+    /// The next note of a packet that was acknowledged.
     #[inline]
-    pub(crate) fn take_notes(&mut self, sent: &Sent) -> Vec<Note> {
-        if sent.notes == NO_NOTES {
-            return Vec::new();
+    pub(crate) fn take_arrived_note(&mut self) -> Option<Note> {
+        if self.arrived_notes == 0 { None } else { self.find_arrived_note() }
+    }
+
+    fn find_arrived_note(&mut self) -> Option<Note> {
+        let start = self.notes.partition_point(|noted| noted.number < self.arrived_from);
+        let noted = self.notes.iter_mut().skip(start).find(|noted| noted.arrived)?;
+        noted.arrived = false;
+        self.arrived_from = noted.number;
+        self.arrived_notes -= 1;
+        let note = noted.note.take();
+        self.forget_taken_notes();
+        note
+    }
+
+    fn forget_taken_notes(&mut self) {
+        while self.notes.front().is_some_and(|noted| noted.note.is_none()) {
+            self.notes.pop_front();
         }
-        self.free_notes.push(sent.notes);
-        std::mem::take(&mut self.notes[sent.notes as usize])
+    }
+
+    /// Notes of an acknowledged packet are to be taken.
+    #[cold]
+    #[inline(never)]
+    fn mark_arrived(&mut self, number: u64) {
+        let start = self.notes.partition_point(|noted| noted.number < number);
+        let of_packet = self.notes.iter_mut().skip(start).take_while(|noted| noted.number == number);
+        for noted in of_packet.filter(|noted| noted.note.is_some()) {
+            if self.arrived_notes == 0 || number < self.arrived_from {
+                self.arrived_from = number;
+            }
+            self.arrived_notes += 1;
+            noted.arrived = true;
+        }
     }
 
     /// The notes of a packet that is still on its way.
-    pub(crate) fn notes(&self, sent: &Sent) -> &[Note] {
-        self.notes.get(sent.notes as usize).map_or(&[], |notes| notes)
+    pub(crate) fn notes(&self, number: u64) -> Vec<Note> {
+        self.notes.iter().filter(|noted| noted.number == number).filter_map(|noted| noted.note).collect()
     }
 
     /// Packets on their way, oldest first.
@@ -274,16 +387,24 @@ impl Space {
     #[inline]
     fn position(&self, number: u64) -> usize {
         let Some(front) = self.sent.front() else { return 0 };
-        let guess = number.saturating_sub(front.number) as usize;
-        match self.sent.get(guess) {
-            Some(sent) if sent.number == number => guess,
+        let Some(guess) = number.checked_sub(front.number) else { return 0 };
+        match self.sent.get(guess as usize) {
+            Some(sent) if sent.number == number => guess as usize,
             _ => self.sent.partition_point(|sent| sent.number < number),
+        }
+    }
+
+    #[inline(always)]
+    fn pop_front(&mut self) {
+        self.sent.pop_front();
+        if let Some(samples) = &mut self.samples {
+            samples.pop_front();
         }
     }
 
     /// The packets of a range, both ends included, that are newly acknowledged, in order.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, first: u64, last: u64, mut told: impl FnMut(&Sent)) {
+    pub(crate) fn acknowledge(&mut self, first: u64, last: u64, mut told: impl FnMut(&Sent, Option<&Sample>)) {
         let mut index = self.position(first);
         while let Some(sent) = self.sent.get_mut(index)
             && sent.number <= last
@@ -291,10 +412,14 @@ impl Space {
             if !sent.has(flag::ACKNOWLEDGED | flag::LOST) {
                 sent.flags |= flag::ACKNOWLEDGED;
                 self.outstanding -= 1;
-                told(sent);
+                told(sent, self.samples.as_ref().and_then(|samples| samples.get(index)));
+                if sent.has(flag::NOTED) {
+                    let number = sent.number;
+                    self.mark_arrived(number);
+                }
             }
             if index == 0 {
-                self.sent.pop_front();
+                self.pop_front();
             } else {
                 index += 1;
             }
@@ -304,6 +429,9 @@ impl Space {
     /// Numbers of a range that were thought to be lost: how many. They lie in order, so that usually two searches show that
     /// there is none; a look at each cost a seventh of the benchmark's instructions.
     pub(crate) fn recover(&mut self, first: u64, last: u64) -> usize {
+        if self.lost.back().is_none_or(|(newest, _)| first > *newest) {
+            return 0;
+        }
         let start = self.lost.partition_point(|(number, _)| *number < first);
         let end = self.lost.partition_point(|(number, _)| *number <= last);
         self.lost.drain(start..end).count()
@@ -324,9 +452,18 @@ impl Space {
     /// Marks what is lost (RFC 9002 section 6.1 and appendix A.10) and says when to look again. With each goes whether a
     /// packet between it and the one lost before was acknowledged.
     #[inline]
-    pub(crate) fn detect(&mut self, now: Instant, thresholds: &Thresholds, mut told: impl FnMut(&Sent, bool)) {
+    pub(crate) fn detect(
+        &mut self,
+        now: Instant,
+        thresholds: impl Fn() -> Thresholds,
+        mut told: impl FnMut(&Sent, Option<&Sample>, bool),
+    ) {
         self.loss_at = Instant::NEVER;
         let Some(largest) = self.largest_acknowledged else { return };
+        if self.sent.front().is_none_or(|sent| sent.number >= largest) {
+            return;
+        }
+        let thresholds = thresholds();
         let (mut index, mut broken) = (0, false);
         while let Some(sent) = self.sent.get_mut(index)
             && sent.number < largest
@@ -334,7 +471,7 @@ impl Space {
             if sent.has(flag::ACKNOWLEDGED | flag::LOST) {
                 broken |= sent.has(flag::ACKNOWLEDGED);
                 if index == 0 {
-                    self.sent.pop_front();
+                    self.pop_front();
                 } else {
                     index += 1;
                 }
@@ -347,8 +484,9 @@ impl Space {
             }
             sent.flags |= flag::LOST;
             self.outstanding -= 1;
+            reserve_one(&mut self.lost);
             self.lost.push_back((sent.number, now));
-            told(sent, broken);
+            told(sent, self.samples.as_ref().and_then(|samples| samples.get(index)), broken);
             broken = false;
         }
     }
@@ -365,8 +503,9 @@ impl Space {
     pub(crate) fn discard(&mut self) -> u64 {
         let bytes = self.on_their_way().map(|sent| u64::from(sent.bytes)).sum();
         self.sent.clear();
+        self.samples = None;
         self.notes.clear();
-        self.free_notes.clear();
+        self.arrived_notes = 0;
         self.lost.clear();
         self.outstanding = 0;
         self.loss_at = Instant::NEVER;
@@ -397,5 +536,57 @@ impl Stretch {
 
     pub(crate) fn longest(&self) -> Duration {
         self.longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_congestion::PacketState;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        /// Notes come back with their packet, in their order, be it acknowledged or lost, and each once.
+        #[test]
+        fn notes_agree_with_a_list_for_each_packet(
+            counts in prop::collection::vec(0usize..4, 1..30),
+            fates in prop::collection::vec((any::<bool>(), 0u64..30, 0u64..4), 1..30),
+        ) {
+            let (mut space, mut expected) = (Space::new(), BTreeMap::new());
+            let mut value = 0;
+            for (number, &count) in counts.iter().enumerate() {
+                let notes: Vec<Note> = (0..count as u64).map(|place| Note::Ack(value + place)).collect();
+                value += count as u64;
+                let sent = Sent::new(number as u64, &PacketState::default(), 0);
+                if count == 0 {
+                    space.push(sent, None);
+                } else {
+                    space.push_noted(sent, None, &notes);
+                }
+                expected.insert(number as u64, notes);
+            }
+            let mut acknowledged = vec![false; 40];
+            for (arrived, first, more) in fates {
+                if arrived {
+                    space.acknowledge(first, first + more, |_, _| ());
+                    for number in first..=first + more {
+                        let notes = expected.remove(&number).unwrap_or_default();
+                        for note in notes.into_iter().filter(|_| !acknowledged[number as usize]) {
+                            prop_assert_eq!(space.take_arrived_note(), Some(note));
+                        }
+                        acknowledged[number as usize] = true;
+                    }
+                    prop_assert_eq!(space.take_arrived_note(), None);
+                } else {
+                    let notes = expected.remove(&first).unwrap_or_default();
+                    prop_assert_eq!(space.notes(first), notes.clone());
+                    for note in notes {
+                        prop_assert_eq!(space.take_note(first), Some(note));
+                    }
+                    prop_assert_eq!(space.take_note(first), None);
+                }
+            }
+        }
     }
 }

@@ -80,7 +80,9 @@ pub(crate) struct Sending {
     pub(crate) blocked_due: bool,
     bytes: Option<Box<ByteStore>>,
     /// Ends of what was written at once, oldest first, for schedulers that look at that.
-    writes: VecDeque<(u64, Written)>,
+    writes: Option<Box<VecDeque<(u64, Written)>>>,
+    /// Room in the send buffer below which the application need not hear of it.
+    pub(crate) writable_threshold: u64,
 }
 
 /// A piece of a stream to send.
@@ -89,6 +91,14 @@ pub(crate) struct Piece {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) fin: bool,
+}
+
+impl Piece {
+    /// Whether another piece of the stream begins where this one ends.
+    #[inline(always)]
+    pub(crate) fn precedes(&self, next: &Piece) -> bool {
+        self.offset + self.length == next.offset
+    }
 }
 
 impl Sending {
@@ -110,20 +120,22 @@ impl Sending {
             self.bytes.get_or_insert_default().push(offset, bytes);
         }
         if let Some(written) = written {
-            match self.writes.back_mut() {
+            let writes = self.writes.get_or_insert_default();
+            match writes.back_mut() {
                 Some(last) if last.1 == written => last.0 = self.written,
-                _ => self.writes.push_back((self.written, written)),
+                _ => writes.push_back((self.written, written)),
             }
         }
     }
 
     /// When the byte at an offset was written, and where that write ends; where that is kept.
     pub(crate) fn written_at(&self, offset: u64) -> (Written, u64) {
-        let index = self.writes.partition_point(|(end, _)| *end <= offset);
-        match self.writes.get(index) {
+        let Some(writes) = &self.writes else { return (Written::default(), u64::MAX) };
+        let index = writes.partition_point(|(end, _)| *end <= offset);
+        match writes.get(index) {
             Some((end, written)) => (*written, *end),
             // The end of the stream alone is left.
-            None => (self.writes.back().map_or(Written::default(), |(_, written)| *written), u64::MAX),
+            None => (writes.back().map_or(Written::default(), |(_, written)| *written), u64::MAX),
         }
     }
 
@@ -202,8 +214,10 @@ impl Sending {
         if let Some(bytes) = &mut self.bytes {
             bytes.forget_below(self.acknowledged_below);
         }
-        while self.writes.front().is_some_and(|(end, _)| *end <= self.acknowledged_below) {
-            self.writes.pop_front();
+        if let Some(writes) = &mut self.writes {
+            while writes.front().is_some_and(|(end, _)| *end <= self.acknowledged_below) {
+                writes.pop_front();
+            }
         }
         less
     }
@@ -262,7 +276,7 @@ pub(crate) struct Receiving {
     /// Everything before was read.
     pub(crate) read: u64,
     /// Unread parts that came out of order, in the order in which they came, where the application takes them so.
-    unordered: VecDeque<(u64, u64)>,
+    unordered: Option<Box<VecDeque<(u64, u64)>>>,
     /// Bytes handed out, in whatever order.
     pub(crate) taken_bytes: u64,
     /// The peer may send everything before.
@@ -323,12 +337,12 @@ impl Receiving {
             return Ok(grown);
         }
         let start = piece.offset.max(self.next);
-        let pieces = &mut self.unordered;
-        self.arrived.insert(start, end, |from, to| {
-            if unordered {
-                pieces.push_back((from, to));
-            }
-        });
+        if unordered {
+            let pieces = self.unordered.get_or_insert_default();
+            self.arrived.insert(start, end, |from, to| pieces.push_back((from, to)));
+        } else {
+            self.arrived.insert(start, end, |_, _| ());
+        }
         if let Some(range) = self.arrived.find(self.next) {
             self.next = range.1;
             self.arrived.remove_below(self.next);
@@ -368,26 +382,50 @@ impl Receiving {
     /// Bytes that can be read.
     #[inline(always)]
     pub(crate) fn readable_bytes(&self) -> u64 {
-        if self.unordered.is_empty() {
-            self.next - self.read
-        } else {
-            self.unordered.iter().map(|part| part.1 - part.0).sum()
+        match &self.unordered {
+            Some(parts) if !parts.is_empty() => parts.iter().map(|part| part.1 - part.0).sum(),
+            _ => self.next - self.read,
         }
+    }
+
+    /// Whether a piece without content is the usual one: the next, and everything before it was read.
+    #[inline(always)]
+    pub(crate) fn expects(&self, offset: u64, length: u64) -> bool {
+        offset == self.next
+            && offset == self.read
+            && self.arrived.is_empty()
+            && length > 0
+            && self.limit - self.limit.min(offset) >= length
+            && self.final_size.is_none()
+            && !self.reset
+            && self.stop == Ask::No
+            && self.bytes.is_none()
+    }
+
+    /// Takes a piece that [`Receiving::expects`] accepts, and reads it.
+    #[inline(always)]
+    pub(crate) fn take_expected(&mut self, length: u64) {
+        self.next += length;
+        self.read = self.next;
+        self.highest = self.next;
+        self.taken_bytes += length;
     }
 
     /// Takes at most so many bytes.
     pub(crate) fn take(&mut self, max_bytes: u64) -> Option<Payload> {
-        if let Some(part) = self.unordered.front_mut() {
+        if let Some(unordered) = &mut self.unordered
+            && let Some(part) = unordered.front_mut()
+        {
             let (start, stop) = (part.0, part.1.min(part.0.saturating_add(max_bytes)));
             if start == stop {
                 return None;
             }
             part.0 = stop;
             if part.0 == part.1 {
-                self.unordered.pop_front();
+                unordered.pop_front();
             }
             self.taken_bytes += stop - start;
-            self.read = self.next.min(self.unordered.iter().map(|part| part.0).min().unwrap_or(u64::MAX));
+            self.read = self.next.min(unordered.iter().map(|part| part.0).min().unwrap_or(u64::MAX));
             return Some(Payload::Length(stop - start));
         }
         let stop = self.next.min(self.read.saturating_add(max_bytes));
@@ -411,19 +449,24 @@ impl Receiving {
 
     /// Whether nothing more is to be read.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_complete()
-            && (self.reset || self.stop != Ask::No || self.read == self.next && self.unordered.is_empty())
+        self.is_complete() && (self.reset || self.stop != Ask::No || self.read == self.next && self.has_no_parts())
+    }
+
+    fn has_no_parts(&self) -> bool {
+        self.unordered.as_ref().is_none_or(|parts| parts.is_empty())
+    }
+
+    /// Whether a frame with a new limit is worth it.
+    #[inline(always)]
+    pub(crate) fn wants_limit(&self) -> bool {
+        self.read.saturating_add(self.window).saturating_sub(self.limit) >= self.window / 4
     }
 
     /// The application has read: moves the limit on where that is worth a frame. `most` bounds the window, which is tuned
     /// if `tuning`.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn move_limit(&mut self, now: Instant, smoothed_rtt: Duration, most: u64, tuning: bool) {
-        if self.final_size.is_some() || self.stop != Ask::No {
-            return;
-        }
-        let wanted = self.read.saturating_add(self.window);
-        if wanted.saturating_sub(self.limit) < self.window / 4 {
+        if self.final_size.is_some() || self.stop != Ask::No || !self.wants_limit() {
             return;
         }
         if tuning {

@@ -1,6 +1,7 @@
 //! All streams of a connection: how many may be opened, what all of them together may send, which one sends next
 //! (RFC 9000 sections 2, 4 and 19).
 
+use crate::Config;
 use crate::scheduler::{Candidate, Retransmission, Scheduler};
 use crate::stream::{Ask, Piece, Receiving, Sending, Stream, Written, event, is_server_initiated, is_unidirectional};
 use fullpipe_transport::{CloseReason, Event, Payload, Priority};
@@ -23,12 +24,203 @@ pub(crate) struct Opened {
     pub(crate) due: bool,
 }
 
+/// Streams by index. Most connections have only the first, which lies in place.
+#[derive(Debug, Default)]
+struct Slots {
+    first: Option<Stream>,
+    /// Whether the first was ever there.
+    begun: bool,
+    more: Option<Box<MoreSlots>>,
+}
+
+#[derive(Debug, Default)]
+struct MoreSlots {
+    /// Those with indices from 1.
+    streams: Vec<Option<Box<Stream>>>,
+    free: Vec<u32>,
+    /// Indices of these by id.
+    by_id: BTreeMap<u64, u32>,
+}
+
+impl Slots {
+    #[inline(always)]
+    fn get(&self, index: u32) -> Option<&Stream> {
+        if index == 0 { self.first.as_ref() } else { self.get_further(index) }
+    }
+
+    #[inline(always)]
+    fn get_mut(&mut self, index: u32) -> Option<&mut Stream> {
+        if index == 0 { self.first.as_mut() } else { self.get_further_mut(index) }
+    }
+
+    #[inline(never)]
+    fn get_further(&self, index: u32) -> Option<&Stream> {
+        self.more.as_ref()?.streams.get(index as usize - 1)?.as_deref()
+    }
+
+    #[inline(never)]
+    fn get_further_mut(&mut self, index: u32) -> Option<&mut Stream> {
+        self.more.as_mut()?.streams.get_mut(index as usize - 1)?.as_deref_mut()
+    }
+
+    /// Number of indices so far.
+    fn len(&self) -> u32 {
+        u32::from(self.begun) + self.more.as_ref().map_or(0, |more| more.streams.len() as u32)
+    }
+
+    fn live(&self) -> usize {
+        self.len() as usize - self.more.as_ref().map_or(0, |more| more.free.len())
+    }
+
+    /// The index of a stream by its id.
+    fn find(&self, id: u64) -> Option<u32> {
+        match &self.first {
+            Some(first) if first.id == id => Some(0),
+            _ => self.more.as_ref()?.by_id.get(&id).copied(),
+        }
+    }
+
+    fn insert(&mut self, stream: Stream) -> u32 {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.first = Some(stream);
+            return 0;
+        }
+        let more = self.more.get_or_insert_default();
+        let index = match more.free.pop() {
+            Some(0) => {
+                self.first = Some(stream);
+                return 0;
+            }
+            Some(index) => index,
+            None => {
+                more.streams.push(None);
+                more.streams.len() as u32
+            }
+        };
+        more.by_id.insert(stream.id, index);
+        more.streams[index as usize - 1] = Some(Box::new(stream));
+        index
+    }
+
+    fn remove(&mut self, index: u32) -> Option<Stream> {
+        let stream = if index == 0 {
+            self.first.take()?
+        } else {
+            *self.more.as_mut()?.streams.get_mut(index as usize - 1)?.take()?
+        };
+        let more = self.more.get_or_insert_default();
+        more.by_id.remove(&stream.id);
+        more.free.push(index);
+        Some(stream)
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        let further =
+            self.more.iter_mut().flat_map(|more| more.streams.iter_mut().flatten().map(|stream| &mut **stream));
+        self.first.iter_mut().chain(further)
+    }
+}
+
+/// Indices in the order in which they came. The first lies in place.
+#[derive(Debug, Default)]
+struct Queue {
+    first: Option<u32>,
+    further: Option<Box<VecDeque<u32>>>,
+}
+
+impl Queue {
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    #[inline(always)]
+    fn front(&self) -> Option<u32> {
+        self.first
+    }
+
+    #[inline(always)]
+    fn push_back(&mut self, index: u32) {
+        match self.first {
+            None => self.first = Some(index),
+            Some(_) => self.further.get_or_insert_default().push_back(index),
+        }
+    }
+
+    #[inline(always)]
+    fn pop_front(&mut self) {
+        self.first = self.further.as_mut().and_then(|further| further.pop_front());
+    }
+}
+
+/// Indices of streams that have something to send, in the order of ids. A single one lies in place.
+#[derive(Debug, Default)]
+struct Ready {
+    single: [u32; 1],
+    count: u32,
+    /// All of them, once there were several.
+    several: Option<Box<Vec<u32>>>,
+}
+
+impl Ready {
+    #[inline(always)]
+    fn as_slice(&self) -> &[u32] {
+        match &self.several {
+            None => &self.single[..self.count as usize],
+            Some(several) => several,
+        }
+    }
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    fn insert(&mut self, place: usize, index: u32) {
+        match &mut self.several {
+            None if self.count == 0 => (self.single, self.count) = ([index], 1),
+            None => {
+                let mut several = self.single.to_vec();
+                several.insert(place, index);
+                self.several = Some(Box::new(several));
+            }
+            Some(several) => several.insert(place, index),
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        match &mut self.several {
+            None => self.count = 0,
+            Some(several) => {
+                several.remove(place);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = Ready::default();
+    }
+
+    fn retain(&mut self, mut keeps: impl FnMut(&u32) -> bool) {
+        match &mut self.several {
+            None if self.count == 1 && !keeps(&self.single[0]) => self.count = 0,
+            None => {}
+            Some(several) => several.retain(keeps),
+        }
+    }
+}
+
+/// Room for the candidates of a choice, and where they lie.
+#[derive(Debug, Default)]
+struct Choice {
+    candidates: Vec<Candidate>,
+    places: Vec<u32>,
+}
+
 /// The streams.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    slots: Vec<Option<Box<Stream>>>,
-    free: Vec<u32>,
-    by_id: BTreeMap<u64, u32>,
+    slots: Slots,
     /// The stream that was looked for last.
     recent: (u64, u32),
     server: bool,
@@ -39,9 +231,9 @@ pub(crate) struct Streams {
     /// How many of the peer's may be open at a time.
     max_streams: u64,
     /// Those that have something to send, in the order of ids.
-    ready: Vec<u32>,
+    ready: Ready,
     /// Those that have events.
-    noticed: VecDeque<u32>,
+    noticed: Queue,
     scheduler: Box<dyn Scheduler>,
     retransmission: Retransmission,
     /// The scheduler looks at when bytes were written.
@@ -66,11 +258,10 @@ pub(crate) struct Streams {
     pub(crate) control_due: Vec<u32>,
     /// The application hears of streams' ends as this.
     reason: CloseReason,
-    /// Room for the candidates of a choice, and where they lie.
-    candidates: Vec<Candidate>,
-    places: Vec<u32>,
+    choice: Option<Box<Choice>>,
     /// The application was told that its streams are connected.
     connected: bool,
+    send_buffer_bytes: u64,
 }
 
 /// Sizes of windows.
@@ -83,6 +274,20 @@ pub(crate) struct Windows {
     pub(crate) tuning: bool,
 }
 
+impl Windows {
+    /// As settings have them.
+    pub(crate) fn of(config: &Config) -> Windows {
+        let parameters = config.parameters();
+        Windows {
+            stream_bytes: parameters.initial_max_stream_data,
+            connection_bytes: parameters.initial_max_data,
+            most_stream_bytes: config.receive_buffer_bytes,
+            most_connection_bytes: config.connection_receive_buffer_bytes,
+            tuning: config.initial_receive_window_bytes.is_some(),
+        }
+    }
+}
+
 impl Streams {
     pub(crate) fn new(
         server: bool,
@@ -90,20 +295,19 @@ impl Streams {
         retransmission: Retransmission,
         windows: &Windows,
         max_streams: u64,
+        send_buffer_bytes: u64,
     ) -> Self {
         let timed = scheduler.uses_write_times();
         let allowed = Opened { limit: max_streams, ..Opened::default() };
         Streams {
-            slots: Vec::new(),
-            free: Vec::new(),
-            by_id: BTreeMap::new(),
+            slots: Slots::default(),
             recent: (u64::MAX, NONE),
             server,
             local: [Opened::default(); 2],
             remote: [allowed; 2],
             max_streams,
-            ready: Vec::new(),
-            noticed: VecDeque::new(),
+            ready: Ready::default(),
+            noticed: Queue::default(),
             scheduler,
             retransmission,
             timed,
@@ -120,9 +324,9 @@ impl Streams {
             limit_due: false,
             control_due: Vec::new(),
             reason: CloseReason::Finished,
-            candidates: Vec::new(),
-            places: Vec::new(),
+            choice: None,
             connected: false,
+            send_buffer_bytes,
         }
     }
 
@@ -134,17 +338,17 @@ impl Streams {
 
     #[inline(always)]
     pub(crate) fn get(&self, index: u32) -> Option<&Stream> {
-        self.slots.get(index as usize)?.as_deref()
+        self.slots.get(index)
     }
 
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Stream> {
-        self.slots.get_mut(index as usize)?.as_deref_mut()
+        self.slots.get_mut(index)
     }
 
     /// Streams that live.
     pub(crate) fn live(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.live()
     }
 
     /// Where a stream with this id lies.
@@ -153,7 +357,7 @@ impl Streams {
         if self.recent.0 == id {
             return Some(self.recent.1);
         }
-        let index = *self.by_id.get(&id)?;
+        let index = self.slots.find(id)?;
         self.recent = (id, index);
         Some(index)
     }
@@ -193,7 +397,7 @@ impl Streams {
     /// How many streams of a kind we may open, as the peer says.
     pub(crate) fn limit_local(&mut self, kind: usize, limit: u64) {
         self.local[kind].limit = limit;
-        for index in 0..self.slots.len() as u32 {
+        for index in 0..self.slots.len() {
             let Some((id, held)) = self.get(index).map(|stream| (stream.id, stream.held)) else { continue };
             if !self.is_local(id) || usize::from(is_unidirectional(id)) != kind {
                 continue;
@@ -217,7 +421,7 @@ impl Streams {
     /// Streams that the application has opened can be used from now on.
     pub(crate) fn announce(&mut self) {
         if !std::mem::replace(&mut self.connected, true) {
-            for index in 0..self.slots.len() as u32 {
+            for index in 0..self.slots.len() {
                 if self.get(index).is_some_and(|stream| self.is_local(stream.id)) {
                     self.notice(index, event::CONNECTED);
                 }
@@ -226,7 +430,7 @@ impl Streams {
     }
 
     fn insert(&mut self, id: u64, windows: &Windows, now: Instant) -> u32 {
-        let mut stream = Box::new(Stream {
+        let mut stream = Stream {
             id,
             priority: Priority::default(),
             sending: Sending::new(self.peer_stream_window),
@@ -236,7 +440,7 @@ impl Streams {
             held: false,
             noticed: false,
             closed: false,
-        });
+        };
         if is_unidirectional(id) {
             // The half that is not there is over.
             if self.is_local(id) {
@@ -245,18 +449,7 @@ impl Streams {
                 stream.sending.reset = Ask::Done;
             }
         }
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.slots[index as usize] = Some(stream);
-                index
-            }
-            None => {
-                self.slots.push(Some(stream));
-                self.slots.len() as u32 - 1
-            }
-        };
-        self.by_id.insert(id, index);
-        index
+        self.slots.insert(stream)
     }
 
     /// A frame names a stream: where it lies, opened by this where it is the peer's and new (RFC 9000 section 2.1: with it all of
@@ -285,10 +478,30 @@ impl Streams {
         Ok(self.find(id))
     }
 
+    /// Whether data of a stream is the usual one, of the stream that was looked for last, with no event to be fetched.
+    #[inline(always)]
+    pub(crate) fn expects(&self, id: u64, offset: u64, length: u64) -> bool {
+        self.recent.0 == id
+            && self.noticed.is_empty()
+            && self.received_bytes + length <= self.receive_limit
+            && self.get(self.recent.1).is_some_and(|stream| stream.receiving.expects(offset, length))
+    }
+
+    /// Takes data that [`Streams::expects`] accepts, and reads it.
+    #[inline(always)]
+    pub(crate) fn take_expected(&mut self, length: u64, now: Instant, rtt: Duration, config: &Config) {
+        self.received_bytes += length;
+        let index = self.recent.1;
+        if let Some(stream) = self.slots.get_mut(index) {
+            stream.receiving.take_expected(length);
+        }
+        self.move_limits(index, length, now, rtt, config);
+    }
+
     /// An event for the application.
     #[inline]
     pub(crate) fn notice(&mut self, index: u32, event: u8) {
-        if let Some(stream) = self.slots[index as usize].as_deref_mut() {
+        if let Some(stream) = self.slots.get_mut(index) {
             stream.events |= event;
             if !stream.noticed {
                 stream.noticed = true;
@@ -304,8 +517,8 @@ impl Streams {
 
     /// The next event. A stream that is over goes away with it.
     pub(crate) fn poll_event(&mut self) -> Option<(u32, Event)> {
-        while let Some(&index) = self.noticed.front() {
-            let Some(stream) = self.slots[index as usize].as_deref_mut() else {
+        while let Some(index) = self.noticed.front() {
+            let Some(stream) = self.slots.get_mut(index) else {
                 self.noticed.pop_front();
                 continue;
             };
@@ -334,9 +547,7 @@ impl Streams {
 
     /// A stream is over.
     fn remove(&mut self, index: u32) {
-        let Some(stream) = self.slots[index as usize].take() else { return };
-        self.by_id.remove(&stream.id);
-        self.free.push(index);
+        let Some(stream) = self.slots.remove(index) else { return };
         self.recent = (u64::MAX, NONE);
         self.ready.retain(|ready| *ready != index);
         self.control_due.retain(|due| *due != index);
@@ -366,7 +577,7 @@ impl Streams {
         self.reason = reason;
         self.ready.clear();
         self.control_due.clear();
-        for index in 0..self.slots.len() as u32 {
+        for index in 0..self.slots.len() {
             if self.get(index).is_some_and(|stream| !stream.closed) {
                 if let Some(stream) = self.get_mut(index) {
                     stream.closed = true;
@@ -379,7 +590,7 @@ impl Streams {
     /// Whether a stream has something to send may have changed.
     #[inline]
     pub(crate) fn requeue(&mut self, index: u32) {
-        let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
+        let Some(stream) = self.slots.get_mut(index) else { return };
         let has_any = stream.sending.has_any() && !stream.held;
         let was_queued = std::mem::replace(&mut stream.queued, has_any);
         if !has_any {
@@ -396,12 +607,12 @@ impl Streams {
     }
 
     fn change_ready(&mut self, index: u32, is_ready: bool) {
-        let id_of = |index: u32| self.slots[index as usize].as_ref().map_or(u64::MAX, |stream| stream.id);
+        let id_of = |index: u32| self.slots.get(index).map_or(u64::MAX, |stream| stream.id);
         let id = id_of(index);
-        let place = self.ready.partition_point(|other| id_of(*other) < id);
+        let place = self.ready.as_slice().partition_point(|other| id_of(*other) < id);
         if is_ready {
             self.ready.insert(place, index);
-        } else if self.ready.get(place) == Some(&index) {
+        } else if self.ready.as_slice().get(place) == Some(&index) {
             self.ready.remove(place);
         }
     }
@@ -432,7 +643,7 @@ impl Streams {
     /// end of the write that its next byte is of.
     #[inline]
     pub(crate) fn most_at_once(&self, stream: &Stream) -> u64 {
-        if !self.timed || self.ready.len() < 2 {
+        if !self.timed || self.ready.as_slice().len() < 2 {
             return u64::MAX;
         }
         let offset = stream.sending.next_offset();
@@ -442,7 +653,7 @@ impl Streams {
     /// Whether anything is left to send once a piece of this stream has left.
     #[inline]
     pub(crate) fn has_more_after(&self, index: u32, piece: &Piece) -> bool {
-        self.ready.len() > 1
+        self.ready.as_slice().len() > 1
             || self.get(index).is_some_and(|stream| {
                 let sending = &stream.sending;
                 piece.offset < sending.sent && (sending.has_new() || sending.lost.as_slice().len() > 1)
@@ -464,16 +675,21 @@ impl Streams {
     #[inline(never)]
     fn choose_among(&mut self, may_send_new: bool) -> Option<u32> {
         let slots = &self.slots;
-        let stream = |index: u32| slots[index as usize].as_deref();
+        let stream = |index: u32| slots.get(index);
+        let Choice { candidates, places } = &mut **self.choice.get_or_insert_default();
         // The end of a stream needs no allowance.
         let may = |stream: &Stream| {
             may_send_new || !stream.sending.lost.is_empty() || stream.sending.sent == stream.sending.written
         };
         let lost_first = self.retransmission == Retransmission::First
-            && self.ready.iter().any(|index| stream(*index).is_some_and(|stream| !stream.sending.lost.is_empty()));
-        self.candidates.clear();
-        self.places.clear();
-        for &index in &self.ready {
+            && self
+                .ready
+                .as_slice()
+                .iter()
+                .any(|index| stream(*index).is_some_and(|stream| !stream.sending.lost.is_empty()));
+        candidates.clear();
+        places.clear();
+        for &index in self.ready.as_slice() {
             let Some(stream) = stream(index) else { continue };
             let lost = !stream.sending.lost.is_empty();
             if !may(stream) || lost_first && !lost {
@@ -481,20 +697,20 @@ impl Streams {
             }
             let (Written { at, order }, _) = stream.sending.written_at(stream.sending.next_offset());
             let Stream { id, priority, .. } = *stream;
-            self.candidates.push(Candidate { stream: id, priority, written_at: at, order, lost });
-            self.places.push(index);
+            candidates.push(Candidate { stream: id, priority, written_at: at, order, lost });
+            places.push(index);
         }
-        if self.places.len() < 2 || lost_first {
-            return self.places.first().copied();
+        if places.len() < 2 || lost_first {
+            return places.first().copied();
         }
-        let place = self.scheduler.choose(&self.candidates).min(self.places.len() - 1);
-        Some(self.places[place])
+        let place = self.scheduler.choose(candidates).min(places.len() - 1);
+        Some(places[place])
     }
 
     /// A piece of a stream leaves.
     #[inline]
     pub(crate) fn on_sent(&mut self, index: u32, piece: &Piece) {
-        let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
+        let Some(stream) = self.slots.get_mut(index) else { return };
         self.sent_bytes += stream.sending.on_sent(piece);
         self.scheduler.on_sent(stream.id, &stream.priority, piece.length);
         self.requeue(index);
@@ -504,11 +720,14 @@ impl Streams {
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, id: u64, piece: &Piece) {
         let Some(index) = self.find(id) else { return };
-        let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
+        let Some(stream) = self.slots.get_mut(index) else { return };
         let before = stream.sending.acknowledged_below;
         let less = stream.sending.on_acknowledged(piece);
         if !stream.sending.finished {
-            if stream.sending.acknowledged_below > before {
+            let sending = &stream.sending;
+            if sending.acknowledged_below > before
+                && self.send_buffer_bytes.saturating_sub(sending.held_bytes()) >= sending.writable_threshold
+            {
                 self.notice(index, event::WRITABLE);
             }
         } else if stream.sending.is_over() {
@@ -522,7 +741,7 @@ impl Streams {
     /// A piece of a stream was lost, or is to be sent once more to find out.
     pub(crate) fn on_lost(&mut self, id: u64, piece: &Piece) {
         let Some(index) = self.find(id) else { return };
-        if let Some(stream) = self.slots[index as usize].as_deref_mut() {
+        if let Some(stream) = self.slots.get_mut(index) {
             stream.sending.on_lost(piece);
         }
         self.requeue(index);
@@ -531,7 +750,7 @@ impl Streams {
     /// The application hears of a stream's end once both halves are over.
     #[inline]
     pub(crate) fn settle(&mut self, index: u32) {
-        let Some(stream) = self.slots[index as usize].as_deref_mut() else { return };
+        let Some(stream) = self.slots.get_mut(index) else { return };
         if !stream.closed && stream.is_over() {
             stream.closed = true;
             self.notice(index, event::CLOSED);
@@ -549,26 +768,34 @@ impl Streams {
 
     /// The application has read so many bytes of a stream: limits move on.
     #[inline]
-    pub(crate) fn on_read(&mut self, index: u32, bytes: u64, now: Instant, rtt: Duration, windows: &Windows) {
+    pub(crate) fn on_read(&mut self, index: u32, bytes: u64, now: Instant, rtt: Duration, config: &Config) {
+        self.move_limits(index, bytes, now, rtt, config);
+        self.settle(index);
+    }
+
+    #[inline(always)]
+    fn move_limits(&mut self, index: u32, bytes: u64, now: Instant, rtt: Duration, config: &Config) {
         self.read_bytes += bytes;
-        if let Some(stream) = self.slots[index as usize].as_deref_mut() {
+        if let Some(stream) = self.slots.get_mut(index)
+            && stream.receiving.wants_limit()
+        {
             let was_due = stream.receiving.limit_due;
+            let windows = Windows::of(config);
             stream.receiving.move_limit(now, rtt, windows.most_stream_bytes, windows.tuning);
             if stream.receiving.limit_due && !was_due {
                 self.control(index);
             }
         }
-        self.move_limit(now, rtt, windows);
-        self.settle(index);
+        let wanted = self.read_bytes.saturating_add(self.window);
+        if wanted.saturating_sub(self.receive_limit) >= self.window / 4 {
+            self.move_limit(now, rtt, &Windows::of(config));
+        }
     }
 
     /// The connection's limit follows what was read, as a stream's does.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     fn move_limit(&mut self, now: Instant, rtt: Duration, windows: &Windows) {
-        let wanted = self.read_bytes.saturating_add(self.window);
-        if wanted.saturating_sub(self.receive_limit) < self.window / 4 {
-            return;
-        }
         if windows.tuning {
             if now.saturating_since(self.window_since) < rtt.saturating_mul(2) {
                 self.window = self.window.saturating_mul(2).min(windows.most_connection_bytes);
@@ -592,7 +819,7 @@ impl Streams {
         for (kind, limit) in [bidirectional, unidirectional].into_iter().enumerate() {
             self.limit_local(kind, self.local[kind].limit.max(limit));
         }
-        for index in 0..self.slots.len() as u32 {
+        for index in 0..self.slots.len() {
             if let Some(stream) = self.get_mut(index) {
                 stream.sending.limit = stream.sending.limit.max(stream_bytes);
             }
@@ -604,10 +831,10 @@ impl Streams {
     /// Returns how many bytes are to be sent anew.
     pub(crate) fn begin_anew(&mut self) -> u64 {
         (self.send_limit, self.peer_stream_window) = (0, 0);
-        for stream in self.slots.iter_mut().flatten() {
+        for stream in self.slots.iter_mut() {
             stream.sending.forget_sent();
         }
-        for index in 0..self.slots.len() as u32 {
+        for index in 0..self.slots.len() {
             self.requeue(index);
         }
         for kind in 0..2 {
@@ -640,7 +867,7 @@ mod tests {
     };
 
     fn client() -> (Streams, u32) {
-        let mut streams = Streams::new(false, Box::new(scheduler::Fifo), Retransmission::First, &WINDOWS, 10);
+        let mut streams = Streams::new(false, Box::new(scheduler::Fifo), Retransmission::First, &WINDOWS, 10, 1 << 20);
         streams.set_peer_limits(1000, 1000, 10, 10);
         let index = streams.open(true, None, &WINDOWS, Instant::ZERO).expect("the peer allows ten");
         (streams, index)

@@ -6,7 +6,7 @@ mod common;
 use bytes::Bytes;
 use common::{Pair, PathModel};
 use fullpipe_quic::scheduler::{self, Retransmission, StreamScheduler};
-use fullpipe_quic::{AckFrequency, Config, State};
+use fullpipe_quic::{AckFrequency, Config, Inspect, State};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::{QuicForm, QuicFrame, QuicPacket, QuicPacketType};
@@ -506,4 +506,121 @@ fn the_credit_of_a_test_is_that_of_the_transport_parameters() {
     let credit = Credit::of(&config);
     assert_eq!((credit.data, credit.stream_data, credit.streams), (1500, 1000, [100, 100]));
     assert_eq!(Instant::ZERO, Pair::new(config.clone(), config, PathModel::ideal(Duration::ZERO)).now);
+}
+
+/// How a transfer is made: usually, or by a short path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    Usual,
+    /// Data in order by [`fullpipe_quic::Connection::take_expected`].
+    Expected,
+    /// Without delivery-rate samples.
+    Unsampled,
+    /// Writes by `write_lengths`, with a threshold for the event that there is room.
+    Hinted,
+}
+
+/// What leaves both ends of a transfer from the client on one stream or two, and the ends' states; and how often data took the
+/// short path.
+///
+/// Delivery rates are not compared, as [`Manner::Unsampled`] has none.
+fn course(configs: &[Config; 2], path: &PathModel, control: &str, seed: u64, manner: Manner) -> (String, u64) {
+    let [client, server] = configs.clone();
+    let mut pair = Pair::with(client, server, path.clone(), control, seed);
+    pair.keep_sent = true;
+    pair.short_path = manner == Manner::Expected;
+    if manner == Manner::Unsampled {
+        pair.client.disable_rate_samples();
+        pair.server.disable_rate_samples();
+    }
+    let write_bytes = 1 + seed % 5000;
+    let mut left = BTreeMap::new();
+    for _ in 0..1 + seed % 2 {
+        if let Some(index) = pair.client.open_stream(pair.now, true) {
+            left.insert(index, 300_000u64);
+        }
+    }
+    for _ in 0..3000 {
+        for (end, index, _, event) in std::mem::take(&mut pair.fresh) {
+            let now = pair.now;
+            let Some(left) = left.get_mut(&index).filter(|left| end == 0 && **left > 0) else { continue };
+            let Some(stream) = pair.client.stream(now, index) else { continue };
+            if !matches!(event, Event::Connected | Event::Writable) {
+                continue;
+            }
+            if manner == Manner::Hinted {
+                *left -= stream.write_lengths(write_bytes, *left);
+                stream.set_writable_threshold(write_bytes.min(*left));
+            } else {
+                while *left > 0 && stream.writable_bytes() >= write_bytes.min(*left) {
+                    *left -= stream.write(Payload::Length(write_bytes.min(*left)));
+                }
+            }
+            if *left == 0 {
+                stream.finish();
+            }
+        }
+        if !pair.step() {
+            break;
+        }
+    }
+    let mut text = format!("{:?} {:?} {:?}", pair.sent, pair.received, pair.now);
+    for connection in [&pair.client, &pair.server] {
+        let seen = Inspect { delivery_rate_bps: 0, ..connection.inspect() };
+        text += &format!("{seen:?} {:?} {:?}", connection.statistics(), connection.far_deadline());
+    }
+    (text, pair.expected)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// [`fullpipe_quic::Connection::take_expected`] has the effect of the usual calls.
+    #[test]
+    fn the_short_path_of_expected_data_has_the_effect_of_the_long_one(
+        configs in (configs(), configs()),
+        path in paths(),
+        control in controls(),
+        seed in any::<u64>(),
+    ) {
+        let configs = same_ids([configs.0, configs.1]);
+        let [usual, expected] =
+            [Manner::Usual, Manner::Expected].map(|manner| course(&configs, &path, control, seed, manner).0);
+        prop_assert_eq!(usual, expected);
+    }
+
+    /// Without delivery-rate samples a control that does not use them sends the same packets at the same times.
+    #[test]
+    fn a_control_that_uses_no_rates_does_the_same_without_samples(
+        configs in (configs(), configs()),
+        path in paths(),
+        control in prop_oneof![Just("newreno"), Just("cubic")],
+        seed in any::<u64>(),
+    ) {
+        let configs = same_ids([configs.0, configs.1]);
+        let [usual, unsampled] =
+            [Manner::Usual, Manner::Unsampled].map(|manner| course(&configs, &path, control, seed, manner).0);
+        prop_assert_eq!(usual, unsampled);
+    }
+
+    /// Writes of lengths at once, and events only when the next write fits, change nothing of what is sent.
+    #[test]
+    fn writes_at_once_with_a_threshold_send_what_single_writes_send(
+        configs in (configs(), configs()),
+        path in paths(),
+        control in controls(),
+        seed in any::<u64>(),
+    ) {
+        let configs = same_ids([configs.0, configs.1]);
+        let [usual, hinted] =
+            [Manner::Usual, Manner::Hinted].map(|manner| course(&configs, &path, control, seed, manner).0);
+        prop_assert_eq!(usual, hinted);
+    }
+}
+
+#[test]
+fn most_data_of_a_transfer_without_losses_take_the_short_path() {
+    let configs = [Config::default(), Config::default()];
+    let (_, expected) = course(&configs, &PathModel::ideal(Duration::from_millis(10)), "cubic", 4, Manner::Expected);
+    assert!(expected > 150, "{expected} of about 210");
 }

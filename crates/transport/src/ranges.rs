@@ -88,6 +88,18 @@ impl Ranges {
         (low, high)
     }
 
+    /// Adds `start..end`, of which nothing is in the set, if it follows the last range immediately. Returns whether it does.
+    #[inline(always)]
+    pub fn extend_last(&mut self, start: u64, end: u64) -> bool {
+        match self.ranges.last_mut() {
+            Some(last) if last.1 == start => {
+                last.1 = end;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The first part of `start..end` that is in the set.
     pub fn overlap(&self, start: u64, end: u64) -> Option<Range> {
         let first = self.ranges.partition_point(|range| range.1 <= start);

@@ -35,10 +35,10 @@ pub(super) fn tunnel_endpoint(flow: u32, end: u32) -> EndpointId {
 }
 
 impl Endpoints {
-    pub(super) fn new(tcp: TcpEndpoints) -> Self {
+    pub(super) fn new(tcp: TcpEndpoints, quic_model: ModelEndpoints) -> Self {
         Endpoints {
             tcp,
-            quic_model: ModelEndpoints::default(),
+            quic_model,
             quic_stack: StackEndpoints::default(),
             tunnels: None,
             real: None,

@@ -12,6 +12,7 @@ use fullpipe_scenario::description::{self, Stack};
 use fullpipe_transport::endpoint::EndpointId;
 use fullpipe_units::{Instant, NodeId};
 use fullpipe_wire::IpVersion;
+use std::sync::Arc;
 
 /// Creates the endpoints of a flow.
 #[derive(Debug)]
@@ -26,15 +27,21 @@ pub(crate) enum EndpointMaker {
 
 impl EndpointMaker {
     /// The maker of a QUIC flow, or the reason why it cannot have connections. The control and the scheduler are plug-ins;
-    /// only the QUIC model can have a scheduler.
+    /// only the QUIC model can have a scheduler. `last`: the maker of the flow before, to share its settings.
     pub(crate) fn quic(
-        described: &description::Quic,
+        described: &Arc<description::Quic>,
         control: Option<ControlMaker>,
         scheduler: Option<SchedulerMaker>,
+        last: &mut Option<(Arc<description::Quic>, ModelMaker)>,
     ) -> Result<Self, String> {
         Ok(match described.stack {
             Stack::Model => {
-                let maker = ModelMaker::new(described)?.with_scheduler(scheduler);
+                let maker = match last {
+                    Some((same, maker)) if Arc::ptr_eq(same, described) => maker.clone(),
+                    _ => ModelMaker::new(described)?,
+                };
+                *last = Some((described.clone(), maker.clone()));
+                let maker = maker.with_scheduler(scheduler);
                 EndpointMaker::QuicModel(Box::new(match control {
                     Some(control) => maker.with_control(control)?,
                     None => maker,

@@ -94,6 +94,14 @@ impl World {
         };
         debug_assert_eq!(endpoint.binding.node, node, "a packet is delivered to its destination");
         let udp_payload_bytes = packet.ip_bytes - packet.version.header_bytes() - UDP_HEADER_BYTES;
+        if endpoint.connection.expects(header, packet.codepoint)
+            && let Some(progress) = self.applications[endpoint.binding.application as usize].receive_counter()
+        {
+            let now = network.now();
+            progress.receive(endpoint.connection.take_expected(now, header, udp_payload_bytes), now);
+            network.arena.release_plain(handle);
+            return self.service_model(network, index);
+        }
         endpoint.connection.handle_datagram(
             network.now(),
             header,

@@ -185,10 +185,10 @@ impl Core {
         let known = maker.zero_rtt.then(|| Entry::of_server(&maker.config(options, 1)));
         let control = maker.control.create(ConnectionEnd { seed, connection: number, initiator: true });
         let mut connection = fullpipe_quic::Connection::client(config, control, now, known);
-        maker.schedule(&mut connection, number, true);
+        maker.prepare(&mut connection, number, true, self.is_observed());
         let stream = connection.open_stream(now, true);
         let endpoint = ModelEndpoint::new(connection, self.initiator(conversation), !options.several_streams);
-        let index = self.endpoints.quic_model.slots.insert(Box::new(endpoint));
+        let index = self.endpoints.quic_model.slots.insert(endpoint);
         self.keep_options(conversation, options);
         self.set_endpoint(conversation, 0, EndpointKind::QuicModel, index);
         self.endpoints.quic_model.stream(index, stream?).map(StreamKey::QuicModel)
@@ -205,9 +205,9 @@ impl Core {
         let EndpointMaker::QuicModel(maker) = &self.flows[described as usize].endpoints else { return None };
         let control = maker.control.create(ConnectionEnd { seed, connection: number, initiator: false });
         let mut connection = fullpipe_quic::Connection::server(maker.config(&options, 1), control, now);
-        maker.schedule(&mut connection, number, false);
+        maker.prepare(&mut connection, number, false, self.is_observed());
         let endpoint = ModelEndpoint::new(connection, self.acceptor(conversation), false);
-        let index = self.endpoints.quic_model.slots.insert(Box::new(endpoint));
+        let index = self.endpoints.quic_model.slots.insert(endpoint);
         self.set_endpoint(conversation, 1, EndpointKind::QuicModel, index);
         Some(index)
     }

@@ -10,10 +10,11 @@ use crate::plugins::{ControlMaker, SchedulerMaker};
 use crate::witness::Witness;
 use fullpipe_congestion::source::ControlSource;
 use fullpipe_congestion::{Controller, catalogue};
-use fullpipe_network::{Network, Side};
+use fullpipe_network::{Content, Handle, Network, Side};
 use fullpipe_quic::{Beside, Config, Connection};
 use fullpipe_scenario::description;
 use fullpipe_transport::endpoint::{Deadlines, EndpointKind, EndpointReport, known_rate, known_threshold, measured};
+use fullpipe_wire::QuicForm;
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_workload::OpenOptions;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(crate) struct ModelMaker {
     pub(super) zero_rtt: bool,
     /// The plugged-in stream scheduler, which overrides that of the settings.
     scheduler: Option<SchedulerMaker>,
+    /// Whether the control is a program's own, which may read delivery rates without declaring it.
+    is_plugged_in: bool,
 }
 
 impl ModelMaker {
@@ -35,13 +38,13 @@ impl ModelMaker {
         let hystart = described.hystart;
         let options = catalogue::Options { hystart, paced: config.pacing, quic: true, ..Default::default() };
         let control = ControlSource::named(&described.congestion, options, |control| refusal(control, config.ecn))?;
-        Ok(ModelMaker { zero_rtt: config.zero_rtt, config, control, scheduler: None })
+        Ok(ModelMaker { zero_rtt: config.zero_rtt, config, control, scheduler: None, is_plugged_in: false })
     }
 
     /// Sets a plugged-in congestion control, or returns the reason why the model cannot drive it.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
         let control = maker.source(|control| refusal(control, self.config.ecn))?;
-        Ok(ModelMaker { control, ..self })
+        Ok(ModelMaker { control, is_plugged_in: true, ..self })
     }
 
     /// Sets a plugged-in stream scheduler, if there is one.
@@ -49,8 +52,12 @@ impl ModelMaker {
         ModelMaker { scheduler, ..self }
     }
 
-    /// Gives one end of the flow's n-th connection the plugged-in stream scheduler, if there is one.
-    pub(super) fn schedule(&self, connection: &mut Connection, number: u32, initiator: bool) {
+    /// Prepares one end of the flow's n-th connection: gives it the plugged-in stream scheduler, if there is one. `observed`:
+    /// observers may read delivery rates, so samples must be taken.
+    pub(super) fn prepare(&self, connection: &mut Connection, number: u32, initiator: bool, observed: bool) {
+        if !observed && !self.is_plugged_in {
+            connection.disable_rate_samples();
+        }
         if let Some(maker) = &self.scheduler {
             connection.set_scheduler(maker.make(number, initiator));
         }
@@ -86,13 +93,34 @@ pub(super) struct ModelEndpoint {
     /// Whether the connection closes with its only stream.
     pub(super) single: bool,
     pub(super) timers: TimerPair,
-    /// Indices of its streams for the application, by their numbers on the connection.
-    streams: Vec<Option<u32>>,
+    streams: StreamIndices,
+}
+
+/// Indices of a connection's streams for the application, by their numbers on the connection. The first lies in place.
+#[derive(Debug, Default)]
+struct StreamIndices {
+    first: Option<u32>,
+    further: Vec<Option<u32>>,
+}
+
+impl StreamIndices {
+    #[inline]
+    fn entry(&mut self, number: u32) -> &mut Option<u32> {
+        let Some(place) = (number as usize).checked_sub(1) else { return &mut self.first };
+        if self.further.len() <= place {
+            self.further.resize(place + 1, None);
+        }
+        &mut self.further[place]
+    }
+
+    fn indices(&self) -> impl Iterator<Item = u32> {
+        self.first.iter().chain(self.further.iter().flatten()).copied()
+    }
 }
 
 impl ModelEndpoint {
     pub(super) fn new(connection: Connection, binding: Binding, single: bool) -> Self {
-        ModelEndpoint { connection, binding, single, timers: TimerPair::default(), streams: Vec::new() }
+        ModelEndpoint { connection, binding, single, timers: TimerPair::default(), streams: StreamIndices::default() }
     }
 
     pub(super) fn report(&self) -> EndpointReport {
@@ -134,15 +162,21 @@ pub(super) enum AfterOutput {
 }
 
 /// All endpoints of the QUIC model, and the indices of their streams.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ModelEndpoints {
-    pub(super) slots: Slots<Box<ModelEndpoint>>,
+    pub(super) slots: Slots<ModelEndpoint>,
     /// The endpoint of each stream, and the stream's number on its connection.
     streams: Slots<(u32, u32)>,
     beside: Beside,
 }
 
 impl ModelEndpoints {
+    pub(super) fn new(expected: usize) -> Self {
+        // Exactly the expected number: a vector that grows by doubling could waste the memory of 10 000 endpoints.
+        let (slots, streams) = (Slots::with_capacity(expected), Slots::with_capacity(expected));
+        ModelEndpoints { slots, streams, beside: Beside::default() }
+    }
+
     /// The endpoint of a stream, and the stream's number on its connection.
     #[inline]
     pub(super) fn locate(&self, stream: u32) -> Option<(u32, u32)> {
@@ -157,10 +191,7 @@ impl ModelEndpoints {
     /// The index of a stream by its number on its connection. A new stream gets an index.
     pub(super) fn stream(&mut self, endpoint: u32, number: u32) -> Option<u32> {
         let owner = self.slots.get_mut(endpoint)?;
-        if owner.streams.len() <= number as usize {
-            owner.streams.resize(number as usize + 1, None);
-        }
-        let known = &mut owner.streams[number as usize];
+        let known = owner.streams.entry(number);
         if known.is_some() {
             return *known;
         }
@@ -171,15 +202,15 @@ impl ModelEndpoints {
     /// Releases the index of a closed stream.
     pub(super) fn release(&mut self, endpoint: u32, number: u32) {
         let Some(owner) = self.slots.get_mut(endpoint) else { return };
-        if let Some(index) = owner.streams.get_mut(number as usize).and_then(Option::take) {
+        if let Some(index) = owner.streams.entry(number).take() {
             self.streams.remove(index);
         }
     }
 
     /// Removes an endpoint, and releases the indices of its streams.
-    pub(super) fn remove(&mut self, index: u32) -> Option<Box<ModelEndpoint>> {
+    pub(super) fn remove(&mut self, index: u32) -> Option<ModelEndpoint> {
         let endpoint = self.slots.remove(index)?;
-        for &stream in endpoint.streams.iter().flatten() {
+        for stream in endpoint.streams.indices() {
             self.streams.remove(stream);
         }
         Some(endpoint)
@@ -191,31 +222,28 @@ impl ModelEndpoints {
         let now = network.now();
         let ModelEndpoints { slots, beside, .. } = self;
         let Some(endpoint) = slots.get_mut(index) else { return AfterOutput::Waits };
-        let ModelEndpoint { connection, binding, timers, .. } = &mut **endpoint;
-        loop {
+        let ModelEndpoint { connection, binding, timers, .. } = endpoint;
+        while let Some(next) = connection.next_datagram(now) {
+            // Write the header into the packet's slot of the arena, to avoid a copy.
             let (handle, packet) = network.arena.claim();
             let header = packet.quic_header();
-            if !connection.poll_datagram_into(now, header, beside) {
+            if !connection.fill_datagram(now, next, header, beside) {
                 network.arena.give_back(handle);
                 break;
             }
-            let has_ranges = header.ranges > 0;
-            let ip_bytes = binding.version.header_bytes() + UDP_HEADER_BYTES + beside.udp_payload_bytes;
-            let options = if has_ranges { network.arena.store_options(&beside.ranges) } else { Side::NONE };
-            let payload = match beside.datagram.take() {
-                None => Side::NONE,
-                Some(datagram) => network.arena.store_datagram(datagram),
-            };
-            let packet = network.arena.get_mut(handle);
+            let with_side = header.ranges > 0 || header.form == QuicForm::Packets;
             packet.sent = now;
             packet.flow = binding.flow;
             packet.destination = binding.peer;
-            packet.ip_bytes = ip_bytes;
-            packet.options = options;
-            packet.payload = payload;
+            packet.ip_bytes = binding.version.header_bytes() + UDP_HEADER_BYTES + beside.udp_payload_bytes;
+            packet.options = Side::NONE;
+            packet.payload = Side::NONE;
             packet.codepoint = beside.codepoint;
             packet.version = binding.version;
             packet.corrupted = false;
+            if with_side {
+                store_beside(network, handle, beside);
+            }
             network.send_filled(binding.node, handle);
         }
         if connection.has_events() {
@@ -225,5 +253,21 @@ impl ModelEndpoints {
         let deadlines = Deadlines { far: connection.far_deadline(), near: connection.near_deadline() };
         timers.arm(&mut network.calendar, events, deadlines);
         if connection.is_closed() { AfterOutput::Ends } else { AfterOutput::Waits }
+    }
+}
+
+/// Stores what a datagram has beside its header.
+#[inline(never)]
+fn store_beside(network: &mut Network<Witness>, handle: Handle, beside: &mut Beside) {
+    if let Content::Quic(header) = &network.arena.get(handle).content
+        && header.ranges > 0
+    {
+        let options = network.arena.store_options(&beside.ranges);
+        network.arena.get_mut(handle).options = options;
+    }
+    if let Some(datagram) = beside.datagram.take() {
+        let (payload, old) = network.arena.store_datagram(datagram);
+        network.arena.get_mut(handle).payload = payload;
+        beside.recycle(old);
     }
 }

@@ -100,7 +100,8 @@ impl World {
         loop {
             let Some(endpoint) = self.core.endpoints.quic_model.slots.get_mut(index) else { return };
             let application = endpoint.binding.application;
-            let Some((number, event)) = endpoint.connection.poll_event() else {
+            let event = if endpoint.connection.has_events() { endpoint.connection.poll_event() } else { None };
+            let Some((number, event)) = event else {
                 match self.core.endpoints.quic_model.output(network, index) {
                     // Sending can close the connection, for example.
                     AfterOutput::Reports => continue,
@@ -108,6 +109,17 @@ impl World {
                     AfterOutput::Ends => return self.core.forget_model(index),
                 }
             };
+            if event == Event::Readable
+                && let Some(progress) = self.applications[application as usize].receive_counter()
+            {
+                let now = network.now();
+                if let Some(stream) = endpoint.connection.stream(now, number) {
+                    while let Some(payload) = stream.read(u64::MAX) {
+                        progress.receive(payload.len(), now);
+                    }
+                }
+                continue;
+            }
             let Some(stream) = self.core.endpoints.quic_model.stream(index, number) else { return };
             self.on_stream(network, application, StreamKey::QuicModel(stream).id(), event);
             if let Event::Closed(_) = event {

@@ -8,6 +8,7 @@ use super::binding::Place;
 use super::endpoints::Endpoints;
 use super::flow::{Conversation, EndpointMaker, Flow, UNDESCRIBED};
 use super::kernel::{Delivery, RealHosts};
+use super::quic_model::ModelEndpoints;
 use super::tcp::TcpEndpoints;
 use super::timers::Timer;
 use crate::witness::Witness;
@@ -77,11 +78,15 @@ impl World {
             applications.iter().map(|_| Wake { deadline: Instant::NEVER, slot: Slot::default() }).collect::<Vec<_>>();
         let opened = vec![0; flows.len()];
         let over_tcp = flows.iter().filter(|flow| matches!(flow.endpoints, EndpointMaker::Tcp(_))).count();
+        let over_model = flows.iter().filter(|flow| matches!(flow.endpoints, EndpointMaker::QuicModel(_))).count();
         let conversations = (0..flows.len()).map(|flow| Conversation::new(flow as u32, 0)).collect();
         World {
             started: vec![false; flows.len()],
             core: Core {
-                endpoints: Endpoints::new(TcpEndpoints::new(2 * over_tcp, faulty_from)),
+                endpoints: Endpoints::new(
+                    TcpEndpoints::new(2 * over_tcp, faulty_from),
+                    ModelEndpoints::new(2 * over_model),
+                ),
                 conversations,
                 flows,
                 opened,
