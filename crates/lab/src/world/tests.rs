@@ -59,9 +59,11 @@ fn report(world: &mut World, end: usize) -> EndpointReport {
 #[test]
 fn without_probes_and_logs_only_controls_that_use_delivery_rates_get_them() {
     for (control, measured) in [("cubic", false), ("newreno", false), ("bbr1", true), ("bbr3", true)] {
-        let text = format!("to = 'sink'\nworkload = 'bulk'\ncongestion = '{control}'");
-        let Prepared { mut world, .. } = world(&text);
-        assert_eq!(report(&mut world, 0).delivery_rate_bps.is_some(), measured, "{control}");
+        for protocol in ["", "protocol = 'quic'\nquic = { stack = 'model' }"] {
+            let text = format!("to = 'sink'\nworkload = 'bulk'\ncongestion = '{control}'\n{protocol}");
+            let Prepared { mut world, .. } = world(&text);
+            assert_eq!(report(&mut world, 0).delivery_rate_bps.is_some(), measured, "{control} {protocol}");
+        }
     }
 }
 
@@ -112,8 +114,10 @@ fn the_report_of_a_tcp_sender_has_the_values_of_its_connection() {
 
 #[test]
 fn the_report_of_a_quic_model_sender_has_the_values_of_its_connection() {
-    let Prepared { mut world, .. } =
-        world("to = 'sink'\nworkload = 'bulk'\nprotocol = 'quic'\ncongestion = 'cubic'\nquic = { stack = 'model' }");
+    // The probe is what a delivery rate is measured for.
+    let probed = "to = 'sink'\nworkload = 'bulk'\nprotocol = 'quic'\ncongestion = 'cubic'\nquic = { stack = 'model' }\n\
+        [[probe]]\nflow = 'f'\nmetrics = ['cwnd_bytes']";
+    let Prepared { mut world, .. } = world(probed);
     let sent = report(&mut world, 0);
     let Some(ConnectionMut::Model(connection)) = world.connection_mut((0, 0)) else { panic!("it is the model's") };
     let (seen, counts) = (connection.inspect(), connection.statistics());
