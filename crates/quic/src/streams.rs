@@ -720,13 +720,16 @@ impl Streams {
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, id: u64, piece: &Piece) {
         let Some(index) = self.find(id) else { return };
+        let has_several = self.slots.more.is_some();
         let Some(stream) = self.slots.get_mut(index) else { return };
         let before = stream.sending.acknowledged_below;
         let less = stream.sending.on_acknowledged(piece);
         if !stream.sending.finished {
             let sending = &stream.sending;
+            // With several streams, an event that comes later could come after another stream's, and change the order of writes.
             if sending.acknowledged_below > before
-                && self.send_buffer_bytes.saturating_sub(sending.held_bytes()) >= sending.writable_threshold
+                && (has_several
+                    || self.send_buffer_bytes.saturating_sub(sending.held_bytes()) >= sending.writable_threshold)
             {
                 self.notice(index, event::WRITABLE);
             }
