@@ -566,7 +566,7 @@ mod tests {
                 }
                 expected.insert(number as u64, notes);
             }
-            let mut acknowledged = vec![false; 40];
+            let mut acknowledged = [false; 40];
             for (arrived, first, more) in fates {
                 if arrived {
                     space.acknowledge(first, first + more, |_, _| ());
