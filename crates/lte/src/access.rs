@@ -225,7 +225,7 @@ impl AccessNetwork {
             });
         }
         for cell in &mut self.cells {
-            cell.run_timers(now, exit);
+            cell.run_timers(n, exit);
             if self.shared.air.cells() > 1 {
                 cell.announce_uplink(n, &self.shared, &mut self.on_air);
             }
@@ -343,7 +343,6 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
         waiting: vec![0; config.bearers.len()],
         processes: vec![Process::default(); crate::ue::PROCESSES],
         retransmissions: Vec::new(),
-        retransmitted: u64::MAX,
         repeated: u64::MAX,
         status_due: None,
         remind_at: Instant::NEVER,
@@ -353,7 +352,6 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
         sounded: None,
         sounding_offset,
         outer_loop: Default::default(),
-        timer: Instant::NEVER,
         counters: Default::default(),
         last: [Last::default(); 2],
     }

@@ -8,7 +8,7 @@ use crate::config::{Config, Course, FadingBegins, Position};
 use crate::radio::ROW;
 use crate::radio::antenna::Antenna;
 use crate::radio::bandwidth::Bandwidth;
-use crate::radio::fading::Fading;
+use crate::radio::fading::{Extremes, Fading, Moment, Traced, extremes};
 use crate::radio::path_loss::{Geometry, PathLoss, Shadowing};
 use crate::radio::power::{decibels, ratio};
 use crate::scheduler::MOST_GROUPS;
@@ -107,6 +107,8 @@ pub(crate) struct Rows {
     rows: Vec<Row>,
     /// The last bound that was asked for, and its subframe.
     bound: (u64, f32),
+    /// Where the UE reads a trace: a window and its beginning.
+    start: (u64, u32),
 }
 
 /// Rows that are kept: more than from a measurement to its use.
@@ -114,7 +116,13 @@ const KEPT: usize = 8;
 
 impl Rows {
     pub(crate) fn new() -> Self {
-        Rows { of: [u64::MAX; KEPT], least: [0.0; KEPT], rows: Vec::new(), bound: (u64::MAX, 0.0) }
+        Rows {
+            of: [u64::MAX; KEPT],
+            least: [0.0; KEPT],
+            rows: Vec::new(),
+            bound: (u64::MAX, 0.0),
+            start: (u64::MAX, 0),
+        }
     }
 
     /// [`Air::least_downlink_signal`], for which a UE that is sent something is asked twice in a subframe, for its
@@ -122,7 +130,18 @@ impl Rows {
     #[inline]
     pub(crate) fn least(&mut self, air: &Air, cell: usize, ue: usize, subframe: u64) -> f32 {
         if self.bound.0 != subframe {
-            self.bound = (subframe, air.least_downlink_signal(cell, ue, subframe));
+            let least = match &air.downlink_fading {
+                Fading::Trace(traced) => {
+                    let (pair, moment) = (air.pair(cell, ue, subframe), traced.moment(air.faded(subframe)));
+                    // (The hash of a place takes 60 instructions.)
+                    if self.start.0 != moment.window {
+                        self.start = (moment.window, traced.start(pair.fading, moment.window));
+                    }
+                    traced.extremes(traced.millisecond_from(self.start.1, moment)).smallest * pair.downlink
+                }
+                _ => air.least_downlink_signal(cell, ue, subframe),
+            };
+            self.bound = (subframe, least);
         }
         self.bound.1
     }
@@ -136,10 +155,71 @@ impl Rows {
             let row = &mut self.rows[place];
             air.downlink_signal(cell, ue, subframe, row);
             let band = &row[..air.sites[cell].bandwidth.resource_blocks()];
-            self.least[place] = band.iter().copied().fold(f32::INFINITY, f32::min);
+            self.least[place] = extremes(band).smallest;
             self.of[place] = subframe;
         }
         (&self.rows[place], self.least[place])
+    }
+}
+
+/// Where the UEs of a cell read the trace of its downlink, and what its gains are multiplied by: what a scheduler with many UEs
+/// needs of each of them.
+#[derive(Debug)]
+pub(crate) struct Tracks {
+    /// The window that the UEs' starts are of.
+    window: u64,
+    ues: Vec<Track>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Track {
+    start: u32,
+    /// SINR without interference: gain times the first, times the second. The first is infinite for a UE that moves.
+    factors: [f32; 2],
+}
+
+impl Tracks {
+    /// For UEs with these numbers and these gains of a transmission.
+    pub(crate) fn new(air: &Air, cell: usize, ues: impl Iterator<Item = (u16, f32)>) -> Self {
+        let factors = ues.map(|(number, gain)| match air.moves(usize::from(number)) {
+            true => [f32::INFINITY, gain],
+            false => [air.pairs[cell][usize::from(number)].downlink, gain],
+        });
+        Tracks { window: u64::MAX, ues: factors.map(|factors| Track { start: 0, factors }).collect() }
+    }
+
+    /// The trace and the moment of a subframe, where there is a trace. UEs have these numbers.
+    #[inline]
+    pub(crate) fn begin<'a>(
+        &mut self,
+        air: &'a Air,
+        cell: usize,
+        subframe: u64,
+        number: impl Fn(usize) -> u16,
+    ) -> Option<(&'a Traced, Moment)> {
+        let Fading::Trace(traced) = &air.downlink_fading else { return None };
+        let moment = traced.moment(air.faded(subframe));
+        if self.window != moment.window {
+            self.window = moment.window;
+            for (ue, track) in self.ues.iter_mut().enumerate() {
+                track.start = traced.start(air.pairs[cell][usize::from(number(ue))].fading, moment.window);
+            }
+        }
+        Some((traced, moment))
+    }
+
+    /// The millisecond of the trace that is on the air at a UE.
+    #[inline]
+    pub(crate) fn millisecond(&self, ue: usize, (traced, moment): (&Traced, Moment)) -> usize {
+        traced.millisecond_from(self.ues[ue].start, moment)
+    }
+
+    /// No block of the band has a higher SINR at this UE.
+    #[inline]
+    pub(crate) fn largest(&self, ue: usize, (traced, moment): (&Traced, Moment)) -> f32 {
+        let Track { start, factors: [first, second] } = self.ues[ue];
+        let Extremes { largest, .. } = traced.extremes(traced.millisecond_from(start, moment));
+        largest * first * second
     }
 }
 
@@ -202,6 +282,9 @@ impl Air {
             }
             air.pairs.push(pairs);
         }
+        if let [site] = &air.sites[..] {
+            air.downlink_fading.prepare_groups(site.bandwidth);
+        }
         air
     }
 
@@ -250,6 +333,22 @@ impl Air {
             self.place(&mut pair, cell, ue, subframe);
         }
         pair
+    }
+
+    /// Mean signal of a cell at a UE in a block.
+    pub(crate) fn mean_downlink_signal(&self, cell: usize, ue: usize, subframe: u64) -> f32 {
+        self.pair(cell, ue, subframe).downlink
+    }
+
+    /// Whether signals fade.
+    pub(crate) fn fades(&self) -> bool {
+        self.downlink_fading != Fading::None
+    }
+
+    /// Whether [`Rows::least`] is the least of a row itself, and not only a bound of it.
+    #[inline]
+    pub(crate) fn knows_least(&self) -> bool {
+        !matches!(self.downlink_fading, Fading::Generator(_))
     }
 
     /// Whether a UE's mean gains change.

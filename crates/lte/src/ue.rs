@@ -110,6 +110,8 @@ pub(crate) struct Report {
     /// Subframe in which the channel was measured, for the subbands and for the band; `u64::MAX` before the first.
     pub(crate) measured: [u64; 2],
     pub(crate) subbands: [u8; MOST_GROUPS],
+    /// Groups of which `subbands` has only an upper bound.
+    pub(crate) open: Groups,
     /// The CQI that all subbands have, where that is known.
     pub(crate) even: Option<u8>,
     pub(crate) wideband: u8,
@@ -150,8 +152,7 @@ pub(crate) struct Ue {
     pub(crate) waiting: Vec<u32>,
     pub(crate) processes: Vec<Process>,
     pub(crate) retransmissions: Vec<u8>,
-    /// When blocks were last sent again, in either direction.
-    pub(crate) retransmitted: u64,
+    /// When blocks of the uplink were last sent again.
     pub(crate) repeated: u64,
     /// When the buffer status report that is under way reaches the scheduler, and its place in that subframe's list.
     pub(crate) status_due: Option<(u64, usize)>,
@@ -167,8 +168,6 @@ pub(crate) struct Ue {
     pub(crate) sounding_offset: u32,
     /// What the outcome of its blocks has shown, by direction.
     pub(crate) outer_loop: [OuterLoop; 2],
-    /// The next timer of its bearers.
-    pub(crate) timer: Instant,
     /// All but what became of packets; see [`Ue::counters`].
     pub(crate) counters: [WayCounters; 2],
     pub(crate) last: [Last; 2],

@@ -33,8 +33,7 @@ impl Cell {
         let due = boundary + TO_SCHEDULER;
         let remind_at = if bytes > 0 { start(boundary) + REMIND_AFTER } else { Instant::NEVER };
         self.ues[ue].remind_at = remind_at;
-        self.ues[ue].timer = self.ues[ue].timer.min(remind_at);
-        self.timer = self.timer.min(remind_at);
+        self.timers.add(ue, remind_at);
         match self.ues[ue].status_due {
             Some((same, place)) if same == due => self.statuses.at(due)[place].1 = bytes,
             _ => {
@@ -233,9 +232,8 @@ impl Cell {
                 if let Some(pdu) = entity.opportunity(Way::Uplink, start(n), share) {
                     block.pdus.push((bearer as u8, pdu));
                 }
-                owner.timer = owner.timer.min(entity.next_timer());
+                self.timers.add(index, entity.next_timer());
             }
-            self.timer = self.timer.min(owner.timer);
             if !block.pdus.is_empty() {
                 owner.counters[1].count_block(block.mcs, block.bytes);
             }

@@ -211,8 +211,52 @@ pub struct CqiTables {
     uplink: [f32; 15],
     /// SINR from which a flat row reaches each CQI, from 1, in some report.
     ceiling: [f32; 15],
+    /// The same for a group's report alone.
+    group: [f32; 15],
+    /// [`ceiling`](CqiTables::ceiling) in steps of SINR, or a little more.
+    ceilings: Box<[u8; STEPS]>,
+    /// Bounds of a flat group's CQI in steps of SINR: of the lowest in a step, and of the highest.
+    group_bounds: Box<[[u8; STEPS]; 2]>,
     /// SINR from which nothing can be better.
     best: f32,
+}
+
+/// Steps of SINR, with room up to a power of two: 64 in an octave, from 2^-6 to 2^9. Between neighbouring CQI lie about 40.
+const STEPS: usize = 1024;
+const LOWEST_STEP: f32 = 1.0 / 64.0;
+/// The last number below 2^9.
+const HIGHEST_STEP: f32 = f32::from_bits(512f32.to_bits() - 1);
+/// Bits of a SINR's mantissa that do not count.
+const STEP_BITS: u32 = f32::MANTISSA_DIGITS - 1 - 6;
+
+/// The step of a SINR; that of the nearest where it is beyond all.
+#[inline(always)]
+fn step(sinr: f32) -> u32 {
+    let sinr = if sinr > LOWEST_STEP { sinr } else { LOWEST_STEP };
+    let sinr = if sinr < HIGHEST_STEP { sinr } else { HIGHEST_STEP };
+    (sinr.to_bits() - LOWEST_STEP.to_bits()) >> STEP_BITS
+}
+
+/// For each step, what holds for all SINR in it: `least` of its lowest SINR, `most` of its highest.
+fn by_step(most: bool, of: impl Fn(f32) -> u8) -> [u8; STEPS] {
+    let last = step(HIGHEST_STEP);
+    std::array::from_fn(|number| match (number as u32, most) {
+        (0, false) => of(0.0),
+        (number, true) if number >= last => of(f32::INFINITY),
+        (number, _) => of(f32::from_bits(
+            LOWEST_STEP.to_bits() + (number.min(last) << STEP_BITS) + if most { (1 << STEP_BITS) - 1 } else { 0 },
+        )),
+    })
+}
+
+/// The step of the product of each gain and both factors. In a function of its own, so that groups are worked out side by side.
+#[inline(never)]
+fn steps(gains: &[f32; MOST_GROUPS], factors: [f32; 2]) -> [u32; MOST_GROUPS] {
+    let mut steps = [0; MOST_GROUPS];
+    for (of, gain) in steps.iter_mut().zip(gains) {
+        *of = step(gain * factors[0] * factors[1]);
+    }
+    steps
 }
 
 /// How many of these a number reaches.
@@ -250,6 +294,9 @@ impl CqiTables {
             rule,
             uplink: uplink_thresholds(),
             ceiling: [f32::INFINITY; 15],
+            group: [f32::INFINITY; 15],
+            ceilings: Box::new([15; STEPS]),
+            group_bounds: Box::new([[0; STEPS], [15; STEPS]]),
             best: f32::INFINITY,
         };
         // Each report is monotone in every entry of its row, so a flat row bounds all rows.
@@ -270,8 +317,12 @@ impl CqiTables {
                 usize::from(group.max(band)) > i
             })
         });
+        let group = std::array::from_fn(|i| smallest_that(|sinr| usize::from(flat(sinr).0) > i));
         tables.best = best;
         tables.ceiling = ceiling;
+        tables.group = group;
+        *tables.ceilings = by_step(true, |sinr| reached(&ceiling, sinr));
+        *tables.group_bounds = [false, true].map(|most| by_step(most, |sinr| reached(&group, sinr)));
         tables
     }
 
@@ -317,6 +368,50 @@ impl CqiTables {
     /// CQI of an uplink channel by its smallest linear SINR ([`reference_uplink_cqi`]).
     pub fn uplink_cqi(&self, smallest_sinr: f32) -> u8 {
         reached(&self.uplink, smallest_sinr)
+    }
+
+    /// CQI of a group with this SINR in all of its resource blocks.
+    pub(crate) fn flat_group(&self, sinr: f32) -> u8 {
+        reached(&self.group, sinr)
+    }
+
+    /// CQI of a group with these SINR.
+    pub(crate) fn one_group(&self, sinr: &[f32]) -> u8 {
+        let mut cqi = [0];
+        match sinr.len() {
+            1 => self.groups::<1>(sinr, &mut cqi),
+            2 => self.groups::<2>(sinr, &mut cqi),
+            3 => self.groups::<3>(sinr, &mut cqi),
+            _ => self.groups::<4>(sinr, &mut cqi),
+        }
+        cqi[0]
+    }
+
+    /// Bounds of the CQI of groups whose SINR lie between the products of `smallest` or `largest` and both factors, in this order of
+    /// multiplication. Writes the upper bounds, and returns the groups in which the lower one is less; entries beyond the last group
+    /// are 0.
+    pub(crate) fn bound_groups(
+        &self,
+        [smallest, largest]: [&[f32; MOST_GROUPS]; 2],
+        factors: [f32; 2],
+        bounds: &mut [u8; MOST_GROUPS],
+    ) -> u32 {
+        let [lower, upper] = [smallest, largest].map(|gains| steps(gains, factors));
+        let [least, most] = &*self.group_bounds;
+        let mut differ = [0; MOST_GROUPS];
+        *bounds = [0; MOST_GROUPS];
+        for k in 0..self.bandwidth.groups().min(MOST_GROUPS) {
+            let bound = most[upper[k] as usize & (STEPS - 1)];
+            bounds[k] = bound;
+            differ[k] = u8::from(least[lower[k] as usize & (STEPS - 1)] != bound);
+        }
+        super::bits_of(&differ)
+    }
+
+    /// No report of a row with no entry above this has a higher CQI: [`ceiling`](Self::ceiling), or a little more.
+    #[inline]
+    pub(crate) fn quick_ceiling(&self, largest_sinr: f32) -> u8 {
+        self.ceilings[step(largest_sinr) as usize & (STEPS - 1)]
     }
 
     /// No report of a row with no entry above this has a higher CQI.
@@ -417,6 +512,21 @@ mod tests {
             tables.subbands(row, &mut cqi);
             let cqi = [&cqi[..bandwidth.groups()], &[tables.wideband(row)]].concat();
             prop_assert!(cqi.iter().all(|&cqi| cqi <= tables.ceiling(largest)));
+            // A step is less than the distance of two CQI.
+            prop_assert!((0..=1).contains(&(tables.quick_ceiling(largest) - tables.ceiling(largest))));
+            let (size, mut extremes) = (bandwidth.group_size(), [[0.0; MOST_GROUPS]; 2]);
+            for (group, block) in row.chunks_exact(size).enumerate() {
+                extremes[0][group] = block.iter().copied().fold(f32::INFINITY, f32::min);
+                extremes[1][group] = block.iter().copied().fold(0.0, f32::max);
+                prop_assert_eq!(tables.one_group(block), cqi[group]);
+                prop_assert_eq!(tables.flat_group(extremes[0][group]), reference_cqi(TABLES[table].0, model, &vec![extremes[0][group]; size]));
+            }
+            let mut bounds = [99; MOST_GROUPS];
+            let open = tables.bound_groups([&extremes[0], &extremes[1]], [1.0; 2], &mut bounds);
+            for (k, &bound) in bounds.iter().enumerate() {
+                let exact = cqi.get(k).copied().filter(|_| k < bandwidth.groups()).unwrap_or(0);
+                prop_assert!(if open >> k & 1 == 1 { exact <= bound } else { exact == bound }, "{k}: {bound} {exact}");
+            }
             if tables.is_certain_best(smallest) {
                 prop_assert!(cqi.iter().all(|&cqi| cqi == 15));
                 prop_assert_eq!(model.control_error_rate(row), 0.0);

@@ -12,6 +12,7 @@
 //!   2^-32 turns, so that any subframe is reached by one multiplication, without drift; the cosine is a polynomial. Sums
 //!   have fixed lanes and no fused operations: the same bits on every machine.
 
+use super::amc::MOST_GROUPS;
 use super::bandwidth::Bandwidth;
 use super::hash::{below, hash, unit};
 use super::{Invalid, ROW};
@@ -164,29 +165,124 @@ impl Default for Places {
     }
 }
 
+/// Smallest and largest gain of the band in a millisecond of a trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Extremes {
+    pub(crate) smallest: f32,
+    pub(crate) largest: f32,
+}
+
+/// The same of each whole resource block group; 0 beyond the last.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GroupExtremes {
+    pub(crate) smallest: [f32; MOST_GROUPS],
+    pub(crate) largest: [f32; MOST_GROUPS],
+}
+
+/// A subframe in a trace: the window that it is in, in which no pair moves to another place, and the milliseconds since the
+/// window began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) window: u64,
+    within: u32,
+}
+
+impl Moment {
+    /// The millisecond of a trace of this length, of a window that began at `start`.
+    #[inline(always)]
+    pub(crate) fn after(self, start: u32, length: usize) -> usize {
+        let at = start as usize + self.within as usize;
+        if at >= length { at - length } else { at }
+    }
+}
+
 /// Fading read from a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traced {
     trace: Arc<Trace>,
     places: Places,
     seed: u64,
-    /// Smallest gain of the band by millisecond.
-    smallest: Vec<f32>,
-    largest: f32,
+    /// By millisecond.
+    extremes: Vec<Extremes>,
+    /// By millisecond, where [`Fading::prepare_groups`] was called.
+    groups: Vec<GroupExtremes>,
+    largest_ever: f32,
 }
 
 impl Traced {
-    fn millisecond(&self, pair: u64, subframe: u64) -> usize {
-        let length = self.trace.rows.len() as u64;
-        match self.places {
+    /// A subframe, for all pairs.
+    #[inline]
+    pub(crate) fn moment(&self, subframe: u64) -> Moment {
+        let (window, within) = match self.places {
             Places::Windows { milliseconds } => {
                 let window = u64::from(milliseconds);
-                let place = 1 + below(hash(self.seed, pair, subframe / window), length - window - 1);
-                (place + subframe % window) as usize
+                (subframe / window, subframe % window)
             }
-            Places::Continuous => ((below(hash(self.seed, pair, 0), length) + subframe % length) % length) as usize,
+            Places::Continuous => (0, subframe % self.trace.rows.len() as u64),
+        };
+        Moment { window, within: within as u32 }
+    }
+
+    /// Where a pair is when a window begins: a millisecond of the trace.
+    pub(crate) fn start(&self, pair: u64, window: u64) -> u32 {
+        let length = self.trace.rows.len() as u64;
+        let bits = hash(self.seed, pair, window);
+        let start = match self.places {
+            Places::Windows { milliseconds } => 1 + below(bits, length - u64::from(milliseconds) - 1),
+            Places::Continuous => below(bits, length),
+        };
+        start as u32
+    }
+
+    /// The millisecond of the trace at a moment of a window that began at `start`.
+    #[inline]
+    pub(crate) fn millisecond_from(&self, start: u32, moment: Moment) -> usize {
+        moment.after(start, self.trace.rows.len())
+    }
+
+    fn millisecond(&self, pair: u64, subframe: u64) -> usize {
+        let moment = self.moment(subframe);
+        self.millisecond_from(self.start(pair, moment.window), moment)
+    }
+
+    #[inline]
+    pub(crate) fn gains(&self, millisecond: usize) -> &Gains {
+        &self.trace.rows[millisecond]
+    }
+
+    #[inline]
+    pub(crate) fn extremes(&self, millisecond: usize) -> Extremes {
+        self.extremes[millisecond]
+    }
+
+    /// Extremes of groups, where they were prepared.
+    #[inline]
+    pub(crate) fn groups(&self, millisecond: usize) -> Option<&GroupExtremes> {
+        self.groups.get(millisecond)
+    }
+}
+
+/// Smallest and largest of some gains, at least one. In lanes, and one after the other: 110 instructions for 100 gains, 1,000 in one
+/// loop.
+pub(crate) fn extremes(gains: &[f32]) -> Extremes {
+    let smaller = |a: f32, b: f32| if a < b { a } else { b };
+    let larger = |a: f32, b: f32| if a > b { a } else { b };
+    Extremes { smallest: fold_in_lanes(gains, smaller), largest: fold_in_lanes(gains, larger) }
+}
+
+#[inline(always)]
+fn fold_in_lanes(gains: &[f32], best: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [gains[0]; 8];
+    let (rows, rest) = gains.as_chunks::<8>();
+    for row in rows {
+        for lane in 0..8 {
+            lanes[lane] = best(row[lane], lanes[lane]);
         }
     }
+    for (lane, &gain) in lanes.iter_mut().zip(rest) {
+        *lane = best(gain, *lane);
+    }
+    lanes.into_iter().fold(gains[0], best)
 }
 
 /// Delay profiles of TS 36.104 annex B.2: Extended Pedestrian A, Extended Vehicular A, Extended Typical Urban.
@@ -476,9 +572,27 @@ impl Fading {
                 trace.rows.len()
             )));
         }
-        let smallest = trace.rows.iter().map(|row| row[..band].iter().copied().fold(f32::MAX, f32::min)).collect();
-        let largest = trace.rows.iter().flat_map(|row| &row[..band]).copied().fold(0.0, f32::max);
-        Ok(Fading::Trace(Traced { trace, places, seed, smallest, largest }))
+        let extremes: Vec<Extremes> = trace.rows.iter().map(|row| extremes(&row[..band])).collect();
+        let largest_ever = extremes.iter().map(|row| row.largest).fold(0.0, f32::max);
+        Ok(Fading::Trace(Traced { trace, places, seed, extremes, groups: Vec::new(), largest_ever }))
+    }
+
+    /// Works out the extremes of each resource block group, where gains come from a trace: 256 bytes for each of its milliseconds.
+    pub(crate) fn prepare_groups(&mut self, bandwidth: Bandwidth) {
+        let Fading::Trace(traced) = self else { return };
+        let groups = |row: &Gains| {
+            let mut groups = GroupExtremes { smallest: [0.0; MOST_GROUPS], largest: [0.0; MOST_GROUPS] };
+            let gains = row[..bandwidth.resource_blocks()].chunks_exact(bandwidth.group_size());
+            for ((smallest, largest), gains) in groups.smallest.iter_mut().zip(&mut groups.largest).zip(gains) {
+                (*smallest, *largest) = (gains[0], gains[0]);
+                for &gain in gains {
+                    *smallest = if gain < *smallest { gain } else { *smallest };
+                    *largest = if gain > *largest { gain } else { *largest };
+                }
+            }
+            groups
+        };
+        traced.groups = traced.trace.rows.iter().map(groups).collect();
     }
 
     /// Fading from a generator.
@@ -533,7 +647,7 @@ impl Fading {
     pub fn smallest(&self, pair: u64, subframe: u64) -> f32 {
         match self {
             Fading::None => 1.0,
-            Fading::Trace(traced) => traced.smallest[traced.millisecond(pair, subframe)],
+            Fading::Trace(traced) => traced.extremes[traced.millisecond(pair, subframe)].smallest,
             Fading::Generator(_) => 0.0,
         }
     }
@@ -542,7 +656,7 @@ impl Fading {
     pub fn largest_ever(&self, _pair: u64) -> f32 {
         match self {
             Fading::None => 1.0,
-            Fading::Trace(traced) => traced.largest,
+            Fading::Trace(traced) => traced.largest_ever,
             Fading::Generator(generator) => generator.largest(),
         }
     }

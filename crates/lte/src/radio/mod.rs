@@ -49,6 +49,18 @@ impl std::error::Error for Invalid {}
 /// Lanes of a row of resource blocks: 100, rounded up so that vectors of any machine divide it.
 pub const ROW: usize = 112;
 
+/// The bits of a set, of which each byte has one: 0 or 1. (The multiplication moves one bit of each byte to the highest byte.)
+#[inline]
+pub(crate) fn bits_of(bytes: &[u8; 32]) -> u32 {
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut bits = 0;
+    for (place, word) in words.iter().enumerate() {
+        let gathered = u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        bits |= (gathered as u32) << (8 * place);
+    }
+    bits
+}
+
 /// The smallest positive `f32` for which `holds`, which must be false up to some number and true from it on; infinity if
 /// it never holds. Found by bisection over bit patterns, whose order is that of the numbers.
 pub(crate) fn smallest_that(holds: impl Fn(f32) -> bool) -> f32 {
@@ -69,6 +81,13 @@ pub(crate) fn smallest_that(holds: impl Fn(f32) -> bool) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn bits_are_those_of_the_bytes() {
+        for bits in [0, 1, 2, 1 << 31, 0x8000_0001, 0x1234_5678, u32::MAX] {
+            assert_eq!(super::bits_of(&std::array::from_fn(|k| (bits >> k & 1) as u8)), bits);
+        }
+    }
+
     #[test]
     fn bisection_finds_the_number_itself() {
         assert_eq!(super::smallest_that(|x| x >= 0.1), 0.1);

@@ -57,13 +57,13 @@ impl Averages {
         self.inverses[usize::from(ue)] = (1.0 / *sum) as f32;
     }
 
-    /// So many subframes have passed.
-    pub(super) fn passed(&mut self, subframes: u64) {
+    /// So many subframes have passed. Whether averages of UEs that were not served have changed.
+    pub(super) fn passed(&mut self, subframes: u64) -> bool {
         let age = self.age as u64 + subframes;
         self.age = (age % EPOCH as u64) as usize;
         let epochs = (age / EPOCH as u64).min(EPOCHS_TO_NOTHING);
         if epochs == 0 {
-            return;
+            return false;
         }
         let scale = 1.0 / self.growth[EPOCH];
         for (sum, inverse) in self.sums.iter_mut().zip(&mut self.inverses) {
@@ -72,6 +72,7 @@ impl Averages {
             }
             *inverse = (1.0 / *sum) as f32;
         }
+        true
     }
 
     /// T of the UE, bytes/s.
@@ -146,7 +147,9 @@ mod tests {
             whole.passed(cuts.iter().sum());
             for &subframes in &cuts {
                 pieces.passed(subframes);
-                (0..subframes).for_each(|_| single.passed(1));
+                (0..subframes).for_each(|_| {
+                    single.passed(1);
+                });
             }
             prop_assert_eq!(whole.sums[0].to_bits(), pieces.sums[0].to_bits());
             prop_assert_eq!(whole.sums[0].to_bits(), single.sums[0].to_bits());

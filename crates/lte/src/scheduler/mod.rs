@@ -139,6 +139,28 @@ pub trait Channel {
 
     /// Neither wideband nor any subband CQI of this UE is higher. Costs nothing.
     fn ceiling(&self, ue: u16) -> u8;
+
+    /// Whether ceilings are the same in all subframes.
+    fn ceilings_stay(&self) -> bool {
+        false
+    }
+
+    /// Writes ceilings of this subframe's reports alone, for as many UEs.
+    fn ceilings_now(&mut self, ues: &[u16], ceilings: &mut [u8]) {
+        for (ceiling, &ue) in ceilings.iter_mut().zip(ues) {
+            *ceiling = self.ceiling(ue);
+        }
+    }
+
+    /// Upper bounds of the CQI of each group, and the groups in which the CQI may be lower.
+    fn bounds(&mut self, ue: u16) -> (&[u8; MOST_GROUPS], Groups) {
+        (self.subbands(ue), 0)
+    }
+
+    /// CQI of these groups, as [`subbands`](Channel::subbands) has them; of the others, upper bounds.
+    fn subbands_of(&mut self, ue: u16, _groups: Groups) -> &[u8; MOST_GROUPS] {
+        self.subbands(ue)
+    }
 }
 
 /// What waits for a UE.
@@ -313,7 +335,7 @@ pub trait Scheduler: Send {
     /// So many subframes have passed, the one of the last `allocate` or `served` first.
     fn passed(&mut self, subframes: u64) {
         if let Some(averages) = self.averages() {
-            averages.passed(subframes);
+            let _ = averages.passed(subframes);
         }
     }
 

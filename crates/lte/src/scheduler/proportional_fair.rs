@@ -8,20 +8,52 @@
 //!
 //! **Source.** Sesia, Toufik and Baker, "LTE: the UMTS Long Term Evolution" (2009); as ns-3's default scheduler.
 
-use super::auction::{Auction, Bids, hold_with_one, running_maximum};
+use super::auction::{Auction, BLOCK, Bids, hold_with_one, running_maximum};
 use super::average::Averages;
-use super::{MOST_GROUPS, Scheduler, Subframe};
+use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
 
 /// Proportional fair per group.
 #[derive(Clone, Debug, Default)]
 pub struct ProportionalFair {
     averages: Averages,
     auction: Auction,
+    rates: GroupRates,
+    /// By UE: no metric is higher with these rates and its ceiling; [`UNKNOWN`] where one of them or T has changed.
+    tops: Vec<f32>,
+}
+
+/// Higher than any metric.
+const UNKNOWN: f32 = f32::INFINITY;
+
+/// The rates of a single group, by number of layers less one and by CQI.
+#[derive(Clone, Debug, Default)]
+struct GroupRates {
+    bytes: [[u32; 16]; 2],
+    rates: [Bids; 2],
+    /// The highest up to each CQI.
+    most: [Bids; 2],
+}
+
+impl GroupRates {
+    /// Whether these are others than before.
+    fn renew(&mut self, bytes: [[u32; 16]; 2]) -> bool {
+        let change = self.bytes != bytes;
+        if change {
+            let rates = bytes.map(|bytes| bytes.map(|bytes| bytes as f32));
+            *self = GroupRates { bytes, rates, most: rates.each_ref().map(running_maximum) };
+        }
+        change
+    }
 }
 
 impl Scheduler for ProportionalFair {
     fn averages(&mut self) -> Option<&mut Averages> {
         Some(&mut self.averages)
+    }
+
+    fn attach(&mut self, _promise: Promise) {
+        self.averages.attach();
+        self.tops.push(UNKNOWN);
     }
 
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
@@ -31,15 +63,47 @@ impl Scheduler for ProportionalFair {
             let bids = metrics(&subframe.rates(ue).group.map(|bytes| bytes as f32), averages.inverse(ue));
             return hold_with_one(subframe, ue, &bids, owners);
         }
-        let rates = subframe.rates.each_ref().map(|rates| rates.group.map(|bytes| bytes as f32));
-        let most = rates.each_ref().map(running_maximum);
-        self.auction.hold(
+        if self.rates.renew(subframe.rates.each_ref().map(|rates| rates.group)) || !subframe.channel.ceilings_stay() {
+            self.tops.fill(UNKNOWN);
+        }
+        let GroupRates { rates, most, .. } = &self.rates;
+        let highest =
+            |subframe: &Subframe<'_>, ue, cqi: u8| most[subframe.layer(ue)][usize::from(cqi)] * averages.inverse(ue);
+        // The top of a UE changes when it is served. Where it is high enough, the auction asks for what is possible in this
+        // subframe: with 500 UEs 26 may still win then, instead of 59.
+        let tops = &mut self.tops;
+        self.auction.open(subframe.active.iter().map(|&ue| {
+            let top = &mut tops[usize::from(ue)];
+            if *top == UNKNOWN {
+                *top = highest(subframe, ue, subframe.channel.ceiling(ue));
+            }
+            *top
+        }));
+        self.auction.decide(
             subframe,
             subframe.active,
-            |subframe, ue| most[subframe.layer(ue)][usize::from(subframe.channel.ceiling(ue))] * averages.inverse(ue),
+            |subframe, ues, bounds| {
+                let mut ceilings = [15; BLOCK];
+                let ceilings = &mut ceilings[..ues.len()];
+                subframe.channel.ceilings_now(ues, ceilings);
+                for ((bound, &ue), &mut ceiling) in bounds.iter_mut().zip(ues).zip(ceilings) {
+                    *bound = bound.min(highest(subframe, ue, ceiling));
+                }
+            },
             |subframe, ue| metrics(&rates[subframe.layer(ue)], averages.inverse(ue)),
             owners,
         );
+    }
+
+    fn served(&mut self, ue: u16, bytes: u32) {
+        self.averages.served(ue, bytes);
+        self.tops[usize::from(ue)] = UNKNOWN;
+    }
+
+    fn passed(&mut self, subframes: u64) {
+        if self.averages.passed(subframes) {
+            self.tops.fill(UNKNOWN);
+        }
     }
 }
 
@@ -50,10 +114,9 @@ fn metrics(rates: &Bids, inverse: f32) -> Bids {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Promise;
     use super::super::average::next;
     use super::super::tests::{BY_DISTANCE, Buffers, Cell, GROUPS, Reports, Source, assert_close, bytes, full, rates};
-    use super::super::{Channel, Groups, NOBODY, Rates, indices};
+    use super::super::{Groups, NOBODY, Rates, indices};
     use super::*;
     use proptest::prelude::*;
 
@@ -261,7 +324,7 @@ mod tests {
                 });
                 let weakest = weakest.fold(f64::INFINITY, f64::min);
                 for &ue in &active {
-                    let most = (1..=reports.ceiling(ue)).map(|cqi| metric(ue, cqi)).fold(0.0, f64::max);
+                    let most = (1..=reports.ceiling_now(ue)).map(|cqi| metric(ue, cqi)).fold(0.0, f64::max);
                     if most == 0.0 || most != weakest {
                         prop_assert_eq!(reports.asked.contains(&ue), most > weakest, "{} {} {}", ue, most, weakest);
                     }

@@ -34,8 +34,10 @@ pub(super) fn rates() -> [Rates; 2] {
 pub(super) struct Reports {
     pub(super) wideband: Vec<u8>,
     pub(super) subbands: Vec<[u8; MOST_GROUPS]>,
-    /// Looser than need be by as much.
+    /// Ceilings of a subframe and bounds of groups are looser than need be by as much, ceilings of all subframes by twice as much.
     pub(super) slack: Vec<u8>,
+    /// The bounds of groups that were read last.
+    loose: [u8; MOST_GROUPS],
     /// UEs whose report was read, in order.
     pub(super) asked: Vec<u16>,
 }
@@ -75,6 +77,34 @@ impl Channel for Reports {
     }
 
     fn ceiling(&self, ue: u16) -> u8 {
+        (self.ceiling_now(ue) + self.slack[usize::from(ue)]).min(15)
+    }
+
+    fn ceilings_now(&mut self, ues: &[u16], ceilings: &mut [u8]) {
+        for (ceiling, &ue) in ceilings.iter_mut().zip(ues) {
+            *ceiling = self.ceiling_now(ue);
+        }
+    }
+
+    fn bounds(&mut self, ue: u16) -> (&[u8; MOST_GROUPS], Groups) {
+        self.asked.push(ue);
+        let (exact, slack) = (&self.subbands[usize::from(ue)], self.slack[usize::from(ue)]);
+        self.loose = exact.map(|cqi| (cqi + slack).min(15));
+        let open = (0..MOST_GROUPS).filter(|&k| self.loose[k] != exact[k]).fold(0, |open, k| open | 1 << k);
+        (&self.loose, open)
+    }
+
+    /// The bounds that were read before, but in these groups.
+    fn subbands_of(&mut self, ue: u16, groups: Groups) -> &[u8; MOST_GROUPS] {
+        for k in indices(groups) {
+            self.loose[k] = self.subbands[usize::from(ue)][k];
+        }
+        &self.loose
+    }
+}
+
+impl Reports {
+    pub(super) fn ceiling_now(&self, ue: u16) -> u8 {
         let ue = usize::from(ue);
         let most = self.subbands[ue].iter().fold(self.wideband[ue], |most, &cqi| most.max(cqi));
         (most + self.slack[ue]).min(15)
