@@ -1,6 +1,7 @@
 //! What the command takes.
 
-pub(crate) use crate::masque::arguments::{Http3Command, MasqueCommand};
+pub(crate) use crate::masque::arguments::{Http3Arguments, MasqueArguments};
+pub(crate) use crate::real_time::arguments::{DoctorArguments, ShellArguments, SimulatorArguments};
 pub(crate) use crate::tmix::arguments::TmixCommand;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -66,15 +67,10 @@ pub(crate) enum Command {
         in_this_process: bool,
     },
     /// Say what this machine allows of what real time needs, how exact it is, and what to do
-    Doctor {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Doctor(DoctorArguments),
     /// Run a scenario in real time with a shell, or another command, at one of its hosts
     Shell(ShellArguments),
     /// Play a scenario of quic-network-simulator between two interfaces of this machine
-    #[cfg(target_os = "linux")]
     Simulator(SimulatorArguments),
     /// Connection vectors of Tmix: statistics, conversion, synthetic traces, shuffle to a load
     Tmix {
@@ -82,32 +78,12 @@ pub(crate) enum Command {
         command: TmixCommand,
     },
     /// A CONNECT-UDP proxy, and a client of one
-    Masque {
-        #[command(subcommand)]
-        command: MasqueCommand,
-    },
+    Masque(MasqueArguments),
     /// A server of files over HTTP/3, and a client
-    Http3 {
-        #[command(subcommand)]
-        command: Http3Command,
-    },
+    Http3(Http3Arguments),
     /// Slips of the finger
     #[command(external_subcommand)]
     Later(Vec<OsString>),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ShellArguments {
-    /// A scenario file, or the name of an embedded scenario
-    pub(crate) scenario: String,
-    /// The host
-    pub(crate) host: String,
-    /// Set a value; may be given several times
-    #[arg(long = "set", value_name = "PATH=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// What runs there instead of the shell ($SHELL, or /bin/sh)
-    #[arg(last = true)]
-    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -190,34 +166,6 @@ fn snap_bytes(text: &str) -> Result<u32, String> {
             .filter(|bytes| (1..=65_535).contains(bytes))
             .ok_or_else(|| "expected 1 to 65535, or all".to_string()),
     }
-}
-
-#[cfg(target_os = "linux")]
-#[derive(Debug, Args)]
-pub(crate) struct SimulatorArguments {
-    /// The scenario, such as "simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25" [default: $SCENARIO]
-    pub(crate) scenario: Option<String>,
-    /// Seed of all random streams
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Interface to the client
-    #[arg(long, value_name = "INTERFACE", default_value = "eth0")]
-    pub(crate) left: String,
-    /// Interface to the server
-    #[arg(long, value_name = "INTERFACE", default_value = "eth1")]
-    pub(crate) right: String,
-    /// Folder for captures of both sides
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) logs: Option<PathBuf>,
-    /// Print the scenario file that the scenario means, and do nothing else
-    #[arg(long)]
-    pub(crate) print: bool,
-    /// Run this command (by the shell) as the client in a namespace, instead of using interfaces
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) client: Option<String>,
-    /// Run this command as the server
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) server: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,27 +1,28 @@
 //! The `fullpipe` command. What it takes, prints and leaves behind is a contract: see docs/command-line.md.
 
+#[cfg(not(all(feature = "stack", feature = "real-time", target_os = "linux")))]
+mod absent;
 mod arguments;
 mod bench;
 mod cost;
-#[cfg(target_os = "linux")]
-mod doctor;
 mod exit;
 mod flow_table;
 mod list;
+#[cfg(feature = "stack")]
 mod masque;
 mod new_file;
 mod output;
 mod progress;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "real-time", target_os = "linux"))]
 mod real_time;
 mod records;
 mod sabotage;
-#[cfg(target_os = "linux")]
-mod shell;
-#[cfg(target_os = "linux")]
-mod simulator;
 mod tmix;
 
+#[cfg(not(feature = "stack"))]
+use absent::masque;
+#[cfg(not(all(feature = "real-time", target_os = "linux")))]
+use absent::real_time;
 use arguments::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
@@ -66,17 +67,12 @@ fn run(command: Command) -> Result<(), exit::Failure> {
                 bench::bench(&names, json, quiet)
             }
         }
-        #[cfg(target_os = "linux")]
-        Command::Doctor { json } => doctor::doctor(json),
-        #[cfg(target_os = "linux")]
-        Command::Shell(shell) => shell::shell(&shell),
-        #[cfg(target_os = "linux")]
-        Command::Simulator(arguments) => simulator::simulate(&arguments),
-        #[cfg(not(target_os = "linux"))]
-        Command::Doctor { .. } | Command::Shell(_) => Err(exit::Failure::usage("real time needs Linux")),
+        Command::Doctor(arguments) => real_time::doctor(&arguments),
+        Command::Shell(arguments) => real_time::shell(&arguments),
+        Command::Simulator(arguments) => real_time::simulate(&arguments),
         Command::Tmix { command } => tmix::tmix(&command),
-        Command::Masque { command } => masque::masque(&command),
-        Command::Http3 { command } => masque::http3(&command),
+        Command::Masque(arguments) => masque::masque(&arguments),
+        Command::Http3(arguments) => masque::http3(&arguments),
         Command::Later(words) => {
             let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
             let declared = Arguments::command();

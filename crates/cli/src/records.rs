@@ -7,6 +7,7 @@ use crate::exit::Failure;
 use crate::flow_table;
 use crate::output::{self, print_line};
 use crate::progress::Shown;
+use crate::real_time;
 use crate::sabotage;
 use fullpipe::archive::{Cell, Column, DELAYS, FlowSummaryRow, SummaryRow, Warning, claims_by_chance};
 use fullpipe::report::{self, Options as ReportOptions};
@@ -91,7 +92,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
             return Err(Failure::usage("--sabotage goes with virtual time"));
         }
         let interfaces: Vec<&str> = loaded.scenario.nodes.iter().filter_map(|node| node.interface()).collect();
-        return run_in_real_time(&study, &interfaces, common, &options, &folder);
+        return real_time::run_study(&study, &interfaces, common, &options, &folder);
     }
     if let Some(arrivals) = &arguments.replay {
         if !faults.is_empty() {
@@ -114,47 +115,6 @@ fn show_hints(hints: &[Hint]) {
     if lines.len() > SHOWN {
         eprintln!("hint: and {} more hints", lines.len() - SHOWN);
     }
-}
-
-/// By the clock of this machine. `interfaces`: those of this machine that stand for hosts. To be called before there is a second
-/// thread.
-#[cfg(target_os = "linux")]
-fn run_in_real_time(
-    study: &Study,
-    interfaces: &[&str],
-    common: &Common,
-    options: &study::Options,
-    folder: &Path,
-) -> Result<(), Failure> {
-    let _blocked = crate::simulator::forwarding::Blocked::between(interfaces);
-    let (laboratory, behind) = crate::real_time::laboratory(common.quiet)?;
-    let made = make(study, &*laboratory, common, options, folder);
-    // With a hard limit that is the failure itself.
-    if made.is_ok() && !common.quiet {
-        let reasons = behind.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        reasons.iter().for_each(|reason| eprintln!("the emulator fell behind: {reason}"));
-    }
-    made
-}
-
-#[cfg(not(target_os = "linux"))]
-fn run_in_real_time(_: &Study, _: &[&str], _: &Common, _: &study::Options, _: &Path) -> Result<(), Failure> {
-    Err(Failure::usage("real time needs Linux"))
-}
-
-/// The laboratories that a study needs.
-#[cfg(target_os = "linux")]
-fn laboratories(ours: VirtualLaboratory, study: &Study, quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
-    if !study.needs_real_time() {
-        return Ok(Box::new(ours));
-    }
-    let (real, _) = crate::real_time::laboratory(quiet)?;
-    Ok(Box::new(study::Laboratories::new(ours, real)))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn laboratories(ours: VirtualLaboratory, study: &Study, _quiet: bool) -> Result<Box<dyn Laboratory>, Failure> {
-    if study.needs_real_time() { Err(Failure::usage("real time needs Linux")) } else { Ok(Box::new(ours)) }
 }
 
 /// The study in a file, or the embedded one of this name.
@@ -193,7 +153,7 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let hints = laboratory.clone();
     let messages = study.apply(&settings, &laboratory).map_err(failure_of)?;
     // Before there is a second thread.
-    let laboratory = laboratories(laboratory, &study, common.quiet)?;
+    let laboratory = real_time::laboratories(laboratory, &study, common.quiet)?;
     if !common.quiet {
         messages.iter().for_each(|message| eprintln!("{message}"));
     }
@@ -221,7 +181,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// Runs a study, writes its report, prints its summary.
-fn make(
+pub(crate) fn make(
     study: &Study,
     laboratory: &dyn Laboratory,
     common: &Common,

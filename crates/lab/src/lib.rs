@@ -41,6 +41,7 @@ mod qlog;
 pub mod real_time;
 mod run;
 mod series_file;
+mod stack;
 mod starts;
 mod warnings;
 mod witness;
@@ -56,4 +57,4 @@ pub use outcome::{
 pub use plugins::{ConnectionContext, Plugins, QueueContext, WorkloadContext};
 pub use prepared::Prepared;
 pub use probes::SeriesRow;
-pub use run::{prepare, prepare_shared, prepare_with, run, run_with};
+pub use run::{prepare, prepare_shared, prepare_with, run, run_with, unsupported};

@@ -245,6 +245,10 @@ impl Sampler {
     }
 
     /// Adds what a real end of a flow, by number of the flow and of the end, has reported at an instant.
+    #[cfg_attr(
+        not(all(feature = "real-time", target_os = "linux")),
+        allow(dead_code, reason = "only kernels have samples of their own")
+    )]
     pub(crate) fn add(&mut self, end: (usize, usize), at: Instant, report: &EndpointReport) {
         for (index, channel) in self.channels.iter().enumerate() {
             let of_end = match channel.target {

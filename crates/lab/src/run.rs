@@ -6,8 +6,22 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::plugins::Plugins;
 use crate::prepared::Prepared;
+use crate::stack;
 use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{Stack, Transport};
 use std::sync::Arc;
+
+/// Why this build cannot run a scenario that others can: its first flow that needs the real QUIC stack, in a build without it.
+pub fn unsupported(scenario: &Scenario) -> Option<String> {
+    let reason = stack::ABSENT?;
+    let needs_stack = |transport: &Transport| match transport {
+        Transport::Quic(settings) => settings.stack == Stack::Noq,
+        Transport::Masque(_) => true,
+        Transport::Tcp(_) | Transport::Udp => false,
+    };
+    let flow = scenario.flows.iter().find(|flow| needs_stack(&flow.transport))?;
+    Some(format!("flow {:?}: {reason}", flow.name))
+}
 
 /// Builds the world of a scenario.
 ///

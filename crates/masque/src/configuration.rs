@@ -3,6 +3,7 @@
 use crate::policy::Policy;
 use crate::queue::{DropPolicy, QueueLimit};
 use crate::template::Template;
+pub use fullpipe_transport::tunnel::{Mode, Scheduler};
 use noq::congestion::ControllerFactory;
 use std::fmt;
 use std::sync::Arc;
@@ -36,18 +37,6 @@ impl Mtu {
             Mtu::Fixed(size) | Mtu::Discover(size) => size,
         }
     }
-}
-
-/// Which request's payload goes next when several wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scheduler {
-    /// Requests take turns.
-    #[default]
-    RoundRobin,
-    /// What came first goes first; in stream mode as [`Scheduler::RoundRobin`].
-    Fifo,
-    /// The request that was opened first goes first, as long as it has something to send, in either mode.
-    RequestOrder,
 }
 
 /// The QUIC connection between client and proxy and the queues in front of it; each side has its own.
@@ -188,17 +177,6 @@ impl Proxy {
     pub fn transport(&self) -> noq::TransportConfig {
         self.tunnel.transport(self.max_requests_per_connection)
     }
-}
-
-/// How payloads travel between client and proxy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// In QUIC DATAGRAM frames: what is lost stays lost.
-    #[default]
-    Datagram,
-    /// In capsules on the request stream: what is lost is sent again. A client whose connection has this mode does not offer
-    /// HTTP datagrams. In other connections the proxy answers a request as the client's newest payload of it came.
-    Stream,
 }
 
 /// A client.

@@ -21,8 +21,9 @@ pub mod proxy;
 pub mod proxy_status;
 pub mod queue;
 mod session;
-pub mod settings;
 pub mod target;
 pub mod template;
 pub mod transport;
 pub mod varint;
+
+pub use fullpipe_transport::tunnel as settings;

@@ -5,6 +5,7 @@
 //! its round trips, a short one loses what the tunnel's recovery or congestion control holds back.
 
 use bytes::Bytes;
+pub use fullpipe_transport::tunnel::DropPolicy;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -27,16 +28,6 @@ pub enum QueueLimit {
     Bytes(u64),
     /// What has waited for longer is dropped when its turn comes, and what makes the oldest wait longer is not kept.
     Time(Duration),
-}
-
-/// What goes when the limit is reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DropPolicy {
-    /// What arrives (drop-tail, as routers do).
-    #[default]
-    Newest,
-    /// What has waited longest (what real-time media prefer).
-    Oldest,
 }
 
 /// Payloads of one request, in order.

@@ -2,8 +2,6 @@
 //! One-line topologies have become nodes and links here. `lab` builds a world from it; the auditor reads from it what
 //! was promised.
 
-pub use fullpipe_masque::configuration::Mode as TunnelMode;
-pub use fullpipe_masque::settings::Settings as Masque;
 use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
 use fullpipe_network::impairment::Impairments;
@@ -12,6 +10,8 @@ use fullpipe_network::{self as network, Course, EthernetSpecification, NatSpecif
 pub use fullpipe_quic::settings::{Settings as Quic, Stack};
 use fullpipe_schema::quantity::format_link_queue_limit;
 pub use fullpipe_tcp::Settings as Tcp;
+pub use fullpipe_transport::tunnel::Mode as TunnelMode;
+pub use fullpipe_transport::tunnel::Settings as Masque;
 pub use fullpipe_units::{BdpMultiple, LinkQueueLimit, QueueLimit};
 use fullpipe_units::{Duration, LinkId, NodeId, Rate};
 use fullpipe_wire::IpVersion;

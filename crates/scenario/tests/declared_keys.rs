@@ -3,9 +3,10 @@
 use fullpipe_schema::component::Reader;
 use fullpipe_schema::settings::{Access, Key, SettingsTable, fields};
 use fullpipe_schema::{Check, Data, Field, Kind, Loaded, Place, Table, Tree, Value, at, load, resolved};
+use fullpipe_transport::tunnel;
 use fullpipe_units::{Duration, QueueLimit};
 use std::fmt::Debug;
-use {fullpipe_masque as masque, fullpipe_quic as quic, fullpipe_tcp as tcp};
+use {fullpipe_quic as quic, fullpipe_tcp as tcp};
 
 /// Writes these settings as a file and reads them again, then gives each key another value. Says what is wrong.
 fn verify<S: Default + PartialEq + Debug>(of: &SettingsTable<S>, settings: &S) -> Result<(), String> {
@@ -82,7 +83,7 @@ fn each_key_of_quic_sets_its_own_field() {
 
 #[test]
 fn each_key_of_a_tunnel_sets_its_own_field() {
-    assert_eq!(verify(&masque::settings::SETTINGS, &masque::settings::Settings::default()), Ok(()));
+    assert_eq!(verify(&tunnel::SETTINGS, &tunnel::Settings::default()), Ok(()));
 }
 
 #[derive(Debug, Default, PartialEq)]

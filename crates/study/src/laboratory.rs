@@ -143,6 +143,7 @@ impl Laboratory for VirtualLaboratory {
         let measured_interval = loaded.scenario.measured_interval();
         let cost = Cost::of(&loaded.scenario);
         let (text, folder) = (loaded.resolved, scenario.folder.clone());
+        let unsupported = fullpipe_lab::unsupported(described);
         // Reading the resolved text gives an equal scenario.
         self.recent.keep((text.clone(), folder.clone()), Arc::new(loaded.scenario));
         Ok(ResolvedScenario {
@@ -156,6 +157,7 @@ impl Laboratory for VirtualLaboratory {
             measured_interval,
             folder,
             cost,
+            unsupported,
         })
     }
 

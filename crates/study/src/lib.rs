@@ -19,7 +19,7 @@ pub mod load;
 pub mod plan;
 pub mod port;
 pub mod published;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "real-time", target_os = "linux"))]
 mod real;
 mod replay;
 mod replications;
@@ -41,9 +41,8 @@ pub use fullpipe_archive::{SummaryRow, Verdict};
 pub use laboratory::VirtualLaboratory;
 pub use load::{load, open};
 pub use port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "real-time", target_os = "linux"))]
 pub use real::{Laboratories, Live, RealLaboratory};
-#[cfg(target_os = "linux")]
 pub use replay::ReplayLaboratory;
 pub use run::{Options, Outcome, run, single};
 pub use settings::Settings;

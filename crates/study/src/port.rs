@@ -49,6 +49,8 @@ pub struct ResolvedScenario {
     pub folder: Option<PathBuf>,
     /// What a run of it costs, estimated: a study begins with its longest runs. No part of the records.
     pub cost: Cost,
+    /// Why this build cannot run it, if it cannot.
+    pub unsupported: Option<String>,
 }
 
 /// How to run.

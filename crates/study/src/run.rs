@@ -98,6 +98,9 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Outcome, StudyError> {
     let plan = plan(study, laboratory)?;
+    if let Some(reason) = plan.runs.iter().find_map(|run| run.scenario.unsupported.clone()) {
+        return Err(StudyError::Usage(reason));
+    }
     let jobs = match options.memory_bytes {
         Some(bytes) => cost::jobs_within(&plan, bytes, options.jobs)?,
         None => options.jobs,

@@ -357,6 +357,7 @@ mod tests {
             links: Vec::new(),
             hosts: Vec::new(),
             folder: None,
+            unsupported: None,
         })
     }
 

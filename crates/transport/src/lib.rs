@@ -10,6 +10,7 @@ pub mod metrics;
 pub mod quic;
 pub mod ranges;
 pub mod tls;
+pub mod tunnel;
 
 use bytes::Bytes;
 use fullpipe_units::Duration;

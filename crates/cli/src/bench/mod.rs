@@ -3,14 +3,9 @@
 //! Each scenario runs in a process of its own, so that its peak memory is its own. A measurement repeats the run until
 //! a CPU second has passed, building the world excluded; the figure is the median of five measurements.
 
-#[cfg(target_os = "linux")]
-mod lte;
-mod masque;
-#[cfg(target_os = "linux")]
-pub(crate) mod relay;
-
 use crate::exit::Failure;
 use crate::output::{self, print_line};
+use crate::{masque, real_time};
 use fullpipe::units::Instant;
 use fullpipe::{embedded, lab, scenario};
 use rustix::time::{ClockId, clock_gettime};
@@ -41,13 +36,13 @@ pub(crate) const NAMES: [&str; 18] = [
 ];
 
 /// The one through the emulator, in real time.
-const RELAY: &str = "relay";
+pub(crate) const RELAY: &str = "relay";
 
 /// The one of a cell in real time.
-const LTE: &str = "lte-real-time";
+pub(crate) const LTE: &str = "lte-real-time";
 
 /// The one of real programs on loopback.
-const MASQUE: &str = "masque-loopback";
+pub(crate) const MASQUE: &str = "masque-loopback";
 
 /// What that one measures; all others have a scenario with a title.
 pub(crate) const PROXY_ON_LOOPBACK: &str = "100 MB through the real proxy, real sockets on loopback";
@@ -57,19 +52,33 @@ fn is_real(name: &str) -> bool {
     [RELAY, MASQUE, LTE].contains(&name)
 }
 
+/// Whether a machine or a build may be unable to run a benchmark.
+fn can_be_left_out(name: &str) -> bool {
+    let text = embedded::scenario(&format!("bench/{name}"));
+    let loaded = text.and_then(|text| scenario::load(text, name, &[]).ok());
+    is_real(name) || loaded.is_some_and(|loaded| lab::unsupported(&loaded.scenario).is_some())
+}
+
 const MEASUREMENTS: usize = 5;
 const CPU_SECONDS_PER_MEASUREMENT: f64 = 1.0;
 
 /// The middle of an odd number of values.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// What every benchmark reports: `counts` are data packets and packet-hops.
-fn row(name: &str, seconds: f64, counts: [Option<u64>; 2], cpu_seconds: f64, peak_rss_bytes: Option<u64>) -> Value {
+/// What every benchmark reports, and its further figures: `counts` are data packets and packet-hops.
+pub(crate) fn row(
+    name: &str,
+    seconds: f64,
+    counts: [Option<u64>; 2],
+    cpu_seconds: f64,
+    peak_rss_bytes: Option<u64>,
+    mut further: Value,
+) -> Value {
     let rates = counts.map(|count| count.map(|count| count as f64 / cpu_seconds));
-    json!({
+    let mut row = json!({
         "name": name,
         "simulated_seconds": seconds,
         "packets": counts[0],
@@ -78,11 +87,7 @@ fn row(name: &str, seconds: f64, counts: [Option<u64>; 2], cpu_seconds: f64, pea
         "packets_per_cpu_second": rates[0],
         "packet_hops_per_cpu_second": rates[1],
         "peak_rss_bytes": peak_rss_bytes,
-    })
-}
-
-/// A row with further figures.
-fn with(mut row: Value, mut further: Value) -> Value {
+    });
     if let (Some(row), Some(further)) = (row.as_object_mut(), further.as_object_mut()) {
         row.append(further);
     }
@@ -95,16 +100,16 @@ pub(crate) fn seconds_of(clock: ClockId) -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-fn cpu_seconds() -> f64 {
+pub(crate) fn cpu_seconds() -> f64 {
     seconds_of(ClockId::ProcessCPUTime)
 }
 
 /// Most memory that this process has held, in bytes; `None` where the system does not tell.
-fn peak_rss_bytes() -> Option<u64> {
+pub(crate) fn peak_rss_bytes() -> Option<u64> {
     peak_rss_bytes_of("self")
 }
 
-fn peak_rss_bytes_of(process: &str) -> Option<u64> {
+pub(crate) fn peak_rss_bytes_of(process: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -125,8 +130,8 @@ pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<
     let mut rows = Vec::new();
     for (index, name) in chosen.iter().enumerate() {
         let row = match measure_in_child(name) {
-            // A machine without namespaces still has all the others; whoever asks for this one hears why not.
-            Err(failure) if is_real(name) && names.is_empty() => {
+            // Machines without namespaces and builds without the QUIC stack still run the others.
+            Err(failure) if names.is_empty() && can_be_left_out(name) => {
                 eprintln!("{failure}");
                 continue;
             }
@@ -166,16 +171,10 @@ pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<
 }
 
 fn describe(row: &Value) -> String {
-    #[cfg(target_os = "linux")]
-    if row["name"] == RELAY {
-        return relay::describe(row);
-    }
-    #[cfg(target_os = "linux")]
-    if row["name"] == LTE {
-        return lte::describe(row);
-    }
-    if row["name"] == MASQUE {
-        return masque::describe(row);
+    match row["name"].as_str() {
+        Some(name @ (RELAY | LTE)) => return real_time::describe(name, row),
+        Some(MASQUE) => return masque::describe(row),
+        _ => {}
     }
     format!(
         "{}: {:.2} million packets and {:.1} million packet-hops per CPU second",
@@ -205,10 +204,7 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
         return masque::measure().map(|row| print_line!("{row}"));
     }
     if [RELAY, LTE].contains(&name) {
-        #[cfg(target_os = "linux")]
-        return if name == RELAY { relay::measure() } else { lte::measure() }.map(|row| print_line!("{row}"));
-        #[cfg(not(target_os = "linux"))]
-        return Err(Failure::usage("real time needs Linux"));
+        return real_time::measure(name).map(|row| print_line!("{row}"));
     }
     let file = format!("bench/{name}");
     let text = embedded::scenario(&file).ok_or_else(|| Failure::usage(format!("no embedded scenario {file}")))?;
@@ -235,6 +231,7 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
     }
     let Some((totals, ended)) = last else { return Ok(()) };
     let counts = [Some(totals.data_packets), Some(totals.packet_hops)];
-    print_line!("{}", row(name, ended.as_nanos() as f64 / 1e9, counts, median(medians), peak_rss_bytes()));
+    let seconds = ended.as_nanos() as f64 / 1e9;
+    print_line!("{}", row(name, seconds, counts, median(medians), peak_rss_bytes(), json!({})));
     Ok(())
 }

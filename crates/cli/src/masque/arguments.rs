@@ -9,6 +9,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[derive(Debug, Args)]
+pub(crate) struct MasqueArguments {
+    #[command(subcommand)]
+    pub(crate) command: MasqueCommand,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Http3Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Http3Command,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum MasqueCommand {
     /// Serve CONNECT-UDP over HTTP/3

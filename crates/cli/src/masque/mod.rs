@@ -1,15 +1,19 @@
-//! The real programs: `masque proxy|connect` and `http3 serve|get`. Reads what the user gave; the work is done by
+//! The real programs, `masque proxy|connect` and `http3 serve|get`, and their benchmark. Reads what the user gave; the work is done by
 //! `fullpipe_sockets::programs`.
 
 pub(crate) mod arguments;
 mod figures;
 mod get;
+mod loopback;
 mod settings;
 mod words;
 
 use crate::bench::seconds_of;
 use crate::exit::Failure;
-use arguments::{ConnectArguments, Http3Command, Identity, MasqueCommand, ProxyArguments, ServeArguments, Trusted};
+use arguments::{
+    ConnectArguments, Http3Arguments, Http3Command, Identity, MasqueArguments, MasqueCommand, ProxyArguments,
+    ServeArguments, Trusted,
+};
 use figures::Figures;
 use fullpipe_masque::configuration;
 use fullpipe_masque::log::{Event, Log};
@@ -17,22 +21,23 @@ use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use fullpipe_sockets::programs;
 use fullpipe_sockets::tls::{self, Trust};
+pub(crate) use loopback::{describe, measure};
 use rustix::time::ClockId;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// `fullpipe masque`.
-pub(crate) fn masque(command: &MasqueCommand) -> Result<(), Failure> {
-    match command {
+pub(crate) fn masque(arguments: &MasqueArguments) -> Result<(), Failure> {
+    match &arguments.command {
         MasqueCommand::Proxy(arguments) => proxy(arguments),
         MasqueCommand::Connect(arguments) => connect(arguments),
     }
 }
 
 /// `fullpipe http3`.
-pub(crate) fn http3(command: &Http3Command) -> Result<(), Failure> {
-    match command {
+pub(crate) fn http3(arguments: &Http3Arguments) -> Result<(), Failure> {
+    match &arguments.command {
         Http3Command::Serve(arguments) => serve(arguments),
         Http3Command::Get(arguments) => get::get(arguments),
     }

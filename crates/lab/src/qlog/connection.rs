@@ -4,8 +4,8 @@ use super::datagram::{self, Carried, Numbers};
 use super::frames::Meaning;
 use super::metrics::{Metrics, congestion_state};
 use super::words::{TransportSide, word_of};
+use crate::stack::journal::Entry;
 use fullpipe_record::qlog::QlogWriter;
-use fullpipe_stack::journal::Entry;
 use fullpipe_transport::endpoint::EndpointReport;
 use fullpipe_units::{Codepoint, Duration, Instant};
 use fullpipe_wire::QuicPacketType;
@@ -246,7 +246,7 @@ struct UnreadDatagram {
 impl UnreadDatagram {
     /// Whether a packet can be the next of this datagram. The stack can receive several datagrams before it reads the first.
     /// They are distinguished by the packet with a short header, which is the last of its datagram (RFC 9000 section 12.2).
-    fn may_hold(&self, packet: &fullpipe_stack::journal::Packet) -> bool {
+    fn may_hold(&self, packet: &crate::stack::journal::Packet) -> bool {
         let ends = datagram::type_of(&packet.header) == QuicPacketType::OneRtt;
         packet.bytes == self.unread_bytes || packet.bytes < self.unread_bytes && !ends
     }

@@ -3,8 +3,8 @@
 
 use super::frames::{self, Meaning};
 use super::words::{TransportSide, word_of};
+use crate::stack::journal::Packet;
 use fullpipe_record::qlog::{Array, Object, QlogWriter, hexadecimal};
-use fullpipe_stack::journal::Packet;
 use fullpipe_units::{Codepoint, Instant};
 use fullpipe_wire::quic::stream_header_bytes;
 use fullpipe_wire::{

@@ -4,7 +4,7 @@
 //! **No logging code in the transports.** [`Logged`] wraps the hosts of a run with a log. It writes each received
 //! packet before the hosts handle it. After each event it inspects the connections that may have changed, and writes their losses,
 //! state and metrics. A tap reports packets that leave a host ([`fullpipe_network::Tap::handed_over`]), an observer reports
-//! links ([`links`]), and a journal reports packets of the QUIC stack ([`fullpipe_stack::journal`]). A run without a log
+//! links ([`links`]), and a journal reports packets of the QUIC stack ([`crate::stack::journal`]). A run without a log
 //! executes none of this code.
 //!
 //! **One file.** The events at each endpoint of a connection form a group (`group_id`): `FLOW/client` and `FLOW/server`. The

@@ -374,7 +374,7 @@ impl Recorder {
                 }
             }
             Some(ConnectionMut::Stack(connection)) => {
-                use fullpipe_stack::State;
+                use crate::stack::State;
                 // A server confirms the handshake when it is complete, a client when it receives HANDSHAKE_DONE (RFC 9001
                 // section 4.1.2).
                 known.confirmed |= place.1 == 1 && connection.state() == State::Open;

@@ -5,30 +5,20 @@
 
 mod driver;
 mod gateway;
-#[cfg(target_os = "linux")]
-mod interface;
-#[cfg(target_os = "linux")]
-mod kernel;
+#[cfg(all(feature = "real-time", target_os = "linux"))]
+mod linux;
 mod pieces;
-#[cfg(target_os = "linux")]
-mod programs;
+#[cfg_attr(
+    not(all(feature = "real-time", target_os = "linux")),
+    allow(dead_code, reason = "only runs in real time are recorded")
+)]
 mod recorder;
 mod replay;
-#[cfg(target_os = "linux")]
-mod run;
 #[cfg(test)]
 mod tests;
 
-#[cfg(target_os = "linux")]
-pub use fullpipe_emulate::{
-    Ended, Home, HostNamespace, HostSettings, Negotiated, Refused as NotAllowed, doctor, enter, measure,
-};
 pub use fullpipe_emulate::{Lateness, Limits, Spread};
-#[cfg(target_os = "linux")]
-pub use interface::FrameCapture;
-#[cfg(target_os = "linux")]
-pub use kernel::KernelEnd;
+#[cfg(all(feature = "real-time", target_os = "linux"))]
+pub use linux::*;
 pub use recorder::ARRIVALS;
 pub use replay::{Replayed, replay};
-#[cfg(target_os = "linux")]
-pub use run::{AtHosts, CaptureOf, RealOutcome, RealTimeOptions, run};

@@ -26,7 +26,7 @@ pub(super) struct Endpoints {
 pub(crate) enum ConnectionMut<'a> {
     Tcp(&'a mut fullpipe_tcp::Connection),
     Model(&'a mut fullpipe_quic::Connection),
-    Stack(&'a mut fullpipe_stack::Connection),
+    Stack(&'a mut crate::stack::Connection),
 }
 
 /// The client (end 0) or the proxy (end 1) of the tunnel of a flow.

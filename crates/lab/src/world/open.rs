@@ -7,12 +7,12 @@ use super::quic_stack::StackEndpoint;
 use super::state::Core;
 use super::streams::{NO_STREAM, StreamKey};
 use super::tcp::TcpEndpoint;
+use crate::stack::Entropy;
 use crate::witness::Witness;
 use fullpipe_congestion::source::ConnectionEnd;
 use fullpipe_engine::Slot;
 use fullpipe_network::Network;
 use fullpipe_quic::Entry;
-use fullpipe_stack::Entropy;
 use fullpipe_tcp::{Connection, Cookie, FastOpenEntry};
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
 use fullpipe_transport::tls::Session;
@@ -259,7 +259,7 @@ impl Core {
         let (mut settings, control) = (maker.settings(options, 0), maker.controls(seed, number, true));
         settings.journal = self.endpoints.quic_stack.open_journal((conversation, 0));
         let addresses = [initiator, acceptor];
-        let connection = fullpipe_stack::Connection::client(&settings, control, &entropy, network.now(), addresses);
+        let connection = crate::stack::Connection::client(&settings, control, &entropy, network.now(), addresses);
         let endpoint = StackEndpoint {
             connection: connection.ok()?,
             binding,
@@ -293,7 +293,7 @@ impl Core {
         let (mut settings, control) = (maker.settings(&options, 1), maker.controls(seed, number, false));
         settings.journal = self.endpoints.quic_stack.open_journal((conversation, 1));
         let endpoint = StackEndpoint {
-            connection: fullpipe_stack::Connection::server(&settings, control, &entropy, [acceptor, initiator]),
+            connection: crate::stack::Connection::server(&settings, control, &entropy, [acceptor, initiator]),
             binding,
             timer: Slot::default(),
             via: None,

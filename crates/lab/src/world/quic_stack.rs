@@ -5,14 +5,14 @@ use super::slots::Slots;
 use super::timers::Timer;
 use super::wakeups::{WakeupTiming, Wakeups};
 use crate::plugins::ControlMaker;
+use crate::stack::journal::Journal;
+use crate::stack::{Connection, Datagram, Inspection, Settings};
 use crate::witness::Witness;
 use fullpipe_congestion::catalogue;
 use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 use fullpipe_engine::Slot;
 use fullpipe_network::Network;
 use fullpipe_scenario::description;
-use fullpipe_stack::journal::Journal;
-use fullpipe_stack::{Connection, Datagram, Inspection, Settings};
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport, known_rate, known_threshold, measured};
 use fullpipe_units::Instant;
 use fullpipe_workload::OpenOptions;
@@ -31,10 +31,10 @@ impl StackMaker {
     /// The maker of a flow's connections, or the reason why it cannot have any.
     pub(crate) fn new(described: &description::Quic) -> Result<StackMaker, String> {
         let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
-        let control = ControlSource::named(&described.congestion, options, fullpipe_stack::refusal)?;
+        let control = ControlSource::named(&described.congestion, options, crate::stack::refusal)?;
         let connection = &described.connection;
         let certificate_bytes = connection.handshake.certificate_bytes;
-        let refusal = fullpipe_stack::certificate_refusal(described.cryptography, certificate_bytes);
+        let refusal = crate::stack::certificate_refusal(described.cryptography, certificate_bytes);
         refusal.map_or(Ok(()), Err)?;
         let settings = Settings {
             initial_mtu_bytes: connection.initial_mtu_bytes,
@@ -54,7 +54,7 @@ impl StackMaker {
 
     /// Sets a plugged-in congestion control, or returns the reason why the stack cannot drive it.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
-        Ok(StackMaker { control: maker.source(fullpipe_stack::refusal)?, ..self })
+        Ok(StackMaker { control: maker.source(crate::stack::refusal)?, ..self })
     }
 
     /// The wakeup timing of one end; `seed` is that of its control.
@@ -64,7 +64,7 @@ impl StackMaker {
 
     /// The function that creates the control of one end of the flow's n-th connection. `seed` determines the control's random
     /// choices.
-    pub(super) fn controls(&self, seed: u64, connection: u32, initiator: bool) -> fullpipe_stack::Maker {
+    pub(super) fn controls(&self, seed: u64, connection: u32, initiator: bool) -> crate::stack::Maker {
         let control = self.control.clone();
         Arc::new(move || control.create(ConnectionEnd { seed, connection, initiator }))
     }

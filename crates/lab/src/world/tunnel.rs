@@ -1,6 +1,6 @@
 //! Tunnels (CONNECT-UDP): programs at hosts, and the mapping between their datagrams and packets of the network.
 //!
-//! The client or proxy of a tunnel runs on a [`fullpipe_stack::Host`], which uses addresses and ports; the network uses flow
+//! The client or proxy of a tunnel runs on a [`crate::stack::Host`], which uses addresses and ports; the network uses flow
 //! numbers. A datagram that leaves such a host gets the flow number of its pair of addresses, and one that arrives gets the
 //! addresses of its flow number. The tunnel's own datagrams have the flow numbers of the tunnel's flow. A conversation
 //! through a tunnel has its flow numbers only between the proxy and the target. Its initiator exchanges datagrams with the
@@ -12,14 +12,14 @@
 use super::ports::Ports;
 use super::quic_stack::of_control;
 use super::wakeups::{WakeupTiming, Wakeups};
+use crate::stack::tunnel::{TunnelClient, TunnelProxy, TunnelSettings};
+use crate::stack::{Datagram, Entropy, Host, HostSettings, Maker};
 use crate::witness::Witness;
 use fullpipe_congestion::catalogue;
 use fullpipe_congestion::source::{ConnectionEnd, ControlSource};
 use fullpipe_engine::Slot;
 use fullpipe_network::Network;
 use fullpipe_scenario::description;
-use fullpipe_stack::tunnel::{TunnelClient, TunnelProxy, TunnelSettings};
-use fullpipe_stack::{Datagram, Entropy, Host, HostSettings, Maker};
 use fullpipe_transport::endpoint::{EndpointKind, EndpointReport};
 use fullpipe_units::{FlowId, NodeId};
 use fullpipe_wire::IpVersion;
@@ -46,9 +46,9 @@ impl TunnelMaker {
     /// The maker of a tunnel, or the reason why there cannot be one.
     pub(crate) fn new(described: &Arc<description::Masque>) -> Result<TunnelMaker, String> {
         let options = catalogue::Options { hystart: described.hystart, paced: true, quic: true, ..Default::default() };
-        let named = |name: &String| ControlSource::named(name, options, fullpipe_stack::refusal);
+        let named = |name: &String| ControlSource::named(name, options, crate::stack::refusal);
         let control = described.congestion.as_ref().map(named).transpose()?;
-        let refusal = fullpipe_stack::certificate_refusal(described.cryptography, described.certificate_bytes);
+        let refusal = crate::stack::certificate_refusal(described.cryptography, described.certificate_bytes);
         refusal.map_or(Ok(()), Err)?;
         let settings = TunnelSettings { tunnel: Arc::clone(described), control: None, journal: None };
         let timing =

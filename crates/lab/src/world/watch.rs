@@ -6,9 +6,9 @@ use super::flow::EndpointMaker;
 use super::state::{Core, World};
 use super::streams::StreamKey;
 use super::timers::Timer;
+use crate::stack::journal::Journal;
 use fullpipe_engine::EventId;
 use fullpipe_network::Packet;
-use fullpipe_stack::journal::Journal;
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind, EndpointReport};
 
 impl World {
@@ -77,7 +77,10 @@ impl World {
     }
 
     /// Sets the report of an end (0: initiator) of a flow in a kernel.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has endpoints in a kernel"))]
+    #[cfg_attr(
+        not(all(feature = "real-time", target_os = "linux")),
+        expect(dead_code, reason = "only runs in real time have endpoints in a kernel")
+    )]
     pub(crate) fn set_kernel_report(&mut self, flow: usize, end: usize, report: EndpointReport) {
         self.core.endpoints.kernel.reports.insert((flow, end), report);
     }

@@ -98,6 +98,7 @@ impl Laboratory for Fake {
             series: vec![("bulk".to_owned(), "cwnd_bytes".to_owned())],
             measured_interval: (Duration::ZERO, Duration::from_secs(10)),
             folder: None,
+            unsupported: None,
         })
     }
 

@@ -135,7 +135,7 @@ impl Writer {
 
     /// A tunnel and a flow that goes through it.
     fn tunnel(&mut self) -> [String; 2] {
-        let masque = self.table(&fullpipe_masque::settings::MASQUE);
+        let masque = self.table(&fullpipe_transport::tunnel::MASQUE);
         // Capsules are possible whatever the mode of the tunnel.
         let mode = if self.random.chance(0.5) { ", via_mode = 'stream'" } else { "" };
         [

@@ -1,18 +1,18 @@
 //! A real-time run from its set-up to its result.
 
-use super::driver::{Driver, Journal};
-use super::gateway::Gateway;
 use super::interface::{FrameCapture, InterfacePort, Sides};
 use super::kernel::{KernelEnd, KernelEnds};
 use super::programs;
-use super::recorder::Recorder;
-use super::replay::real_nodes;
 use crate::assemble;
 use crate::error::RunError;
 use crate::options::{Append, Options};
 use crate::outcome::Outcome;
 use crate::plugins::Plugins;
 use crate::prepared::Prepared;
+use crate::real_time::driver::{Driver, Journal};
+use crate::real_time::gateway::Gateway;
+use crate::real_time::recorder::Recorder;
+use crate::real_time::replay::real_nodes;
 use crate::starts;
 use crate::world::{RealHost, RealHosts};
 use bytes::Bytes;

@@ -3,10 +3,10 @@
 //! A thread of its own looks after them, so that the thread that moves packets never waits for one. What they print is kept
 //! in memory, within bounds: nothing lies about if the run is killed.
 
-use crate::clock::WallClock;
-use crate::namespace::{Home, HostNamespace, Nursery};
-use crate::output::Output;
-use crate::sys;
+use super::clock::WallClock;
+use super::namespace::{Home, HostNamespace, Nursery};
+use super::output::Output;
+use super::sys;
 use fullpipe_units::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;

@@ -6,13 +6,14 @@
 //! the share of time in which it was busy.
 
 use super::relay::micros;
+use crate::bench;
 use crate::exit::Failure;
 use fullpipe::embedded;
 use fullpipe::lab;
 use fullpipe::lab::real_time::{self, Lateness, RealTimeOptions, Spread};
 use fullpipe::scenario::{self, Override, Scenario};
 use fullpipe::units::{Duration, Instant};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Numbers of UEs.
@@ -82,14 +83,14 @@ fn saturate(home: &real_time::Home, ues: u32) -> Result<Saturated, Failure> {
 pub(super) fn measure() -> Result<Value, Failure> {
     real_time::enter().map_err(failed)?;
     let home = real_time::Home::new().map_err(failed)?;
-    let begin = super::cpu_seconds();
+    let begin = bench::cpu_seconds();
     let runs: Vec<Saturated> = UES.iter().map(|ues| saturate(&home, *ues)).collect::<Result<_, _>>()?;
-    let cpu_seconds = super::cpu_seconds() - begin;
+    let cpu_seconds = bench::cpu_seconds() - begin;
     let (packets, hops): (u64, u64) = runs.iter().fold((0, 0), |(p, h), run| (p + run.packets, h + run.hops));
     let seconds = runs.iter().map(|run| run.seconds).sum::<f64>();
-    let mut row = super::row(super::LTE, seconds, [Some(packets), Some(hops)], cpu_seconds, super::peak_rss_bytes());
-    row["cells"] = runs.into_iter().map(|run| run.row).collect();
-    Ok(row)
+    let counts = [Some(packets), Some(hops)];
+    let cells: Value = runs.into_iter().map(|run| run.row).collect();
+    Ok(bench::row(bench::LTE, seconds, counts, cpu_seconds, bench::peak_rss_bytes(), json!({ "cells": cells })))
 }
 
 /// The row in words: a line for each number of UEs.

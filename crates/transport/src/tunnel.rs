@@ -1,15 +1,48 @@
-//! Settings of a tunnel in a scenario: of client and proxy, and of the connection between them; the keys of a scenario's
-//! table `masque`, and which keys contradict each other.
+//! Settings of a tunnel (CONNECT-UDP) in a scenario: of client and proxy, and of the connection between them; the keys of a
+//! scenario's table `masque`, and which keys contradict each other.
+//!
+//! They are here and not in `fullpipe-masque`, because builds without the QUIC stack read the same scenarios.
 
-use crate::configuration::{Mode, Scheduler};
-use crate::queue::DropPolicy;
+use crate::quic::{self, Cryptography, DATAGRAM, GRANULARITY};
 use fullpipe_congestion::catalogue::CHOICES;
 use fullpipe_schema::component::choices;
 use fullpipe_schema::distributions::{TIME_OR_RANDOM, distribution};
 use fullpipe_schema::settings::{Access, Key, Setting, SettingsTable, fields};
 use fullpipe_schema::{Check, Choice, Kind, Place, Table, Tree, at, setting_keys};
-use fullpipe_transport::quic::{self, Cryptography, DATAGRAM, GRANULARITY};
 use fullpipe_units::{Distribution, Duration, QueueLimit};
+
+/// How payloads travel between client and proxy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// In QUIC DATAGRAM frames: what is lost stays lost.
+    #[default]
+    Datagram,
+    /// In capsules on the request stream: what is lost is sent again. A client whose connection has this mode does not offer
+    /// HTTP datagrams. In other connections the proxy answers a request as the client's newest payload of it came.
+    Stream,
+}
+
+/// What goes when the limit is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DropPolicy {
+    /// What arrives (drop-tail, as routers do).
+    #[default]
+    Newest,
+    /// What has waited longest (what real-time media prefer).
+    Oldest,
+}
+
+/// Which request's payload goes next when several wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheduler {
+    /// Requests take turns.
+    #[default]
+    RoundRobin,
+    /// What came first goes first; in stream mode as [`Scheduler::RoundRobin`].
+    Fifo,
+    /// The request that was opened first goes first, as long as it has something to send, in either mode.
+    RequestOrder,
+}
 
 /// Settings of a tunnel (client and proxy).
 #[derive(Clone, Debug, PartialEq)]

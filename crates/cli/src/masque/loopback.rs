@@ -6,6 +6,7 @@
 //! tunnel's direction from the target at the first payload that does not fit. masque-go is built by the Go toolchain
 //! from its pinned version; without it, ours is measured alone.
 
+use crate::bench;
 use crate::exit::Failure;
 use serde_json::{Value, json};
 use std::fs;
@@ -110,7 +111,7 @@ impl Running {
     }
 
     fn peak_rss_bytes(&self) -> Option<u64> {
-        super::peak_rss_bytes_of(&self.child.id().to_string())
+        bench::peak_rss_bytes_of(&self.child.id().to_string())
     }
 }
 
@@ -255,12 +256,12 @@ impl Figures {
     }
 
     fn median_bps(&self) -> f64 {
-        super::median(self.goodputs_bps.clone())
+        bench::median(self.goodputs_bps.clone())
     }
 }
 
 /// Measures and gives the benchmark's row.
-pub(super) fn measure() -> Result<Value, Failure> {
+pub(crate) fn measure() -> Result<Value, Failure> {
     let bench = Bench::new()?;
     let ours = bench.our_proxy()?;
     let (theirs, why_not) = match bench.masque_go() {
@@ -283,26 +284,23 @@ pub(super) fn measure() -> Result<Value, Failure> {
     let packets = carried(&ours).zip(begin).map(|(end, begin)| end - begin);
     let seconds = our_figures.goodputs_bps.iter().map(|bps| BYTES as f64 * 8.0 / bps).sum();
     let counts = [packets, packets.map(|packets| packets * 2)];
-    let row = super::row(super::MASQUE, seconds, counts, our_figures.cpu_seconds, ours.peak_rss_bytes());
     let (goodput, their_goodput) = (our_figures.median_bps(), theirs.as_ref().map(|_| their_figures.median_bps()));
-    Ok(super::with(
-        row,
-        json!({
-            "goodput_bps": goodput,
-            "goodputs_bps": our_figures.goodputs_bps,
-            "direct_goodput_bps": super::median(direct),
-            "masque_go_goodput_bps": their_goodput,
-            "masque_go_goodputs_bps": theirs.as_ref().map(|_| &their_figures.goodputs_bps),
-            "masque_go_cpu_seconds": theirs.as_ref().map(|_| their_figures.cpu_seconds),
-            "masque_go_peak_rss_bytes": theirs.as_ref().and_then(Running::peak_rss_bytes),
-            "ratio_to_masque_go": their_goodput.map(|theirs| goodput / theirs),
-            "masque_go_missing": why_not,
-        }),
-    ))
+    let further = json!({
+        "goodput_bps": goodput,
+        "goodputs_bps": our_figures.goodputs_bps,
+        "direct_goodput_bps": bench::median(direct),
+        "masque_go_goodput_bps": their_goodput,
+        "masque_go_goodputs_bps": theirs.as_ref().map(|_| &their_figures.goodputs_bps),
+        "masque_go_cpu_seconds": theirs.as_ref().map(|_| their_figures.cpu_seconds),
+        "masque_go_peak_rss_bytes": theirs.as_ref().and_then(Running::peak_rss_bytes),
+        "ratio_to_masque_go": their_goodput.map(|theirs| goodput / theirs),
+        "masque_go_missing": why_not,
+    });
+    Ok(bench::row(bench::MASQUE, seconds, counts, our_figures.cpu_seconds, ours.peak_rss_bytes(), further))
 }
 
 /// The row in words.
-pub(super) fn describe(row: &Value) -> String {
+pub(crate) fn describe(row: &Value) -> String {
     let megabits = |key: &str| row[key].as_f64().unwrap_or(f64::NAN) / 1e6;
     let seconds = |key: &str| row[key].as_f64().unwrap_or(f64::NAN) / ROUNDS as f64;
     let ours = format!(

@@ -1,6 +1,7 @@
 //! `fullpipe doctor`: what this machine allows of what real time needs, and how exact it is.
 
-use crate::bench::relay::{Sums, through};
+use super::arguments::DoctorArguments;
+use super::relay::{Sums, through};
 use crate::exit::Failure;
 use crate::output::{self, print_line};
 use fullpipe::lab::real_time::doctor::{self, Finding, State};
@@ -69,11 +70,11 @@ fn calibration_text(found: &Value) -> String {
 }
 
 /// `fullpipe doctor`. To be called before there is a second thread.
-pub(crate) fn doctor(json_wanted: bool) -> Result<(), Failure> {
+pub(crate) fn doctor(arguments: &DoctorArguments) -> Result<(), Failure> {
     let (findings, home) = doctor::examine();
     let calibration = home.as_ref().map(calibrate).transpose();
     let possible = matches!(calibration, Ok(Some(_)));
-    if json_wanted {
+    if arguments.json {
         let calibration = calibration.as_ref().ok().and_then(Option::as_ref);
         let answer = json!({
             "real_time": possible,

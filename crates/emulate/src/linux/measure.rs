@@ -4,9 +4,9 @@
 //! One-way delays are from just before the sender's call to the kernel's arrival stamp at the receiver, by one clock. So they
 //! hold what the kernel and the pair of interfaces take, which a direct pair, measured beside, shows.
 
-use crate::namespace::{Home, HostNamespace};
-use crate::sys::{self, BATCH, Received, Receiver};
-use crate::waiting;
+use super::namespace::{Home, HostNamespace};
+use super::sys::{self, BATCH, Received, Receiver};
+use super::waiting;
 use fullpipe_units::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use std::io;

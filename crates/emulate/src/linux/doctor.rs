@@ -1,7 +1,7 @@
 //! What this machine allows of what real time needs, and what to do where it does not.
 
-use crate::namespace::{Home, HostSettings, Refused, enter, forbidden_by};
-use crate::port::PacketPort;
+use super::namespace::{Home, HostSettings, Refused, enter, forbidden_by};
+use super::port::PacketPort;
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};

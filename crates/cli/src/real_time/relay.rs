@@ -5,7 +5,7 @@
 //! over a link of 10 ms; the rate at which a link of 100 Mbit/s, offered more, lets packets through for ten seconds; 100 000
 //! packets of 1500 bytes a second.
 
-use super::median;
+use crate::bench::{self, median};
 use crate::exit::Failure;
 use fullpipe::embedded;
 use fullpipe::lab::real_time::{self, HostNamespace, HostSettings, Lateness, RealTimeOptions};
@@ -115,7 +115,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
     let home = real_time::Home::new().map_err(failed)?;
     let millisecond = Duration::from_millis(1);
     let mut sums = Sums::default();
-    let begin = super::cpu_seconds();
+    let begin = bench::cpu_seconds();
     let (mut direct, mut relayed, mut direct_99, mut relayed_99) = (vec![], vec![], vec![], vec![]);
     let (mut delay_50, mut delay_99, mut direct_delay, mut rate) = (vec![], vec![], vec![], vec![]);
     let (mut lost, mut own_losses, mut packets_per_second) = (vec![], 0, vec![]);
@@ -163,27 +163,24 @@ pub(super) fn measure() -> Result<Value, Failure> {
     }
     let (direct, relayed) = (median(direct), median(relayed));
     let rate = median(rate);
-    let cpu_seconds = super::cpu_seconds() - begin;
+    let cpu_seconds = bench::cpu_seconds() - begin;
     let counts = [Some(sums.packets), Some(sums.hops)];
-    let row = super::row(super::RELAY, sums.seconds, counts, cpu_seconds, super::peak_rss_bytes());
-    Ok(super::with(
-        row,
-        json!({
-            "direct_round_trip_p50_us": direct,
-            "direct_round_trip_p99_us": median(direct_99),
-            "round_trip_p50_us": relayed,
-            "round_trip_p99_us": median(relayed_99),
-            "added_round_trip_p50_us": relayed - direct,
-            "delay_error_p50_us": median(delay_50),
-            "delay_error_p99_us": median(delay_99),
-            "direct_delay_p50_us": median(direct_delay),
-            "rate_bps": rate,
-            "rate_error_percent": (rate / 1e8 - 1.0) * 100.0,
-            "relayed_packets_per_second": median(packets_per_second),
-            "packets_not_arrived": median(lost),
-            "own_losses": own_losses,
-        }),
-    ))
+    let further = json!({
+        "direct_round_trip_p50_us": direct,
+        "direct_round_trip_p99_us": median(direct_99),
+        "round_trip_p50_us": relayed,
+        "round_trip_p99_us": median(relayed_99),
+        "added_round_trip_p50_us": relayed - direct,
+        "delay_error_p50_us": median(delay_50),
+        "delay_error_p99_us": median(delay_99),
+        "direct_delay_p50_us": median(direct_delay),
+        "rate_bps": rate,
+        "rate_error_percent": (rate / 1e8 - 1.0) * 100.0,
+        "relayed_packets_per_second": median(packets_per_second),
+        "packets_not_arrived": median(lost),
+        "own_losses": own_losses,
+    });
+    Ok(bench::row(bench::RELAY, sums.seconds, counts, cpu_seconds, bench::peak_rss_bytes(), further))
 }
 
 /// The row in words.

@@ -3,7 +3,7 @@
 pub(crate) mod forwarding;
 mod probe;
 
-use crate::arguments::SimulatorArguments;
+use super::arguments::SimulatorArguments;
 use crate::exit::Failure;
 use crate::records::stop_flag;
 use forwarding::Blocked;
@@ -51,7 +51,7 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
         wait_for_server(&stop)?;
         (Home::here().map_err(Failure::machine)?, Some(blocked))
     } else {
-        (crate::real_time::enter()?, None)
+        (super::enter()?, None)
     };
     let logs = arguments.logs.as_deref();
     if let Some(logs) = logs {
@@ -81,7 +81,7 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
     let result = real_time::run(scenario, asked);
     drop(blocked);
     said.into_inner()?;
-    tell(&result.map_err(crate::real_time::failure)?, logs)
+    tell(&result.map_err(super::failure)?, logs)
 }
 
 fn wait_for_server(stop: &AtomicBool) -> Result<(), Failure> {

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use std::io;
 use std::num::NonZeroU64;
 
-use crate::clock::WallClock;
-use crate::port::Port;
+use super::clock::WallClock;
+use super::port::Port;
 
 /// How long before a deadline sleeping gives way to spinning.
 pub const SPIN: Duration = Duration::from_nanos(60_000);

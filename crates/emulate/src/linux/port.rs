@@ -1,8 +1,8 @@
 //! Where frames enter and leave: [`Port`], and what may be behind it: a packet socket on an interface ([`PacketPort`]), or a TUN
 //! device ([`TunPort`]), which gives no arrival stamps and takes a call for each packet.
 
-use crate::netlink::{Mac, index_of};
-use crate::sys::{self, BATCH, Received, Receiver};
+use super::netlink::{Mac, index_of};
+use super::sys::{self, BATCH, Received, Receiver};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -3,9 +3,9 @@
 //! Each end is a thread with one connection or socket, which was opened in its host's network namespace. What the sender's
 //! TCP knows of itself is sampled by `TCP_INFO` (tcp(7)); the payload is zeros unless somebody fills it.
 
-use crate::clock::WallClock;
-use crate::namespace::{Home, HostNamespace};
-use crate::sys::{self, Negotiated, TcpInfo};
+use super::clock::WallClock;
+use super::namespace::{Home, HostNamespace};
+use super::sys::{self, Negotiated, TcpInfo};
 use fullpipe_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

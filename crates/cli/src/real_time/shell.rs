@@ -3,7 +3,7 @@
 //! The scenario's background programs run; what else it would start is what the user now does by hand. The run lasts as long
 //! as the shell, and leaves no records.
 
-use crate::arguments::ShellArguments;
+use super::arguments::ShellArguments;
 use crate::exit::Failure;
 use crate::records::{find_scenario, overrides};
 use fullpipe::lab;
@@ -25,7 +25,7 @@ pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
     let set = overrides(&arguments.set)?;
     let mut scenario = scenario::load(&text, &name, &set).map_err(Failure::usage)?.scenario;
     let host = put_shell(&mut scenario, arguments)?;
-    let home = crate::real_time::enter()?;
+    let home = super::enter()?;
     if std::io::stdin().is_terminal() {
         eprintln!("at {host}: hosts are known by name; the run ends with the shell");
     }
@@ -35,7 +35,7 @@ pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
         at_terminal: Some(NAME),
         ..RealTimeOptions::new(&options, &home, &mut each)
     };
-    let outcome = real_time::run(Arc::new(scenario), asked).map_err(crate::real_time::failure)?;
+    let outcome = real_time::run(Arc::new(scenario), asked).map_err(super::failure)?;
     // The shell ends as its last command did, which is the user's own matter.
     let others = outcome.programs.iter().filter(|ended| ended.name != NAME || ended.started.is_none());
     let failures: Vec<&str> = others.filter_map(|ended| ended.failure.as_deref()).collect();

@@ -12,9 +12,9 @@
 //! An ordinary user's rights end at the user namespace. The superuser needs none and goes without, so that the scheduler's
 //! real-time classes stay within reach.
 
-use crate::netlink::{Mac, Netlink, VethEnd, index_of};
-use crate::port::TunPort;
-use crate::sys;
+use super::netlink::{Mac, Netlink, VethEnd, index_of};
+use super::port::TunPort;
+use super::sys;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
 use rustix::process::{getegid, geteuid};

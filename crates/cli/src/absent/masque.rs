@@ -1,0 +1,28 @@
+//! The commands of the QUIC stack in a build without it.
+
+use crate::exit::Failure;
+use serde_json::Value;
+
+pub(crate) mod arguments {
+    pub(crate) use crate::absent::{AnyArguments as Http3Arguments, AnyArguments as MasqueArguments};
+}
+
+fn missing() -> Failure {
+    super::missing("QUIC stack", "stack")
+}
+
+pub(crate) fn masque(_: &arguments::MasqueArguments) -> Result<(), Failure> {
+    Err(missing())
+}
+
+pub(crate) fn http3(_: &arguments::Http3Arguments) -> Result<(), Failure> {
+    Err(missing())
+}
+
+pub(crate) fn measure() -> Result<Value, Failure> {
+    Err(missing())
+}
+
+pub(crate) fn describe(_: &Value) -> String {
+    missing().message
+}

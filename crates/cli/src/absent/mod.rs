@@ -1,0 +1,25 @@
+//! What takes the place of parts that this build does not have: the same functions, which return an error that names the build that
+//! has the part.
+
+#[cfg(not(feature = "stack"))]
+pub(crate) mod masque;
+#[cfg(not(all(feature = "real-time", target_os = "linux")))]
+pub(crate) mod real_time;
+
+use crate::exit::Failure;
+use clap::Args;
+use std::ffi::OsString;
+
+/// The arguments of a command that this build does not have.
+#[derive(Debug, Args)]
+pub(crate) struct AnyArguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _words: Vec<OsString>,
+}
+
+/// The error of a command that needs a part, with the feature that has it.
+fn missing(part: &str, feature: &str) -> Failure {
+    Failure::usage(format!(
+        "this build has no {part} (feature `{feature}`): use `cargo fullpipe-all` instead of `cargo fullpipe`"
+    ))
+}

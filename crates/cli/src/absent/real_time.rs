@@ -1,0 +1,49 @@
+//! Real time in a build without it, and on systems other than Linux.
+
+use crate::arguments::Common;
+use crate::exit::Failure;
+use fullpipe::study::{self, Laboratory, Study, VirtualLaboratory};
+use serde_json::Value;
+use std::path::Path;
+
+pub(crate) mod arguments {
+    pub(crate) use crate::absent::{
+        AnyArguments as DoctorArguments, AnyArguments as ShellArguments, AnyArguments as SimulatorArguments,
+    };
+}
+
+fn missing() -> Failure {
+    if cfg!(target_os = "linux") {
+        super::missing("real time", "real-time")
+    } else {
+        Failure::usage("real time needs Linux")
+    }
+}
+
+pub(crate) fn doctor(_: &arguments::DoctorArguments) -> Result<(), Failure> {
+    Err(missing())
+}
+
+pub(crate) fn shell(_: &arguments::ShellArguments) -> Result<(), Failure> {
+    Err(missing())
+}
+
+pub(crate) fn simulate(_: &arguments::SimulatorArguments) -> Result<(), Failure> {
+    Err(missing())
+}
+
+pub(crate) fn run_study(_: &Study, _: &[&str], _: &Common, _: &study::Options, _: &Path) -> Result<(), Failure> {
+    Err(missing())
+}
+
+pub(crate) fn laboratories(ours: VirtualLaboratory, study: &Study, _: bool) -> Result<Box<dyn Laboratory>, Failure> {
+    if study.needs_real_time() { Err(missing()) } else { Ok(Box::new(ours)) }
+}
+
+pub(crate) fn measure(_: &str) -> Result<Value, Failure> {
+    Err(missing())
+}
+
+pub(crate) fn describe(_: &str, _: &Value) -> String {
+    missing().message
+}

@@ -1,0 +1,116 @@
+//! Real time from the command line: the commands `doctor`, `shell` and `simulator`, runs in real time, and the benchmarks of the
+//! emulator.
+
+pub(crate) mod arguments;
+mod doctor;
+mod lte;
+mod relay;
+mod shell;
+mod simulator;
+
+use crate::arguments::Common;
+use crate::bench;
+use crate::exit::Failure;
+use crate::records::make;
+pub(crate) use doctor::doctor;
+use fullpipe::BUILD;
+use fullpipe::lab::RunError;
+use fullpipe::lab::real_time::{self, Home, Lateness};
+use fullpipe::study::{self, Laboratories, Laboratory, RealLaboratory, Study, VirtualLaboratory};
+use serde_json::Value;
+pub(crate) use shell::shell;
+pub(crate) use simulator::simulate;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Why the last run fell behind, if it did; known when it has ended.
+type Behind = Arc<Mutex<Vec<String>>>;
+
+/// Leaves for namespaces of its own. Threads must not exist yet.
+fn enter() -> Result<Home, Failure> {
+    let home = real_time::enter().and_then(|()| Home::new());
+    home.map_err(|refused| Failure::machine(format!("real time is not possible here: {refused}")))
+}
+
+/// Why a run failed.
+fn failure(error: RunError) -> Failure {
+    match error {
+        RunError::Machine(reason) => Failure::machine(reason),
+        other => Failure::run(other),
+    }
+}
+
+/// Leaves for namespaces of its own and makes a laboratory there. Threads must not exist yet.
+fn laboratory(quiet: bool) -> Result<(Box<dyn Laboratory>, Behind), Failure> {
+    let home = enter()?;
+    let terminal = !quiet && std::io::stderr().is_terminal();
+    let behind = Behind::default();
+    let known = Arc::clone(&behind);
+    let live = move |now, lateness: &Lateness| {
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = lateness.verdict().reasons;
+        if terminal {
+            let mut stderr = std::io::stderr().lock();
+            // A terminal that is gone has no reader.
+            let _ = write!(stderr, "\r{}\x1b[K", line(now, lateness)).and_then(|()| stderr.flush());
+        }
+    };
+    Ok((Box::new(RealLaboratory::new(BUILD, home, Box::new(live))), behind))
+}
+
+/// How the run stands, in a line.
+fn line(now: fullpipe::units::Instant, lateness: &Lateness) -> String {
+    let packets = lateness.packets();
+    let (stalls, drops) = (lateness.stall_count(), lateness.drops());
+    format!(
+        "{:.1} s  packets {} late by {:.0} us (p50) {:.0} us (p99), {} beyond the limit; stalls {stalls}, own drops {drops}",
+        now.as_nanos() as f64 / 1e9,
+        packets.count,
+        packets.p50_nanos as f64 / 1e3,
+        packets.p99_nanos as f64 / 1e3,
+        packets.late,
+    )
+}
+
+/// Runs a study by the clock of this machine. `interfaces`: those of this machine that stand for hosts. To be called before there
+/// is a second thread.
+pub(crate) fn run_study(
+    study: &Study,
+    interfaces: &[&str],
+    common: &Common,
+    options: &study::Options,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let _blocked = simulator::forwarding::Blocked::between(interfaces);
+    let (laboratory, behind) = laboratory(common.quiet)?;
+    let made = make(study, &*laboratory, common, options, folder);
+    // With a hard limit that is the failure itself.
+    if made.is_ok() && !common.quiet {
+        let reasons = behind.lock().unwrap_or_else(PoisonError::into_inner);
+        reasons.iter().for_each(|reason| eprintln!("the emulator fell behind: {reason}"));
+    }
+    made
+}
+
+/// The laboratories that a study needs.
+pub(crate) fn laboratories(
+    ours: VirtualLaboratory,
+    study: &Study,
+    quiet: bool,
+) -> Result<Box<dyn Laboratory>, Failure> {
+    if !study.needs_real_time() {
+        return Ok(Box::new(ours));
+    }
+    let (real, _) = laboratory(quiet)?;
+    Ok(Box::new(Laboratories::new(ours, real)))
+}
+
+/// Measures one of the two benchmarks of the emulator.
+pub(crate) fn measure(name: &str) -> Result<Value, Failure> {
+    if name == bench::RELAY { relay::measure() } else { lte::measure() }
+}
+
+/// Its row in words.
+pub(crate) fn describe(name: &str, row: &Value) -> String {
+    if name == bench::RELAY { relay::describe(row) } else { lte::describe(row) }
+}
