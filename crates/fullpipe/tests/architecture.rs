@@ -1,4 +1,4 @@
-//! Tests that every path in ARCHITECTURE.md exists.
+//! Tests that every path in ARCHITECTURE.md exists, and that every test file is built.
 //!
 //! A path is the target of a link, or a text in backquotes that contains a slash or ends in `.rs`. Paths are relative to the
 //! root of the repository or to `crates/`.
@@ -41,4 +41,33 @@ fn paths_are_recognized_and_checked_for_existence() {
     assert!(is_path("crates/fullpipe/src/lib.rs") && exists("crates/fullpipe/src/lib.rs"));
     assert!(is_path("lab/src/no_such_file.rs") && !exists("lab/src/no_such_file.rs"));
     assert!(!is_path("Network::send") && !is_path("cargo fullpipe") && !is_path("runs/KEY"));
+}
+
+/// Crates with `autotests = false` build only the tests that they name.
+#[test]
+fn every_test_file_is_a_module_of_the_test_binary_or_a_target() {
+    let folders = |path: &Path| -> Vec<_> {
+        std::fs::read_dir(path).into_iter().flatten().map(|entry| entry.expect("a readable folder").path()).collect()
+    };
+    let mut modules = 0;
+    for krate in folders(&Path::new(ROOT).join("crates")) {
+        let Ok(all) = std::fs::read_to_string(krate.join("tests/all.rs")) else { continue };
+        let manifest = std::fs::read_to_string(krate.join("Cargo.toml")).expect("a crate has a manifest");
+        for file in folders(&krate.join("tests")) {
+            let file = if file.join("main.rs").exists() { file.join("main.rs") } else { file };
+            if file.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            let name = file.file_stem().expect("a file has a name").to_string_lossy();
+            let path = file.strip_prefix(&krate).expect("it is in the crate").display().to_string();
+            let is_module = all.lines().any(|line| line == format!("mod {name};"));
+            modules += usize::from(is_module);
+            assert!(
+                is_module || manifest.contains(&format!("path = {path:?}")),
+                "{} is never built: add `mod {name};` to tests/all.rs",
+                file.display()
+            );
+        }
+    }
+    assert!(modules > 50, "only {modules} modules found");
 }

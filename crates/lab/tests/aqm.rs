@@ -5,9 +5,7 @@
 //! segments to an acknowledgement: 2 for Reno; CUBIC grows in its Reno-friendly region as if b were 1 (RFC 9438 section
 //! 4.3). So p C = 3 C / (2 b W^2) drops a second.
 
-mod common;
-
-use common::{behind_fast_access, mean, outcome};
+use crate::common::{behind_fast_access, mean, outcome};
 
 /// Without random processing times, which the derivations do not have: bulk flows of a round trip of `round_trip_ms` through one link; a call of 50 packets a second from 10 s on.
 fn scenario(discipline: &str, congestion: &str, flows: u32, megabits: u32, round_trip_ms: u32) -> String {

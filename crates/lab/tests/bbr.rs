@@ -5,9 +5,7 @@
 //! segment has 1448 bytes of payload, 1500 of IP and 1502 on the wire; throughput is counted in bytes of IP, the
 //! control's bandwidth in payload: 96.4 Mbit/s at most.
 
-mod common;
-
-use common::{mean, outcome};
+use crate::common::{mean, outcome};
 use fullpipe_lab::Outcome;
 
 const BDP_BYTES: f64 = 250e3;

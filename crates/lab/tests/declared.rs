@@ -1,8 +1,6 @@
 //! What is declared, in runs: each component under its own name, each metric of a probe, each column of each file.
 
-mod common;
-#[path = "../../schema/tests/least/mod.rs"]
-mod least;
+use crate::least;
 
 use fullpipe_archive::reference::{TableReference, run_tables, study_tables};
 use fullpipe_congestion::controls::CONTROLS;

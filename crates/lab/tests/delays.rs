@@ -1,8 +1,6 @@
 //! Percentiles of packet delay in `flows.csv`, and the probe metric `delay_s`, against a queue that grows by a constant step.
 
-mod common;
-
-use common::{csv, outcome};
+use crate::common::{csv, outcome};
 use fullpipe_lab::Outcome;
 use fullpipe_units::Duration;
 

@@ -1,9 +1,7 @@
 //! The same bytes: for two runs, for any probe on or off, with chains computed at once or hop by hop, with the packet
 //! auditor on or off. And: the world of `fullpipe bench` is the world of `fullpipe run`.
 
-mod common;
-
-use common::{flows_csv, outcome_with};
+use crate::common::{flows_csv, outcome_with};
 use fullpipe_lab::{Append, Capture, Options, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,6 @@
 //! Directions and ends of flows: which direction a flow's rate is of, and what probes sample of each.
 
-mod common;
-
-use common::outcome;
+use crate::common::outcome;
 use fullpipe_lab::Outcome;
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Every queue discipline of the language in a run of a TCP flow through a bottleneck, under the packet auditor.
 
-mod common;
+use crate::common;
 
 use fullpipe_lab::{Options, run};
 use fullpipe_network::Limit;

@@ -1,8 +1,6 @@
 //! What links do over time, and processing times of senders, from the file to the records.
 
-mod common;
-
-use common::outcome;
+use crate::common::outcome;
 use fullpipe_lab::Outcome;
 
 fn chain(link: &str, flow: &str) -> Outcome {

@@ -5,9 +5,7 @@
 //! window. The throughput is measured on the link, losses included, once the start is over, in full-sized segments per
 //! round trip: 1502 bytes on the wire (1448 payload, 32 TCP, 20 IP, 2 framing).
 
-mod common;
-
-use common::{mean, outcome};
+use crate::common::{mean, outcome};
 
 const ROUND_TRIP_S: f64 = 0.1;
 const WIRE_BITS: f64 = 1502.0 * 8.0;

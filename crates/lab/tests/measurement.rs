@@ -1,9 +1,7 @@
 //! What `[measurement]` sums up of links: against arithmetic by hand, against the law of the M/D/1 queue, and against
 //! what an observer of every frame adds up by the definitions.
 
-mod common;
-
-use common::{behind_fast_access, csv, outcome};
+use crate::common::{behind_fast_access, csv, outcome};
 use fullpipe_lab::{FlowRow, MeasuredLink, Options, Outcome, Plugins, run, run_with};
 use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_scenario::Scenario;

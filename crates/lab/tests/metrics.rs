@@ -1,11 +1,9 @@
 //! Every workload in a short run over every transport that it declares: the names in `figures.csv` are those of the
 //! declarations, no more and no fewer.
 
-mod common;
-#[path = "../../schema/tests/least/mod.rs"]
-mod least;
+use crate::least;
 
-use common::outcome;
+use crate::common::outcome;
 use fullpipe_workload::{Protocol, WORKLOADS};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,6 @@
 //! Address translators, from the file to the records.
 
-mod common;
-
-use common::outcome;
+use crate::common::outcome;
 use fullpipe_lab::Outcome;
 
 fn behind(nat: &str, flows: &str) -> Outcome {

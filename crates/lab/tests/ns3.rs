@@ -1,9 +1,7 @@
 //! The same network and transfer in ns-3: one CUBIC and one Reno flow over a 100 Mbit/s bottleneck with 20 ms round trip
 //! and a buffer of one bandwidth-delay product.
 
-mod common;
-
-use common::outcome;
+use crate::common::outcome;
 
 struct Reference {
     congestion: String,

@@ -1,9 +1,7 @@
 //! Plug-ins: a built-in part that is plugged in changes nothing, an observer sees all and changes nothing, a choice
 //! that chooses nothing is refused.
 
-mod common;
-
-use common::{csv, flows_csv};
+use crate::common::{csv, flows_csv};
 use fullpipe_congestion::cubic::{Cubic, CubicConfig};
 use fullpipe_congestion::hystart::HyStart;
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, Signals, Timeout};

@@ -1,9 +1,7 @@
 //! The log of a run: that the public reader takes every event for what it is meant to be, that it says what the run's tables
 //! say, and that nobody notices it being written.
 
-mod common;
-
-use common::{csv, flows_csv};
+use crate::common::{csv, flows_csv};
 use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, run};
 use fullpipe_scenario::Scenario;
 use qlog::events::EventData;

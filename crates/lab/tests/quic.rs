@@ -1,8 +1,6 @@
 //! QUIC flows, which the real stack plays, on the same network as all others.
 
-mod common;
-
-use common::{csv, flows_csv, mean, outcome, outcome_with};
+use crate::common::{csv, flows_csv, mean, outcome, outcome_with};
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_lab::{Options, Outcome, Plugins, RunError, prepare_with, run};
 use fullpipe_units::Duration;

@@ -1,8 +1,6 @@
 //! QUIC flows that our model plays: times worked by hand, the real stack beside, and what a network does to them.
 
-mod common;
-
-use common::{flows_csv, outcome};
+use crate::common::{flows_csv, outcome};
 use fullpipe_lab::Outcome;
 
 fn scenario(quic: &str, link: &str, flow: &str) -> String {

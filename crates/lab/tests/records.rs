@@ -51,7 +51,7 @@ fn the_page_is_up_to_date() {
     assert!(
         stored == page,
         "docs/records.md differs from the declarations; write it anew with\n    \
-         FULLPIPE_UPDATE=1 cargo test -p fullpipe-lab --test records"
+         FULLPIPE_UPDATE=1 cargo test -p fullpipe-lab --test all records"
     );
 }
 

@@ -1,9 +1,7 @@
 //! Whether runs with different seeds are independent: the processing jitter that hosts have by default wherever two or
 //! more flows share a queue or a medium (Floyd and Jacobson 1991, section 4).
 
-mod common;
-
-use common::outcome;
+use crate::common::outcome;
 
 /// Receptions, their last and the sum of delays of each direction of each flow.
 type Trace = Vec<(u64, u64, u64)>;

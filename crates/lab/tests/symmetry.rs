@@ -5,9 +5,7 @@
 //! declarations, not on other entities. Each test changes one of these. That the draws are there and matter is shown by
 //! `an_entity_that_draws_gives_other_records_under_another_name`.
 
-mod common;
-
-use common::{flows_csv, outcome};
+use crate::common::{flows_csv, outcome};
 
 /// Hosts and routers draw nothing: there is no processing jitter.
 const HOSTS: [&str; 10] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "omega"];

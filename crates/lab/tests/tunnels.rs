@@ -1,8 +1,8 @@
 //! Tunnels (CONNECT-UDP): the client and the proxy that also run on real sockets, at hosts of the simulated network.
 
-mod common;
+use crate::common;
 
-use common::{csv, flows_csv, outcome, outcome_with};
+use crate::common::{csv, flows_csv, outcome, outcome_with};
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_lab::{Options, Outcome, Plugins, RunError, run_with};
 use std::fmt::Write;

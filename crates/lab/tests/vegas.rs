@@ -1,8 +1,8 @@
 //! Vegas, whole, on a link: what its paper publishes.
 
-mod common;
+use crate::common;
 
-use common::{mean, outcome};
+use crate::common::{mean, outcome};
 
 #[test]
 fn it_keeps_two_to_four_segments_queued_and_loses_nothing() {

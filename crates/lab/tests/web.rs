@@ -3,9 +3,7 @@
 //! A link of 10 Mbit/s and 10 ms. A packet has 54 bytes besides its payload (IPv4 20, TCP with timestamps 32, framing 2), a byte
 //! takes 0.8 us. Requests have 350 bytes, response headers 300.
 
-mod common;
-
-use common::outcome;
+use crate::common::outcome;
 use fullpipe_lab::Outcome;
 
 const DOCUMENT_AND_SIX: &str = "objects = [

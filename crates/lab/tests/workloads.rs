@@ -1,8 +1,6 @@
 //! Each workload of the language in a run: what comes out is what its description promises, by hand.
 
-mod common;
-
-use common::outcome;
+use crate::common::outcome;
 use fullpipe_lab::Outcome;
 
 const NETWORK: &str = "

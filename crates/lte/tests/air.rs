@@ -4,9 +4,7 @@
 //! In free space the loss is 20 log10(4 pi d f / c), in the downlink at 2120 MHz 78.97 dB at 100 m and 6.02 dB more for each
 //! doubling, in the uplink at 1930 MHz 0.82 dB less. Noise is -121.45 dBm in a resource block, and the receiver's figure.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_lte::config::{CellConfig, Config, CqiSource, UeConfig, UplinkReports};
 use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE};
 use fullpipe_lte::radio::antenna::{Antenna, TransmissionMode};

@@ -1,8 +1,6 @@
 //! What users expect of a cell, each with its reason.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_lte::bearer::Qci;
 use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, Position, UeConfig, UplinkReports};
 use fullpipe_lte::radio::bandwidth::Bandwidth;

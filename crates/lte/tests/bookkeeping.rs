@@ -5,9 +5,7 @@
 //! whole band, either way, then has 4392 bits, 549 bytes (36.213 table 7.1.7.2.1-1: I_TBS 26, 6 resource blocks). With the 2
 //! bytes of an RLC header it holds 547 bytes of data.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_lte::bearer::Qci;
 use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, UeConfig, UplinkReports};
 use fullpipe_lte::radio::amc::Amc;

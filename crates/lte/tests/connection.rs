@@ -1,8 +1,6 @@
 //! UEs that come to their bearers after the run's start: what comes earlier is dropped, what comes later is not.
 
-mod common;
-
-use common::{Source, ms, network, run, ue};
+use crate::common::{Source, ms, network, run, ue};
 use fullpipe_lte::config::{CellConfig, Config};
 use fullpipe_lte::connection::{Attach, Signalling};
 use fullpipe_lte::radio::bandwidth::Bandwidth;

@@ -1,8 +1,6 @@
 //! Fading whose time begins with a packet: what happens afterwards is what happens in a run that begins with that packet.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_lte::BlockRecord;
 use fullpipe_lte::config::{CellConfig, Config, Errors, FadingBegins, UplinkReports};
 use fullpipe_lte::radio::bandwidth::Bandwidth;

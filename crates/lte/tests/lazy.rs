@@ -1,9 +1,7 @@
 //! What saves time changes nothing: a network that evaluates all reports, rows and control regions in every subframe, and one
 //! that does so where somebody asks, send the same transport blocks and deliver the same packets at the same times.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, CqiSource, FadingBegins, Position};
 use fullpipe_lte::radio::antenna::TransmissionMode;
 use fullpipe_lte::radio::bandwidth::Bandwidth;

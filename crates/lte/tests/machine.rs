@@ -1,10 +1,8 @@
 //! The whole machine against the vectors of the reference: one world for each row, run, and looked at from outside.
 
-mod common;
-#[path = "common/traces.rs"]
-mod traces;
+use crate::traces;
 
-use common::*;
+use crate::common::*;
 use fullpipe_lte::config::{CellConfig, Config, Course, CqiSource, Position, UeConfig};
 use fullpipe_lte::radio::amc::Amc;
 use fullpipe_lte::radio::antenna::TransmissionMode;

@@ -1,8 +1,6 @@
 //! Outer-loop link adaptation: what it mends, and what it costs where there is nothing to mend.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_lte::BlockRecord;
 use fullpipe_lte::config::{CellConfig, Config, Course, Position, UeConfig};
 use fullpipe_lte::radio::bandwidth::Bandwidth;

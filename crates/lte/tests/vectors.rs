@@ -1,8 +1,7 @@
 //! The network against vectors of ns-3's LTE model (`data/README.md`): a function for each group, one line of output for
 //! each.
 
-#[path = "common/traces.rs"]
-mod traces;
+use crate::traces;
 
 use fullpipe_lte::bearer::{
     Addresses, Classifier, Headers, PacketFilter, Ports, buffer_status_bytes, buffer_status_index,

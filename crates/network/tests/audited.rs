@@ -2,9 +2,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::{Send, World};
+use crate::common::{Send, World};
 use fullpipe_audit::{
     Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, PacketAuditor, Published, Variation,
     Verdict,

@@ -3,9 +3,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::{Recorder, World, constant_rate};
+use crate::common::{Recorder, World, constant_rate};
 use fullpipe_network::impairment::{self, IMPAIRMENTS, KEYS};
 use fullpipe_network::{Course, Impairments, Limit, LinkSpecification, Network};
 use fullpipe_schema::component::Reader;

@@ -2,10 +2,8 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::segment::{add, resolved, study};
-use common::{Record, Recorder, Send, World, constant_rate};
+use crate::common::segment::{add, resolved, study};
+use crate::common::{Record, Recorder, Send, World, constant_rate};
 use fullpipe_network::discipline::fifo::FifoSpecification;
 use fullpipe_network::{EthernetSpecification, Fault, Limit, LinkSpecification, Network};
 use fullpipe_record::DropReason;

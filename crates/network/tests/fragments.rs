@@ -2,10 +2,8 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::segment::{add, resolved, study};
-use common::{Record, Recorder, Send, World, constant_rate};
+use crate::common::segment::{add, resolved, study};
+use crate::common::{Record, Recorder, Send, World, constant_rate};
 use fullpipe_network::{Content, Fifo, Limit, LinkSpecification, LossModel, Network, Packet, QueueDiscipline};
 use fullpipe_record::DropReason;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};

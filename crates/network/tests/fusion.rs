@@ -3,9 +3,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::{Recorder, Send, World};
+use crate::common::{Recorder, Send, World};
 use fullpipe_network::{
     Blackhole, Corruption, Course, Droplist, Duplication, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
     JitterDistribution, Limit, LinkSpecification, LossModel, Network, QueueDiscipline, Reordering, Schedule, Step,

@@ -4,9 +4,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::{Record, Recorder, Send, World, constant_rate};
+use crate::common::{Record, Recorder, Send, World, constant_rate};
 use fullpipe_network::{
     Blackhole, Corruption, Course, Droplist, Duplication, Errors, Fifo, Frames, GilbertElliott, Impairments, Jitter,
     JitterDistribution, Limit, LinkSpecification, Network, QueueDiscipline, Reordering, Schedule, Step, Trace,

@@ -2,9 +2,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::{Record, Recorder, Send, World};
+use crate::common::{Record, Recorder, Send, World};
 use fullpipe_network::{Fault, Fifo, Limit, LinkSpecification, LossModel, Network, QueueDiscipline};
 use fullpipe_record::DropReason;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate, Stream};

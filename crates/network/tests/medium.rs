@@ -2,9 +2,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::{Recorder, Send, World};
+use crate::common::{Recorder, Send, World};
 use fullpipe_audit::{
     Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium as Kind, PacketAuditor, Published, Rule,
     Variation, Verdict,

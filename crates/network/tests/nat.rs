@@ -2,9 +2,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::{Recorder, Send, World};
+use crate::common::{Recorder, Send, World};
 use fullpipe_network::{
     Captured, Content, Direction, Endpoint, Ends, Limit, LinkSpecification, NatCounters, NatSpecification, Network,
     PortAllocation, Tap, address,

@@ -7,10 +7,8 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::segment::{add, study};
-use common::{World, constant_rate};
+use crate::common::segment::{add, study};
+use crate::common::{World, constant_rate};
 use fullpipe_network::Network;
 use fullpipe_record::{FlowCounters, FlowMonitor};
 use fullpipe_units::{Duration, FlowId, Instant};

@@ -8,9 +8,7 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::{Record, Recorder, Send, World};
+use crate::common::{Record, Recorder, Send, World};
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_network::{Content, Course, Handle, Hosts, Limit, LinkSpecification, Network, Packet, Schedule, Step};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};

@@ -2,10 +2,8 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::segment::{add, resolved};
-use common::{Recorder, World, constant_rate};
+use crate::common::segment::{add, resolved};
+use crate::common::{Recorder, World, constant_rate};
 use fullpipe_network::{Attachment, Limit, LinkSpecification, Network};
 use fullpipe_record::DropReason;
 use fullpipe_units::{Duration, Instant, LinkId, NodeId, Rate};

@@ -3,10 +3,8 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
+use crate::common::{Recorder, Send, World};
 use bytes::Bytes;
-use common::{Recorder, Send, World};
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, SlicedPacket, TcpHeader, TransportSlice, UdpHeader, ip_number};
 use fullpipe_network::{
     Blackhole, Content, Course, Droplist, Endpoint, Ends, Frames, Handle, Hosts, Impairments, Limit, LinkSpecification,

@@ -3,10 +3,8 @@
 
 #![allow(missing_docs, reason = "a test")]
 
-mod common;
-
-use common::segment::{add, study};
-use common::{Recorder, Send, World};
+use crate::common::segment::{add, study};
+use crate::common::{Recorder, Send, World};
 use fullpipe_network::discipline::fifo::FifoSpecification;
 use fullpipe_network::{Limit, Network};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};

@@ -1,10 +1,8 @@
 //! Two ends, random operations, and a path that loses, reorders and repeats: every byte arrives once and in order, nothing
 //! is sent beyond the credit that was given, and everything comes to an end.
 
-mod common;
-
+use crate::common::{Pair, PathModel};
 use bytes::Bytes;
-use common::{Pair, PathModel};
 use fullpipe_quic::scheduler::{self, Retransmission, StreamScheduler};
 use fullpipe_quic::{AckFrequency, Config, Inspect, State};
 use fullpipe_transport::{Event, Payload};

@@ -1,8 +1,6 @@
 //! Two ends and a path between them.
 
-mod common;
-
-use common::{Pair, PathModel};
+use crate::common::{Pair, PathModel};
 use fullpipe_quic::scheduler::{Fifo, StreamScheduler};
 use fullpipe_quic::{Config, HandshakeSizes, State};
 use fullpipe_transport::{Event, Payload};

@@ -1,6 +1,6 @@
 //! QUIC's table of MUSTs, `requirements.csv`; what it is, the module says.
 //!
-//! `cargo test -p fullpipe-quic --test requirements -- --nocapture` prints the counts.
+//! `cargo test -p fullpipe-quic --test all requirements -- --nocapture` prints the counts.
 
 #[path = "../../tcp/tests/table/mod.rs"]
 mod table;

@@ -13,7 +13,7 @@ fn the_reference_page_is_up_to_date() {
     assert!(
         stored == page,
         "docs/scenario-reference.md differs from the schema; write it anew with\n    \
-         FULLPIPE_UPDATE=1 cargo test -p fullpipe-scenario --test reference"
+         FULLPIPE_UPDATE=1 cargo test -p fullpipe-scenario --test all reference"
     );
 }
 

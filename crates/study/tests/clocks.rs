@@ -1,8 +1,6 @@
 //! Studies by two clocks: what becomes an axis, who makes which run, and that a real run has the machine to itself.
 
-mod common;
-
-use common::{Fake, STUDY, Temporary, study_of, table, with};
+use crate::common::{Fake, STUDY, Temporary, study_of, table, with};
 use fullpipe_archive::LateRuns;
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::plan::plan;

@@ -1,8 +1,6 @@
 //! The metrics of a scenario that is run on its own: they are of the main direction of each flow.
 
-mod common;
-
-use common::Temporary;
+use crate::common::Temporary;
 use fullpipe_study::{
     Files, Laboratory, Options, Outcome, RunOptions, ScenarioSource, StudyError, VirtualLaboratory, single,
 };

@@ -4,9 +4,9 @@
 //! it has reached that step and waits there to be killed (SIGKILL on Unix). The files are written in pieces of a few
 //! hundred bytes, so that a kill also comes in the middle of a file.
 
-mod common;
+use crate::common;
 
-use common::{Fake, Temporary, run_into, run_with, stamps, study, tree};
+use crate::common::{Fake, Temporary, run_into, run_with, stamps, study, tree};
 use fullpipe_study::files::{Files, Hook, Step};
 use fullpipe_study::{Study, StudyError};
 use fullpipe_units::Stream;
@@ -79,7 +79,7 @@ fn victim() {
 fn start(folder: &Path, more: &[(&str, String)]) -> Child {
     let program = std::env::current_exe().expect("a test has a program");
     let mut command = Command::new(program);
-    command.args(["victim", "--exact", "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
+    command.args(["disk::victim", "--exact", "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
     more.iter().for_each(|(name, value)| {
         command.env(name, value);
     });

@@ -1,8 +1,6 @@
 //! A scenario's own files: what they hold is part of a run's key, and they are found beside the scenario wherever it is run.
 
-mod common;
-
-use common::Temporary;
+use crate::common::Temporary;
 use fullpipe_study::{Laboratory, RunOptions, ScenarioSource, VirtualLaboratory};
 use std::path::Path;
 

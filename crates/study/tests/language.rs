@@ -1,8 +1,8 @@
 //! What a study file may say, and how each mistake is answered: the line, the offending token, what was expected.
 
-mod common;
+use crate::common;
 
-use common::{PUBLISHED, SCENARIO, STUDY, study};
+use crate::common::{PUBLISHED, SCENARIO, STUDY, study};
 use fullpipe_scenario::schema::{Error, Errors};
 use fullpipe_study::{Embedded, load};
 use proptest::prelude::*;

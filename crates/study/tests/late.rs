@@ -1,8 +1,6 @@
 //! Runs that fell behind real time count for nothing: neither for a value nor for a claim.
 
-mod common;
-
-use common::{Fake, STUDY, Temporary, run_into, study_of, table};
+use crate::common::{Fake, STUDY, Temporary, run_into, study_of, table};
 use fullpipe_study::{Outcome, Study, SummaryRow, Verdict};
 use fullpipe_units::random::run_seed;
 

@@ -1,8 +1,6 @@
 //! Replications that differ by more than their seed: rows of settings, one for each run.
 
-mod common;
-
-use common::{Fake, PUBLISHED, SCENARIO, STUDY, Temporary, run_into, table};
+use crate::common::{Fake, PUBLISHED, SCENARIO, STUDY, Temporary, run_into, table};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::plan::plan;
 use fullpipe_study::resolved::resolved;

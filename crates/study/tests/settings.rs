@@ -1,8 +1,8 @@
 //! What `--set`, `--runs`, `--seed` and `--quick` do to a study.
 
-mod common;
+use crate::common;
 
-use common::{Fake, Temporary, run_into, study, table, with};
+use crate::common::{Fake, Temporary, run_into, study, table, with};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::plan::plan;
 use fullpipe_study::resolved::resolved;

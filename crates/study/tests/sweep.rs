@@ -1,9 +1,9 @@
 //! Whole studies with a laboratory whose runs are arithmetic: what is in the tables, that nothing depends on the number
 //! of threads, and what is reused.
 
-mod common;
+use crate::common;
 
-use common::{Fake, STUDY, Temporary, run_into, stamps, study, study_of, table, tree, with};
+use crate::common::{Fake, STUDY, Temporary, run_into, stamps, study, study_of, table, tree, with};
 use fullpipe_archive::{SUMMARY, claims_by_chance};
 use fullpipe_study::summary::SeedVerdicts;
 use fullpipe_study::{Embedded, Files, FinishedRun, Options, Progress, RunOptions, StudyError, Verdict, run};

@@ -1,9 +1,7 @@
 //! The study `tcp-vs-udp` in the real laboratory: it loads, its UDP rows are as published, its records do not depend on the
 //! number of threads, and every verdict can be computed again from `flows.csv`.
 
-mod common;
-
-use common::{Temporary, table, tree};
+use crate::common::{Temporary, table, tree};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::{Files, Options, Outcome, Settings, Study, Verdict, VirtualLaboratory, open, run};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! Closing and resetting: RFC 9293 sections 3.6 and 3.10, RFC 5961.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_tcp::{Config, State};
 use fullpipe_transport::{CloseReason, Event, Stream};
 use fullpipe_units::Duration;

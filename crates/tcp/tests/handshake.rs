@@ -1,8 +1,6 @@
 //! Opening: what SYN segments offer, what comes of it, and what happens when they get lost.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_tcp::{Config, Connection, State};
 use fullpipe_transport::{CloseReason, Event, Stream};
 use fullpipe_units::{Duration, Instant};

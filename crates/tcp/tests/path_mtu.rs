@@ -1,8 +1,6 @@
 //! Paths that drop what is too large, without a word or with one.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_congestion::newreno::NewReno;
 use fullpipe_tcp::{Config, Connection, LossDetection};
 use fullpipe_units::{Duration, Instant, Rate};

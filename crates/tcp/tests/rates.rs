@@ -1,8 +1,6 @@
 //! Controls that set their own rate: it holds from the departure on with which it was set, and everything arrives.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, Signals, Timeout};
 use fullpipe_tcp::{Config, Connection};

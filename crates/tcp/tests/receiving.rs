@@ -1,8 +1,6 @@
 //! The receiving half: when it acknowledges, what it reports, what window it announces, and which segments it believes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_tcp::Config;
 use fullpipe_transport::{Event, Stream};
 use fullpipe_units::Duration;

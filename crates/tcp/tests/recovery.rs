@@ -1,9 +1,7 @@
 //! Finding losses and answering them: RFC 6675, RFC 8985, RFC 9937, RFC 6582. Windows of n segments of 1000 bytes, round
 //! trip 100 ms, data written at 100 ms.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals, Timeout};
 use fullpipe_tcp::{Config, LossDetection};
 use fullpipe_units::{Duration, Instant};

@@ -1,10 +1,8 @@
 //! TCP's table of MUSTs, `requirements.csv`; what it is, the module says.
 //!
-//! `cargo test -p fullpipe-tcp --test requirements -- --nocapture` prints the counts.
+//! `cargo test -p fullpipe-tcp --test all requirements -- --nocapture` prints the counts.
 
-mod table;
-
-use table::Requirements;
+use crate::table::Requirements;
 
 const TABLE: Requirements = Requirements {
     table: include_str!("requirements.csv"),

@@ -1,7 +1,6 @@
 //! The scripts in `tests/scripts`, a test each, and tests of the harness itself.
 
-mod common;
-mod script;
+use crate::script;
 
 use std::path::{Path, PathBuf};
 

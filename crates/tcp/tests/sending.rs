@@ -1,8 +1,6 @@
 //! The sending half without losses: segments, windows, Nagle, probes of a closed window, time-outs, idling, pacing.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_congestion::newreno::NewReno;
 use fullpipe_tcp::{Config, Connection};
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};

@@ -1,8 +1,6 @@
 //! TLS 1.3 as modelled, over TCP and Fast Open: round trips and bytes to the first response.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_tcp::{Config, Connection, Cookie, FastOpenEntry};
 use fullpipe_transport::tls::{Mode, Session, Settings};
 use fullpipe_transport::{Event, Payload, Stream as _};

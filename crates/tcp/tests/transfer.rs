@@ -1,8 +1,6 @@
 //! Two ends over paths that lose, delay, reorder and repeat: every byte arrives once, in order, and then the end.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_congestion::linux_reno::LinuxReno;

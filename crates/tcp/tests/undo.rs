@@ -1,9 +1,7 @@
 //! Reductions that were for nothing (RFC 3522, 4015, 5682, D-SACK as Linux), and limited transmit (RFC 3042). Windows of
 //! ten segments of 1000 bytes, round trip 100 ms, data written at 100 ms, NewReno.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_congestion::linux_reno::LinuxReno;
 use fullpipe_congestion::newreno::NewReno;

@@ -47,7 +47,7 @@ const PAGE: &str = "# Records
 
 *Every column of every file that a run or a study writes. This page is generated from the declarations in
 `crates/archive` and in the crates of components; regenerate it with
-`FULLPIPE_UPDATE=1 cargo test -p fullpipe-lab --test records`.*
+`FULLPIPE_UPDATE=1 cargo test -p fullpipe-lab --test all records`.*
 
 ```
 DIR/

@@ -151,7 +151,7 @@ pub fn reference_markdown() -> String {
 }
 
 const INTRODUCTION: &str = "\
-<!-- Generated from the schema in crates/scenario: FULLPIPE_UPDATE=1 cargo test -p fullpipe-scenario --test reference -->
+<!-- Generated from the schema in crates/scenario: FULLPIPE_UPDATE=1 cargo test -p fullpipe-scenario --test all reference -->
 
 # Scenario files
 

@@ -123,7 +123,7 @@ impl Requirements {
         assert!(
             stored == self.page(),
             "docs/{name}-requirements.md differs from the table; write it anew with\n    \
-         FULLPIPE_UPDATE=1 cargo test -p fullpipe-{name} --test requirements"
+         FULLPIPE_UPDATE=1 cargo test -p fullpipe-{name} --test all requirements"
         );
     }
 

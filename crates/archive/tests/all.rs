@@ -1,0 +1,5 @@
+//! All tests of the crate in one binary, which saves building and linking one for each file.
+
+mod run;
+mod study;
+mod tables;

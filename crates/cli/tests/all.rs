@@ -1,0 +1,6 @@
+//! All tests of the crate in one binary, which saves building and linking one for each file.
+
+mod command;
+mod declared;
+mod tmix;
+mod tunnels;

@@ -1,0 +1,6 @@
+//! All tests of the crate in one binary, which saves building and linking one for each file.
+
+mod architecture;
+mod builder;
+mod components;
+mod floors;

@@ -1,0 +1,34 @@
+//! All tests of the crate in one binary, which saves building and linking one for each file.
+
+mod access_networks;
+mod aqm;
+mod bbr;
+mod common;
+mod declared;
+mod delays;
+mod determinism;
+mod directions;
+mod disciplines;
+mod faults;
+#[path = "../../schema/tests/least/mod.rs"]
+mod least;
+mod links;
+mod loss_response;
+mod lte;
+mod measurement;
+mod metrics;
+mod nat;
+mod ns3;
+mod plugins;
+mod qlog;
+mod quic;
+mod quic_model;
+mod records;
+mod replications;
+mod symmetry;
+mod tmix;
+mod tunnels;
+mod vegas;
+mod warnings;
+mod web;
+mod workloads;

@@ -1,0 +1,19 @@
+//! All tests of the crate in one binary, which saves building and linking one for each file.
+
+mod audited;
+mod bytes;
+mod common;
+mod declared_disciplines;
+mod declared_impairments;
+mod ethernet;
+mod fragments;
+mod fusion;
+mod impairments;
+mod link;
+mod medium;
+mod nat;
+mod published;
+mod queueing_theory;
+mod routing;
+mod selection;
+mod sharing;

@@ -1,0 +1,7 @@
+//! All tests of the crate in one binary, which saves building and linking one for each file.
+
+mod common;
+mod declared_schedulers;
+mod exchange;
+mod pair;
+mod requirements;

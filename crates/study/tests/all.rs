@@ -1,0 +1,18 @@
+//! All tests of the crate in one binary, which saves building and linking one for each file.
+
+mod bdp_limits;
+mod claims;
+mod clocks;
+mod common;
+mod directions;
+mod disk;
+mod files_of_scenarios;
+mod language;
+mod late;
+mod pages;
+mod publications;
+mod replications;
+mod settings;
+mod sweep;
+mod tcp_vs_udp;
+mod verdicts;

@@ -1,0 +1,4 @@
+//! All tests of the crate in one binary, which saves building and linking one for each file.
+
+mod bytes;
+mod lengths;
