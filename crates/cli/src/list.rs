@@ -1,7 +1,7 @@
 //! `fullpipe list`: what scenarios and the command can name.
 
-use crate::bench;
 use crate::exit::Failure;
+use crate::measurement;
 use crate::output::{self, print_line};
 use fullpipe::network::access::ChoiceList;
 use fullpipe::network::discipline::table::DISCIPLINES;
@@ -37,7 +37,7 @@ static LISTS: [List; 9] = [
     ("metrics", metrics),
     ("access-networks", || ACCESS_NETWORKS.iter().map(|component| declared(&component.declaration)).collect()),
     ("scenarios", || embedded::scenario_names().map(|name| titled(name, name)).collect()),
-    ("benchmarks", || bench::NAMES.iter().map(|name| benchmark(name)).collect()),
+    ("benchmarks", || measurement::NAMES.iter().map(|name| benchmark(name)).collect()),
 ];
 
 /// The names of the lists, for messages.
@@ -77,7 +77,7 @@ fn titled(name: &'static str, file: &str) -> Row {
 fn benchmark(name: &'static str) -> Row {
     let row = titled(name, &format!("bench/{name}"));
     // The title of its scenario begins with its name.
-    let summary = row.summary.split_once(": ").map_or(bench::PROXY_ON_LOOPBACK, |(_, summary)| summary);
+    let summary = row.summary.split_once(": ").map_or(measurement::PROXY_ON_LOOPBACK, |(_, summary)| summary);
     Row { summary: summary.into(), ..row }
 }
 

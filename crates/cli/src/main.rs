@@ -10,6 +10,7 @@ mod flow_table;
 mod list;
 #[cfg(feature = "stack")]
 mod masque;
+mod measurement;
 mod new_file;
 mod output;
 mod progress;

@@ -1,10 +1,10 @@
 //! Commands that make or read records: `run`, `study`, `report`, `check`.
 
 use crate::arguments::{Common, RunArguments, StudyArguments};
-use crate::bench::seconds_of;
 use crate::cost;
 use crate::exit::Failure;
 use crate::flow_table;
+use crate::measurement::seconds_of;
 use crate::output::{self, print_line};
 use crate::progress::Shown;
 use crate::real_time;
@@ -92,7 +92,8 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
             return Err(Failure::usage("--sabotage goes with virtual time"));
         }
         let interfaces: Vec<&str> = loaded.scenario.nodes.iter().filter_map(|node| node.interface()).collect();
-        return real_time::run_study(&study, &interfaces, common, &options, &folder);
+        let make = |laboratory: &dyn Laboratory| make(&study, laboratory, common, &options, &folder);
+        return real_time::run_with(&interfaces, common.quiet, make);
     }
     if let Some(arrivals) = &arguments.replay {
         if !faults.is_empty() {
@@ -181,7 +182,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// Runs a study, writes its report, prints its summary.
-pub(crate) fn make(
+fn make(
     study: &Study,
     laboratory: &dyn Laboratory,
     common: &Common,

@@ -1,10 +1,8 @@
 //! Real time in a build without it, and on systems other than Linux.
 
-use crate::arguments::Common;
 use crate::exit::Failure;
-use fullpipe::study::{self, Laboratory, Study, VirtualLaboratory};
+use fullpipe::study::{Laboratory, Study, VirtualLaboratory};
 use serde_json::Value;
-use std::path::Path;
 
 pub(crate) mod arguments {
     pub(crate) use crate::absent::{
@@ -32,7 +30,11 @@ pub(crate) fn simulate(_: &arguments::SimulatorArguments) -> Result<(), Failure>
     Err(missing())
 }
 
-pub(crate) fn run_study(_: &Study, _: &[&str], _: &Common, _: &study::Options, _: &Path) -> Result<(), Failure> {
+pub(crate) fn run_with(
+    _: &[&str],
+    _: bool,
+    _: impl FnOnce(&dyn Laboratory) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     Err(missing())
 }
 

@@ -6,8 +6,8 @@
 //! tunnel's direction from the target at the first payload that does not fit. masque-go is built by the Go toolchain
 //! from its pinned version; without it, ours is measured alone.
 
-use crate::bench;
 use crate::exit::Failure;
+use crate::measurement;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -111,7 +111,7 @@ impl Running {
     }
 
     fn peak_rss_bytes(&self) -> Option<u64> {
-        bench::peak_rss_bytes_of(&self.child.id().to_string())
+        measurement::peak_rss_bytes_of(&self.child.id().to_string())
     }
 }
 
@@ -256,7 +256,7 @@ impl Figures {
     }
 
     fn median_bps(&self) -> f64 {
-        bench::median(self.goodputs_bps.clone())
+        measurement::median(self.goodputs_bps.clone())
     }
 }
 
@@ -288,7 +288,7 @@ pub(crate) fn measure() -> Result<Value, Failure> {
     let further = json!({
         "goodput_bps": goodput,
         "goodputs_bps": our_figures.goodputs_bps,
-        "direct_goodput_bps": bench::median(direct),
+        "direct_goodput_bps": measurement::median(direct),
         "masque_go_goodput_bps": their_goodput,
         "masque_go_goodputs_bps": theirs.as_ref().map(|_| &their_figures.goodputs_bps),
         "masque_go_cpu_seconds": theirs.as_ref().map(|_| their_figures.cpu_seconds),
@@ -296,7 +296,7 @@ pub(crate) fn measure() -> Result<Value, Failure> {
         "ratio_to_masque_go": their_goodput.map(|theirs| goodput / theirs),
         "masque_go_missing": why_not,
     });
-    Ok(bench::row(bench::MASQUE, seconds, counts, our_figures.cpu_seconds, ours.peak_rss_bytes(), further))
+    Ok(measurement::row(measurement::MASQUE, seconds, counts, our_figures.cpu_seconds, ours.peak_rss_bytes(), further))
 }
 
 /// The row in words.

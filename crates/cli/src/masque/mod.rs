@@ -8,8 +8,8 @@ mod loopback;
 mod settings;
 mod words;
 
-use crate::bench::seconds_of;
 use crate::exit::Failure;
+use crate::measurement::seconds_of;
 use arguments::{
     ConnectArguments, Http3Arguments, Http3Command, Identity, MasqueArguments, MasqueCommand, ProxyArguments,
     ServeArguments, Trusted,

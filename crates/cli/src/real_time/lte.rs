@@ -6,8 +6,8 @@
 //! the share of time in which it was busy.
 
 use super::relay::micros;
-use crate::bench;
 use crate::exit::Failure;
+use crate::measurement;
 use fullpipe::embedded;
 use fullpipe::lab;
 use fullpipe::lab::real_time::{self, Lateness, RealTimeOptions, Spread};
@@ -83,14 +83,21 @@ fn saturate(home: &real_time::Home, ues: u32) -> Result<Saturated, Failure> {
 pub(super) fn measure() -> Result<Value, Failure> {
     real_time::enter().map_err(failed)?;
     let home = real_time::Home::new().map_err(failed)?;
-    let begin = bench::cpu_seconds();
+    let begin = measurement::cpu_seconds();
     let runs: Vec<Saturated> = UES.iter().map(|ues| saturate(&home, *ues)).collect::<Result<_, _>>()?;
-    let cpu_seconds = bench::cpu_seconds() - begin;
+    let cpu_seconds = measurement::cpu_seconds() - begin;
     let (packets, hops): (u64, u64) = runs.iter().fold((0, 0), |(p, h), run| (p + run.packets, h + run.hops));
     let seconds = runs.iter().map(|run| run.seconds).sum::<f64>();
     let counts = [Some(packets), Some(hops)];
     let cells: Value = runs.into_iter().map(|run| run.row).collect();
-    Ok(bench::row(bench::LTE, seconds, counts, cpu_seconds, bench::peak_rss_bytes(), json!({ "cells": cells })))
+    Ok(measurement::row(
+        measurement::LTE,
+        seconds,
+        counts,
+        cpu_seconds,
+        measurement::peak_rss_bytes(),
+        json!({ "cells": cells }),
+    ))
 }
 
 /// The row in words: a line for each number of UEs.

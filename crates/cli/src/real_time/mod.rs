@@ -8,20 +8,17 @@ mod relay;
 mod shell;
 mod simulator;
 
-use crate::arguments::Common;
-use crate::bench;
 use crate::exit::Failure;
-use crate::records::make;
+use crate::measurement;
 pub(crate) use doctor::doctor;
 use fullpipe::BUILD;
 use fullpipe::lab::RunError;
 use fullpipe::lab::real_time::{self, Home, Lateness};
-use fullpipe::study::{self, Laboratories, Laboratory, RealLaboratory, Study, VirtualLaboratory};
+use fullpipe::study::{Laboratories, Laboratory, RealLaboratory, Study, VirtualLaboratory};
 use serde_json::Value;
 pub(crate) use shell::shell;
 pub(crate) use simulator::simulate;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why the last run fell behind, if it did; known when it has ended.
@@ -72,20 +69,18 @@ fn line(now: fullpipe::units::Instant, lateness: &Lateness) -> String {
     )
 }
 
-/// Runs a study by the clock of this machine. `interfaces`: those of this machine that stand for hosts. To be called before there
-/// is a second thread.
-pub(crate) fn run_study(
-    study: &Study,
+/// Runs what `make` makes with a laboratory by the clock of this machine. `interfaces`: those of this machine that stand for hosts. To
+/// be called before there is a second thread.
+pub(crate) fn run_with(
     interfaces: &[&str],
-    common: &Common,
-    options: &study::Options,
-    folder: &Path,
+    quiet: bool,
+    make: impl FnOnce(&dyn Laboratory) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let _blocked = simulator::forwarding::Blocked::between(interfaces);
-    let (laboratory, behind) = laboratory(common.quiet)?;
-    let made = make(study, &*laboratory, common, options, folder);
+    let (laboratory, behind) = laboratory(quiet)?;
+    let made = make(&*laboratory);
     // With a hard limit that is the failure itself.
-    if made.is_ok() && !common.quiet {
+    if made.is_ok() && !quiet {
         let reasons = behind.lock().unwrap_or_else(PoisonError::into_inner);
         reasons.iter().for_each(|reason| eprintln!("the emulator fell behind: {reason}"));
     }
@@ -107,10 +102,10 @@ pub(crate) fn laboratories(
 
 /// Measures one of the two benchmarks of the emulator.
 pub(crate) fn measure(name: &str) -> Result<Value, Failure> {
-    if name == bench::RELAY { relay::measure() } else { lte::measure() }
+    if name == measurement::RELAY { relay::measure() } else { lte::measure() }
 }
 
 /// Its row in words.
 pub(crate) fn describe(name: &str, row: &Value) -> String {
-    if name == bench::RELAY { relay::describe(row) } else { lte::describe(row) }
+    if name == measurement::RELAY { relay::describe(row) } else { lte::describe(row) }
 }

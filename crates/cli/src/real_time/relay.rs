@@ -5,8 +5,8 @@
 //! over a link of 10 ms; the rate at which a link of 100 Mbit/s, offered more, lets packets through for ten seconds; 100 000
 //! packets of 1500 bytes a second.
 
-use crate::bench::{self, median};
 use crate::exit::Failure;
+use crate::measurement::{self, median};
 use fullpipe::embedded;
 use fullpipe::lab::real_time::{self, HostNamespace, HostSettings, Lateness, RealTimeOptions};
 use fullpipe::lab::{self, real_time::measure};
@@ -115,7 +115,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
     let home = real_time::Home::new().map_err(failed)?;
     let millisecond = Duration::from_millis(1);
     let mut sums = Sums::default();
-    let begin = bench::cpu_seconds();
+    let begin = measurement::cpu_seconds();
     let (mut direct, mut relayed, mut direct_99, mut relayed_99) = (vec![], vec![], vec![], vec![]);
     let (mut delay_50, mut delay_99, mut direct_delay, mut rate) = (vec![], vec![], vec![], vec![]);
     let (mut lost, mut own_losses, mut packets_per_second) = (vec![], 0, vec![]);
@@ -163,7 +163,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
     }
     let (direct, relayed) = (median(direct), median(relayed));
     let rate = median(rate);
-    let cpu_seconds = bench::cpu_seconds() - begin;
+    let cpu_seconds = measurement::cpu_seconds() - begin;
     let counts = [Some(sums.packets), Some(sums.hops)];
     let further = json!({
         "direct_round_trip_p50_us": direct,
@@ -180,7 +180,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
         "packets_not_arrived": median(lost),
         "own_losses": own_losses,
     });
-    Ok(bench::row(bench::RELAY, sums.seconds, counts, cpu_seconds, bench::peak_rss_bytes(), further))
+    Ok(measurement::row(measurement::RELAY, sums.seconds, counts, cpu_seconds, measurement::peak_rss_bytes(), further))
 }
 
 /// The row in words.

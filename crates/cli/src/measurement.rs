@@ -1,0 +1,92 @@
+//! Names of benchmarks, and what all of them measure and report.
+
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+
+/// The benchmarks of this version, in the order of the contract.
+pub(crate) const NAMES: [&str; 18] = [
+    "tcp-1",
+    "tcp-10",
+    "tcp-100",
+    "tcp-10k",
+    "tcp-idle",
+    "udp-5hop",
+    "quic-1",
+    "quic-real-1-10m",
+    "quic-real-1-100m",
+    "masque-1-datagram",
+    "masque-1-stream",
+    MASQUE,
+    "lte-1",
+    "lte-50",
+    "lte-500",
+    "quic-10k",
+    RELAY,
+    LTE,
+];
+
+/// The one through the emulator, in real time.
+pub(crate) const RELAY: &str = "relay";
+
+/// The one of a cell in real time.
+pub(crate) const LTE: &str = "lte-real-time";
+
+/// The one of real programs on loopback.
+pub(crate) const MASQUE: &str = "masque-loopback";
+
+/// What that one measures; all others have a scenario with a title.
+pub(crate) const PROXY_ON_LOOPBACK: &str = "100 MB through the real proxy, real sockets on loopback";
+
+/// The middle of an odd number of values.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// What every benchmark reports, and its further figures: `counts` are data packets and packet-hops.
+pub(crate) fn row(
+    name: &str,
+    seconds: f64,
+    counts: [Option<u64>; 2],
+    cpu_seconds: f64,
+    peak_rss_bytes: Option<u64>,
+    mut further: Value,
+) -> Value {
+    let rates = counts.map(|count| count.map(|count| count as f64 / cpu_seconds));
+    let mut row = json!({
+        "name": name,
+        "simulated_seconds": seconds,
+        "packets": counts[0],
+        "packet_hops": counts[1],
+        "cpu_seconds": cpu_seconds,
+        "packets_per_cpu_second": rates[0],
+        "packet_hops_per_cpu_second": rates[1],
+        "peak_rss_bytes": peak_rss_bytes,
+    });
+    if let (Some(row), Some(further)) = (row.as_object_mut(), further.as_object_mut()) {
+        row.append(further);
+    }
+    row
+}
+
+/// What a clock of this machine shows, in seconds.
+pub(crate) fn seconds_of(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+pub(crate) fn cpu_seconds() -> f64 {
+    seconds_of(ClockId::ProcessCPUTime)
+}
+
+/// Most memory that this process has held, in bytes; `None` where the system does not tell.
+pub(crate) fn peak_rss_bytes() -> Option<u64> {
+    peak_rss_bytes_of("self")
+}
+
+pub(crate) fn peak_rss_bytes_of(process: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
