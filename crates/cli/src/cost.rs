@@ -1,7 +1,7 @@
 //! `fullpipe check --cost`: what runs cost, estimated without making them.
 
-use crate::bench::seconds_of;
 use crate::exit::Failure;
+use crate::measurement::seconds_of;
 use crate::output::{self, print_line};
 use crate::records::{failure_of, find_scenario, find_study, is_study};
 use fullpipe::lab::cost::{Cost, PROGRAM_BYTES};

@@ -4,6 +4,7 @@ mod access_networks;
 mod aqm;
 mod bbr;
 mod common;
+mod cost;
 mod declared;
 mod delays;
 mod determinism;
