@@ -1,7 +1,7 @@
 //! `fullpipe check --cost`: what runs cost, estimated without making them.
 
 use crate::exit::Failure;
-use crate::measurement::seconds_of;
+use crate::measurement::{memory_bytes, seconds_of};
 use crate::output::{self, print_line};
 use crate::records::{failure_of, find_scenario, find_study, is_study};
 use fullpipe::lab::cost::{Cost, PROGRAM_BYTES};
@@ -17,16 +17,6 @@ use std::path::Path;
 const CALIBRATION: (&str, &str) = ("bench/tcp-1", "4s");
 /// Runs of it; the fastest counts, because other programs only make a run slower.
 const CALIBRATIONS: usize = 3;
-
-/// Memory of this machine, or what the control group of this process may use of it if that is less; `None`: unknown.
-pub(crate) fn memory_bytes() -> Option<u64> {
-    let total = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = total.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let limit = limit.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
-    Some((kilobytes * 1024).min(limit))
-}
 
 /// Events of the benchmark `tcp-1` per CPU second, measured now.
 fn events_per_cpu_second() -> Result<f64, Failure> {

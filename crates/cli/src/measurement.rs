@@ -90,3 +90,13 @@ pub(crate) fn peak_rss_bytes_of(process: &str) -> Option<u64> {
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
+
+/// Memory of this machine, or what the control group of this process may use of it if that is less; `None`: unknown.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    let total = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = total.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let limit = limit.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
+    Some((kilobytes * 1024).min(limit))
+}

@@ -1,10 +1,9 @@
 //! Commands that make or read records: `run`, `study`, `report`, `check`.
 
 use crate::arguments::{Common, RunArguments, StudyArguments};
-use crate::cost;
 use crate::exit::Failure;
 use crate::flow_table;
-use crate::measurement::seconds_of;
+use crate::measurement::{memory_bytes, seconds_of};
 use crate::output::{self, print_line};
 use crate::progress::Shown;
 use crate::real_time;
@@ -84,7 +83,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let record = arguments.real_time && (arguments.record || loaded.scenario.real_time.record_arrivals);
     let (pcap, qlog) = (arguments.pcap, arguments.qlog);
     let run = RunOptions { audit: common.audit, pcap, qlog, record, resume: common.resume, ..RunOptions::default() };
-    let memory_bytes = if common.ignore_memory { None } else { cost::memory_bytes() };
+    let memory_bytes = if common.ignore_memory { None } else { memory_bytes() };
     let options = study::Options { run, memory_bytes, ..study::Options::default() };
     let folder = Path::new("fullpipe-out").join(&stem);
     if arguments.real_time {
@@ -161,7 +160,7 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.unwrap_or(cores).max(1);
     let run = RunOptions { audit: common.audit, resume: common.resume, ..RunOptions::default() };
-    let memory_bytes = if common.ignore_memory { None } else { cost::memory_bytes() };
+    let memory_bytes = if common.ignore_memory { None } else { memory_bytes() };
     let options = study::Options { jobs, run, memory_bytes };
     // Those of the overrides that `apply` tries one by one come again when the points are resolved.
     hints.take_hints();

@@ -101,6 +101,9 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
         network.declare_conversation(from, to);
     }
     declare_real(scenario, &mut network);
+    if real_time {
+        network.admit_undeclared();
+    }
     let recorder = options.qlog.as_ref().map(|settings| Box::new(Recorder::new(settings, &shared)));
     let captures = options.capture.as_ref().map(|capture| Box::new(Captures::new(capture, scenario)) as Box<dyn Tap>);
     network.tap = match (captures, recorder.as_ref().map(|recorder| recorder.tap())) {

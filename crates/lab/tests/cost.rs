@@ -66,7 +66,7 @@ fn an_upper_bound_is_called_so_and_is_not_exceeded() {
         fullpipe_scenario::load(&text, "source.toml", &[]).expect("it is right").scenario
     };
     let on_off = "protocol = \"udp\"\nworkload = \"on-off\"\nrate = \"5Mbit/s\"\npayload = \"1000B\"\n\
-                  on = { distribution = \"pareto\", shape = 1.5, scale = \"200ms\" }\noff = { distribution = \"exponential\", mean = \"1s\" }\n";
+                  on = { kind = \"pareto\", shape = 1.5, scale = \"200ms\" }\noff = { kind = \"exponential\", mean = \"1s\" }\n";
     let steady = "protocol = \"udp\"\nworkload = \"on-off\"\nrate = \"5Mbit/s\"\npayload = \"1000B\"\non = \"100ms\"\noff = \"100ms\"\n";
     for (text, is_bound) in [(on_off, true), (steady, false)] {
         let scenario = source(text);

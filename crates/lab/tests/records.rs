@@ -104,7 +104,7 @@ fn sampled(duration: &str, mut broken: impl FnMut(usize) -> io::Result<()> + Sen
         [[probe]]
         flow = "data"
         interval = "1ms"
-        metrics = ["cwnd_bytes", "srtt_s", "throughput_bps", "rx_packets"]
+        metrics = ["cwnd_bytes", "srtt_s", "throughput_bps", "inflight_bytes"]
         [[probe]]
         link = "link1"
         interval = "1ms"

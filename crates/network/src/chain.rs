@@ -69,6 +69,7 @@ impl<O: Observer> Network<O> {
                 |next: &Option<LinkId>| next.is_some_and(|next| self.feeders[next.index()] == LinkId(index as u32));
             let onward = match followers.iter().filter(|next| is_chained(next)).count() {
                 0 => Onward::Event,
+                _ if self.undeclared => Onward::IfOnlyFeeder,
                 1 if followers.len() == 1 => Onward::Link,
                 chained if chained == followers.len() => Onward::ByDestination,
                 _ => Onward::IfOnlyFeeder,

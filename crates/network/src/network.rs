@@ -104,6 +104,8 @@ pub struct Network<O> {
     pub(crate) conversations: BTreeSet<(NodeId, NodeId)>,
     pub(crate) observed: BTreeSet<LinkId>,
     pub(crate) fuse: bool,
+    /// Whether packets may come that belong to no declared conversation.
+    pub(crate) undeclared: bool,
     pub(crate) silent_drop: Option<Box<SilentDrop>>,
     /// By node, as far as any takes time before sending; empty if none does.
     pub(crate) processing: Vec<Option<Box<Processing>>>,
@@ -144,6 +146,7 @@ impl<O: Observer> Network<O> {
             conversations: BTreeSet::new(),
             observed: BTreeSet::new(),
             fuse: true,
+            undeclared: false,
             silent_drop: None,
             processing: Vec::new(),
             tapped: false,
@@ -190,6 +193,12 @@ impl<O: Observer> Network<O> {
     /// Says that somebody will ask for a link's queue or counters while the run goes on.
     pub fn observe_link(&mut self, link: LinkId) {
         self.observed.insert(link);
+    }
+
+    /// Says that packets may come that belong to no declared conversation, such as those for a router: each is then routed by its
+    /// destination at each router.
+    pub fn admit_undeclared(&mut self) {
+        self.undeclared = true;
     }
 
     /// Switches computing chains at once off (or on): results are the same, slower.

@@ -1,4 +1,3 @@
 //! All tests of the crate in one binary, which saves building and linking one for each file.
 
-mod cycles;
 mod parsers;

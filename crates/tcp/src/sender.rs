@@ -591,7 +591,7 @@ impl Sender {
             return burst;
         }
         // A segment that ends the stream is left to `poll`.
-        let most = (self.written - u64::from(self.finished)).min(self.window_end);
+        let most = self.written.saturating_sub(u64::from(self.finished)).min(self.window_end);
         let mut end = self.next + mss_bytes;
         while end <= most {
             if !self.fits_window(mss_bytes) {
