@@ -89,7 +89,7 @@ fn the_columns_of_an_outcome_are_those_of_its_files() {
 }
 
 /// `series.csv` of a run whose samples go to a file: the pieces that were written, and the table that the outcome has.
-fn sampled(duration: &str, mut broken: impl FnMut(usize) -> io::Result<()> + Send + 'static) -> (Sampled, Vec<u8>) {
+fn sampled(duration: &str, broken: impl FnMut(usize) -> io::Result<()> + Send + 'static) -> (Sampled, Vec<u8>) {
     let text = format!(
         r#"
         duration = "{duration}"
@@ -115,7 +115,7 @@ fn sampled(duration: &str, mut broken: impl FnMut(usize) -> io::Result<()> + Sen
     let kept = run(&scenario, &Options::default()).unwrap();
     let pieces = Arc::new(Mutex::new(Vec::new()));
     let to = pieces.clone();
-    let broken = Mutex::new(move |number| broken(number));
+    let broken = Mutex::new(broken);
     let append = move |name: &str, bytes: &[u8]| {
         assert_eq!(name, "series.csv");
         let mut pieces = to.lock().unwrap();
