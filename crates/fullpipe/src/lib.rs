@@ -35,7 +35,8 @@
 /// Congestion controls.
 pub mod congestion {
     pub use fullpipe_congestion::{
-        Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,
+        Ack, Codepoint, Congestion, Control, Controller, DeliveryRate, PacketState, PlainAck, RecoveryExit, Signals,
+        Timeout,
     };
 
     #[doc(hidden)]
@@ -91,7 +92,7 @@ pub mod access {
         WarningKind, table,
     };
     pub use fullpipe_network::access::{
-        AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, ChoiceList, Nodes,
+        AccessContext, AccessNetwork, AccessNetworkComponent, AccessNetworkSettings, ChoiceList, MediumCost, Nodes,
         StationDeclaration, WayPromise,
     };
     pub use fullpipe_network::metrics::{DROPS, QUEUE, QUEUE_DELAY, THROUGHPUT};

@@ -70,6 +70,7 @@ impl Scenario {
     }
 
     /// The routes of its network, without building it.
+    #[doc(hidden)]
     pub fn routing(&self) -> Routing {
         routing(&self.nodes, &self.links, &self.ethernets, &self.access)
     }
