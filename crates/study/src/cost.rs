@@ -135,7 +135,8 @@ mod tests {
     use crate::run::single;
 
     fn idle() -> Plan {
-        let text = include_str!("../../../scenarios/bench/tcp-idle.toml").to_owned();
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/bench/tcp-idle.toml");
+        let text = std::fs::read_to_string(file).expect("a scenario of the workspace");
         let source = ScenarioSource { name: "tcp-idle".into(), origin: "scenario.toml".into(), text, folder: None };
         plan(&single("tcp-idle", "", source, 1), &VirtualLaboratory::new("test")).expect("it is right")
     }
