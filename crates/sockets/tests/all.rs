@@ -1,3 +1,0 @@
-//! All tests of the crate in one binary, which saves building and linking one for each file.
-
-mod parsers;
