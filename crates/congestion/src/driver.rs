@@ -56,6 +56,13 @@ enum RateSamples {
     All,
 }
 
+impl RateSamples {
+    #[inline(always)]
+    fn are_taken(self) -> bool {
+        matches!(self, RateSamples::Long | RateSamples::All)
+    }
+}
+
 /// Packets that one acknowledgement newly acknowledges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
@@ -134,7 +141,7 @@ impl Driver {
     /// Whether delivery-rate samples are taken.
     #[inline(always)]
     pub fn takes_rate_samples(&self) -> bool {
-        self.samples != RateSamples::Off
+        self.samples.are_taken()
     }
 
     /// The control.
@@ -203,7 +210,7 @@ impl Driver {
     /// the packet.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
-        if matches!(self.samples, RateSamples::Off | RateSamples::OffForPlain) {
+        if !self.samples.are_taken() {
             return self.rate.on_sent_unsampled(now, bytes, in_flight_bytes);
         }
         let state = self.rate.on_sent(now, bytes, in_flight_bytes);
@@ -229,9 +236,10 @@ impl Driver {
     pub fn on_delivered(&mut self, now: Instant, state: &PacketState, delivered: &mut Delivered) {
         delivered.bytes += state.bytes;
         delivered.prior_delivered_bytes = delivered.prior_delivered_bytes.max(state.delivered_bytes);
-        match self.samples {
-            RateSamples::Off | RateSamples::OffForPlain => self.rate.on_delivered_unsampled(state.bytes),
-            _ => self.rate.on_delivered(now, state),
+        if self.samples.are_taken() {
+            self.rate.on_delivered(now, state);
+        } else {
+            self.rate.on_delivered_unsampled(state.bytes);
         }
     }
 
@@ -322,12 +330,11 @@ impl Driver {
     /// Finishes the rate sample of an acknowledgement, counts rounds, and returns the summary.
     #[inline(always)]
     pub fn summarize(&mut self, report: &AckReport) -> Ack {
-        let rate = match self.samples {
-            RateSamples::Off | RateSamples::OffForPlain => {
-                self.rate.finish_unsampled();
-                None
-            }
-            _ => self.sample(report.min_rtt),
+        let rate = if self.samples.are_taken() {
+            self.sample(report.min_rtt)
+        } else {
+            self.rate.finish_unsampled();
+            None
         };
         let round_start = self.count_round(&report.delivered);
         Ack {

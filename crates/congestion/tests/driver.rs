@@ -351,3 +351,21 @@ fn short_rate_samples_are_discarded_unless_they_are_to_be_kept() {
     assert_eq!(rate(false), "None");
     assert_eq!(rate(true), "Some(\"1000 in 10 ms, lost 0\")");
 }
+
+#[test]
+fn rate_samples_that_nobody_reads_are_not_taken() {
+    let signals =
+        |delivery_rate, on_sent, plain_acks| Signals { delivery_rate, on_sent, plain_acks, ..Signals::default() };
+    for (needs, is_taken) in [
+        (signals(false, false, false), false),
+        // This is how CUBIC and Reno are declared.
+        (signals(false, false, true), false),
+        (signals(true, false, false), true),
+        (signals(false, true, false), true),
+    ] {
+        let (mut driver, _) = driver(needs);
+        assert!(driver.takes_rate_samples(), "{needs:?}: they are taken by default");
+        driver.disable_rate_samples();
+        assert_eq!(driver.takes_rate_samples(), is_taken, "{needs:?}");
+    }
+}
