@@ -579,7 +579,9 @@ impl Sender {
     pub(crate) fn send_burst(&mut self, now: Instant) -> Burst {
         let (start, mss_bytes) = (self.next, self.driver.control.mss_bytes);
         let mut burst = Burst { start, payload_bytes: mss_bytes, segments: 0, is_all: false };
+        // A control of a program may set the segment size to zero.
         let is_usual = self.pending == 0
+            && mss_bytes > 0
             && self.phase == Phase::Open
             && self.pacer.is_none()
             && self.ecn.is_none()

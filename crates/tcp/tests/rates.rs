@@ -38,6 +38,36 @@ impl Controller for Slower {
     fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {}
 }
 
+/// Sets the segment size to zero at the first acknowledgement.
+#[derive(Debug)]
+struct NoSegments;
+
+impl Controller for NoSegments {
+    fn name(&self) -> &'static str {
+        "no-segments"
+    }
+
+    fn on_ack(&mut self, control: &mut Control, _ack: &Ack) {
+        control.mss_bytes = 0;
+    }
+
+    fn on_congestion(&mut self, _control: &mut Control, _congestion: &Congestion) {}
+
+    fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {}
+}
+
+#[test]
+fn a_control_that_sets_the_segment_size_to_zero_stops_its_own_flow_only() {
+    let config = Config { mss_bytes: 1000, ..Config::linux() };
+    let mut script = Script::client_with(config, Box::new(NoSegments), ms(100));
+    script.write(100_000);
+    assert_eq!(script.sent().len(), 10);
+    // `Script` asks for single segments; nine are outstanding, and the window has room for a tenth.
+    script.ack(1_000, &[]);
+    assert!(script.sent().is_empty());
+    assert_eq!(script.connection.poll_burst(script.now).segments, 0);
+}
+
 #[test]
 fn a_rate_set_with_a_departure_holds_for_the_next() {
     let config = Config { mss_bytes: 1000, nagle: false, tail_loss_probe: false, ..Config::linux() };
