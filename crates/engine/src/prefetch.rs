@@ -2,8 +2,8 @@
 //!
 //! With thousands of flows the state of links and endpoints does not fit into the cache: on `tcp-10k` a packet costs some 27 misses of
 //! a cache of 2 MB (callgrind). The calendar holds what will happen next, so its lines can be fetched while the present event is
-//! processed. A sketch of this gained 17 to 21 % on `tcp-10k` (paired runs) and nothing with fewer than 1000 links. This code has not
-//! been measured on an idle machine.
+//! processed. A sketch of this gained 17 to 21 % on `tcp-10k` (paired runs) and nothing with fewer than 1000 links. The gain of this
+//! code alone was not measured; `docs/performance.md` has that of all changes together.
 
 /// Fetches the first `LINES` cache lines of 64 bytes of an item, or all of a smaller one. A hint: it changes only the speed.
 #[inline(always)]

@@ -52,8 +52,8 @@ pub(crate) mod flag {
     pub(crate) const NOTED: u8 = 128;
 }
 
-/// What a packet carried besides a piece of a stream in its record. 16 bytes: stream ids are below 2^32 in the model, and a
-/// frame's data fit into a datagram.
+/// What a packet carried besides a piece of a stream in its record. It takes 24 bytes, because stream ids are below 2^32 in the
+/// model, and a frame's data fit into a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     Stream(u32, PackedPiece),
@@ -187,8 +187,8 @@ impl Sent {
         self.has(flag::STREAM).then_some((u64::from(self.stream), piece))
     }
 
-    /// What the congestion control is told of it; `lost_bytes` is the connection's present count. Without a sample, which a
-    /// control that reads them has, times of delivery are zero.
+    /// The state of the packet for the congestion control. `lost_bytes` is the connection's current count of lost bytes. If no
+    /// rate samples are taken, `delivered_at` and `first_sent_at` are zero: no control reads them then.
     #[inline]
     pub(crate) fn state(&self, sample: Option<&Sample>, lost_bytes: u64) -> PacketState {
         let state = PacketState {
