@@ -34,7 +34,7 @@ fn events_of_quick_runs_are_within_a_factor_of_two() {
         .iter()
         .filter(|(_, (_, is_bound, estimated, counted))| {
             let ratio = estimated / counted;
-            if *is_bound { ratio < 0.99 } else { !(0.5..=2.0).contains(&ratio) }
+            if *is_bound { ratio < 1.0 } else { !(0.5..=2.0).contains(&ratio) }
         })
         .collect();
     assert!(wrong.is_empty(), "runs, whether it is an upper bound, estimated and counted events: {wrong:?}");

@@ -1,4 +1,5 @@
-//! What needs memory in a run. Sizes of what the models keep come from the types; what other libraries keep was measured.
+//! What needs memory in a run. Sizes of what the models keep come from the types; what other libraries keep was fitted to
+//! runs of the benchmarks that are named.
 
 use super::paths::Paths;
 use super::traffic::{self, Traffic};
@@ -8,7 +9,7 @@ use fullpipe_network::footprint::{FLIGHT_BYTES, LINK_BYTES, NODE_BYTES, PACKET_B
 use fullpipe_record::FlowMonitor;
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Stack, Transport};
-use fullpipe_units::Instant;
+use std::collections::BTreeMap;
 
 /// Memory of the program itself: a run of `quick-start` peaks at it.
 pub const PROGRAM_BYTES: f64 = 13e6;
@@ -19,15 +20,15 @@ const GROWTH: f64 = 1.5;
 const SMALLEST_RING: f64 = 4.0;
 /// A small allocation: the two applications, a congestion control, and what the allocator adds.
 const BOX_BYTES: f64 = 112.0;
-/// Outstanding data exceed their mean by so much in slow start.
+/// Outstanding data exceed their mean by so much in slow start. Fitted to the peak memory of `tcp-10k` and `quic-10k`.
 const OVERSHOOT: f64 = 4.0;
-/// A row of `flows.csv`, in memory while it is written, read for the report and printed.
+/// A row of `flows.csv`, in memory while it is written, read for the report and printed. Fitted to `tcp-idle`.
 const ROW_BYTES: f64 = 300.0;
-/// A sample: in memory, as a line of `series.csv`, and as that line is read again.
-const SAMPLE_BYTES: f64 = (size_of::<(Instant, u32, f64)>() + 48 + 16) as f64;
-/// An end of a connection of the real QUIC stack, without data. Measured.
+/// A sample of the metric that the report reads: time and value, in a vector that grows. The run itself writes samples to the file.
+const SAMPLE_BYTES: f64 = 2.0 * size_of::<(f64, f64)>() as f64;
+/// An end of a connection of the real QUIC stack, without data. Fitted to the peak memory of `masque-1-*`.
 const STACK_BYTES: f64 = 150e3;
-/// Both ends of a tunnel: their QUIC and HTTP/3 connections and tasks. Measured.
+/// Both ends of a tunnel: their QUIC and HTTP/3 connections and tasks. Fitted likewise.
 const TUNNEL_BYTES: f64 = 1.2e6;
 
 /// What many like things need.
@@ -79,15 +80,8 @@ pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<
     }
     let flows = MemoryPart { is_visited: true, ..MemoryPart::new("flows", all.len() as f64, flows) };
     let further = MemoryPart::new("further connections", further[0], further[1]);
-    let samples: f64 = scenario
-        .probes
-        .iter()
-        .map(|probe| {
-            let interval_s = probe.interval.as_secs_f64().max(1e-9);
-            probe.metrics.len() as f64 * scenario.duration.as_secs_f64() / interval_s
-        })
-        .sum();
-    let samples = MemoryPart::new("samples of probes", samples, samples * SAMPLE_BYTES);
+    let samples = most_samples(scenario);
+    let samples = MemoryPart::new("samples of a metric", samples, samples * SAMPLE_BYTES);
     let media: f64 = scenario.access.iter().map(|access| access.cost(scenario.duration).bytes).sum();
     let stations: usize = scenario.access.iter().map(|access| access.stations().len()).sum();
     let media = MemoryPart::new("stations of access networks", stations as f64, media);
@@ -96,6 +90,18 @@ pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<
     parts.retain(|part| part.count > 0.0);
     parts.sort_by(|a, b| b.bytes().total_cmp(&a.bytes()));
     parts
+}
+
+/// Samples of the metric that has most of them: the report reads one metric at a time.
+fn most_samples(scenario: &Scenario) -> f64 {
+    let mut by_metric: BTreeMap<&str, f64> = BTreeMap::new();
+    for probe in &scenario.probes {
+        let samples = scenario.duration.as_secs_f64() / probe.interval.as_secs_f64().max(1e-9);
+        for metric in &probe.metrics {
+            *by_metric.entry(metric).or_default() += samples;
+        }
+    }
+    by_metric.into_values().fold(0.0, f64::max)
 }
 
 /// Memory of a flow with its first connection, and of all its further ones.

@@ -10,7 +10,7 @@
 //!
 //! **Bounds.** Where the dynamics of a run make an estimate meaningless, such as few periods of an on-off source or flows that
 //! random losses limit, the figures are upper bounds, and [`Cost::bounds`] says why. `tests/cost.rs` holds the estimate within a
-//! factor of two for the benchmarks; `docs/run-a-scenario.md` says what to expect of it.
+//! factor of two for the benchmarks; `docs/command-line.md` says what to expect of it.
 
 mod memory;
 mod paths;
@@ -23,12 +23,12 @@ use fullpipe_scenario::description::{Stack, Transport};
 use paths::Paths;
 use traffic::{Direction, NO_PATH, Traffic};
 
-/// Timers of a connection in a second: delayed acknowledgements at one end, retransmission at the other. Measured: 27 to 43 in
-/// `tcp-1` to `tcp-10k`, 72 in `quic-1`.
+/// Timers of a connection in a second: delayed acknowledgements at one end, retransmission at the other. Fitted to runs that the
+/// tests use again: 27 to 43 in `tcp-1` to `tcp-10k`, 72 in `quic-1`.
 const TIMERS_PER_S: f64 = 40.0;
 
-/// CPU time of an event, over that of an event of the benchmark `tcp-1`. Measured at commit e524fd4 from the user time of whole runs
-/// (`tcp-1`: 0.14 s for 753 000 events), each with the scenario that it names.
+/// CPU time of an event, over that of an event of the benchmark `tcp-1`. Measured at commit e524fd4 from the user time of single runs
+/// (`tcp-1`: 0.14 s for 753 000 events), each with the scenario that it names, while other work ran on the machine: a rough guide.
 mod weight {
     /// A datagram of UDP, without a connection at its ends: `udp-5hop`, 0.11 s for 1 600 000.
     pub(super) const UDP: f64 = 0.35;
