@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The layer of each crate, as in ARCHITECTURE.md.
-const LAYERS: [(&str, u32); 26] = [
+const LAYERS: [(&str, u32); 27] = [
     ("fullpipe-cli", 9),
     ("fullpipe", 8),
     ("fullpipe-study", 7),
@@ -24,6 +24,7 @@ const LAYERS: [(&str, u32); 26] = [
     ("fullpipe-network", 3),
     ("fullpipe-transport", 3),
     ("fullpipe-control", 3),
+    ("fullpipe-verdict", 3),
     ("fullpipe-archive", 2),
     ("fullpipe-engine", 2),
     ("fullpipe-congestion", 2),

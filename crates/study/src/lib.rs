@@ -27,17 +27,16 @@ pub mod resolved;
 mod run;
 pub mod settings;
 mod shelf;
-pub mod statistics;
 pub mod study;
 pub mod summary;
 pub mod sweep;
 mod tables;
-pub mod verdict;
 mod words;
 
 pub use error::StudyError;
 pub use files::Files;
 pub use fullpipe_archive::{SummaryRow, Verdict};
+pub use fullpipe_verdict::{self as verdict, statistics};
 pub use laboratory::VirtualLaboratory;
 pub use load::{load, open};
 pub use port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};

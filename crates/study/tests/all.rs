@@ -15,4 +15,3 @@ mod replications;
 mod settings;
 mod sweep;
 mod tcp_vs_udp;
-mod verdicts;

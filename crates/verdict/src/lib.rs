@@ -5,7 +5,9 @@
 //!   many runs as the publication has.
 //! * A claim is judged by its support, the share of bootstrap resamples of the replications for which it holds, part by part.
 //!
-//! `docs/verdicts.md` states the rules for users, with their error rates as `tests/verdicts.rs` simulates them.
+//! `docs/verdicts.md` states the rules for users, with their error rates as `tests/all.rs` simulates them.
+
+pub mod statistics;
 
 use crate::statistics::{
     RESAMPLES, Resamples, deviation, expanded_tail, mean, quantile_of_sorted, skewness, student_t,
@@ -319,7 +321,7 @@ pub fn judge_values(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJ
     Some(ClaimJudgment { verdict, deciding: deciding.filter(|_| several), note: None })
 }
 
-/// Fewest of [`PHASE_RUNS`](crate::plan::PHASE_RUNS) runs with random starts that must agree with the deterministic one.
+/// Fewest of the `PHASE_RUNS` runs with random starts that must agree with the deterministic one.
 pub const PHASE_AGREEMENT: u64 = 9;
 
 /// The verdict on a claim over deterministic points after runs with random starts: undecided if too few of them agree.

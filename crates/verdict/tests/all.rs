@@ -1,13 +1,13 @@
 //! The error rates of the rules of verdicts by simulation (Monte Carlo): 2000 synthetic studies for each number of runs and each
 //! distribution, through the functions that judge real studies. `docs/verdicts.md` prints the table.
 
-use fullpipe_study::Verdict;
-use fullpipe_study::statistics::{Resamples, expanded_tail};
-use fullpipe_study::verdict::{
+use fullpipe_archive::Verdict;
+use fullpipe_units::{Stream, math};
+use fullpipe_verdict::statistics::{Resamples, expanded_tail};
+use fullpipe_verdict::{
     Count, Formula, Measurement, Prediction, PublishedValue, Replications, count_part, is_skewed, judge_claim,
     judge_published, lacks_replications,
 };
-use fullpipe_units::{Stream, math};
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -77,7 +77,8 @@ pub fn quantile(values: &[f64], probability: f64) -> Option<f64> {
     quantile_of_sorted(&sorted, probability)
 }
 
-pub(crate) fn quantile_of_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
+/// The same of values that are sorted already.
+pub fn quantile_of_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = probability.clamp(0.0, 1.0) * last as f64;
     let below = (position.floor() as usize).min(last);
@@ -143,7 +144,7 @@ impl Resamples {
     }
 
     /// The sample of a number below [`RESAMPLES`].
-    pub(crate) fn get(&self, number: usize) -> &[u32] {
+    pub fn get(&self, number: usize) -> &[u32] {
         self.indices.get(number * self.size..(number + 1) * self.size).unwrap_or_default()
     }
 
