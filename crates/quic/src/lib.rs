@@ -7,7 +7,7 @@
 //! Read [`Connection`] first: it opens, receives and closes. `output.rs` says what leaves; `acknowledge.rs` what an
 //! acknowledgement or a time-out changes. A packet number space's two sides are `space.rs` (what was sent) and
 //! `received.rs` (what has come); `congestion.rs` is the path as congestion control sees it, `rtt.rs` its clock, `mtu.rs`
-//! how large a datagram may be. Streams are `stream.rs` (one) and `streams.rs` (all of them, with what they may send);
+//! how large a datagram may be. Streams are `stream.rs` (one), `slots.rs` (where they lie) and `streams.rs` (all of them, with what they may send);
 //! [`scheduler`] chooses among them. `opening.rs` is the handshake, `migration.rs` what happens when an address changes.
 
 #![allow(
@@ -28,7 +28,9 @@ mod received;
 mod rtt;
 pub mod scheduler;
 pub mod settings;
+mod slots;
 mod space;
+mod spare;
 mod status;
 mod stream;
 mod streams;

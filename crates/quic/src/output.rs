@@ -10,10 +10,11 @@ use crate::Connection;
 use crate::connection::unusual;
 use crate::rtt::GRANULARITY;
 use crate::space::{Id, Note, flag};
+use crate::spare::Spare;
 use crate::status::State;
 use crate::stream::{Ask, Piece};
 use fullpipe_units::{Codepoint, Instant};
-use fullpipe_wire::quic::{AckRange, TAG_BYTES, stream_header_bytes, varint_bytes};
+use fullpipe_wire::quic::{TAG_BYTES, stream_header_bytes, varint_bytes};
 use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
 use fullpipe_wire::{
     QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SackBlock, SegmentOptions,
@@ -51,45 +52,7 @@ pub struct Beside {
 impl Beside {
     /// Takes back the memory of a datagram that nobody reads any more, for those to come.
     pub fn recycle(&mut self, datagram: QuicDatagram) {
-        let spare = &mut self.spare;
-        let mut packets = datagram.packets;
-        for mut packet in packets.drain(..) {
-            for frame in packet.frames.drain(..) {
-                if let QuicFrame::Ack { mut ranges, .. } = frame
-                    && spare.ranges.len() < SPARES
-                {
-                    ranges.clear();
-                    spare.ranges.push(ranges);
-                }
-            }
-            if spare.frames.len() < SPARES {
-                spare.frames.push(packet.frames);
-            }
-        }
-        if spare.packets.len() < SPARES {
-            spare.packets.push(packets);
-        }
-    }
-}
-
-/// Vectors of each kind that are kept for later packets.
-const SPARES: usize = 8;
-
-/// Empty vectors whose memory is used again. Where many packets are lost, most acknowledgements and retransmissions have a
-/// [`QuicDatagram`], and allocations were a sixth of all instructions.
-#[derive(Clone, Debug, Default)]
-struct Spare {
-    packets: Vec<Vec<QuicPacket>>,
-    frames: Vec<Vec<QuicFrame>>,
-    ranges: Vec<Vec<AckRange>>,
-    notes: Vec<Note>,
-}
-
-impl Spare {
-    fn one_packet(&mut self, packet: QuicPacket) -> Vec<QuicPacket> {
-        let mut packets = self.packets.pop().unwrap_or_else(|| Vec::with_capacity(1));
-        packets.push(packet);
-        packets
+        self.spare.recycle(datagram);
     }
 }
 

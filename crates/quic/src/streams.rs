@@ -3,10 +3,10 @@
 
 use crate::Config;
 use crate::scheduler::{Candidate, Retransmission, Scheduler};
+use crate::slots::{Queue, Ready, Slots};
 use crate::stream::{Ask, Piece, Receiving, Sending, Stream, Written, event, is_server_initiated, is_unidirectional};
 use fullpipe_transport::{CloseReason, Event, Payload, Priority};
 use fullpipe_units::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
 
 /// No stream.
 const NONE: u32 = u32::MAX;
@@ -22,192 +22,6 @@ pub(crate) struct Opened {
     pub(crate) limit: u64,
     /// MAX_STREAMS is to be sent (for the peer's), or STREAMS_BLOCKED (for ours).
     pub(crate) due: bool,
-}
-
-/// Streams by index. Most connections have only the first, which lies in place.
-#[derive(Debug, Default)]
-struct Slots {
-    first: Option<Stream>,
-    /// Whether the first was ever there.
-    begun: bool,
-    more: Option<Box<MoreSlots>>,
-}
-
-#[derive(Debug, Default)]
-struct MoreSlots {
-    /// Those with indices from 1.
-    streams: Vec<Option<Box<Stream>>>,
-    free: Vec<u32>,
-    /// Indices of these by id.
-    by_id: BTreeMap<u64, u32>,
-}
-
-impl Slots {
-    #[inline(always)]
-    fn get(&self, index: u32) -> Option<&Stream> {
-        if index == 0 { self.first.as_ref() } else { self.get_further(index) }
-    }
-
-    #[inline(always)]
-    fn get_mut(&mut self, index: u32) -> Option<&mut Stream> {
-        if index == 0 { self.first.as_mut() } else { self.get_further_mut(index) }
-    }
-
-    #[inline(never)]
-    fn get_further(&self, index: u32) -> Option<&Stream> {
-        self.more.as_ref()?.streams.get(index as usize - 1)?.as_deref()
-    }
-
-    #[inline(never)]
-    fn get_further_mut(&mut self, index: u32) -> Option<&mut Stream> {
-        self.more.as_mut()?.streams.get_mut(index as usize - 1)?.as_deref_mut()
-    }
-
-    /// Number of indices so far.
-    fn len(&self) -> u32 {
-        u32::from(self.begun) + self.more.as_ref().map_or(0, |more| more.streams.len() as u32)
-    }
-
-    fn live(&self) -> usize {
-        self.len() as usize - self.more.as_ref().map_or(0, |more| more.free.len())
-    }
-
-    /// The index of a stream by its id.
-    fn find(&self, id: u64) -> Option<u32> {
-        match &self.first {
-            Some(first) if first.id == id => Some(0),
-            _ => self.more.as_ref()?.by_id.get(&id).copied(),
-        }
-    }
-
-    fn insert(&mut self, stream: Stream) -> u32 {
-        if !std::mem::replace(&mut self.begun, true) {
-            self.first = Some(stream);
-            return 0;
-        }
-        let more = self.more.get_or_insert_default();
-        let index = match more.free.pop() {
-            Some(0) => {
-                self.first = Some(stream);
-                return 0;
-            }
-            Some(index) => index,
-            None => {
-                more.streams.push(None);
-                more.streams.len() as u32
-            }
-        };
-        more.by_id.insert(stream.id, index);
-        more.streams[index as usize - 1] = Some(Box::new(stream));
-        index
-    }
-
-    fn remove(&mut self, index: u32) -> Option<Stream> {
-        let stream = if index == 0 {
-            self.first.take()?
-        } else {
-            *self.more.as_mut()?.streams.get_mut(index as usize - 1)?.take()?
-        };
-        let more = self.more.get_or_insert_default();
-        more.by_id.remove(&stream.id);
-        more.free.push(index);
-        Some(stream)
-    }
-
-    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
-        let further =
-            self.more.iter_mut().flat_map(|more| more.streams.iter_mut().flatten().map(|stream| &mut **stream));
-        self.first.iter_mut().chain(further)
-    }
-}
-
-/// Indices in the order in which they came. The first lies in place.
-#[derive(Debug, Default)]
-struct Queue {
-    first: Option<u32>,
-    further: Option<Box<VecDeque<u32>>>,
-}
-
-impl Queue {
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        self.first.is_none()
-    }
-
-    #[inline(always)]
-    fn front(&self) -> Option<u32> {
-        self.first
-    }
-
-    #[inline(always)]
-    fn push_back(&mut self, index: u32) {
-        match self.first {
-            None => self.first = Some(index),
-            Some(_) => self.further.get_or_insert_default().push_back(index),
-        }
-    }
-
-    #[inline(always)]
-    fn pop_front(&mut self) {
-        self.first = self.further.as_mut().and_then(|further| further.pop_front());
-    }
-}
-
-/// Indices of streams that have something to send, in the order of ids. A single one lies in place.
-#[derive(Debug, Default)]
-struct Ready {
-    single: [u32; 1],
-    count: u32,
-    /// All of them, once there were several.
-    several: Option<Box<Vec<u32>>>,
-}
-
-impl Ready {
-    #[inline(always)]
-    fn as_slice(&self) -> &[u32] {
-        match &self.several {
-            None => &self.single[..self.count as usize],
-            Some(several) => several,
-        }
-    }
-
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        self.as_slice().is_empty()
-    }
-
-    fn insert(&mut self, place: usize, index: u32) {
-        match &mut self.several {
-            None if self.count == 0 => (self.single, self.count) = ([index], 1),
-            None => {
-                let mut several = self.single.to_vec();
-                several.insert(place, index);
-                self.several = Some(Box::new(several));
-            }
-            Some(several) => several.insert(place, index),
-        }
-    }
-
-    fn remove(&mut self, place: usize) {
-        match &mut self.several {
-            None => self.count = 0,
-            Some(several) => {
-                several.remove(place);
-            }
-        }
-    }
-
-    fn clear(&mut self) {
-        *self = Ready::default();
-    }
-
-    fn retain(&mut self, mut keeps: impl FnMut(&u32) -> bool) {
-        match &mut self.several {
-            None if self.count == 1 && !keeps(&self.single[0]) => self.count = 0,
-            None => {}
-            Some(several) => several.retain(keeps),
-        }
-    }
 }
 
 /// Room for the candidates of a choice, and where they lie.
@@ -720,7 +534,7 @@ impl Streams {
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, id: u64, piece: &Piece) {
         let Some(index) = self.find(id) else { return };
-        let has_several = self.slots.more.is_some();
+        let has_several = self.slots.has_several();
         let Some(stream) = self.slots.get_mut(index) else { return };
         let before = stream.sending.acknowledged_below;
         let less = stream.sending.on_acknowledged(piece);
