@@ -10,9 +10,9 @@
 
 use crate::Config;
 use crate::rtt::Rtt;
-use crate::space::{Id, Sample, Sent, flag};
+use crate::space::{Id, Run, Sample, Sent, flag};
 use fullpipe_congestion::pacing::Pacer;
-use fullpipe_congestion::{AckReport, Congestion, Controller, Delivered, Driver};
+use fullpipe_congestion::{AckReport, Congestion, Controller, Delivered, Driver, PacketState, PlainAck};
 use fullpipe_units::{Codepoint, Duration, Instant};
 use fullpipe_wire::quic::EcnCounts;
 
@@ -353,6 +353,25 @@ impl Path {
         };
         let ack = self.driver.summarize(&report);
         self.driver.on_ack(&ack);
+    }
+
+    /// Does for a [`Run`] what acknowledging its packets one by one, [`Path::on_rtt`] and [`Path::finish`] do, if there is no
+    /// recovery, and neither losses nor marks.
+    #[inline]
+    pub(crate) fn on_run_acknowledged(&mut self, now: Instant, run: &Run, ack_delay: Duration) {
+        let mut batch = self.batch();
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(run.bytes);
+        let state = PacketState { bytes: run.bytes, delivered_bytes: run.delivered_bytes, ..PacketState::default() };
+        self.driver.on_delivered(now, &state, &mut batch.delivered);
+        let latest = now.saturating_since(run.sent_at);
+        self.on_rtt(now, latest, ack_delay);
+        if self.driver.takes_plain_acks() {
+            let (acked_bytes, smoothed_rtt) = (run.bytes, self.rtt.smoothed());
+            let ack = PlainAck { now, acked_bytes, smoothed_rtt, cwnd_limited: self.limited };
+            self.driver.on_plain_ack(&ack, &batch.delivered);
+        } else {
+            self.finish(now, &batch, Some(latest), ack_delay, 0);
+        }
     }
 
     /// Rate and burst of the pacer follow window and control.

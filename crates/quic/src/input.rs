@@ -127,6 +127,23 @@ impl Connection {
         header: &QuicHeader,
         further: Option<&SegmentOptions>,
     ) -> Result<(), Violation> {
+        let (largest, delay) = (header.place(), u64::from(header.stream));
+        if header.ranges == 0
+            && let Some(first) = largest.checked_sub(u64::from(header.first_range))
+            && self.take_plain_ack(now, first, largest, delay)
+        {
+            return Ok(());
+        }
+        self.take_ranges(now, header, further)
+    }
+
+    #[inline(never)]
+    fn take_ranges(
+        &mut self,
+        now: Instant,
+        header: &QuicHeader,
+        further: Option<&SegmentOptions>,
+    ) -> Result<(), Violation> {
         let (ranges, count) = short_ranges(header, further).ok_or(Violation::FrameEncoding)?;
         self.on_ack(now, Id::Data, &ranges[..count], u64::from(header.stream), None)
     }
