@@ -132,7 +132,7 @@ impl Connection {
 
     /// Takes an acknowledgement of one range on a confirmed connection, if it is the usual one: it acknowledges all packets up to
     /// its end for the first time, nothing is lost or being judged, and nothing is marked. It then has the effect of
-    /// [`Connection::on_ack`]; else nothing has changed. It takes 400 instructions, of 800.
+    /// [`Connection::on_ack`]; else nothing has changed. It saves 440 instructions of 800 on `quic-1`.
     #[inline]
     pub(crate) fn take_plain_ack(&mut self, now: Instant, first: u64, largest: u64, delay: u64) -> bool {
         let path = &self.path;
