@@ -49,6 +49,9 @@ pub struct HyStart {
     css_rounds: u8,
     phase: Phase,
     paced: bool,
+    /// Linux's HyStart takes the place of this one, and whether its connection is paced.
+    linux_paced: Option<bool>,
+    /// Its state, from the first acknowledgement on: most ends of connections send no data.
     linux: Option<Box<LinuxHyStart>>,
 }
 
@@ -68,19 +71,21 @@ impl HyStart {
             css_rounds: 0,
             phase: Phase::SlowStart,
             paced,
+            linux_paced: None,
             linux: None,
         }
     }
 
     /// Linux's HyStart in its place.
     pub fn linux(paced: bool) -> Self {
-        HyStart { linux: Some(Box::new(LinuxHyStart::new(paced))), ..HyStart::new(true) }
+        HyStart { linux_paced: Some(paced), ..HyStart::new(true) }
     }
 
     /// The same as [`HyStart::on_ack`] for a control's window.
     #[inline]
     pub(crate) fn on_ack_of(&mut self, control: &Control, ack: &Ack) -> Phase {
-        let Some(linux) = &mut self.linux else { return self.on_ack(ack) };
+        let Some(paced) = self.linux_paced else { return self.on_ack(ack) };
+        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxHyStart::new(paced)));
         if linux.on_ack(ack, control.cwnd_bytes / window::segment(control)) {
             self.phase = Phase::Done;
         }

@@ -91,12 +91,9 @@ pub struct Cubic {
     curve: Curve,
     /// The last acknowledgement: how much time to take out of the curve when the window was not used.
     last_ack_at: Instant,
-    /// What the last reduction changed (section 4.9).
-    before: Curve,
-    before_cwnd_bytes: u64,
-    before_ssthresh_bytes: u64,
-    /// Apart: it serves the first slow start only.
-    hystart: Option<Box<HyStart>>,
+    /// What the last reduction changed (section 4.9), while it may be taken back. Apart: it is empty most of the time.
+    before: Option<Box<Before>>,
+    hystart: Option<HyStart>,
     /// Part of a byte that the window has earned.
     fraction: f32,
     fast_convergence: bool,
@@ -104,8 +101,15 @@ pub struct Cubic {
     early_growth: bool,
     /// The present stage began without a `w_max` to come back to.
     w_max_unknown: bool,
-    saved: bool,
     in_recovery: bool,
+}
+
+/// The state before a reduction.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    curve: Curve,
+    cwnd_bytes: u64,
+    ssthresh_bytes: u64,
 }
 
 /// The state of the window's growth.
@@ -136,16 +140,13 @@ impl Cubic {
         Cubic {
             curve,
             last_ack_at: Instant::ZERO,
-            before: curve,
-            before_cwnd_bytes: 0,
-            before_ssthresh_bytes: 0,
-            hystart: config.hystart.map(Box::new),
+            before: None,
+            hystart: config.hystart,
             fraction: 0.0,
             fast_convergence: config.fast_convergence,
             reno_friendly: config.reno_friendly,
             early_growth: config.early_growth,
             w_max_unknown: false,
-            saved: false,
             in_recovery: false,
         }
     }
@@ -188,10 +189,8 @@ impl Cubic {
 
     /// Remembers everything that a reduction is about to change.
     fn save(&mut self, control: &Control) {
-        self.before = self.curve;
-        self.before_cwnd_bytes = control.cwnd_bytes;
-        self.before_ssthresh_bytes = control.ssthresh_bytes;
-        self.saved = true;
+        let Control { cwnd_bytes, ssthresh_bytes, .. } = *control;
+        self.before = Some(Box::new(Before { curve: self.curve, cwnd_bytes, ssthresh_bytes }));
     }
 
     /// The stage ends with the present window; the next begins with the first acknowledgement after recovery.
@@ -254,7 +253,7 @@ impl Controller for Cubic {
         if !ack.in_recovery {
             let mut acked = ack.acked_bytes;
             if control.cwnd_bytes < control.ssthresh_bytes {
-                acked = slow_start(self.hystart.as_deref_mut(), control, ack);
+                acked = slow_start(self.hystart.as_mut(), control, ack);
             }
             if !ack.cwnd_limited {
                 self.leave_out_until(ack.now);
@@ -278,7 +277,7 @@ impl Controller for Cubic {
     fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion) {
         if congestion.ecn {
             // A mark is never spurious.
-            self.saved = false;
+            self.before = None;
         } else {
             self.save(control);
             self.in_recovery = true;
@@ -296,16 +295,18 @@ impl Controller for Cubic {
     }
 
     fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
-        if exit.undone && self.saved && (control.cwnd_bytes as f64) < self.curve.cwnd_prior_bytes {
-            self.curve = self.before;
-            control.cwnd_bytes = self.before_cwnd_bytes;
-            control.ssthresh_bytes = self.before_ssthresh_bytes;
+        // A recovery that ended otherwise may yet prove to have been for nothing.
+        if exit.undone
+            && let Some(before) = self.before.take()
+            && (control.cwnd_bytes as f64) < self.curve.cwnd_prior_bytes
+        {
+            self.curve = before.curve;
+            control.cwnd_bytes = before.cwnd_bytes;
+            control.ssthresh_bytes = before.ssthresh_bytes;
             // The segment may have grown meanwhile.
             window::resize(control);
             self.fraction = 0.0;
         }
-        // A recovery that ended may yet prove to have been for nothing.
-        self.saved &= !exit.undone;
         self.in_recovery = false;
     }
 
