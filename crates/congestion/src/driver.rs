@@ -15,9 +15,7 @@
 //!
 //! The order of calls for one acknowledgement is that of [`crate::control`].
 
-use crate::control::{
-    Ack, Congestion, Control, Controller, DeliveryRate, PacketState, PlainAck, RecoveryExit, Timeout,
-};
+use crate::control::{Ack, Congestion, Control, Controller, PacketState, PlainAck, RecoveryExit, Timeout};
 use crate::rate::RateSampler;
 use crate::recovery::{Answer, Recovery};
 use fullpipe_units::{Duration, Instant};
@@ -31,36 +29,17 @@ pub struct Driver {
     rate: RateSampler,
     /// Bytes delivered at the end of the current round.
     round_end_bytes: u64,
-    /// Bytes and interval of the newest delivery-rate sample.
-    last_rate: (u64, Duration),
     /// 32 bits, so that it shares a word with the flags below.
     round_count: u32,
     on_sent: bool,
     paces: bool,
     own_recovery: bool,
-    samples: RateSamples,
+    /// Delivery-rate samples over less than the smallest round-trip time are used.
+    short_samples: bool,
+    /// No delivery-rate samples are taken, and the control takes plain acknowledgements.
+    plain_acks: bool,
     /// The recovery of a transport without sequence numbers. It is allocated at the first congestion to save memory.
     recovery: Option<Box<Recovery>>,
-}
-
-/// Which delivery-rate samples are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RateSamples {
-    /// None.
-    Off,
-    /// None, and the control takes plain acknowledgements. (Here, because a connection has no byte left for it.)
-    OffForPlain,
-    /// Those over at least the smallest round-trip time.
-    Long,
-    /// All.
-    All,
-}
-
-impl RateSamples {
-    #[inline(always)]
-    fn are_taken(self) -> bool {
-        matches!(self, RateSamples::Long | RateSamples::All)
-    }
 }
 
 /// Packets that one acknowledgement newly acknowledges.
@@ -113,11 +92,11 @@ impl Driver {
             rate: RateSampler::new(),
             round_end_bytes: 0,
             round_count: 0,
-            last_rate: (0, Duration::ZERO),
             on_sent: signals.on_sent,
             paces: signals.pacing,
             own_recovery: signals.own_recovery,
-            samples: RateSamples::Long,
+            short_samples: false,
+            plain_acks: false,
             recovery: None,
         }
     }
@@ -125,7 +104,7 @@ impl Driver {
     /// Uses delivery-rate samples over less than the smallest round-trip time from now on; they overestimate the rate. The ns-3 QUIC
     /// module does so, because its smallest round-trip time stays 0.
     pub fn keep_short_rate_samples(&mut self) {
-        self.samples = RateSamples::All;
+        self.short_samples = true;
     }
 
     /// Takes no delivery-rate samples from now on, unless the control declares that it uses them
@@ -134,14 +113,15 @@ impl Driver {
     pub fn disable_rate_samples(&mut self) {
         let signals = self.controller.signals();
         if !signals.delivery_rate && !signals.on_sent {
-            self.samples = if signals.plain_acks { RateSamples::OffForPlain } else { RateSamples::Off };
+            self.rate.disable();
+            self.plain_acks = signals.plain_acks;
         }
     }
 
     /// Whether delivery-rate samples are taken.
     #[inline(always)]
     pub fn takes_rate_samples(&self) -> bool {
-        self.samples.are_taken()
+        self.rate.takes_samples()
     }
 
     /// The control.
@@ -169,8 +149,13 @@ impl Driver {
 
     /// The newest delivery-rate sample in bits per second; 0 before the first.
     pub fn delivery_rate_bps(&self) -> u64 {
-        let (delivered_bytes, interval) = self.last_rate;
-        DeliveryRate { delivered_bytes, interval, ..DeliveryRate::default() }.bits_per_second()
+        self.rate.newest_bits_per_second()
+    }
+
+    /// Bytes delivered on the connection.
+    #[inline(always)]
+    pub fn delivered_bytes(&self) -> u64 {
+        self.rate.delivered_bytes()
     }
 
     /// Bytes declared lost on the connection.
@@ -210,9 +195,6 @@ impl Driver {
     /// the packet.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
-        if !self.samples.are_taken() {
-            return self.rate.on_sent_unsampled(now, bytes, in_flight_bytes);
-        }
         let state = self.rate.on_sent(now, bytes, in_flight_bytes);
         if self.on_sent {
             self.notify_sent(state);
@@ -236,11 +218,7 @@ impl Driver {
     pub fn on_delivered(&mut self, now: Instant, state: &PacketState, delivered: &mut Delivered) {
         delivered.bytes += state.bytes;
         delivered.prior_delivered_bytes = delivered.prior_delivered_bytes.max(state.delivered_bytes);
-        if self.samples.are_taken() {
-            self.rate.on_delivered(now, state);
-        } else {
-            self.rate.on_delivered_unsampled(state.bytes);
-        }
+        self.rate.on_delivered(now, state);
     }
 
     /// A packet is declared lost. `state` returns the state of the packet; its argument is the total of bytes declared lost,
@@ -316,26 +294,10 @@ impl Driver {
         self.recovery = None;
     }
 
-    /// The sample of an acknowledgement.
-    #[inline(always)]
-    fn sample(&mut self, min_rtt: Duration) -> Option<DeliveryRate> {
-        let shortest = if self.samples == RateSamples::All { Duration::ZERO } else { min_rtt };
-        let rate = self.rate.finish(shortest);
-        if let Some(rate) = &rate {
-            self.last_rate = (rate.delivered_bytes, rate.interval);
-        }
-        rate
-    }
-
     /// Finishes the rate sample of an acknowledgement, counts rounds, and returns the summary.
     #[inline(always)]
     pub fn summarize(&mut self, report: &AckReport) -> Ack {
-        let rate = if self.samples.are_taken() {
-            self.sample(report.min_rtt)
-        } else {
-            self.rate.finish_unsampled();
-            None
-        };
+        let rate = self.rate.finish(if self.short_samples { Duration::ZERO } else { report.min_rtt });
         let round_start = self.count_round(&report.delivered);
         Ack {
             now: report.now,
@@ -365,13 +327,13 @@ impl Driver {
     /// the control takes those, no delivery-rate samples are taken, and the window is not below the threshold.
     #[inline(always)]
     pub fn takes_plain_acks(&self) -> bool {
-        self.samples == RateSamples::OffForPlain && self.control.cwnd_bytes >= self.control.ssthresh_bytes
+        self.plain_acks && self.control.cwnd_bytes >= self.control.ssthresh_bytes
     }
 
     /// Does for such an acknowledgement what [`Driver::summarize`] and [`Driver::on_ack`] do.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, ack: &PlainAck, delivered: &Delivered) {
-        self.rate.finish_unsampled();
+        self.rate.end_app_limited_phase();
         self.count_round(delivered);
         self.controller.on_plain_ack(&mut self.control, ack);
     }

@@ -16,15 +16,21 @@ use crate::control::{DeliveryRate, PacketState};
 use fullpipe_units::{Duration, Instant};
 
 /// The connection's part of the sampler.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RateSampler {
     delivered_bytes: u64,
-    delivered_at: Instant,
-    /// Departure of the packet most recently found delivered, or of the first of a flight.
-    first_sent_at: Instant,
     lost_bytes: u64,
     /// The application-limited phase ends when more than this is delivered; 0 outside such a phase.
     app_limited_until_bytes: u64,
+    /// What only samples need; `None` where none are taken. Apart: most connections of a large run take none.
+    sampling: Option<Box<Sampling>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sampling {
+    delivered_at: Instant,
+    /// Departure of the packet most recently found delivered, or of the first of a flight.
+    first_sent_at: Instant,
     // The packet of the current batch that was sent last.
     batch_prior_delivered_bytes: u64,
     batch_prior_delivered_at: Instant,
@@ -33,58 +39,55 @@ pub struct RateSampler {
     batch_lost_bytes: u64,
     batch_app_limited: bool,
     batch_any: bool,
+    /// Bytes and interval of the newest sample.
+    newest: (u64, Duration),
+}
+
+impl Default for RateSampler {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl RateSampler {
     /// A sampler of a connection that has delivered nothing.
     pub fn new() -> Self {
-        Self::default()
+        RateSampler { delivered_bytes: 0, lost_bytes: 0, app_limited_until_bytes: 0, sampling: Some(Box::default()) }
+    }
+
+    /// Takes no samples from now on, but still counts. To be called before the first packet leaves.
+    pub(crate) fn disable(&mut self) {
+        self.sampling = None;
+    }
+
+    /// Whether samples are taken.
+    #[inline(always)]
+    pub(crate) fn takes_samples(&self) -> bool {
+        self.sampling.is_some()
     }
 
     /// A packet of `bytes` leaves, on top of `in_flight_bytes` before it. Returns what to remember of it.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
-        if in_flight_bytes == 0 {
-            // Time in which nothing was in flight says nothing about the path.
-            self.first_sent_at = now;
-            self.delivered_at = now;
-        }
-        PacketState {
-            sent_at: now,
-            bytes,
-            delivered_bytes: self.delivered_bytes,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-            in_flight_bytes: in_flight_bytes.saturating_add(bytes),
-            lost_bytes: self.lost_bytes,
-            app_limited: self.app_limited_until_bytes != 0,
-        }
-    }
-
-    /// As [`RateSampler::on_sent`], without what only samples need.
-    #[inline(always)]
-    pub(crate) fn on_sent_unsampled(&self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
-        PacketState {
+        let state = PacketState {
             sent_at: now,
             bytes,
             delivered_bytes: self.delivered_bytes,
             in_flight_bytes: in_flight_bytes.saturating_add(bytes),
             lost_bytes: self.lost_bytes,
             ..PacketState::default()
+        };
+        let Some(sampling) = &mut self.sampling else { return state };
+        if in_flight_bytes == 0 {
+            // Time in which nothing was in flight says nothing about the path.
+            sampling.first_sent_at = now;
+            sampling.delivered_at = now;
         }
-    }
-
-    /// As [`RateSampler::on_delivered`], without what only samples need.
-    #[inline(always)]
-    pub(crate) fn on_delivered_unsampled(&mut self, bytes: u64) {
-        self.delivered_bytes = self.delivered_bytes.saturating_add(bytes);
-    }
-
-    /// As [`RateSampler::finish`], without a sample.
-    #[inline(always)]
-    pub(crate) fn finish_unsampled(&mut self) {
-        if self.app_limited_until_bytes != 0 && self.delivered_bytes > self.app_limited_until_bytes {
-            self.app_limited_until_bytes = 0;
+        PacketState {
+            delivered_at: sampling.delivered_at,
+            first_sent_at: sampling.first_sent_at,
+            app_limited: self.app_limited_until_bytes != 0,
+            ..state
         }
     }
 
@@ -92,19 +95,8 @@ impl RateSampler {
     #[inline]
     pub fn on_delivered(&mut self, now: Instant, packet: &PacketState) {
         self.delivered_bytes = self.delivered_bytes.saturating_add(packet.bytes);
-        self.delivered_at = now;
-        // Only the packet sent last counts; of two sent in the same instant, the later found more in flight.
-        let newest = packet.sent_at > self.first_sent_at
-            || packet.sent_at == self.first_sent_at && packet.in_flight_bytes >= self.batch_in_flight_bytes;
-        if !self.batch_any || newest {
-            self.batch_any = true;
-            self.batch_prior_delivered_bytes = packet.delivered_bytes;
-            self.batch_prior_delivered_at = packet.delivered_at;
-            self.batch_send_elapsed = packet.sent_at.saturating_since(packet.first_sent_at);
-            self.batch_in_flight_bytes = packet.in_flight_bytes;
-            self.batch_lost_bytes = packet.lost_bytes;
-            self.batch_app_limited = packet.app_limited;
-            self.first_sent_at = packet.sent_at;
+        if let Some(sampling) = &mut self.sampling {
+            sampling.on_delivered(now, packet);
         }
     }
 
@@ -118,26 +110,17 @@ impl RateSampler {
     /// retransmission whose original was acknowledged), which would overestimate the rate.
     #[inline]
     pub fn finish(&mut self, min_rtt: Duration) -> Option<DeliveryRate> {
+        self.end_app_limited_phase();
+        let sampling = self.sampling.as_mut().filter(|sampling| sampling.batch_any)?;
+        sampling.finish(self.delivered_bytes, self.lost_bytes, min_rtt)
+    }
+
+    /// Ends the application-limited phase if all that was in flight at its start has been delivered.
+    #[inline(always)]
+    pub(crate) fn end_app_limited_phase(&mut self) {
         if self.app_limited_until_bytes != 0 && self.delivered_bytes > self.app_limited_until_bytes {
             self.app_limited_until_bytes = 0;
         }
-        if !self.batch_any {
-            return None;
-        }
-        self.batch_any = false;
-        let ack_elapsed = self.delivered_at.saturating_since(self.batch_prior_delivered_at);
-        let interval = self.batch_send_elapsed.max(ack_elapsed);
-        if interval < min_rtt || interval.is_zero() {
-            return None;
-        }
-        Some(DeliveryRate {
-            delivered_bytes: self.delivered_bytes.saturating_sub(self.batch_prior_delivered_bytes),
-            interval,
-            prior_delivered_bytes: self.batch_prior_delivered_bytes,
-            lost_bytes: self.lost_bytes.saturating_sub(self.batch_lost_bytes),
-            in_flight_bytes: self.batch_in_flight_bytes,
-            app_limited: self.batch_app_limited,
-        })
     }
 
     /// The application has nothing more to send though the window would allow it: packets are marked until what is in
@@ -162,13 +145,61 @@ impl RateSampler {
     /// When the last of them was.
     #[inline]
     pub fn delivered_at(&self) -> Instant {
-        self.delivered_at
+        self.sampling.as_ref().map_or(Instant::ZERO, |sampling| sampling.delivered_at)
     }
 
     /// Bytes declared lost on the connection.
     #[inline]
     pub fn lost_bytes(&self) -> u64 {
         self.lost_bytes
+    }
+
+    /// The newest sample in bits per second; 0 before the first.
+    pub(crate) fn newest_bits_per_second(&self) -> u64 {
+        let (delivered_bytes, interval) =
+            self.sampling.as_ref().map_or((0, Duration::ZERO), |sampling| sampling.newest);
+        DeliveryRate { delivered_bytes, interval, ..DeliveryRate::default() }.bits_per_second()
+    }
+}
+
+impl Sampling {
+    #[inline]
+    fn on_delivered(&mut self, now: Instant, packet: &PacketState) {
+        self.delivered_at = now;
+        // Only the packet sent last counts; of two sent in the same instant, the later found more in flight.
+        let newest = packet.sent_at > self.first_sent_at
+            || packet.sent_at == self.first_sent_at && packet.in_flight_bytes >= self.batch_in_flight_bytes;
+        if !self.batch_any || newest {
+            self.batch_any = true;
+            self.batch_prior_delivered_bytes = packet.delivered_bytes;
+            self.batch_prior_delivered_at = packet.delivered_at;
+            self.batch_send_elapsed = packet.sent_at.saturating_since(packet.first_sent_at);
+            self.batch_in_flight_bytes = packet.in_flight_bytes;
+            self.batch_lost_bytes = packet.lost_bytes;
+            self.batch_app_limited = packet.app_limited;
+            self.first_sent_at = packet.sent_at;
+        }
+    }
+
+    /// The sample of a batch, when so much was delivered and lost on the connection.
+    #[inline]
+    fn finish(&mut self, delivered_bytes: u64, lost_bytes: u64, min_rtt: Duration) -> Option<DeliveryRate> {
+        self.batch_any = false;
+        let ack_elapsed = self.delivered_at.saturating_since(self.batch_prior_delivered_at);
+        let interval = self.batch_send_elapsed.max(ack_elapsed);
+        if interval < min_rtt || interval.is_zero() {
+            return None;
+        }
+        let delivered_bytes = delivered_bytes.saturating_sub(self.batch_prior_delivered_bytes);
+        self.newest = (delivered_bytes, interval);
+        Some(DeliveryRate {
+            delivered_bytes,
+            interval,
+            prior_delivered_bytes: self.batch_prior_delivered_bytes,
+            lost_bytes: lost_bytes.saturating_sub(self.batch_lost_bytes),
+            in_flight_bytes: self.batch_in_flight_bytes,
+            app_limited: self.batch_app_limited,
+        })
     }
 }
 

@@ -71,13 +71,17 @@ impl Default for RttConfig {
 }
 
 /// Smoothed round-trip time, its variation, the time-out and the minimum.
+///
+/// The settings are not stored: connections are many, and share theirs. Each call must get the same.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
-    config: RttConfig,
     smoothed: Duration,
     variation: Duration,
     latest: Duration,
+    /// The time-out without backing off.
     base_rto: Duration,
+    /// The time-out.
+    rto: Duration,
     /// The minimum of the whole connection, or of the window where one is kept.
     min: Duration,
     windowed: Option<Box<WindowedMin>>,
@@ -87,10 +91,11 @@ pub struct RttEstimator {
 
 impl RttEstimator {
     /// An estimator without a sample.
-    pub fn new(config: RttConfig) -> Self {
+    pub fn new(config: &RttConfig) -> Self {
+        let rto = config.initial_rto.min(config.max_rto);
         RttEstimator {
-            base_rto: config.initial_rto.min(config.max_rto),
-            config,
+            base_rto: rto,
+            rto,
             smoothed: Duration::ZERO,
             variation: Duration::ZERO,
             latest: Duration::ZERO,
@@ -105,7 +110,7 @@ impl RttEstimator {
     /// Takes a sample (of a packet that was sent once, Karn's rule, or one told apart by its timestamp), and with it
     /// ends any backing off.
     #[inline]
-    pub fn on_sample(&mut self, now: Instant, rtt: Duration) {
+    pub fn on_sample(&mut self, config: &RttConfig, now: Instant, rtt: Duration) {
         self.latest = rtt;
         match &mut self.windowed {
             None => self.min = self.min.min(rtt),
@@ -124,27 +129,32 @@ impl RttEstimator {
             self.smoothed = rtt;
             self.variation = rtt / 2;
         }
-        self.backoff = 0;
-        let term = self.variation.saturating_mul(4).max(self.config.granularity);
-        let rto = match self.config.floor {
-            RtoFloor::Total => self.smoothed.saturating_add(term).max(self.config.min_rto),
-            RtoFloor::Variation => self.smoothed.saturating_add(term.max(self.config.min_rto)),
+        let term = self.variation.saturating_mul(4).max(config.granularity);
+        let rto = match config.floor {
+            RtoFloor::Total => self.smoothed.saturating_add(term).max(config.min_rto),
+            RtoFloor::Variation => self.smoothed.saturating_add(term.max(config.min_rto)),
         };
-        self.base_rto = rto.min(self.config.max_rto);
+        self.set_rto(rto.min(config.max_rto));
+    }
+
+    /// Sets the time-out and ends backing off.
+    #[inline]
+    fn set_rto(&mut self, rto: Duration) {
+        self.base_rto = rto;
+        self.rto = rto;
+        self.backoff = 0;
     }
 
     /// The retransmission time-out, backed off (rule 5.5).
     #[inline]
     pub fn rto(&self) -> Duration {
-        if self.backoff == 0 {
-            return self.base_rto;
-        }
-        self.base_rto.saturating_mul(1 << self.backoff.min(32)).min(self.config.max_rto)
+        self.rto
     }
 
     /// The timer expired: the next time-out is twice as long (rule 5.5).
-    pub fn on_timeout(&mut self) {
+    pub fn on_timeout(&mut self, config: &RttConfig) {
         self.backoff = self.backoff.saturating_add(1);
+        self.rto = self.rto.saturating_mul(2).min(config.max_rto);
     }
 
     /// How often the time-out has been doubled.
@@ -154,15 +164,14 @@ impl RttEstimator {
 
     /// Ends backing off without a sample, where new data was acknowledged but Karn's rule forbids a sample.
     pub fn reset_backoff(&mut self) {
-        self.backoff = 0;
+        self.set_rto(self.base_rto);
     }
 
     /// The handshake needed a retransmission and gave no sample: data begin with three seconds (rule 5.7). Has no
     /// effect once there is a sample, or if the initial time-out is longer.
-    pub fn after_lost_syn(&mut self) {
+    pub fn after_lost_syn(&mut self, config: &RttConfig) {
         if !self.sampled {
-            self.base_rto = self.config.initial_rto.max(Duration::from_secs(3)).min(self.config.max_rto);
-            self.backoff = 0;
+            self.set_rto(config.initial_rto.max(Duration::from_secs(3)).min(config.max_rto));
         }
     }
 
@@ -191,11 +200,6 @@ impl RttEstimator {
     /// Whether there has been a sample.
     pub fn has_sample(&self) -> bool {
         self.sampled
-    }
-
-    /// The settings.
-    pub fn config(&self) -> &RttConfig {
-        &self.config
     }
 }
 
@@ -279,9 +283,9 @@ mod tests {
     }
 
     fn after(config: RttConfig, samples_ms: &[u64]) -> RttEstimator {
-        let mut estimator = RttEstimator::new(config);
+        let mut estimator = RttEstimator::new(&config);
         for (n, sample) in samples_ms.iter().enumerate() {
-            estimator.on_sample(Instant::ZERO + MS * n as u64, MS * *sample);
+            estimator.on_sample(&config, Instant::ZERO + MS * n as u64, MS * *sample);
         }
         estimator
     }
@@ -331,38 +335,40 @@ mod tests {
 
     #[test]
     fn before_a_sample_the_timer_has_its_initial_value() {
-        let mut estimator = RttEstimator::new(RttConfig::default());
+        let config = RttConfig::default();
+        let mut estimator = RttEstimator::new(&config);
         assert!(!estimator.has_sample());
         assert_eq!((estimator.smoothed(), estimator.min()), (Duration::ZERO, None));
         assert_eq!(estimator.rto(), Duration::from_secs(1));
         // Rule 5.7: three seconds once the SYN was lost, and the doubling is forgotten.
-        estimator.on_timeout();
-        estimator.after_lost_syn();
+        estimator.on_timeout(&config);
+        estimator.after_lost_syn(&config);
         assert_eq!((estimator.rto(), estimator.backoff()), (Duration::from_secs(3), 0));
         // But not if the handshake gave a sample after all.
-        let mut estimator = after(RttConfig::default(), &[100]);
+        let mut estimator = after(config, &[100]);
         assert!(estimator.has_sample());
-        estimator.after_lost_syn();
+        estimator.after_lost_syn(&config);
         assert_eq!(estimator.rto(), Duration::from_secs(1));
     }
 
     #[test]
     fn backing_off_doubles_up_to_the_upper_bound_and_ends_with_a_sample() {
-        let mut estimator = after(RttConfig::RFC_6298, &[100]);
+        let config = RttConfig::RFC_6298;
+        let mut estimator = after(config, &[100]);
         let mut seconds = Vec::new();
         for _ in 0..8 {
             seconds.push(estimator.rto().as_nanos() / 1_000_000_000);
-            estimator.on_timeout();
+            estimator.on_timeout(&config);
         }
         assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(estimator.backoff(), 8);
         for _ in 0..1_000 {
-            estimator.on_timeout();
+            estimator.on_timeout(&config);
         }
         assert_eq!(estimator.rto(), Duration::from_secs(60));
-        estimator.on_sample(Instant::ZERO, MS * 100);
+        estimator.on_sample(&config, Instant::ZERO, MS * 100);
         assert_eq!(estimator.rto(), Duration::from_secs(1));
-        estimator.on_timeout();
+        estimator.on_timeout(&config);
         estimator.reset_backoff();
         assert_eq!(estimator.rto(), Duration::from_secs(1));
     }
@@ -439,14 +445,14 @@ mod tests {
             linux: bool,
         ) {
             let config = if linux { RttConfig::LINUX } else { RttConfig::RFC_6298 };
-            let mut estimator = RttEstimator::new(config);
+            let mut estimator = RttEstimator::new(&config);
             for sample in &samples {
-                estimator.on_sample(Instant::from_nanos(*sample), Duration::from_nanos(*sample));
+                estimator.on_sample(&config, Instant::from_nanos(*sample), Duration::from_nanos(*sample));
                 let (low, high) = (samples.iter().min().unwrap(), samples.iter().max().unwrap());
                 prop_assert!((*low..=*high).contains(&estimator.smoothed().as_nanos()));
             }
             for _ in 0..timeouts {
-                estimator.on_timeout();
+                estimator.on_timeout(&config);
             }
             prop_assert!(estimator.rto() >= config.min_rto && estimator.rto() <= config.max_rto);
         }

@@ -8,8 +8,8 @@
 use crate::Config;
 use crate::config::LossDetection;
 use crate::recovery::{self, DUPLICATE_THRESHOLD, Phase, Prr, Rack};
-use crate::scoreboard::{Segment, flag};
-use crate::sender::Sender;
+use crate::scoreboard::{Sample, Segment, flag};
+use crate::sender::{Sender, note_lost};
 use crate::sequence::{Numbering, timestamp_before};
 use fullpipe_congestion::{Ack, AckReport, Congestion, Delivered, Driver, PlainAck};
 use fullpipe_units::{Duration, Instant};
@@ -69,9 +69,10 @@ fn take_delivery(
     driver: &mut Driver,
     rack: &mut Rack,
     segment: &Segment,
+    sample: Sample,
 ) {
     let now = arrival.now;
-    let state = segment.packet_state(driver.lost_bytes());
+    let state = segment.packet_state(sample, driver.delivered_bytes(), driver.lost_bytes());
     driver.on_delivered(now, &state, &mut batch.delivered);
     let elapsed = now.saturating_since(segment.sent_at);
     if !segment.has(flag::RETRANSMITTED) {
@@ -127,8 +128,8 @@ impl Sender {
         let mut batch = Batch::new();
         let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
-        let in_part = board.acknowledge_whole(arrival.acknowledged, |segment| {
-            take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment);
+        let in_part = board.acknowledge_whole(arrival.acknowledged, |segment, sample| {
+            take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment, sample);
         });
         if in_part {
             batch = self.deliver_part(config, *arrival, batch);
@@ -186,8 +187,8 @@ impl Sender {
     fn deliver_part(&mut self, config: &Config, arrival: Arrival<'_>, mut batch: Batch) -> Batch {
         let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
-        board.acknowledge(arrival.acknowledged, |segment| {
-            take_delivery(config, &arrival, min_rtt, &mut batch, driver, rack, segment);
+        board.acknowledge(arrival.acknowledged, |segment, sample| {
+            take_delivery(config, &arrival, min_rtt, &mut batch, driver, rack, segment, sample);
         });
         batch
     }
@@ -271,7 +272,7 @@ impl Sender {
         let own = (batch.rtt != Duration::MAX).then_some(batch.rtt);
         let rtt = if config.rtt_from_timestamps { echoed.or(own) } else { own.or(echoed) };
         if let Some(rtt) = rtt {
-            self.rtt.on_sample(arrival.now, rtt);
+            self.rtt.on_sample(&config.rtt(), arrival.now, rtt);
         }
         rtt
     }
@@ -305,9 +306,9 @@ impl Sender {
         let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         let mut original = false;
-        let mut delivered = |segment: &Segment| {
+        let mut delivered = |segment: &Segment, sample: Sample| {
             original |= !segment.has(flag::RETRANSMITTED) && segment.end() <= recovery_end;
-            take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment);
+            take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment, sample);
         };
         if arrival.acknowledged > una {
             board.acknowledge(arrival.acknowledged, &mut delivered);
@@ -388,9 +389,7 @@ impl Sender {
         self.settle_presumed();
         let edge = recovery::lost_below(&self.board, self.driver.control.mss_bytes);
         let Sender { board, rack, driver, .. } = self;
-        let mut lost = |segment: &Segment| {
-            driver.on_lost(now, segment.bytes(), |lost_bytes| segment.packet_state(lost_bytes));
-        };
+        let mut lost = |(segment, sample): (Segment, Sample)| note_lost(driver, now, &segment, sample);
         if config.loss_detection == LossDetection::Rack && self.sack {
             self.reorder_at = rack.detect(board, now, window, &mut lost);
             return;
@@ -409,7 +408,7 @@ impl Sender {
         if (third || partial)
             && board.segments.front().is_some_and(|head| head.in_flight() && !head.has(flag::RETRANSMITTED))
         {
-            lost(&board.mark_lost(0));
+            lost(board.mark_lost(0));
         }
         self.presumed_bytes = presumed.min(self.board.in_flight_bytes);
         self.board.in_flight_bytes -= self.presumed_bytes;

@@ -283,6 +283,7 @@ impl Config {
 
 impl Config {
     /// The settings of the retransmission time-out.
+    #[inline(always)]
     pub(crate) fn rtt(&self) -> RttConfig {
         RttConfig {
             initial_rto: self.initial_rto,

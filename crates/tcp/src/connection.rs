@@ -578,7 +578,7 @@ impl Connection {
     #[inline(never)]
     fn tune_receiver(&mut self, now: Instant, header: &TcpHeader) {
         let rtt = (self.options != 0 && header.timestamp_echo != 0).then(|| self.echo_age(now, header));
-        self.receiver.tune(now, rtt);
+        self.receiver.tune(&self.config, now, rtt);
     }
 
     /// How long ago the timestamp was sent that this segment echoes. Less than a tick shows as nothing; a round trip
@@ -743,7 +743,7 @@ impl Connection {
                     return self.close(CloseReason::TimedOut);
                 }
                 self.sender.counts.lost_syns += 1;
-                self.sender.rtt.on_timeout();
+                self.sender.rtt.on_timeout(&self.config.rtt());
                 self.send_syn(now);
             }
             _ => {
@@ -844,7 +844,7 @@ impl Connection {
     /// Takes no delivery-rate samples, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. To be called
     /// before the first segment is sent.
     pub fn disable_rate_samples(&mut self) {
-        self.sender.driver.disable_rate_samples();
+        self.sender.disable_rate_samples();
     }
 
     /// Keeps from now on what [`Connection::take_losses`] tells, for an observer.

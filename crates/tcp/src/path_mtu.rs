@@ -48,9 +48,16 @@ struct Probe {
 /// Cuts what is marked lost into segments of at most this size.
 fn cut_lost(board: &mut Scoreboard, mss_bytes: u64) {
     let whole = std::mem::take(&mut board.segments);
-    for segment in whole {
+    let samples = board.samples.as_mut().map(std::mem::take);
+    for (index, segment) in whole.into_iter().enumerate() {
+        let mut push = |piece| {
+            board.segments.push_back(piece);
+            if let (Some(samples), Some(whole)) = (&mut board.samples, &samples) {
+                samples.push_back(whole[index]);
+            }
+        };
         if !segment.has(flag::LOST) || segment.payload_bytes() <= mss_bytes {
-            board.segments.push_back(segment);
+            push(segment);
             continue;
         }
         let end = segment.end();
@@ -63,7 +70,7 @@ fn cut_lost(board: &mut Scoreboard, mss_bytes: u64) {
             let flags = segment.flags & (!flag::FIN | fin);
             let mut piece = segment;
             (piece.start, piece.length, piece.flags) = (start, (piece_end - start) as u16, flags);
-            board.segments.push_back(piece);
+            push(piece);
             start = piece_end;
         }
     }

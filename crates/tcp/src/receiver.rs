@@ -7,6 +7,7 @@
 //! held (RFC 2018) and the duplicate, if it was one (RFC 2883). Where a sender needs acknowledgements most, each segment
 //! gets its own ([`crate::quick_ack`]).
 
+use crate::Config;
 use crate::quick_ack::QuickAck;
 use crate::sequence::Numbering;
 use crate::tuning::Tuning;
@@ -63,10 +64,13 @@ pub(crate) struct Receiver {
     pub(crate) duplicates: u32,
     /// When to look whether the buffer should grow.
     pub(crate) tune_at: Instant,
+    /// How the buffer grows, from the first data on.
     tuning: Option<Box<Tuning>>,
     reassembly: Option<Box<Reassembly>>,
     bytes: Option<Box<ByteStore>>,
     mss_bytes: u32,
+    /// What the window field can hold.
+    most_window_bytes: u32,
     /// Segments that call for an acknowledgement now.
     ack_threshold: u8,
     delayed_ack_segments: u8,
@@ -78,10 +82,10 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(config: &crate::Config) -> Receiver {
+    pub(crate) fn new(config: &Config) -> Receiver {
         let buffer_bytes = config.first_receive_buffer_bytes();
         let delayed_ack_segments = config.delayed_ack_segments.min(255) as u8;
-        let tuning = (buffer_bytes < config.receive_buffer_bytes).then(|| Box::new(Tuning::new(config)));
+        let grows = buffer_bytes < config.receive_buffer_bytes;
         Receiver {
             next: 0,
             read: 0,
@@ -93,11 +97,12 @@ impl Receiver {
             ack_at: Instant::NEVER,
             unacknowledged: 0,
             duplicates: 0,
-            tune_at: if tuning.is_some() { Instant::ZERO } else { Instant::NEVER },
-            tuning,
+            tune_at: if grows { Instant::ZERO } else { Instant::NEVER },
+            tuning: None,
             reassembly: None,
             bytes: None,
             mss_bytes: config.mss_bytes,
+            most_window_bytes: u32::MAX,
             ack_threshold: if config.first_segment_acknowledged_at_once || config.quick_ack {
                 1
             } else {
@@ -112,11 +117,9 @@ impl Receiver {
     }
 
     /// The window field holds no more than this: nor does the buffer.
-    pub(crate) fn limit_window(&mut self, most_bytes: u64) {
-        self.buffer_bytes = self.buffer_bytes.min(most_bytes);
-        if let Some(tuning) = &mut self.tuning {
-            tuning.limit(most_bytes);
-        }
+    pub(crate) fn limit_window(&mut self, most_bytes: u32) {
+        self.most_window_bytes = self.most_window_bytes.min(most_bytes);
+        self.buffer_bytes = self.buffer_bytes.min(u64::from(most_bytes));
         self.window_end = self.window_end.min(self.limit());
     }
 
@@ -135,12 +138,9 @@ impl Receiver {
 
     /// Lets the buffer grow if what the application read in the last round trip calls for it. `rtt` is a round-trip
     /// time of this side's acknowledgements, where timestamps tell one.
-    pub(crate) fn tune(&mut self, now: Instant, rtt: Option<Duration>) {
-        let window_end = self.window_end;
-        let Some(tuning) = &mut self.tuning else {
-            self.tune_at = Instant::NEVER;
-            return;
-        };
+    pub(crate) fn tune(&mut self, config: &Config, now: Instant, rtt: Option<Duration>) {
+        let (window_end, most_bytes) = (self.window_end, u64::from(self.most_window_bytes));
+        let tuning = self.tuning.get_or_insert_with(|| Box::new(Tuning::new(config, most_bytes)));
         self.tune_at = tuning.on_data(now, rtt, self.next, window_end);
         let Some(bytes) = tuning.wanted_bytes(now, self.read) else { return };
         if self.quick_ack.is_on() {

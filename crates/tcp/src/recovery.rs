@@ -1,6 +1,6 @@
 //! Finding losses and answering them: RACK (RFC 8985), RFC 6675, proportional rate reduction (RFC 9937).
 
-use crate::scoreboard::{Scoreboard, Segment, flag};
+use crate::scoreboard::{Sample, Scoreboard, Segment, flag};
 use fullpipe_units::{Duration, Instant};
 
 /// Duplicate acknowledgements, or segments selectively acknowledged above, that make a segment lost (RFC 5681, 6675).
@@ -186,7 +186,7 @@ impl Rack {
         board: &mut Scoreboard,
         now: Instant,
         window: Duration,
-        mut lost: impl FnMut(&Segment),
+        mut lost: impl FnMut((Segment, Sample)),
     ) -> Instant {
         let mut again = Instant::NEVER;
         let mut index = board.position(board.loss.as_ref().map_or(0, |loss| loss.examined));
@@ -199,7 +199,7 @@ impl Rack {
                     again = self.overdue_at(self.last_waiting(board, index), window);
                     break;
                 }
-                lost(&board.mark_lost(index));
+                lost(board.mark_lost(index));
             }
             index += 1;
         }
@@ -218,7 +218,7 @@ impl Rack {
                 again = if again.is_never() { latest } else { again.max(latest) };
                 break;
             }
-            lost(&board.mark_lost(index));
+            lost(board.mark_lost(index));
         }
         again
     }
@@ -261,7 +261,7 @@ pub(crate) fn lost_below(board: &Scoreboard, mss_bytes: u64) -> u64 {
 }
 
 /// Marks the originals below `edge` that are in flight as lost. Retransmissions are not judged again.
-pub(crate) fn mark_lost_below(board: &mut Scoreboard, edge: u64, mut lost: impl FnMut(&Segment)) {
+pub(crate) fn mark_lost_below(board: &mut Scoreboard, edge: u64, mut lost: impl FnMut((Segment, Sample))) {
     let examined = board.loss.as_ref().map_or(0, |loss| loss.examined);
     if edge <= examined {
         return;
@@ -271,7 +271,7 @@ pub(crate) fn mark_lost_below(board: &mut Scoreboard, edge: u64, mut lost: impl 
         && segment.start < edge
     {
         if segment.in_flight() && !segment.has(flag::RETRANSMITTED) {
-            lost(&board.mark_lost(index));
+            lost(board.mark_lost(index));
         }
         index += 1;
     }

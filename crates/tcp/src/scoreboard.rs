@@ -28,19 +28,17 @@ pub(crate) mod flag {
     pub(crate) const APP_LIMITED: u8 = 16;
 }
 
-/// A segment sent, with what was true when it was (last) sent.
+/// A segment sent, with what was true when it was (last) sent. Two records fill a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     /// Offset of its first byte.
     pub(crate) start: u64,
     /// When it was sent last.
     pub(crate) sent_at: Instant,
-    delivered_bytes: u64,
-    delivered_at: Instant,
-    first_sent_at: Instant,
-    in_flight_bytes: u32,
-    /// Low half of the count of bytes lost, which grows by less than 4 GB while a segment is outstanding.
+    /// Low halves of the counts of bytes delivered and lost, which grow by less than 4 GB while a segment is outstanding.
+    delivered_bytes: u32,
     lost_bytes: u32,
+    in_flight_bytes: u32,
     /// Sequence numbers it takes: payload bytes, and one for a FIN.
     pub(crate) length: u16,
     /// See [`flag`].
@@ -53,10 +51,8 @@ impl Segment {
             start,
             sent_at: Instant::ZERO,
             delivered_bytes: 0,
-            delivered_at: Instant::ZERO,
-            first_sent_at: Instant::ZERO,
-            in_flight_bytes: 0,
             lost_bytes: 0,
+            in_flight_bytes: 0,
             length: payload_bytes as u16 + u16::from(fin),
             flags: if fin { flag::FIN } else { 0 },
         };
@@ -68,11 +64,9 @@ impl Segment {
     #[inline(always)]
     fn stamp(&mut self, state: &PacketState) {
         self.sent_at = state.sent_at;
-        self.delivered_bytes = state.delivered_bytes;
-        self.delivered_at = state.delivered_at;
-        self.first_sent_at = state.first_sent_at;
-        self.in_flight_bytes = u32::try_from(state.in_flight_bytes).unwrap_or(u32::MAX);
+        self.delivered_bytes = state.delivered_bytes as u32;
         self.lost_bytes = state.lost_bytes as u32;
+        self.in_flight_bytes = u32::try_from(state.in_flight_bytes).unwrap_or(u32::MAX);
         self.flags = self.flags & !flag::APP_LIMITED | if state.app_limited { flag::APP_LIMITED } else { 0 };
     }
 
@@ -101,20 +95,33 @@ impl Segment {
         u64::from(self.length) - u64::from(self.has(flag::FIN))
     }
 
-    /// What the congestion control is told of it; `lost_bytes` is the connection's present count.
+    /// What the congestion control is told of it; `delivered_bytes` and `lost_bytes` are the connection's present counts.
     #[inline(always)]
-    pub(crate) fn packet_state(&self, lost_bytes: u64) -> PacketState {
-        let since = (lost_bytes as u32).wrapping_sub(self.lost_bytes);
+    pub(crate) fn packet_state(&self, sample: Sample, delivered_bytes: u64, lost_bytes: u64) -> PacketState {
+        let then = |now: u64, low: u32| now.saturating_sub(u64::from((now as u32).wrapping_sub(low)));
         PacketState {
             sent_at: self.sent_at,
             bytes: self.bytes(),
-            delivered_bytes: self.delivered_bytes,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
+            delivered_bytes: then(delivered_bytes, self.delivered_bytes),
+            delivered_at: sample.delivered_at,
+            first_sent_at: sample.first_sent_at,
             in_flight_bytes: u64::from(self.in_flight_bytes),
-            lost_bytes: lost_bytes.saturating_sub(u64::from(since)),
+            lost_bytes: then(lost_bytes, self.lost_bytes),
             app_limited: self.has(flag::APP_LIMITED),
         }
+    }
+}
+
+/// What delivery-rate samples need of a segment besides; zero where none are taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sample {
+    delivered_at: Instant,
+    first_sent_at: Instant,
+}
+
+impl Sample {
+    fn new(state: &PacketState) -> Sample {
+        Sample { delivered_at: state.delivered_at, first_sent_at: state.first_sent_at }
     }
 }
 
@@ -145,6 +152,8 @@ pub(crate) struct LossRecord {
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     pub(crate) segments: VecDeque<Segment>,
+    /// Of each segment, where delivery-rate samples are taken.
+    pub(crate) samples: Option<Box<VecDeque<Sample>>>,
     /// Bytes in flight.
     pub(crate) in_flight_bytes: u64,
     mss_bytes: u64,
@@ -152,8 +161,30 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(crate) fn new(mss_bytes: u64) -> Scoreboard {
-        Scoreboard { segments: VecDeque::new(), in_flight_bytes: 0, mss_bytes, loss: None }
+    /// Nothing is outstanding; `sampled`: delivery-rate samples are taken.
+    pub(crate) fn new(mss_bytes: u64, sampled: bool) -> Scoreboard {
+        let samples = sampled.then(Box::default);
+        Scoreboard { segments: VecDeque::new(), samples, in_flight_bytes: 0, mss_bytes, loss: None }
+    }
+
+    /// What samples need of a segment.
+    #[inline(always)]
+    fn sample(&self, index: usize) -> Sample {
+        self.samples.as_ref().map_or(Sample::default(), |samples| samples[index])
+    }
+
+    #[inline(always)]
+    fn pop_front(&mut self) {
+        self.segments.pop_front();
+        if let Some(samples) = &mut self.samples {
+            samples.pop_front();
+        }
+    }
+
+    /// Gives back the memory of the records, of which there are none.
+    pub(crate) fn release_records(&mut self) {
+        self.segments = VecDeque::new();
+        self.samples = self.samples.is_some().then(Box::default);
     }
 
     pub(crate) fn set_mss(&mut self, mss_bytes: u64) {
@@ -185,9 +216,12 @@ impl Scoreboard {
 
     /// Adds a segment just sent for the first time.
     #[inline(always)]
-    pub(crate) fn push(&mut self, segment: Segment) {
+    pub(crate) fn push(&mut self, segment: Segment, state: &PacketState) {
         self.in_flight_bytes += segment.bytes();
         self.segments.push_back(segment);
+        if let Some(samples) = &mut self.samples {
+            samples.push_back(Sample::new(state));
+        }
     }
 
     /// Index of the first segment that begins at or after `offset`. Segments mostly have one size, so it is computed;
@@ -212,7 +246,7 @@ impl Scoreboard {
 
     /// Everything before `acknowledged` has arrived. Tells of each segment that was not known to have.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment)) {
+    pub(crate) fn acknowledge(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment, Sample)) {
         while let Some(segment) = self.segments.front() {
             if segment.end() > acknowledged {
                 if segment.start < acknowledged {
@@ -220,19 +254,20 @@ impl Scoreboard {
                 }
                 break;
             }
+            let sample = self.sample(0);
             if segment.in_flight() {
                 self.in_flight_bytes -= segment.bytes();
-                delivered(segment);
+                delivered(segment, sample);
             } else if let Some(loss) = &mut self.loss {
                 if segment.has(flag::SACKED) {
                     loss.sacked_bytes -= segment.bytes();
                     loss.sacked_segments -= 1;
                 } else {
                     loss.lost_bytes -= segment.bytes();
-                    delivered(segment);
+                    delivered(segment, sample);
                 }
             }
-            self.segments.pop_front();
+            self.pop_front();
         }
         self.forget_below(acknowledged);
     }
@@ -242,14 +277,14 @@ impl Scoreboard {
     /// place, so that it is compiled into the loop; as a function of its own, with the copies that it made, it cost 17
     /// instructions more for each data packet.
     #[inline(always)]
-    pub(crate) fn acknowledge_whole(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment)) -> bool {
+    pub(crate) fn acknowledge_whole(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment, Sample)) -> bool {
         while let Some(segment) = self.segments.front() {
             if segment.end() > acknowledged {
                 return segment.start < acknowledged;
             }
             self.in_flight_bytes -= segment.bytes();
-            delivered(segment);
-            self.segments.pop_front();
+            delivered(segment, self.sample(0));
+            self.pop_front();
         }
         false
     }
@@ -270,7 +305,8 @@ impl Scoreboard {
 
     /// The first segment arrived in part: the rest goes on as a shorter segment.
     #[cold]
-    fn acknowledge_part(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment)) {
+    fn acknowledge_part(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment, Sample)) {
+        let sample = self.sample(0);
         let segment = &mut self.segments[0];
         let old_start = segment.start;
         let mut part = *segment;
@@ -294,13 +330,13 @@ impl Scoreboard {
             }
         }
         if !part.has(flag::SACKED) {
-            delivered(&part);
+            delivered(&part, sample);
         }
     }
 
     /// `start..end` has arrived, says a SACK block. Tells of each segment that lies within and was not known to have.
     /// Segments that lie within only in part stay as they are.
-    pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(&Segment)) {
+    pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(&Segment, Sample)) {
         if self.loss.as_ref().is_some_and(|loss| loss.sacked.covers(start, end)) {
             return;
         }
@@ -320,6 +356,7 @@ impl Scoreboard {
             while let Some(segment) = self.segments.get_mut(index)
                 && segment.start < to
             {
+                let sample = self.samples.as_ref().map_or(Sample::default(), |samples| samples[index]);
                 index += 1;
                 if segment.has(flag::SACKED) {
                     continue;
@@ -329,7 +366,7 @@ impl Scoreboard {
                 } else {
                     self.in_flight_bytes -= segment.bytes();
                 }
-                delivered(segment);
+                delivered(segment, sample);
                 segment.flags = segment.flags & !flag::LOST | flag::SACKED;
                 loss.sacked_bytes += segment.bytes();
                 loss.sacked_segments += 1;
@@ -343,8 +380,9 @@ impl Scoreboard {
         self.loss.get_or_insert_default()
     }
 
-    /// Marks a segment in flight as lost and returns a copy of it.
-    pub(crate) fn mark_lost(&mut self, index: usize) -> Segment {
+    /// Marks a segment in flight as lost and returns a copy of it and of what samples need.
+    pub(crate) fn mark_lost(&mut self, index: usize) -> (Segment, Sample) {
+        let sample = self.sample(index);
         let segment = &mut self.segments[index];
         debug_assert!(segment.in_flight());
         segment.flags |= flag::LOST;
@@ -362,7 +400,7 @@ impl Scoreboard {
             let place = loss.lost.partition_point(|start| *start < copy.start);
             loss.lost.insert(place, copy.start);
         }
-        copy
+        (copy, sample)
     }
 
     /// Index of the segment to send again next.
@@ -386,6 +424,9 @@ impl Scoreboard {
         segment.flags = segment.flags & !flag::LOST | flag::RETRANSMITTED;
         segment.stamp(state);
         let sent_at = segment.sent_at;
+        if let Some(samples) = &mut self.samples {
+            samples[index] = Sample::new(state);
+        }
         if was_lost {
             self.in_flight_bytes += bytes;
         }
@@ -458,6 +499,7 @@ impl Scoreboard {
         assert_eq!(self.sacked_bytes(), sum(&|segment| segment.has(flag::SACKED)));
         let sacked = self.segments.iter().filter(|segment| segment.has(flag::SACKED)).count();
         assert_eq!(self.sacked_segments() as usize, sacked);
+        assert!(self.samples.as_ref().is_none_or(|samples| samples.len() == self.segments.len()));
         if let Some(loss) = &self.loss {
             for segment in &self.segments {
                 assert_eq!(segment.has(flag::SACKED), loss.sacked.covers(segment.start, segment.end()));

@@ -11,13 +11,12 @@ use crate::config::LossDetection;
 use crate::ecn::EcnHalves;
 use crate::path_mtu::PathSearch;
 use crate::recovery::{self, Phase, Rack};
-use crate::scoreboard::{Scoreboard, Segment, flag};
+use crate::scoreboard::{Sample, Scoreboard, Segment, flag};
 use fullpipe_congestion::pacing::{Pacer, window_rate_bps};
 use fullpipe_congestion::rtt::RttEstimator;
 use fullpipe_congestion::{Controller, Driver, Timeout};
 use fullpipe_transport::buffers::ByteStore;
 use fullpipe_units::{Duration, Instant};
-use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
 /// Longest that a receiver is believed to hold back an acknowledgement (RFC 8985 section 7.2, TLP.max_ack_delay).
@@ -173,6 +172,12 @@ pub(crate) struct Sender {
     pub(crate) counts: Counts,
 }
 
+/// A segment was marked lost.
+pub(crate) fn note_lost(driver: &mut Driver, now: Instant, segment: &Segment, sample: Sample) {
+    let delivered_bytes = driver.delivered_bytes();
+    driver.on_lost(now, segment.bytes(), |lost_bytes| segment.packet_state(sample, delivered_bytes, lost_bytes));
+}
+
 impl Sender {
     pub(crate) fn new(config: &Config, controller: Box<dyn Controller>) -> Sender {
         let mss_bytes = u64::from(config.mss_bytes.clamp(1, LARGEST_MSS));
@@ -184,9 +189,9 @@ impl Sender {
             next: 0,
             window_end: 0,
             written: 0,
-            board: Scoreboard::new(mss_bytes),
+            board: Scoreboard::new(mss_bytes, driver.takes_rate_samples()),
             driver,
-            rtt: RttEstimator::new(config.rtt()),
+            rtt: RttEstimator::new(&config.rtt()),
             rto_at: Instant::NEVER,
             probe_at: Instant::NEVER,
             reorder_at: Instant::NEVER,
@@ -241,10 +246,10 @@ impl Sender {
         self.last_sent_at = now;
         match rtt {
             Some(rtt) => {
-                self.rtt.on_sample(now, rtt);
+                self.rtt.on_sample(&config.rtt(), now, rtt);
                 self.rack.set_first_rtt(rtt);
             }
-            None if lost_syns > 0 => self.rtt.after_lost_syn(),
+            None if lost_syns > 0 => self.rtt.after_lost_syn(&config.rtt()),
             None => {}
         }
         self.driver.on_established(now, rtt);
@@ -258,10 +263,10 @@ impl Sender {
         self.tail_loss_probe = config.tail_loss_probe && self.sack && config.loss_detection == LossDetection::Rack;
         match rtt {
             Some(rtt) => {
-                self.rtt.on_sample(now, rtt);
+                self.rtt.on_sample(&config.rtt(), now, rtt);
                 self.rack.set_first_rtt(rtt);
             }
-            None => self.rtt.after_lost_syn(),
+            None => self.rtt.after_lost_syn(&config.rtt()),
         }
         self.rto_at = if self.board.segments.is_empty() { Instant::NEVER } else { now.saturating_add(self.rtt.rto()) };
         self.update_pacing(config);
@@ -274,6 +279,14 @@ impl Sender {
         self.window_end = self.window_end.saturating_add(offset);
         if let Some(bytes) = &mut self.bytes {
             bytes.forget_below(offset);
+        }
+    }
+
+    /// Takes no delivery-rate samples, unless the control uses them. To be called before the first segment is sent.
+    pub(crate) fn disable_rate_samples(&mut self) {
+        self.driver.disable_rate_samples();
+        if !self.driver.takes_rate_samples() {
+            self.board.samples = None;
         }
     }
 
@@ -305,7 +318,7 @@ impl Sender {
     #[cold]
     pub(crate) fn rest(&mut self) {
         debug_assert!(self.board.segments.is_empty(), "the peer has acknowledged the FIN");
-        self.board.segments = VecDeque::new();
+        self.board.release_records();
         self.bytes = None;
     }
 
@@ -316,7 +329,7 @@ impl Sender {
         self.reorder_at = Instant::NEVER;
         self.pace_at = Instant::NEVER;
         self.pending = 0;
-        self.board = Scoreboard::new(self.driver.control.mss_bytes);
+        self.board = Scoreboard::new(self.driver.control.mss_bytes, self.driver.takes_rate_samples());
         self.presumed_bytes = 0;
         self.search = None;
         self.bytes = None;
@@ -481,8 +494,8 @@ impl Sender {
         if !self.fits_window(self.board.segments[index].bytes()) || !self.pacer_allows(now) {
             return None;
         }
-        let segment = self.board.mark_lost(index);
-        self.note_lost(now, &segment);
+        let (segment, sample) = self.board.mark_lost(index);
+        note_lost(&mut self.driver, now, &segment, sample);
         if segment.start < arrived {
             self.board.loss_mut().examined = segment.end();
         }
@@ -561,7 +574,7 @@ impl Sender {
         let start = self.next;
         let bytes = length + u64::from(fin);
         let state = self.driver.on_sent(now, bytes, self.board.in_flight_bytes);
-        self.board.push(Segment::new(start, length, fin, &state));
+        self.board.push(Segment::new(start, length, fin, &state), &state);
         self.next += bytes;
         self.after_send(now, bytes);
         if self.driver.follows_departures() {
@@ -601,7 +614,7 @@ impl Sender {
                 break;
             }
             let state = self.driver.on_sent(now, mss_bytes, self.board.in_flight_bytes);
-            self.board.push(Segment::new(self.next, mss_bytes, false, &state));
+            self.board.push(Segment::new(self.next, mss_bytes, false, &state), &state);
             self.next = end;
             end += mss_bytes;
             burst.segments += 1;
@@ -722,10 +735,6 @@ impl Sender {
         }
     }
 
-    pub(crate) fn note_lost(&mut self, now: Instant, segment: &Segment) {
-        self.driver.on_lost(now, segment.bytes(), |lost_bytes| segment.packet_state(lost_bytes));
-    }
-
     /// The far timers. Returns whether to give up: too many time-outs in a row.
     #[must_use]
     pub(crate) fn on_far_timer(&mut self, config: &Config, now: Instant) -> bool {
@@ -779,8 +788,8 @@ impl Sender {
         for index in 0..self.board.segments.len() {
             let segment = self.board.segments[index];
             if segment.in_flight() && (!rack || index == 0 || self.rack.lost_on_timeout(&segment, now, window)) {
-                let segment = self.board.mark_lost(index);
-                self.note_lost(now, &segment);
+                let (segment, sample) = self.board.mark_lost(index);
+                note_lost(&mut self.driver, now, &segment, sample);
             }
         }
         self.board.queue_lost_in_order();
@@ -794,7 +803,7 @@ impl Sender {
         }
         self.update_pacing(config);
         self.pending |= pending::HEAD;
-        self.rtt.on_timeout();
+        self.rtt.on_timeout(&config.rtt());
         self.rto_at = now.saturating_add(self.rtt.rto());
         self.probe_at = Instant::NEVER;
         self.reorder_at = Instant::NEVER;

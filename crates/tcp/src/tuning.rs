@@ -37,11 +37,12 @@ pub(crate) struct Tuning {
 }
 
 impl Tuning {
-    pub(crate) fn new(config: &Config) -> Tuning {
+    /// `most_bytes`: what the window field can hold.
+    pub(crate) fn new(config: &Config, most_bytes: u64) -> Tuning {
         let mss_bytes = u64::from(config.mss_bytes.max(1));
         let initial_bytes = mss_bytes.saturating_mul(u64::from(config.initial_window_segments.max(1)));
         Tuning {
-            most_bytes: config.receive_buffer_bytes,
+            most_bytes: config.receive_buffer_bytes.min(most_bytes),
             mss_bytes,
             rtt: None,
             mark: 0,
@@ -51,11 +52,6 @@ impl Tuning {
             round_at: Instant::ZERO,
             granted_bytes: 0,
         }
-    }
-
-    pub(crate) fn limit(&mut self, most_bytes: u64) {
-        self.most_bytes = self.most_bytes.min(most_bytes);
-        self.granted_bytes = self.granted_bytes.min(most_bytes);
     }
 
     /// Data have arrived, everything before `next` in order; returns when to look again. `rtt`: of a timestamp.
@@ -105,12 +101,13 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     fn tuning() -> Tuning {
-        Tuning::new(&Config {
+        let config = Config {
             mss_bytes: 1000,
             receive_buffer_bytes: 200_000,
             initial_receive_window_bytes: Some(20_000),
             ..Config::linux()
-        })
+        };
+        Tuning::new(&config, u64::MAX)
     }
 
     fn at(milliseconds: u64) -> Instant {
