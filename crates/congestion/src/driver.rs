@@ -221,6 +221,16 @@ impl Driver {
         self.rate.on_delivered(now, state);
     }
 
+    /// Does what [`Driver::on_delivered`] does for packets of so many bytes, where no delivery-rate samples are taken.
+    /// `prior_delivered_bytes` is the largest number of bytes that had been delivered when one of them was sent.
+    #[inline(always)]
+    pub fn on_delivered_unsampled(&mut self, bytes: u64, prior_delivered_bytes: u64, delivered: &mut Delivered) {
+        debug_assert!(!self.takes_rate_samples(), "samples are taken packet by packet");
+        delivered.bytes += bytes;
+        delivered.prior_delivered_bytes = delivered.prior_delivered_bytes.max(prior_delivered_bytes);
+        self.rate.on_delivered_unsampled(bytes);
+    }
+
     /// A packet is declared lost. `state` returns the state of the packet; its argument is the total of bytes declared lost,
     /// including this packet.
     #[inline]

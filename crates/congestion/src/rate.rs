@@ -100,6 +100,12 @@ impl RateSampler {
         }
     }
 
+    /// As [`RateSampler::on_delivered`] for packets of so many bytes, where no samples are taken.
+    #[inline(always)]
+    pub(crate) fn on_delivered_unsampled(&mut self, bytes: u64) {
+        self.delivered_bytes = self.delivered_bytes.saturating_add(bytes);
+    }
+
     /// A packet was declared lost.
     #[inline]
     pub fn on_lost(&mut self, bytes: u64) {

@@ -126,13 +126,15 @@ impl Sender {
         let prior_in_flight_bytes = self.board.in_flight_bytes;
         let cumulative_bytes = arrival.acknowledged - self.una;
         let mut batch = Batch::new();
-        let Sender { board, driver, rack, rtt, .. } = self;
-        let min_rtt = rtt.min().unwrap_or_default();
-        let in_part = board.acknowledge_whole(arrival.acknowledged, |segment, sample| {
-            take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment, sample);
-        });
-        if in_part {
-            batch = self.deliver_part(config, *arrival, batch);
+        if !self.take_originals(arrival, &mut batch) {
+            let Sender { board, driver, rack, rtt, .. } = self;
+            let min_rtt = rtt.min().unwrap_or_default();
+            let in_part = board.acknowledge_whole(arrival.acknowledged, |segment, sample| {
+                take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment, sample);
+            });
+            if in_part {
+                batch = self.deliver_part(config, *arrival, batch);
+            }
         }
         self.board.forget_below(arrival.acknowledged);
         self.advance(arrival.acknowledged);
@@ -145,6 +147,23 @@ impl Sender {
         }
         self.update_pacing(config);
         self.rearm(now, true);
+    }
+
+    /// Does for segments that were sent once what `take_delivery` does for each, where no samples are taken. Returns whether
+    /// nothing else was acknowledged.
+    #[inline(always)]
+    fn take_originals(&mut self, arrival: &Arrival<'_>, batch: &mut Batch) -> bool {
+        if self.driver.takes_rate_samples() || !self.rack.is_below(self.una) {
+            return false;
+        }
+        let originals = self.board.acknowledge_originals(arrival.acknowledged);
+        if let Some(last) = &originals.last {
+            let prior_delivered_bytes = last.prior_delivered_bytes(self.driver.delivered_bytes());
+            self.driver.on_delivered_unsampled(originals.bytes, prior_delivered_bytes, &mut batch.delivered);
+            batch.rtt = arrival.now.saturating_since(last.sent_at);
+            self.rack.on_delivered(arrival.now, last);
+        }
+        originals.are_all
     }
 
     /// Passes an acknowledgement without loss, mark or recovery to a control that needs little of it, if it is one.

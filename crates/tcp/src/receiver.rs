@@ -226,7 +226,7 @@ impl Receiver {
         let is_due = self.delay(now) == Answer::Now;
         let read = self.next - self.read;
         self.read = self.next;
-        (is_due | self.wants_window_update(), read)
+        (is_due || self.wants_window_update(), read)
     }
 
     /// In-order data: an acknowledgement for every n-th segment, or after the delay (RFC 9293 section 3.8.6.3).

@@ -114,6 +114,12 @@ impl Rack {
         self.rtt = rtt;
     }
 
+    /// Whether all that has arrived is before `una`. Segments after it then show no reordering.
+    #[inline(always)]
+    pub(crate) fn is_below(&self, una: u64) -> bool {
+        self.highest_end <= una
+    }
+
     /// A segment is newly known to have arrived (steps 2 and 3).
     #[inline(always)]
     pub(crate) fn on_delivered(&mut self, now: Instant, segment: &Segment) {

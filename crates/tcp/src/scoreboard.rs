@@ -98,18 +98,29 @@ impl Segment {
     /// What the congestion control is told of it; `delivered_bytes` and `lost_bytes` are the connection's present counts.
     #[inline(always)]
     pub(crate) fn packet_state(&self, sample: Sample, delivered_bytes: u64, lost_bytes: u64) -> PacketState {
-        let then = |now: u64, low: u32| now.saturating_sub(u64::from((now as u32).wrapping_sub(low)));
         PacketState {
             sent_at: self.sent_at,
             bytes: self.bytes(),
-            delivered_bytes: then(delivered_bytes, self.delivered_bytes),
+            delivered_bytes: self.prior_delivered_bytes(delivered_bytes),
             delivered_at: sample.delivered_at,
             first_sent_at: sample.first_sent_at,
             in_flight_bytes: u64::from(self.in_flight_bytes),
-            lost_bytes: then(lost_bytes, self.lost_bytes),
+            lost_bytes: earlier(lost_bytes, self.lost_bytes),
             app_limited: self.has(flag::APP_LIMITED),
         }
     }
+
+    /// Bytes delivered on the connection when it was sent; `delivered_bytes` is the present count.
+    #[inline(always)]
+    pub(crate) fn prior_delivered_bytes(&self, delivered_bytes: u64) -> u64 {
+        earlier(delivered_bytes, self.delivered_bytes)
+    }
+}
+
+/// The value that a count had when its low half was `low`; it is `now` now.
+#[inline(always)]
+fn earlier(now: u64, low: u32) -> u64 {
+    now.saturating_sub(u64::from((now as u32).wrapping_sub(low)))
 }
 
 /// What delivery-rate samples need of a segment besides; zero where none are taken.
@@ -146,6 +157,15 @@ pub(crate) struct LossRecord {
     pub(crate) episode: Option<Episode>,
     /// Segments marked lost since they were taken last, for whoever wants to hear of them: first offset and length.
     pub(crate) noted: Option<Vec<(u64, u16)>>,
+}
+
+/// What [`Scoreboard::acknowledge_originals`] removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Originals {
+    pub(crate) bytes: u64,
+    pub(crate) last: Option<Segment>,
+    /// Whether nothing else was acknowledged.
+    pub(crate) are_all: bool,
 }
 
 /// The segments outstanding.
@@ -287,6 +307,29 @@ impl Scoreboard {
             self.pop_front();
         }
         false
+    }
+
+    /// The usual case of [`Scoreboard::acknowledge_whole`], where no samples are taken: removes segments that were sent once and
+    /// have arrived whole, up to the first other one. They were sent in order, so the last one tells what matters of all.
+    #[inline(always)]
+    pub(crate) fn acknowledge_originals(&mut self, acknowledged: u64) -> Originals {
+        debug_assert!(self.samples.is_none());
+        let mut originals = Originals { bytes: 0, last: None, are_all: true };
+        while let Some(segment) = self.segments.front() {
+            if segment.end() > acknowledged {
+                originals.are_all = segment.start >= acknowledged;
+                break;
+            }
+            if segment.has(flag::RETRANSMITTED) {
+                originals.are_all = false;
+                break;
+            }
+            originals.bytes += segment.bytes();
+            originals.last = Some(*segment);
+            self.segments.pop_front();
+        }
+        self.in_flight_bytes -= originals.bytes;
+        originals
     }
 
     /// Forgets what was remembered of losses before `acknowledged`.

@@ -608,18 +608,20 @@ impl Sender {
         // A segment that ends the stream is left to `poll`.
         let most = self.written.saturating_sub(u64::from(self.finished)).min(self.window_end);
         let mut end = self.next + mss_bytes;
-        while end <= most {
-            if !self.fits_window(mss_bytes) {
-                burst.is_all = true;
-                break;
+        let mut fits = end <= most && self.fits_window(mss_bytes);
+        burst.is_all = end <= most && !fits;
+        if fits {
+            // The circumstances of the following ones differ in what is in flight.
+            let mut state = self.driver.on_sent(now, mss_bytes, self.board.in_flight_bytes);
+            while fits {
+                self.board.push(Segment::new(end - mss_bytes, mss_bytes, false, &state), &state);
+                state.in_flight_bytes = state.in_flight_bytes.saturating_add(mss_bytes);
+                burst.segments += 1;
+                end += mss_bytes;
+                fits = end <= most && self.fits_window(mss_bytes);
             }
-            let state = self.driver.on_sent(now, mss_bytes, self.board.in_flight_bytes);
-            self.board.push(Segment::new(self.next, mss_bytes, false, &state), &state);
-            self.next = end;
-            end += mss_bytes;
-            burst.segments += 1;
-        }
-        if burst.segments > 0 {
+            burst.is_all = end <= most;
+            self.next = end - mss_bytes;
             self.counts.data_segments += u64::from(burst.segments) - 1;
             self.after_send(now, 0);
             if self.tail_loss_probe {

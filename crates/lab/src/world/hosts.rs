@@ -42,7 +42,10 @@ impl World {
             {
                 progress.receive(endpoint.connection.take_expected(now, header), now);
                 network.arena.release_plain(handle);
-                if endpoint.connection.is_silent() {
+                if endpoint.connection.sends_only_acknowledgements() {
+                    if endpoint.connection.owes_acknowledgement() {
+                        endpoint.acknowledge(&mut tcp.output, network, now);
+                    }
                     endpoint.arm_near(network, index);
                 } else {
                     endpoint.output(&mut tcp.output, network, index, now);

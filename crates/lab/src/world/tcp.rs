@@ -226,37 +226,61 @@ impl TcpEndpoint {
 
     #[inline]
     fn output_singly(&mut self, output: &mut Output, network: &mut Network<Witness>, now: Instant) {
-        let binding = &self.binding;
-        while !self.connection.is_silent() {
-            // Write the header into the packet's slot of the arena, to avoid a copy.
-            let (handle, packet) = network.arena.claim();
-            let header = packet.tcp_header();
-            if !self.connection.poll_segment(now, header, &mut output.beside) {
-                network.arena.give_back(handle);
-                break;
-            }
-            if output.faulty_from != 0 {
-                output.acknowledgements += u64::from(header.payload_bytes == 0);
-                if output.acknowledgements >= output.faulty_from && header.payload_bytes == 0 {
-                    header.acknowledgement = header.acknowledgement.wrapping_add(1);
-                }
-            }
-            let ip_bytes = binding.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
-            let with_options = header.has_side_options();
-            packet.sent = now;
-            packet.flow = binding.flow;
-            packet.destination = binding.peer;
-            packet.ip_bytes = ip_bytes;
-            packet.options = Side::NONE;
-            packet.payload = Side::NONE;
-            packet.codepoint = output.beside.codepoint;
-            packet.version = binding.version;
-            packet.corrupted = false;
-            if with_options || output.beside.payload.is_some() {
-                store_beside(network, handle, &output.beside, with_options);
-            }
-            network.send_filled(binding.node, handle);
+        while !self.connection.is_silent()
+            && self
+                .send(output, network, now, |connection, header, beside| connection.poll_segment(now, header, beside))
+        {
         }
+    }
+
+    /// Sends the acknowledgement that is due, where nothing else is to be sent.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, output: &mut Output, network: &mut Network<Witness>, now: Instant) {
+        self.send(output, network, now, |connection, header, beside| {
+            connection.poll_acknowledgement(now, header, beside);
+            true
+        });
+    }
+
+    /// Sends the segment that `poll` fills in; returns whether it does.
+    #[inline(always)]
+    fn send(
+        &mut self,
+        output: &mut Output,
+        network: &mut Network<Witness>,
+        now: Instant,
+        poll: impl FnOnce(&mut Connection, &mut TcpHeader, &mut Beside) -> bool,
+    ) -> bool {
+        let binding = &self.binding;
+        // Write the header into the packet's slot of the arena, to avoid a copy.
+        let (handle, packet) = network.arena.claim();
+        let header = packet.tcp_header();
+        if !poll(&mut self.connection, header, &mut output.beside) {
+            network.arena.give_back(handle);
+            return false;
+        }
+        if output.faulty_from != 0 {
+            output.acknowledgements += u64::from(header.payload_bytes == 0);
+            if output.acknowledgements >= output.faulty_from && header.payload_bytes == 0 {
+                header.acknowledgement = header.acknowledgement.wrapping_add(1);
+            }
+        }
+        let ip_bytes = binding.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
+        let with_options = header.has_side_options();
+        packet.sent = now;
+        packet.flow = binding.flow;
+        packet.destination = binding.peer;
+        packet.ip_bytes = ip_bytes;
+        packet.options = Side::NONE;
+        packet.payload = Side::NONE;
+        packet.codepoint = output.beside.codepoint;
+        packet.version = binding.version;
+        packet.corrupted = false;
+        if with_options || output.beside.payload.is_some() {
+            store_beside(network, handle, &output.beside, with_options);
+        }
+        network.send_filled(binding.node, handle);
+        true
     }
 }
 

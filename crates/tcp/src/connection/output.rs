@@ -77,6 +77,27 @@ impl Connection {
         self.pending == 0 && self.open && self.sender.is_idle()
     }
 
+    /// Whether [`Connection::poll_segment`] would return at most an acknowledgement without anything unusual: so it is with an end
+    /// that only receives. [`Connection::poll_acknowledgement`] then does the same.
+    #[inline(always)]
+    pub fn sends_only_acknowledgements(&self) -> bool {
+        self.pending & !pending::ACK == 0 && self.open && self.sender.is_idle()
+    }
+
+    /// Whether an acknowledgement is to be sent.
+    #[inline(always)]
+    pub fn owes_acknowledgement(&self) -> bool {
+        self.pending & pending::ACK != 0
+    }
+
+    /// Fills in the acknowledgement that is to be sent now. Neither deadline but that of the acknowledgement changes.
+    #[inline]
+    pub fn poll_acknowledgement(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) {
+        debug_assert!(self.sends_only_acknowledgements() && self.owes_acknowledgement());
+        self.pending &= !pending::ACK;
+        self.fill_ack(now, header, out);
+    }
+
     /// Segments of new data that may leave now, if nothing else is to be considered: all have full size, and their headers differ
     /// in the sequence number alone. What it does not return, [`Connection::poll_segment`] does. An acknowledgement mostly
     /// releases two segments: together they take 90 instructions less each than one by one.

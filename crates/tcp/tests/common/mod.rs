@@ -261,10 +261,19 @@ impl Pair {
         }
         self.short.data += 1;
         application.read += connection.take_expected(self.now, &segment.header);
-        if connection.is_silent() {
+        if connection.sends_only_acknowledgements() {
+            let far = connection.far_deadline();
+            if connection.owes_acknowledgement() {
+                let mut transmit = Transmit::default();
+                connection.poll_acknowledgement(self.now, &mut transmit.header, &mut transmit.beside);
+                self.send(end, Segment::from(&transmit));
+            }
+            let connection = &mut self.ends[end];
+            assert!(connection.is_silent());
             let before = (next_deadline(connection), connection.statistics());
             assert_eq!(drain(connection, self.now), [], "a silent connection has nothing to send");
             assert_eq!((next_deadline(connection), connection.statistics()), before);
+            assert_eq!(connection.far_deadline(), far, "a host need not arm the far timer");
         }
         true
     }
