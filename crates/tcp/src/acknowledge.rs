@@ -157,11 +157,11 @@ impl Sender {
             return false;
         }
         let originals = self.board.acknowledge_originals(arrival.acknowledged);
-        if let Some(last) = &originals.last {
-            let prior_delivered_bytes = last.prior_delivered_bytes(self.driver.delivered_bytes());
+        if originals.bytes > 0 {
+            let prior_delivered_bytes = originals.prior_delivered_bytes(self.driver.delivered_bytes());
             self.driver.on_delivered_unsampled(originals.bytes, prior_delivered_bytes, &mut batch.delivered);
-            batch.rtt = arrival.now.saturating_since(last.sent_at);
-            self.rack.on_delivered(arrival.now, last);
+            batch.rtt = arrival.now.saturating_since(originals.sent_at);
+            self.rack.on_originals_delivered(arrival.now, originals.end, originals.sent_at);
         }
         originals.are_all
     }

@@ -253,6 +253,9 @@ impl Connection {
         self.window_updated_by = start;
         self.largest_window = self.largest_window.max(window);
         self.sender.on_window(Some(self.sender.una.saturating_add(window)));
+        if now >= self.receiver.tune_at {
+            self.tune_receiver(now, header);
+        }
         let (is_due, read) = self.receiver.take_expected(now, u64::from(header.payload_bytes));
         if is_due {
             self.pending |= pending::ACK;

@@ -206,11 +206,10 @@ impl Receiver {
     }
 
     /// Whether so many bytes in order need nothing but [`Receiver::take_expected`]: they fit, nothing is missing, no payload
-    /// is kept, the buffer is not to be tuned, and data came less than `silence` ago.
+    /// is kept, and data came less than `silence` ago.
     #[inline(always)]
     pub(crate) fn expects(&self, now: Instant, length: u64, silence: Duration) -> bool {
         self.fin == u64::MAX
-            && now < self.tune_at
             && now.saturating_since(self.last_data_at) < silence
             && self.next + length <= self.limit()
             && self.bytes.is_none()
@@ -477,8 +476,10 @@ impl Receiver {
         blocks: &mut [SackBlock; MAX_SACK_BLOCKS],
     ) -> u8 {
         match &mut self.reassembly {
-            None => 0,
-            Some(reassembly) => reassembly.blocks(numbering, most, blocks),
+            Some(reassembly) if !reassembly.held.is_empty() || reassembly.duplicate.is_some() => {
+                reassembly.blocks(numbering, most, blocks)
+            }
+            _ => 0,
         }
     }
 }

@@ -136,6 +136,17 @@ impl Rack {
         }
     }
 
+    /// Originals are newly known to have arrived, in order, where [`Rack::is_below`] holds; this is said of the last.
+    #[inline(always)]
+    pub(crate) fn on_originals_delivered(&mut self, now: Instant, end: u64, sent_at: Instant) {
+        self.highest_end = end;
+        if sent_at > self.sent_at || (sent_at == self.sent_at && end > self.end) {
+            self.sent_at = sent_at;
+            self.end = end;
+            self.rtt = now.saturating_since(sent_at);
+        }
+    }
+
     /// Whether the newest arrival left after this segment.
     #[inline(always)]
     fn sent_after(&self, segment: &Segment) -> bool {

@@ -70,6 +70,13 @@ impl Segment {
         self.flags = self.flags & !flag::APP_LIMITED | if state.app_limited { flag::APP_LIMITED } else { 0 };
     }
 
+    /// Makes this the record of the next segment of a burst: as long, and sent in the same circumstances.
+    #[inline(always)]
+    pub(crate) fn step(&mut self) {
+        self.start += u64::from(self.length);
+        self.in_flight_bytes = self.in_flight_bytes.saturating_add(u32::from(self.length));
+    }
+
     #[inline(always)]
     pub(crate) fn end(&self) -> u64 {
         self.start + u64::from(self.length)
@@ -101,19 +108,13 @@ impl Segment {
         PacketState {
             sent_at: self.sent_at,
             bytes: self.bytes(),
-            delivered_bytes: self.prior_delivered_bytes(delivered_bytes),
+            delivered_bytes: earlier(delivered_bytes, self.delivered_bytes),
             delivered_at: sample.delivered_at,
             first_sent_at: sample.first_sent_at,
             in_flight_bytes: u64::from(self.in_flight_bytes),
             lost_bytes: earlier(lost_bytes, self.lost_bytes),
             app_limited: self.has(flag::APP_LIMITED),
         }
-    }
-
-    /// Bytes delivered on the connection when it was sent; `delivered_bytes` is the present count.
-    #[inline(always)]
-    pub(crate) fn prior_delivered_bytes(&self, delivered_bytes: u64) -> u64 {
-        earlier(delivered_bytes, self.delivered_bytes)
     }
 }
 
@@ -162,10 +163,23 @@ pub(crate) struct LossRecord {
 /// What [`Scoreboard::acknowledge_originals`] removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Originals {
+    /// Bytes of all; 0: it removed none.
     pub(crate) bytes: u64,
-    pub(crate) last: Option<Segment>,
+    /// Of the last: where it ends, when it was sent, and the low half of the count of bytes delivered then. A copy of its record
+    /// would be kept in memory.
+    pub(crate) end: u64,
+    pub(crate) sent_at: Instant,
+    delivered_bytes: u32,
     /// Whether nothing else was acknowledged.
     pub(crate) are_all: bool,
+}
+
+impl Originals {
+    /// Bytes delivered on the connection when the last was sent; `delivered_bytes` is the present count.
+    #[inline(always)]
+    pub(crate) fn prior_delivered_bytes(&self, delivered_bytes: u64) -> u64 {
+        earlier(delivered_bytes, self.delivered_bytes)
+    }
 }
 
 /// The segments outstanding.
@@ -314,9 +328,10 @@ impl Scoreboard {
     #[inline(always)]
     pub(crate) fn acknowledge_originals(&mut self, acknowledged: u64) -> Originals {
         debug_assert!(self.samples.is_none());
-        let mut originals = Originals { bytes: 0, last: None, are_all: true };
+        let mut originals = Originals { bytes: 0, end: 0, sent_at: Instant::ZERO, delivered_bytes: 0, are_all: true };
         while let Some(segment) = self.segments.front() {
-            if segment.end() > acknowledged {
+            let end = segment.end();
+            if end > acknowledged {
                 originals.are_all = segment.start >= acknowledged;
                 break;
             }
@@ -325,7 +340,9 @@ impl Scoreboard {
                 break;
             }
             originals.bytes += segment.bytes();
-            originals.last = Some(*segment);
+            originals.end = end;
+            originals.sent_at = segment.sent_at;
+            originals.delivered_bytes = segment.delivered_bytes;
             self.segments.pop_front();
         }
         self.in_flight_bytes -= originals.bytes;

@@ -611,11 +611,11 @@ impl Sender {
         let mut fits = end <= most && self.fits_window(mss_bytes);
         burst.is_all = end <= most && !fits;
         if fits {
-            // The circumstances of the following ones differ in what is in flight.
-            let mut state = self.driver.on_sent(now, mss_bytes, self.board.in_flight_bytes);
+            let state = self.driver.on_sent(now, mss_bytes, self.board.in_flight_bytes);
+            let mut segment = Segment::new(self.next, mss_bytes, false, &state);
             while fits {
-                self.board.push(Segment::new(end - mss_bytes, mss_bytes, false, &state), &state);
-                state.in_flight_bytes = state.in_flight_bytes.saturating_add(mss_bytes);
+                self.board.push(segment, &state);
+                segment.step();
                 burst.segments += 1;
                 end += mss_bytes;
                 fits = end <= most && self.fits_window(mss_bytes);

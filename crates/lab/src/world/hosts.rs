@@ -30,8 +30,7 @@ impl World {
                 endpoint.connection.take_acknowledgement(now, header);
                 network.arena.release_plain(handle);
                 if endpoint.connection.has_event() {
-                    self.service_tcp(network, index);
-                    self.service_touched(network);
+                    self.service_event(network, index);
                 } else {
                     endpoint.output(&mut tcp.output, network, index, now);
                 }
@@ -53,6 +52,23 @@ impl World {
                 return;
             }
         }
+        self.receive_other_segment(network, index, handle);
+    }
+
+    #[inline(never)]
+    fn service_event(&mut self, network: &mut Network<Witness>, index: u32) {
+        self.service_tcp(network, index);
+        self.service_touched(network);
+    }
+
+    /// Handles a segment for which there is no short path. Apart: with it, the short ones need a larger frame.
+    #[inline(never)]
+    fn receive_other_segment(&mut self, network: &mut Network<Witness>, index: u32, handle: Handle) {
+        let packet = network.arena.get(handle);
+        let (Content::Tcp(header), Some(endpoint)) = (&packet.content, self.core.endpoints.tcp.slots.get_mut(index))
+        else {
+            return network.arena.release(handle);
+        };
         let segment = Segment {
             header,
             options: network.arena.options(packet.options),
@@ -61,8 +77,7 @@ impl World {
         };
         endpoint.connection.handle_segment(network.now(), &segment);
         network.arena.release(handle);
-        self.service_tcp(network, index);
-        self.service_touched(network);
+        self.service_event(network, index);
     }
 
     /// Handles a segment without an endpoint: it is for a real host, opens a connection, or is for a closed one. A closed
