@@ -16,19 +16,34 @@ use fullpipe_units::Instant;
 use fullpipe_wire::TcpHeader;
 use fullpipe_workload::OpenOptions;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
-/// Creates the connections of a flow.
+/// Creates the connections of a flow. Small: a run can have hundreds of thousands of flows, which share their settings.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpMaker {
+    shared: Arc<Shared>,
+    /// Settings of connections that differ from the others, by segment size and receive buffer.
+    special: Option<Box<BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>>>,
+}
+
+/// What the connections of flows with the same settings have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
     config: Arc<fullpipe_tcp::Config>,
     pub(super) control: ControlSource,
     /// Whether the control is a program's own, which may read delivery rates without declaring it.
     is_plugged_in: bool,
     pub(super) fast_open_known: bool,
     pub(super) tls: Option<tls::Settings>,
-    /// Settings of connections that differ from the others, by segment size and receive buffer.
-    special: BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>,
+}
+
+impl Deref for TcpMaker {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl TcpMaker {
@@ -42,19 +57,20 @@ impl TcpMaker {
             ect1: settings.connection.ecn_feedback == fullpipe_tcp::EcnFeedback::Accurate,
             ..Default::default()
         };
-        Ok(TcpMaker {
+        let shared = Shared {
             config: Arc::new(settings.connection.clone()),
             control: ControlSource::named(&settings.congestion, options, refusal)?,
             is_plugged_in: false,
             fast_open_known: settings.fast_open_known,
             tls: settings.tls(),
-            special: BTreeMap::new(),
-        })
+        };
+        Ok(TcpMaker { shared: Arc::new(shared), special: None })
     }
 
     /// Sets a plugged-in congestion control, or returns the reason why TCP cannot drive it.
     pub(crate) fn with_control(self, maker: ControlMaker) -> Result<Self, String> {
-        Ok(TcpMaker { control: maker.source(refusal)?, is_plugged_in: true, ..self })
+        let shared = Shared { control: maker.source(refusal)?, is_plugged_in: true, ..Shared::clone(&self.shared) };
+        Ok(TcpMaker { shared: Arc::new(shared), ..self })
     }
 
     /// Prepares a new connection. `observed`: observers may read delivery rates, so samples must be taken.
@@ -73,8 +89,8 @@ impl TcpMaker {
         let buffer_bytes = options.receive_buffer_bytes.map_or(self.config.receive_buffer_bytes, |bytes| bytes[end]);
         // The buffer must hold at least one segment.
         let buffer_bytes = buffer_bytes.max(u64::from(mss_bytes));
-        let special = self.special.entry((mss_bytes, buffer_bytes));
-        let usual = &self.config;
+        let special = self.special.get_or_insert_default().entry((mss_bytes, buffer_bytes));
+        let usual = &self.shared.config;
         let make = || {
             Arc::new(fullpipe_tcp::Config {
                 mss_bytes,
