@@ -68,8 +68,7 @@ fn take_delivery(
     batch: &mut Batch,
     driver: &mut Driver,
     rack: &mut Rack,
-    segment: &Segment,
-    sample: Sample,
+    (segment, sample): (&Segment, Sample),
 ) {
     let now = arrival.now;
     let state = segment.packet_state(sample, driver.delivered_bytes(), driver.lost_bytes());
@@ -130,7 +129,7 @@ impl Sender {
             let Sender { board, driver, rack, rtt, .. } = self;
             let min_rtt = rtt.min().unwrap_or_default();
             let in_part = board.acknowledge_whole(arrival.acknowledged, |segment, sample| {
-                take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment, sample);
+                take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, (segment, sample));
             });
             if in_part {
                 batch = self.deliver_part(config, *arrival, batch);
@@ -207,7 +206,7 @@ impl Sender {
         let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         board.acknowledge(arrival.acknowledged, |segment, sample| {
-            take_delivery(config, &arrival, min_rtt, &mut batch, driver, rack, segment, sample);
+            take_delivery(config, &arrival, min_rtt, &mut batch, driver, rack, (segment, sample));
         });
         batch
     }
@@ -327,7 +326,7 @@ impl Sender {
         let mut original = false;
         let mut delivered = |segment: &Segment, sample: Sample| {
             original |= !segment.has(flag::RETRANSMITTED) && segment.end() <= recovery_end;
-            take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, segment, sample);
+            take_delivery(config, arrival, min_rtt, &mut batch, driver, rack, (segment, sample));
         };
         if arrival.acknowledged > una {
             board.acknowledge(arrival.acknowledged, &mut delivered);

@@ -187,6 +187,7 @@ impl Originals {
 pub(crate) struct Scoreboard {
     pub(crate) segments: VecDeque<Segment>,
     /// Of each segment, where delivery-rate samples are taken.
+    #[expect(clippy::box_collection, reason = "most connections of a large run take none, and are small")]
     pub(crate) samples: Option<Box<VecDeque<Sample>>>,
     /// Bytes in flight.
     pub(crate) in_flight_bytes: u64,

@@ -24,8 +24,10 @@ use std::sync::Arc;
 pub(crate) struct TcpMaker {
     shared: Arc<Shared>,
     /// Settings of connections that differ from the others, by segment size and receive buffer.
-    special: Option<Box<BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>>>,
+    special: Option<Box<SpecialConfigs>>,
 }
+
+type SpecialConfigs = BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>;
 
 /// What the connections of flows with the same settings have in common.
 #[derive(Clone, Debug)]
