@@ -7,7 +7,7 @@ use crate::address::Directory;
 use crate::ethernet::Segment;
 use crate::fault::SilentDrop;
 use crate::fragment::Fragments;
-use crate::link::{Link, LinkCounters, LinkSpecification, Onward};
+use crate::link::{Booking, Link, LinkCounters, LinkSpecification, Onward};
 use crate::medium::{self, Star};
 use crate::nat::Translators;
 use crate::notice::{self, Notice, Notices};
@@ -219,6 +219,11 @@ impl<O: Observer> Network<O> {
         }
         for link in &mut self.links {
             link.to_router = self.nodes[link.to.index()].router;
+        }
+        for &link in &self.observed {
+            if let Some(link) = self.links.get_mut(link.index()) {
+                link.observe();
+            }
         }
         if self.fuse {
             self.find_chains();
@@ -470,27 +475,9 @@ impl<O: Observer> Network<O> {
                 }
                 continue;
             }
-            let idle = l.busy_until <= at;
-            let start = if idle {
-                at
-            } else {
-                l.backlog.settle(at);
-                if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
-                    l.counted().queue_drops += 1;
-                    self.observer.offered(at, link, wire_bytes);
-                    self.observer.link_dropped(at, link, wire_bytes, DropReason::QueueFull);
-                    return self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
-                }
-                let start = l.busy_until;
-                l.backlog.push(start, wire_bytes);
-                l.queue_delay_sum += start - at;
-                start
+            let Some(Booking { start, finish, arrival }) = l.book(at, wire_bytes) else {
+                return self.drop_at_queue(link, at, handle, wire_bytes);
             };
-            let finish = start + l.transmitter.transmit(wire_bytes, l.busy_until < at);
-            let arrival = finish + l.delay;
-            l.busy_until = finish;
-            l.frames += 1;
-            l.bytes += u64::from(wire_bytes);
             self.observer.passed(&Transmission { link, flow, wire_bytes, offered: at, start, finish, arrival });
             if let Some(extras) = &mut l.extras
                 && let Some(loss) = &mut extras.loss
@@ -515,6 +502,16 @@ impl<O: Observer> Network<O> {
             }
             return;
         }
+    }
+
+    /// A packet comes to a link whose drop-tail queue is full.
+    #[cold]
+    #[inline(never)]
+    fn drop_at_queue(&mut self, link: LinkId, at: Instant, handle: Handle, wire_bytes: u32) {
+        self.links[link.index()].counted().queue_drops += 1;
+        self.observer.offered(at, link, wire_bytes);
+        self.observer.link_dropped(at, link, wire_bytes, DropReason::QueueFull);
+        self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
     }
 
     /// The rarer forms of a link: oversized packets, queue disciplines, what few links do, faults. Gives the next link,

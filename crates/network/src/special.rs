@@ -259,15 +259,11 @@ impl<O: Observer> Network<O> {
         let idle = l.busy_until < at;
         let free = l.busy_until.max(at);
         let start = l.first_chance(free);
-        if start > at {
-            l.backlog.settle(at);
-            if !l.limit.admits(l.backlog.packets(), l.backlog.bytes(), wire_bytes) {
-                l.counted().queue_drops += 1;
-                self.observer.link_dropped(at, link, wire_bytes, DropReason::QueueFull);
-                self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
-                return None;
-            }
-            l.backlog.push(start, wire_bytes);
+        if start > at && !l.backlog.admit(at, start, wire_bytes, l.limit) {
+            l.counted().queue_drops += 1;
+            self.observer.link_dropped(at, link, wire_bytes, DropReason::QueueFull);
+            self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
+            return None;
         }
         self.pass_frame(link, handle, wire_bytes, at, start, idle)
     }
