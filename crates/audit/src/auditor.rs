@@ -132,6 +132,11 @@ impl Auditor {
         self.pairs.reserve(flows.div_ceil(2).saturating_sub(self.pairs.len()));
     }
 
+    /// Number of transmissions of declared links so far.
+    pub fn transmissions(&self) -> u64 {
+        self.checked.frames
+    }
+
     /// Draws the balance with what the world says is left, and concludes.
     pub fn finish(&mut self, end: &impl EndState) -> Verdict {
         let details = &mut *self.details;

@@ -250,7 +250,7 @@ impl Outcome {
         }
         totals.remaining_packets = remaining.packets_per_flow.values().map(|(packets, _)| packets).sum();
         totals.data_packets = witness.data_packets;
-        totals.packet_hops = witness.transmissions;
+        totals.packet_hops = witness.transmissions();
         let end = Instant::ZERO.saturating_add(scenario.duration);
         let ended = if drained { last } else { end };
         let verdict = witness.judge(&scenario, &remaining);

@@ -24,8 +24,6 @@ pub(crate) struct Witness {
     more: Option<Box<More>>,
     /// Packets with transport payload that arrived.
     pub(crate) data_packets: u64,
-    /// Frames transmitted.
-    pub(crate) transmissions: u64,
     flows: u32,
 }
 
@@ -175,7 +173,7 @@ impl Witness {
             let monitor = LinkMonitor::new(links, Instant::ZERO.saturating_add(measured.from));
             more.get_or_insert_default().links = Some(monitor);
         }
-        Witness { monitor, auditor, more, data_packets: 0, transmissions: 0, flows: 0 }
+        Witness { monitor, auditor, more, data_packets: 0, flows: 0 }
     }
 
     /// Lets others watch as well.
@@ -211,6 +209,11 @@ impl Witness {
         for _ in 0..2 {
             self.add_flow(version, Vec::new());
         }
+    }
+
+    /// Frames transmitted.
+    pub(crate) fn transmissions(&self) -> u64 {
+        self.auditor.transmissions()
     }
 
     /// The auditor's conclusion.
@@ -330,7 +333,6 @@ impl Observer for Witness {
 
     #[inline(always)]
     fn transmitted(&mut self, transmission: &Transmission) {
-        self.transmissions += 1;
         self.auditor.transmitted(transmission);
         if let Some(more) = &mut self.more {
             more.transmitted(transmission);
@@ -339,7 +341,6 @@ impl Observer for Witness {
 
     #[inline(always)]
     fn passed(&mut self, transmission: &Transmission) {
-        self.transmissions += 1;
         self.auditor.passed(transmission);
         if let Some(more) = &mut self.more {
             more.passed(transmission);
