@@ -89,7 +89,7 @@ struct Details {
 impl Auditor {
     /// An auditor of these links; a [`LinkId`] is an index into them.
     pub fn new(links: Vec<DeclaredLink>) -> Self {
-        let links: Vec<LinkDetails> = links.into_iter().map(LinkDetails::new).collect();
+        let links = LinkDetails::of_all(links);
         Auditor {
             links: links.iter().map(LinkState::new).collect(),
             pairs: Vec::new(),
@@ -118,7 +118,7 @@ impl Auditor {
             self.pairs.resize(pair + 1, Default::default());
         }
         let promise =
-            PathPromise::over(&declared.path, |id| self.details.links.get(id.index()).map(|link| &link.declared));
+            PathPromise::over(&declared.path, |id| self.details.links.get(id.index()).map(|link| &*link.declared));
         let next = self.paths.len() as u32;
         let path = *self.details.path_indices.entry(promise).or_insert(next);
         if path == next {
@@ -176,9 +176,7 @@ impl Auditor {
         ];
         let links = &details.links;
         log.verdict(checks, |subject| match subject {
-            Subject::Link(link) => {
-                links.get(link.index()).map_or_else(String::new, |details| details.declared.name.clone())
-            }
+            Subject::Link(link) => links.get(link.index()).map_or_else(String::new, |details| details.name.to_string()),
             Subject::Flow(flow) => end.flow_name(flow),
         })
     }

@@ -16,6 +16,7 @@ use crate::declared::{DeclaredLink, FRACTION_BITS, Medium};
 use crate::verdict::{FailureLog, Rule, Subject};
 use fullpipe_record::Transmission;
 use fullpipe_units::{Instant, LinkId};
+use std::sync::Arc;
 
 /// What changes with every frame, and what every frame is held against.
 #[derive(Clone, Debug)]
@@ -36,7 +37,9 @@ pub(crate) struct LinkState {
 /// What is seldom needed.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkDetails {
-    pub(crate) declared: DeclaredLink,
+    pub(crate) name: Box<str>,
+    /// Without its name. Links that are declared alike share it: a dumbbell of 10 000 hosts has 40 000 links of two kinds.
+    pub(crate) declared: Arc<DeclaredLink>,
     /// Whether `accepts` may take its frames.
     ordinary: bool,
     /// The first instant at which the next frame may begin, for links that are not ordinary.
@@ -69,14 +72,36 @@ pub struct LinkEnd {
 
 const FRACTION_MASK: u64 = (1 << FRACTION_BITS) - 1;
 
+/// So many declarations are compared with that of the next link.
+const KINDS_COMPARED: usize = 8;
+
 impl LinkDetails {
-    pub(crate) fn new(declared: DeclaredLink) -> Self {
+    /// The details of all links.
+    pub(crate) fn of_all(links: Vec<DeclaredLink>) -> Vec<LinkDetails> {
+        let mut kinds: Vec<Arc<DeclaredLink>> = Vec::new();
+        let details = links.into_iter().map(|mut link| {
+            let name = std::mem::take(&mut link.name).into_boxed_str();
+            let known = kinds.iter().rev().take(KINDS_COMPARED).find(|kind| ***kind == link).cloned();
+            let declared = known.unwrap_or_else(|| {
+                let kind = Arc::new(link);
+                kinds.push(Arc::clone(&kind));
+                kind
+            });
+            LinkDetails::new(name, declared)
+        });
+        // Exactly as many: a vector that is collected in place would keep the room of the declarations.
+        let mut all = Vec::with_capacity(details.len());
+        all.extend(details);
+        all
+    }
+
+    fn new(name: Box<str>, declared: Arc<DeclaredLink>) -> Self {
         let course = CourseWatch::new(&declared.varies.course).map(Box::new);
         let ordinary = declared.medium == Medium::PointToPoint
             && !declared.delay_varies
             && course.is_none()
             && u32::try_from(declared.delay_ns).is_ok();
-        LinkDetails { declared, ordinary, free_from: 0, course, last_arrival: 0, busy: AT_REST }
+        LinkDetails { name, declared, ordinary, free_from: 0, course, last_arrival: 0, busy: AT_REST }
     }
 }
 
@@ -144,7 +169,7 @@ impl LinkState {
         let subject = Subject::Link(frame.link);
         let (offered, start) = (frame.offered.as_nanos(), frame.start.as_nanos());
         let (finish, arrival) = (frame.finish.as_nanos(), frame.arrival.as_nanos());
-        let declared = &details.declared;
+        let declared: &DeclaredLink = &details.declared;
         let mut fail = |rule, message: &dyn Fn() -> String| log.note(rule, subject, frame.start, message);
 
         if offered > start {

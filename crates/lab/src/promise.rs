@@ -74,8 +74,13 @@ fn declared_link(link: &Link) -> DeclaredLink {
         framing_bytes: link.framing_bytes,
         min_frame_bytes: 0,
         mtu_bytes: link.mtu_bytes,
-        queue: queue_promise(Limit::at(link.queue, link.rate), &link.discipline),
+        queue: link_queue_promise(link),
     }
+}
+
+/// What may wait at a link.
+pub(crate) fn link_queue_promise(link: &Link) -> Option<QueuePromise> {
+    queue_promise(Limit::at(link.queue, link.rate), &link.discipline)
 }
 
 /// The rate over time, and the highest; 0 where bytes leave at instants and no rate bounds a frame.

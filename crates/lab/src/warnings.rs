@@ -1,7 +1,7 @@
 //! Warnings of a scenario that has been built, and of its run. Their kinds are declared in the archive.
 
 use crate::processing::legs;
-use crate::promise::declared_links;
+use crate::promise::link_queue_promise;
 use crate::witness::Witness;
 use fullpipe_archive::{Warning, WarningKind};
 use fullpipe_network::{Attachment, Limit, Network};
@@ -70,17 +70,18 @@ fn packet_bytes(flow: &Flow) -> Option<u32> {
 
 /// Links that have room for less than one packet of a flow.
 fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning> {
-    let declared = declared_links(scenario);
     let in_bytes = |packets: Option<u64>, bytes: Option<u64>| bytes.filter(|_| packets.is_none()).unwrap_or(u64::MAX);
     // Bytes of the discipline, and of the whole queue: discipline and device.
     let limits: Vec<[u64; 2]> = scenario
         .links
         .iter()
-        .zip(&declared)
-        .map(|(described, link)| {
+        .map(|described| {
             let capacity = described.discipline.as_ref().map(|discipline| discipline.capacity());
             let of_discipline = capacity.map_or(u64::MAX, |capacity| in_bytes(capacity.packets, capacity.bytes));
-            [of_discipline, link.queue.map_or(u64::MAX, |queue| in_bytes(queue.packets, queue.bytes))]
+            [
+                of_discipline,
+                link_queue_promise(described).map_or(u64::MAX, |queue| in_bytes(queue.packets, queue.bytes)),
+            ]
         })
         .collect();
     let smallest = limits.iter().flatten().copied().min().unwrap_or(u64::MAX);

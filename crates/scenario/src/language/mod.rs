@@ -224,7 +224,12 @@ fn build(
     real_time::hosts(root, &mut network, &flows, &programs, check);
     let probes = probes::probes(root, &network, &flows, duration, check)?;
     let measurement = measurement::measurement(root, &network, duration, check);
-    let network::Network { nodes, links, ethernets, access, .. } = network;
+    let network::Network { mut nodes, mut links, ethernets, access, .. } = network;
+    let mut flows = flows.list;
+    // They grew by doubling, and are kept for as long as the scenario runs: 6 MB less for `tcp-10k`.
+    nodes.shrink_to_fit();
+    links.shrink_to_fit();
+    flows.shrink_to_fit();
     Some(Scenario {
         title,
         duration,
@@ -235,7 +240,7 @@ fn build(
         ethernets,
         access,
         nats,
-        flows: flows.list,
+        flows,
         processing_jitter,
         phase_jitter,
         probes,
