@@ -92,7 +92,7 @@ impl Requirements {
     fn page(&self) -> String {
         let Requirements { name, about, .. } = self;
         let mut page = format!(
-            "# What the RFCs ask of {}\n\n*Each requirement in our own words: how it is shown, or why it is not met or does not apply. Made from `crates/{name}/tests/requirements.csv`.*\n\n{about}\n",
+            "# Requirements of the {} RFCs\n\n*Each requirement in our own words, with the test that shows it, or the reason why it is not met or does not apply. Generated from `crates/{name}/tests/requirements.csv`.*\n\n{about}\n",
             name.to_uppercase()
         );
         let mut last = String::new();
