@@ -1,5 +1,5 @@
-//! `study.toml`: a study as a file states it. The one among records has every default written out; the same keys are those of
-//! the files that people write.
+//! `study.toml`: a study as its file states it. The file in a folder of records has the same keys as the files that users
+//! write, with all defaults.
 
 use crate::error::RecordError;
 use crate::toml::{AxisValue, LongText, Points, Settings, Toml, names, toml_table};
@@ -18,19 +18,19 @@ const SCALE: Kind = Kind::Choice(Scale::CHOICES);
 const NUMBER: Kind = Kind::number(f64::NEG_INFINITY, f64::INFINITY);
 
 names! {
-    /// Which clock runs.
+    /// The clock of the runs.
     pub enum Clock {
-        Virtual = "virtual": "discrete events",
-        Real = "real": "the wall clock; `[real_time]` and the players of flows count then",
-        Both = "both": "each point by either clock",
+        Virtual = "virtual": "virtual time",
+        Real = "real": "real time; `[real_time]` and the keys `from_by` and `to_by` of flows apply",
+        Both = "both": "each point by both clocks",
     }
 }
 
 names! {
-    /// What becomes of runs that fell behind real time.
+    /// How runs that fell behind real time are counted.
     pub enum LateRuns {
-        LeaveOut = "leave-out": "they support nothing",
-        Count = "count": "they count as any other: for studies of lateness itself",
+        LeaveOut = "leave-out": "left out of all statistics",
+        Count = "count": "counted like any other, for studies of lateness itself",
     }
 }
 
@@ -38,23 +38,23 @@ names! {
 pub const BOX_QUANTILES: usize = 5;
 
 names! {
-    /// How a plot is drawn.
+    /// The kind of a plot.
     pub enum PlotKind {
         Line = "line": "means with intervals over an axis",
         Bars = "bars": "means with intervals, a bar per value of an axis",
-        Box = "box": "how a metric is distributed over runs, a box per value of an axis; of five metrics, quantiles of each run, the means",
+        Box = "box": "distribution of a metric over runs, a box per value of an axis; for five metrics, means of the quantiles of each run",
         Scatter = "scatter": "every run, one metric over another",
-        Distribution = "distribution": "how a metric is distributed over runs",
+        Distribution = "distribution": "distribution of a metric over runs",
         Time = "time": "samples of series.csv over time",
         Ellipse = "ellipse": "samples of series.csv, one metric over another: mean and one standard deviation",
-        Curve = "curve": "means, one metric over another, joined along an axis",
+        Curve = "curve": "means, one metric over another, connected along an axis",
         Profile = "profile": "means of several metrics side by side",
-        Table = "table": "means in a table, an axis down and another across",
+        Table = "table": "means in a table, with one axis as rows and another as columns",
     }
 }
 
 names! {
-    /// How large an ellipse is.
+    /// The size of an ellipse.
     pub enum Scaling {
         Sigma = "sigma": "semi-axes of one standard deviation",
         N3 = "n3": "multiplied by standard deviations in s and Mibit/s, as in the ns-3 evaluation suite",
@@ -81,210 +81,215 @@ toml_table! {
     /// A whole study.
     #[derive(Default)]
     pub struct StudyRecord;
-    pub static STUDY = "study": "A study: scenarios, experiments over them, metrics, claims.";
-    name: Option<String> = optional(Kind::Name, "the folder's name"), "What folders of records are called.";
-    title: String = required(Kind::Text), "One line for reports.";
-    source: String = default(Kind::Text, ""), "The publication that the study repeats.";
-    description: String = default(Kind::Text, ""), "What the study is about.";
-    seed: u64 = default(SEED, "1"), "Run r has the seed f(seed, r), equal at every point.";
+    pub static STUDY = "study": "A study: scenarios, experiments that sweep over them, metrics, claims and plots.";
+    name: Option<String> = optional(Kind::Name, "the folder's name"), "Name of the study and of its folder of records.";
+    title: String = required(Kind::Text), "Title of the report, one line.";
+    source: String = default(Kind::Text, ""), "Publication that the study repeats.";
+    description: String = default(Kind::Text, ""), "Description of the study.";
+    seed: u64 = default(SEED, "1"), "Study seed: run r of every point has the seed f(seed, r).";
     exact_seed: Option<bool> = optional(Kind::Boolean, "false"),
-        "Written into the records of `fullpipe run`: the seed is that of the one run.";
+        "Written into the records of `fullpipe run`: `seed` is the seed of the only run.";
     study_seeds: Option<u64> = optional(RUNS, "1"),
-        "Written into records (`--seeds`): study seeds under which each run is repeated. Verdicts are of all runs together.";
+        "Written into records (`--seeds`): number of study seeds under which each run is repeated. Verdicts are those \
+         of all runs together.";
     clock: Clock = default(Kind::Choice(Clock::CHOICES), "virtual"),
-        "Which clock runs. Other than `virtual` it is an axis `clock` of each experiment that has none of its own.";
+        "Clock of the runs. With a value other than `virtual`, each experiment that declares no axis `clock` has one.";
     runs: Option<u64> = default(RUNS, "1"), "Runs per point.";
-    quick_runs: Option<u64> = optional(RUNS, "runs"), "Runs per point with --quick.";
+    quick_runs: Option<u64> = optional(RUNS, "runs"), "Runs per point with `--quick`.";
     raised: u64 = default(Kind::integer(0, 2), "0"),
-        "How often the number of runs was raised after the verdict `undecided`; each time makes the thresholds stricter.";
-    experiments: Option<Vec<String>> = optional(NAMES, "all"), "The experiments to run.";
+        "How many times the number of runs was increased after the verdict `undecided`. Each time makes the thresholds \
+         stricter.";
+    experiments: Option<Vec<String>> = optional(NAMES, "all"), "Experiments to run.";
     robust: Option<Vec<(String, Vec<String>)>> = empty(Kind::Map(&NAMES)),
-        "`claims = [\"NAME\"]`: the claims that `--seeds` repeats in a long study, with the points that they name; none: the whole study.";
-    quick: bool = default(Kind::Boolean, "false"), "Written into the records of a shortened study.";
-    build: String = default(Kind::Text, ""), "Written into records: the build that made them.";
+        "`claims = [\"NAME\"]`: claims that `--seeds` repeats in a long study, with the points that they name. If \
+         empty, it repeats the whole study.";
+    quick: bool = default(Kind::Boolean, "false"), "Written into the records of a study that ran with `--quick`.";
+    build: String = default(Kind::Text, ""), "Written into records: the build of the runs.";
     scenarios: Vec<(String, ScenarioRecord)> = required(Kind::Map(&Kind::Either(&Kind::Text, &Kind::Table(&SCENARIO)))),
-        "The scenarios by name: a file's name beside the study, or a table.";
+        "Scenarios by name: the name of a file next to the study, or a table.";
     replications: Option<Vec<(String, Points)>> = empty(Kind::Map(&Kind::Either(&Kind::Text, &POINTS))),
-        "Settings that differ from run to run, by name: a CSV file beside the study whose columns are scenario paths, or a list \
-         of tables. Run r takes row r; runs are counted over all study seeds.";
+        "Settings that differ between runs, by name: a CSV file next to the study whose columns are scenario paths, or \
+         a list of tables. Run r takes row r; runs are counted over all study seeds.";
     parameters: Vec<(String, ParameterRecord)> = empty(Kind::Map(&Kind::Table(&PARAMETER))),
-        "Settings with names, for `--set NAME=VALUE`.";
+        "Named settings for `--set NAME=VALUE`.";
     scenario_setting: Vec<ScenarioSetting> = empty(Kind::Tables(&SCENARIO_SETTING)),
         "Written into records: `--set scenario.PATH`.";
     left_out: Vec<LeftOut> = empty(Kind::Tables(&LEFT_OUT)),
         "Written into records: values of axes that `--set` left out.";
-    experiment: Vec<ExperimentRecord> = required(Kind::Tables(&EXPERIMENT)), "What is run.";
+    experiment: Vec<ExperimentRecord> = required(Kind::Tables(&EXPERIMENT)), "Experiments.";
     axis: Vec<AxisOfStudy> = empty(Kind::Tables(&ALL_AXES)),
         "Written into records: all axes with their values.";
-    metric: Vec<MetricRecord> = required(Kind::Tables(&METRIC)), "What is computed from each run.";
-    plot: Vec<Plot> = empty(Kind::Tables(&PLOT)), "What the report draws.";
-    claim: Vec<ClaimRecord> = empty(Kind::Tables(&CLAIM)), "What is said to be so.";
+    metric: Vec<MetricRecord> = required(Kind::Tables(&METRIC)), "Numbers computed from each run.";
+    plot: Vec<Plot> = empty(Kind::Tables(&PLOT)), "Plots of the report.";
+    claim: Vec<ClaimRecord> = empty(Kind::Tables(&CLAIM)), "Conditions over the metrics; each has a verdict.";
     published: Option<Vec<PublishedRecord>> = optional(
-        Kind::Either(&Kind::Text, &Kind::Tables(&PUBLISHED)), "published.csv, if there is one"
-    ), "Published values: a CSV file's name beside the study, or tables.";
+        Kind::Either(&Kind::Text, &Kind::Tables(&PUBLISHED)), "published.csv if it exists"
+    ), "Published values: the name of a CSV file next to the study, or tables.";
 }
 
 toml_table! {
     /// A scenario of a study.
     pub struct ScenarioRecord;
-    static SCENARIO = "scenario": "A scenario in the study's own file, as records have it.";
-    origin: String = default(Kind::Text, ""), "The file it came from.";
-    text: LongText = required(Kind::Text), "The scenario's text.";
+    static SCENARIO = "scenario": "A scenario in the study's own file, as in records.";
+    origin: String = default(Kind::Text, ""), "File from which it was read.";
+    text: LongText = required(Kind::Text), "Text of the scenario.";
 }
 
 toml_table! {
     /// A setting with a name.
     pub struct ParameterRecord;
     static PARAMETER = "parameter": "A setting of the whole study. Experiment settings and axes override it.";
-    default: Option<Node> = optional(Kind::Raw, "what the scenarios say"), "Its value.";
-    quick: Option<Node> = optional(Kind::Raw, "the same"), "Its value with --quick.";
-    text: String = default(Kind::Text, ""), "What it is.";
-    paths: Vec<String> = required(TEXTS), "The scenario paths it sets.";
-    scenarios: Vec<String> = default(NAMES, "[]"), "The scenarios that have these paths; none named: all.";
+    default: Option<Node> = optional(Kind::Raw, "the value in the scenarios"), "Value.";
+    quick: Option<Node> = optional(Kind::Raw, "the same"), "Value with `--quick`.";
+    text: String = default(Kind::Text, ""), "Description.";
+    paths: Vec<String> = required(TEXTS), "Scenario paths that it sets.";
+    scenarios: Vec<String> = default(NAMES, "[]"), "Scenarios that have these paths; if empty, all.";
 }
 
 toml_table! {
     /// What the user set on top of the scenarios.
     pub struct ScenarioSetting;
     static SCENARIO_SETTING = "scenario setting": "A scenario path that the user set.";
-    scenario: String = required(Kind::Name), "The scenario.";
-    path: String = required(Kind::Text), "The path.";
-    value: Node = required(Kind::Raw), "The value.";
+    scenario: String = required(Kind::Name), "Scenario.";
+    path: String = required(Kind::Text), "Path.";
+    value: Node = required(Kind::Raw), "Value.";
 }
 
 toml_table! {
     /// Values of an axis that the study has and the user left out.
     pub struct LeftOut;
-    static LEFT_OUT = "left out": "Values of an axis that the user left out: claims that speak of them say so.";
-    experiment: String = required(Kind::Name), "The experiment.";
-    axis: String = required(Kind::Name), "The axis.";
-    values: Vec<String> = default(TEXTS, "[]"), "The values.";
+    static LEFT_OUT = "left out": "Values of an axis that the user left out. The notes of claims that refer to them name them.";
+    experiment: String = required(Kind::Name), "Experiment.";
+    axis: String = required(Kind::Name), "Axis.";
+    values: Vec<String> = default(TEXTS, "[]"), "Values.";
 }
 
 toml_table! {
     /// A sweep over one scenario.
     pub struct ExperimentRecord;
     static EXPERIMENT = "experiment": "A sweep over one scenario.";
-    name: String = required(Kind::Name), "Its name.";
-    scenario: String = required(Kind::Name), "The scenario.";
-    text: String = default(Kind::Text, ""), "What it is about.";
+    name: String = required(Kind::Name), "Name.";
+    scenario: String = required(Kind::Name), "Name of its scenario.";
+    text: String = default(Kind::Text, ""), "Description.";
     runs: Option<u64> = optional(RUNS, "the study's"), "Runs per point.";
-    quick_runs: Option<u64> = optional(RUNS, "the study's"), "Runs per point with --quick.";
+    quick_runs: Option<u64> = optional(RUNS, "the study's"), "Runs per point with `--quick`.";
     late_runs: Option<LateRuns> = default(Kind::Choice(LateRuns::CHOICES), "leave-out"),
-        "What becomes of runs that fell behind real time.";
+        "How runs that fell behind real time are counted.";
     set: Settings = empty(SETTINGS), "Scenario paths and their values, the same at every point.";
     replications: Option<String> = optional(Kind::Name, "none"),
         "Name of the `replications` whose rows the runs of every point take. `set` and axes override them.";
     quick_set: Option<Settings> = empty(SETTINGS),
-        "The same with --quick, where something else: it goes before what the values of axes set besides their own.";
-    points: Option<Points> = optional(POINTS, "all combinations, the last axis fastest"), "The points, each a value per axis.";
-    quick_points: Option<Points> = optional(POINTS, "the same"), "The points with --quick.";
-    axis: Vec<AxisRecord> = empty(Kind::Tables(&AXIS)), "What varies.";
+        "Scenario paths and their values with `--quick`. They override `set`, replications and the `set` of axis values.";
+    points: Option<Points> = optional(POINTS, "all combinations, the last axis fastest"), "Points, each with a value per axis.";
+    quick_points: Option<Points> = optional(POINTS, "the same"), "Points with `--quick`.";
+    axis: Vec<AxisRecord> = empty(Kind::Tables(&AXIS)), "Axes.";
 }
 
 toml_table! {
-    /// Something that varies in an experiment.
+    /// A list of values that an experiment sweeps over.
     pub struct AxisRecord;
-    static AXIS = "axis": "Something that varies.";
-    name: String = required(Kind::Name), "Its name: a column of results.csv.";
-    text: String = default(Kind::Text, ""), "What it is, with its unit.";
-    paths: Vec<String> = default(TEXTS, "[]"), "The scenario paths it sets; none: those of the parameter of this name.";
+    static AXIS = "axis": "A list of values that an experiment sweeps over.";
+    name: String = required(Kind::Name), "Name; a column of results.csv.";
+    text: String = default(Kind::Text, ""), "Description, with unit.";
+    paths: Vec<String> = default(TEXTS, "[]"), "Scenario paths that it sets; if empty, those of the parameter of this name.";
     values: Vec<AxisValue> = default(RAWS, "[]"),
-        "Its values in order: plain, or { label, value } or { label, set = { PATH = VALUE }, replications = NAME }. None: those of points.";
-    quick: Option<Vec<AxisValue>> = optional(RAWS, "all"), "Those of the values that --quick keeps.";
+        "Values in order: plain, or { label, value } or { label, set = { PATH = VALUE }, replications = NAME }. If \
+         empty, those of `points`.";
+    quick: Option<Vec<AxisValue>> = optional(RAWS, "all"), "Values that `--quick` keeps.";
 }
 
 toml_table! {
     /// An axis with its values in all experiments.
     pub struct AxisOfStudy;
-    static ALL_AXES = "axis of all experiments": "An axis as the report names it.";
-    name: String = required(Kind::Name), "Its name.";
-    text: String = default(Kind::Text, ""), "What it is.";
-    values: Vec<String> = default(TEXTS, "[]"), "Its values in all experiments.";
+    static ALL_AXES = "axis of all experiments": "An axis with its values in all experiments, for the report.";
+    name: String = required(Kind::Name), "Name.";
+    text: String = default(Kind::Text, ""), "Description.";
+    values: Vec<String> = default(TEXTS, "[]"), "Values in all experiments.";
 }
 
 toml_table! {
     /// A number computed from each run.
     pub struct MetricRecord;
     static METRIC = "metric": "A number computed from each run.";
-    name: String = required(Kind::Name), "Its name, unit included: a column of results.csv.";
-    unit: String = default(Kind::Text, ""), "Its unit.";
-    text: String = default(Kind::Text, ""), "What it is.";
-    expression: String = required(Kind::Text), "How it is computed from flows.csv.";
-    experiments: Vec<String> = default(NAMES, "[]"), "The experiments that have it; none named: all.";
+    name: String = required(Kind::Name), "Name, with unit; a column of results.csv.";
+    unit: String = default(Kind::Text, ""), "Unit.";
+    text: String = default(Kind::Text, ""), "Description.";
+    expression: String = required(Kind::Text), "Expression over the files of a run.";
+    experiments: Vec<String> = default(NAMES, "[]"), "Experiments that have it; if empty, all.";
 }
 
 toml_table! {
-    /// A picture in the report.
+    /// A plot in the report.
     #[derive(Default)]
     pub struct Plot;
-    static PLOT = "plot": "A picture in the report. Published values are drawn beside measured ones where there are any.";
-    name: String = required(Kind::Name), "Its name: that of its file.";
+    static PLOT = "plot": "A plot in the report. If there are published values, it shows them next to the measured ones.";
+    name: String = required(Kind::Name), "Name of the plot and of its file.";
     title: Option<String> = optional(Kind::Text, "its name"), "Heading.";
-    kind: PlotKind = default(Kind::Choice(PlotKind::CHOICES), "line"), "How it is drawn.";
+    kind: PlotKind = default(Kind::Choice(PlotKind::CHOICES), "line"), "Kind of plot.";
     x: Option<String> = optional(Kind::Text, "none"),
         "An axis (`line`, `bars`, `box`) or a metric (`scatter`, `distribution`, `curve`; `ellipse`: of series.csv).";
-    y: Option<String> = optional(Kind::Text, "none"), "A metric; with `time` and `ellipse` one of series.csv.";
+    y: Option<String> = optional(Kind::Text, "none"), "A metric; with `time` and `ellipse` a metric of series.csv.";
     subject: Option<String> = optional(Kind::Text, "all"),
-        "Whose samples (`time`, `ellipse`, which needs it): a flow, a link, `LINK.reverse`.";
+        "Subject of the samples (`time`; required for `ellipse`): a flow, a link, `LINK.reverse`.";
     group: Option<Duration> = optional(Kind::INTERVAL, "100ms for `ellipse`, else none"),
-        "Samples are averaged over such intervals (`time`, `ellipse`).";
-    scaling: Option<Scaling> = default(Kind::Choice(Scaling::CHOICES), "sigma"), "How large an `ellipse` is.";
-    along: Option<String> = optional(Kind::Text, "none"), "The axis that joins the points of a `curve`.";
-    metrics: Option<Vec<String>> = default(NAMES, "[]"), "The places of a `profile`; the cells of a `table`.";
-    labels: Option<Vec<String>> = default(TEXTS, "[]"), "What the metrics of a `profile` are called.";
-    rows: Option<String> = optional(Kind::Text, "none"), "The axis whose values are the rows of a `table`.";
-    columns: Option<String> = optional(Kind::Text, "none"), "The axis, or `experiment`, whose values are its columns.";
+        "Interval over which samples are averaged (`time`, `ellipse`).";
+    scaling: Option<Scaling> = default(Kind::Choice(Scaling::CHOICES), "sigma"), "Size of an `ellipse`.";
+    along: Option<String> = optional(Kind::Text, "none"), "Axis that connects the points of a `curve`.";
+    metrics: Option<Vec<String>> = default(NAMES, "[]"), "Positions of a `profile`; cells of a `table`.";
+    labels: Option<Vec<String>> = default(TEXTS, "[]"), "Labels of the metrics of a `profile`.";
+    rows: Option<String> = optional(Kind::Text, "none"), "Axis whose values are the rows of a `table`.";
+    columns: Option<String> = optional(Kind::Text, "none"), "Axis, or `experiment`, whose values are the columns of a `table`.";
     best: Option<Vec<(String, Best)>> = empty(Kind::Map(&Kind::Choice(Best::CHOICES))),
         "Metrics of a `table`, and which value of a column is marked.";
-    series: Option<Vec<String>> = optional(TEXTS, "all axes that vary, without x"), "Axes that make one curve for each value.";
-    r#where: Option<Vec<(String, Node)>> = optional(SETTINGS, "all points"), "Axes and the values, one or a list, shown.";
-    x_scale: Option<Scale> = optional(SCALE, "linear"), "Scale to the right.";
-    y_scale: Option<Scale> = optional(SCALE, "linear"), "Scale upwards.";
-    x_label: Option<String> = optional(Kind::Text, "that of the axis or metric"), "Label to the right.";
-    y_label: Option<String> = optional(Kind::Text, "that of the metric"), "Label upwards.";
-    x_unit: Option<String> = optional(Kind::Text, "that of the axis or metric"), "Unit to the right.";
-    y_unit: Option<String> = optional(Kind::Text, "that of the metric"), "Unit upwards.";
-    x_reversed: Option<bool> = default(Kind::Boolean, "false"), "Small values to the right.";
-    x_min: Option<f64> = optional(NUMBER, "from the data"), "Where it begins to the right.";
-    x_max: Option<f64> = optional(NUMBER, "from the data"), "Where it ends to the right.";
-    y_min: Option<f64> = optional(NUMBER, "from the data"), "Where it begins upwards.";
-    y_max: Option<f64> = optional(NUMBER, "from the data"), "Where it ends upwards.";
-    caption: Option<String> = optional(Kind::Text, "none"), "What it shows.";
+    series: Option<Vec<String>> = optional(TEXTS, "all axes that vary, without x"), "Axes; each of their values has a curve.";
+    r#where: Option<Vec<(String, Node)>> = optional(SETTINGS, "all points"), "Axes and their values to show: one value or a list.";
+    x_scale: Option<Scale> = optional(SCALE, "linear"), "Scale of the x axis.";
+    y_scale: Option<Scale> = optional(SCALE, "linear"), "Scale of the y axis.";
+    x_label: Option<String> = optional(Kind::Text, "that of the axis or metric"), "Label of the x axis.";
+    y_label: Option<String> = optional(Kind::Text, "that of the metric"), "Label of the y axis.";
+    x_unit: Option<String> = optional(Kind::Text, "that of the axis or metric"), "Unit of the x axis.";
+    y_unit: Option<String> = optional(Kind::Text, "that of the metric"), "Unit of the y axis.";
+    x_reversed: Option<bool> = default(Kind::Boolean, "false"), "Whether values on the x axis decrease to the right.";
+    x_min: Option<f64> = optional(NUMBER, "from the data"), "Minimum of the x axis.";
+    x_max: Option<f64> = optional(NUMBER, "from the data"), "Maximum of the x axis.";
+    y_min: Option<f64> = optional(NUMBER, "from the data"), "Minimum of the y axis.";
+    y_max: Option<f64> = optional(NUMBER, "from the data"), "Maximum of the y axis.";
+    caption: Option<String> = optional(Kind::Text, "none"), "Caption.";
 }
 
 toml_table! {
-    /// Something that is said to be so.
+    /// A condition over metrics.
     pub struct ClaimRecord;
-    static CLAIM = "claim": "Something that is said to be so, as an expression over metrics at points.";
-    name: String = required(Kind::Name), "Its name.";
-    text: String = required(Kind::Text), "What it says.";
-    source: String = default(Kind::Text, ""), "Who says so.";
-    expression: String = required(Kind::Text), "When it holds.";
-    explained_by: String = default(Kind::Text, ""), "The claim that explains it if it does not hold.";
+    static CLAIM = "claim": "A condition, as an expression over metrics at points.";
+    name: String = required(Kind::Name), "Name.";
+    text: String = required(Kind::Text), "The claim in words.";
+    source: String = default(Kind::Text, ""), "Source of the claim.";
+    expression: String = required(Kind::Text), "Condition.";
+    explained_by: String = default(Kind::Text, ""), "Claim that explains it if it does not hold.";
     exploratory: bool = default(Kind::Boolean, "false"),
-        "Whether a bound, parameter or variant was chosen after a look at results. Such a claim explains nothing.";
+        "Whether a bound, parameter or variant was chosen after a look at results. Such a claim cannot explain another one.";
     published_runs: Option<u64> = optional(Kind::integer(1, 10_000), "none"),
-        "Number of runs behind the published figure that the claim compares with: `refuted` then needs more than our interval.";
+        "Number of runs from which the published figure in the claim was computed. The verdict `refuted` then has a \
+         second condition.";
     variant: String = default(Kind::Text, ""),
-        "`EXPERIMENT`, or `EXPERIMENT;axis=value`: the points that change the one assumption that this claim is about. What it \
-         explains must match the published values there.";
+        "`EXPERIMENT`, or `EXPERIMENT;axis=value`: the points that change the one assumption of this claim. Published \
+         values that it explains must match there.";
 }
 
 toml_table! {
     /// A published value.
     pub struct PublishedRecord;
     static PUBLISHED = "published value": "A published value, with the columns of published.csv.";
-    experiment: Option<String> = optional(Kind::Name, "the only one"), "The experiment.";
+    experiment: Option<String> = optional(Kind::Name, "the only one"), "Experiment.";
     point: String = default(Kind::Text, ""), "axis=value;axis=value.";
-    metric: String = required(Kind::Name), "The metric.";
-    value: f64 = required(NUMBER), "The value.";
+    metric: String = required(Kind::Name), "Metric.";
+    value: f64 = required(NUMBER), "Value.";
     tolerance: String = default(Kind::Text, "0"), "`5%` of the value, or a number in its unit.";
     published_runs: u64 = default(Kind::integer(0, 1_000_000_000), "1"),
-        "Number of runs behind the value: 1 if it is unknown, 0 for an exact value.";
-    source: String = default(Kind::Text, ""), "Where it was published.";
-    note: String = default(Kind::Text, ""), "What a reader should know.";
-    explained_by: String = default(Kind::Text, ""), "The claim that explains a difference.";
+        "Number of runs from which the value was computed: 1 if it is unknown, 0 for an exact value.";
+    source: String = default(Kind::Text, ""), "Publication.";
+    note: String = default(Kind::Text, ""), "Remark for readers.";
+    explained_by: String = default(Kind::Text, ""), "Claim that explains a difference.";
 }
 
 impl StudyRecord {
