@@ -177,6 +177,8 @@ pub const BUILD: &str = env!("FULLPIPE_BUILD");
 /// The code of the pages in `docs/`, compiled and run as documentation tests.
 #[cfg(doctest)]
 mod pages {
+    #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/tutorial.md"))]
+    struct Tutorial;
     #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/build-a-world.md"))]
     struct BuildAWorld;
     #[doc = include_str!(concat!(env!("FULLPIPE_DOCS"), "/add-a-congestion-control.md"))]
