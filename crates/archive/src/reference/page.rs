@@ -49,7 +49,7 @@ const PAGE: &str = "# Records
 `crates/archive` and in the crates of components; regenerate it with
 `FULLPIPE_UPDATE=1 cargo test -p fullpipe-lab --test all records`.*
 
-```
+```text
 DIR/
   study.toml            the study as resolved, every default written out (docs/studies.md has its keys)
   results.csv           one row for each run at each point
