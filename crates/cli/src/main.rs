@@ -1,5 +1,11 @@
 //! The `fullpipe` command. What it takes, prints and leaves behind is a contract: see docs/command-line.md.
 
+/// Prints a line on standard error as the macro of the standard library does. If the pipe is closed, it ends the command
+/// instead of panicking. It is defined before all modules, so that each of them uses it.
+macro_rules! eprintln {
+    ($($argument:tt)*) => { $crate::output::write_error_line(format_args!($($argument)*)) };
+}
+
 #[cfg(not(all(feature = "stack", feature = "real-time", target_os = "linux")))]
 mod absent;
 mod arguments;
@@ -34,7 +40,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers; everything else is bad usage.
             let status = if error.use_stderr() { 2 } else { 0 };
-            let _ = error.print();
+            if let Err(error) = error.print() {
+                output::cannot_write(&error);
+            }
             return ExitCode::from(status);
         }
     };

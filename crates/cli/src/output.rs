@@ -1,25 +1,46 @@
-//! Lines on standard output.
+//! Lines on standard output and standard error, for readers that may close the pipe (`fullpipe list queues | head -1`).
 
 use serde_json::Value;
 use std::io::{self, ErrorKind, Write};
 use std::{fmt, process};
 
-/// Prints a line as `println!` does, for a reader that may close the pipe before the end (`fullpipe list queues | head -1`).
+/// Prints a line on standard output as `println!` does. If the pipe is closed, it ends the command instead of panicking.
 macro_rules! print_line {
     ($($argument:tt)*) => { $crate::output::write_line(format_args!($($argument)*)) };
 }
 pub(crate) use print_line;
 
-/// Writes a line. If nobody reads any more, the command ends here: there is nothing left to do for it.
+/// Writes a line to standard output.
 pub(crate) fn write_line(line: fmt::Arguments<'_>) {
-    match writeln!(io::stdout(), "{line}") {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => process::exit(0),
-        Err(error) => {
-            eprintln!("fullpipe: standard output: {error}");
-            process::exit(1);
-        }
+    if let Err(error) = writeln!(io::stdout(), "{line}") {
+        cannot_write(&error);
     }
+}
+
+/// Writes a line to standard error. A line that cannot be written for another reason than a closed pipe is lost: there is
+/// no other place for it.
+pub(crate) fn write_error_line(line: fmt::Arguments<'_>) {
+    match writeln!(io::stderr(), "{line}") {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => end_by_closed_pipe(),
+        _ => {}
+    }
+}
+
+/// Ends the command after an error of standard output.
+pub(crate) fn cannot_write(error: &io::Error) -> ! {
+    if error.kind() == ErrorKind::BrokenPipe {
+        end_by_closed_pipe();
+    }
+    eprintln!("fullpipe: standard output: {error}");
+    process::exit(1);
+}
+
+/// Ends the command as the system ends other programs that write to a closed pipe: by SIGPIPE, which a shell shows as exit
+/// status 141. The runtime of Rust ignores this signal, so the write returns an error and the signal is raised here.
+fn end_by_closed_pipe() -> ! {
+    #[cfg(unix)]
+    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGPIPE);
+    process::exit(141);
 }
 
 /// Prints a value as JSON.

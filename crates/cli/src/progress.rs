@@ -1,7 +1,9 @@
-//! How long work shows: a bar with the time left on a terminal, a line per finished run elsewhere, or nothing.
+//! Progress of long work on standard error: a bar on a terminal, a line every few seconds elsewhere.
 
+use crate::measurement::seconds_of;
 use fullpipe::study::{FinishedRun, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
+use rustix::time::ClockId;
 use std::io::IsTerminal;
 
 /// Progress on standard error.
@@ -9,13 +11,13 @@ pub(crate) enum Shown {
     /// `--quiet`.
     Nothing,
     /// No terminal.
-    Lines,
+    Lines(Lines),
     /// A terminal.
     Bar(ProgressBar),
 }
 
 impl Shown {
-    /// What fits standard error.
+    /// The form that fits standard error.
     pub(crate) fn new(quiet: bool) -> Self {
         if quiet {
             Shown::Nothing
@@ -27,14 +29,16 @@ impl Shown {
             }
             Shown::Bar(bar)
         } else {
-            Shown::Lines
+            Shown::Lines(Lines::new(now_s()))
         }
     }
 
-    /// Takes the bar away.
-    pub(crate) fn done(&self) {
-        if let Shown::Bar(bar) = self {
-            bar.finish_and_clear();
+    /// Removes the bar, or prints the last line.
+    pub(crate) fn done(&mut self) {
+        match self {
+            Shown::Nothing => {}
+            Shown::Lines(lines) => lines.last().iter().for_each(|line| eprintln!("{line}")),
+            Shown::Bar(bar) => bar.finish_and_clear(),
         }
     }
 }
@@ -49,14 +53,7 @@ impl Progress for Shown {
     fn finished(&mut self, run: &FinishedRun<'_>) {
         match self {
             Shown::Nothing => {}
-            Shown::Lines => {
-                let how = match run.failure {
-                    Some(reason) => format!("failed: {reason}"),
-                    None if run.reused => "was there".to_string(),
-                    None => "done".to_string(),
-                };
-                eprintln!("[{}/{}] {} {how}", run.finished, run.total, run.label);
-            }
+            Shown::Lines(lines) => lines.finished(now_s(), run).iter().for_each(|line| eprintln!("{line}")),
             Shown::Bar(bar) => {
                 bar.set_position(run.finished as u64);
                 bar.set_message(run.label.to_string());
@@ -70,8 +67,116 @@ impl Progress for Shown {
     fn message(&mut self, text: &str) {
         match self {
             Shown::Nothing => {}
-            Shown::Lines => eprintln!("{text}"),
+            Shown::Lines(_) => eprintln!("{text}"),
             Shown::Bar(bar) => bar.println(text),
         }
+    }
+}
+
+fn now_s() -> f64 {
+    seconds_of(ClockId::Monotonic)
+}
+
+/// The least time between two lines, in seconds. A failed run always has a line.
+const INTERVAL_S: f64 = 5.0;
+
+/// Progress as lines.
+pub(crate) struct Lines {
+    begin_s: f64,
+    printed_s: f64,
+    /// Runs that were computed, not reused.
+    computed: usize,
+    /// The line of the last run, if it has not been printed.
+    pending: Option<String>,
+}
+
+impl Lines {
+    fn new(now_s: f64) -> Self {
+        Lines { begin_s: now_s, printed_s: now_s, computed: 0, pending: None }
+    }
+
+    /// The line to print after a run, if there is one.
+    fn finished(&mut self, now_s: f64, run: &FinishedRun<'_>) -> Option<String> {
+        self.computed += usize::from(!run.reused);
+        let outcome = match run.failure {
+            Some(reason) => format!(" failed: {reason}"),
+            None if run.reused => " (reused)".to_owned(),
+            None => String::new(),
+        };
+        let left = self.left(now_s, run.total.saturating_sub(run.finished));
+        let line = format!("[{}/{}{left}] {}{outcome}", run.finished, run.total, run.label);
+        if run.failure.is_some() || run.finished == run.total || now_s - self.printed_s >= INTERVAL_S {
+            (self.printed_s, self.pending) = (now_s, None);
+            return Some(line);
+        }
+        self.pending = Some(line);
+        None
+    }
+
+    /// The time left, from the runs that were computed; reused runs take no time.
+    fn left(&self, now_s: f64, runs: usize) -> String {
+        match (runs, self.computed) {
+            (0, _) | (_, 0) => String::new(),
+            _ => format!(", {} left", rounded((now_s - self.begin_s) / self.computed as f64 * runs as f64)),
+        }
+    }
+
+    /// The line of the last run if it has not been printed, as when the study is interrupted.
+    fn last(&mut self) -> Option<String> {
+        self.pending.take()
+    }
+}
+
+/// A time in words: `42 s`, `5 min`, `1 h 20 min`.
+fn rounded(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round() as u64;
+    match (seconds.ceil() as u64, minutes) {
+        (s @ 0..=99, _) => format!("{s} s"),
+        (_, m @ 0..=99) => format!("{m} min"),
+        (_, m) => format!("{} h {} min", m / 60, m % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(finished: usize, reused: bool, failure: Option<&str>) -> FinishedRun<'_> {
+        FinishedRun { finished, total: 1740, label: "tcp at rate=1", key: "", seed: 1, reused, failure }
+    }
+
+    #[test]
+    fn a_line_appears_every_few_seconds_and_after_the_last_run() {
+        let mut lines = Lines::new(100.0);
+        // Ten runs per second.
+        let printed: Vec<String> = (1..=1740)
+            .filter_map(|finished| lines.finished(100.0 + finished as f64 / 10.0, &run(finished, false, None)))
+            .collect();
+        assert_eq!(printed.len(), 35, "{printed:#?}");
+        assert_eq!(printed[0], "[50/1740, 3 min left] tcp at rate=1");
+        assert_eq!(printed[33], "[1700/1740, 4 s left] tcp at rate=1");
+        assert_eq!(printed[34], "[1740/1740] tcp at rate=1");
+        assert_eq!(lines.last(), None);
+    }
+
+    #[test]
+    fn the_time_left_counts_computed_runs_only() {
+        let mut lines = Lines::new(0.0);
+        for finished in 1..=1000 {
+            assert_eq!(lines.finished(0.001, &run(finished, true, None)), None);
+        }
+        assert_eq!(lines.finished(5.0, &run(1001, true, None)).as_deref(), Some("[1001/1740] tcp at rate=1 (reused)"));
+        let line = lines.finished(10.0, &run(1002, false, None));
+        assert_eq!(line.as_deref(), Some("[1002/1740, 2 h 3 min left] tcp at rate=1"));
+    }
+
+    #[test]
+    fn a_failed_run_has_a_line_at_once_and_an_interrupted_study_a_last_one() {
+        let mut lines = Lines::new(0.0);
+        let line = lines.finished(1.0, &run(1, false, Some("no memory")));
+        assert_eq!(line.as_deref(), Some("[1/1740, 29 min left] tcp at rate=1 failed: no memory"));
+        assert_eq!(lines.finished(1.5, &run(2, false, None)), None);
+        assert_eq!(lines.last().as_deref(), Some("[2/1740, 22 min left] tcp at rate=1"));
+        assert_eq!(lines.last(), None);
     }
 }

@@ -52,6 +52,33 @@ pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBu
     )))
 }
 
+/// An error if a name or a file is that of a study: it names the command for studies.
+pub(crate) fn require_scenario(name: &str) -> Result<(), Failure> {
+    let path = Path::new(name);
+    let file = if path.is_dir() { path.join("study.toml") } else { path.to_owned() };
+    // The content of a pipe can be read only once.
+    let is_study_file = || file.is_file() && std::fs::read_to_string(&file).is_ok_and(|text| is_study(&text));
+    let is_embedded = || !path.exists() && embedded::study_names().any(|study| study == name);
+    if is_study_file() || is_embedded() {
+        return Err(Failure::usage(format!("{name} is a study: run it by `fullpipe study run {name}`")));
+    }
+    Ok(())
+}
+
+/// An error if a name or a file is that of a scenario: it names the command for scenarios.
+fn require_study(name: &str) -> Result<(), Failure> {
+    let path = Path::new(name);
+    let is_scenario = if path.exists() {
+        path.is_file() && std::fs::read_to_string(path).is_ok_and(|text| is_scenario(&text))
+    } else {
+        embedded::scenario(name).is_some() && embedded::study_names().all(|study| study != name)
+    };
+    match is_scenario {
+        true => Err(Failure::usage(format!("{name} is a scenario: run it by `fullpipe run {name}`"))),
+        false => Ok(()),
+    }
+}
+
 /// `fullpipe run`.
 pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.qlog && (arguments.real_time || arguments.replay.is_some()) {
@@ -60,6 +87,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
         ));
     }
     let common = &arguments.common;
+    require_scenario(&arguments.scenario)?;
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
     let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(Failure::usage)?;
     show_hints(&loaded.hints);
@@ -138,6 +166,7 @@ pub(crate) fn find_study(name: &str) -> Result<Study, Failure> {
 /// `fullpipe study run`.
 pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let common = &arguments.common;
+    require_study(&arguments.study)?;
     let mut study = find_study(&arguments.study)?;
     if !common.sabotage.is_empty() {
         return Err(Failure::usage("--sabotage goes with `fullpipe run`"));
@@ -403,15 +432,23 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     let laboratory = VirtualLaboratory::new(BUILD);
     for file in files {
-        let (text, name) = match find_scenario(file) {
+        let is_named_study = Path::new(file).is_dir()
+            || embedded::scenario(file).is_none() && embedded::study_names().any(|name| name == file);
+        let found = if is_named_study {
+            // Its text is read by `find_study`.
+            Ok((String::new(), file.clone(), None))
+        } else {
+            find_scenario(file)
+        };
+        let (text, name) = match found {
             Ok((text, name, _)) => (text, name),
             Err(failure) => {
                 wrong.push(failure.message);
                 continue;
             }
         };
-        let outcome = if is_study(&text) {
-            study::open(Path::new(file)).map_err(|errors| errors.to_string()).and_then(|study| {
+        let outcome = if is_named_study || is_study(&text) {
+            find_study(file).map_err(|failure| failure.message).and_then(|study| {
                 let undecidable = study.undecidable_claims();
                 undecidable.iter().for_each(|warning| eprintln!("warning: {name}: {warning}"));
                 let plan = study::plan::plan(&study, &laboratory).map_err(|error| error.to_string())?;
@@ -512,6 +549,13 @@ pub(crate) fn is_study(text: &str) -> bool {
     let keys = text.lines().map(str::trim_start);
     keys.filter(|line| !line.starts_with('#'))
         .any(|line| line.starts_with("[[experiment") || line.starts_with("experiment"))
+}
+
+/// A scenario has a network and flows; a study names scenarios.
+fn is_scenario(text: &str) -> bool {
+    const TABLES: [&str; 7] = ["[topology", "[[topology", "[[host", "[[link", "[[flow", "[[program", "[[router"];
+    let mut lines = text.lines().map(str::trim_start);
+    !is_study(text) && lines.any(|line| TABLES.iter().any(|table| line.starts_with(table)))
 }
 
 /// `fullpipe study list`.

@@ -2,5 +2,6 @@
 
 mod command;
 mod declared;
+mod guidance;
 mod tmix;
 mod tunnels;

@@ -356,15 +356,6 @@ fn the_runs_of_the_readme_are_accepted() {
     }
 }
 
-#[test]
-fn a_reader_that_closes_the_pipe_ends_the_command_quietly() {
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    drop(reader);
-    let output = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(["list", "congestion"]).stdout(writer).output();
-    let output = output.expect("it starts");
-    assert_eq!((status(&output), errors(&output).as_str()), (0, ""));
-}
-
 /// What `check` says of a scenario of 60 s without `[measurement]`.
 const MEASURED: &str = "  measured: the whole run, from 0s to 60s at most (no `[measurement]` with `from`)\n";
 

@@ -39,7 +39,7 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
     };
     let file = translate(&text, hosts, arguments.seed).map_err(Failure::usage)?;
     if arguments.print {
-        print!("{file}");
+        crate::output::print_line!("{}", file.trim_end());
         return Ok(());
     }
     let loaded = fullpipe::scenario::load(&file, "simulator", &[]);
