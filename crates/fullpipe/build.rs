@@ -1,4 +1,4 @@
-//! Embeds scenarios, studies and the page of limitations, and gives the build an identity: the package's version and a hash
+//! Embeds scenarios, studies and the pages of the documentation, and gives the build an identity: the package's version and a hash
 //! over the sources that it is built from.
 //!
 //! In the workspace these are the sources of all crates, Cargo.lock and the workspace's manifest. In a package they are those of
@@ -35,6 +35,13 @@ fn main() {
     let docs = absolute(&data.join("docs"));
     let _ = writeln!(code, "/// The page of limitations.");
     let _ = writeln!(code, "pub const LIMITATIONS: &str = include_str!({:?});", format!("{docs}/limitations.md"));
+    println!("cargo:rerun-if-changed={docs}");
+    let _ = writeln!(code, "/// The pages of the documentation, by file name.");
+    let _ = writeln!(code, "#[doc(hidden)]\npub const PAGES: &[(&str, &str)] = &[");
+    for entry in files(Path::new(&docs), &["md"]).iter().filter(|file| file.parent() == Some(Path::new(&docs))) {
+        let _ = writeln!(code, "    ({:?}, include_str!({:?})),", relative(Path::new(&docs), entry), absolute(entry));
+    }
+    code.push_str("];\n");
     fs::write(out.join("embedded.rs"), code).expect("OUT_DIR is writable");
     println!("cargo:rustc-env=FULLPIPE_DOCS={docs}");
 

@@ -142,6 +142,11 @@ pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Er
     LANGUAGE.load(text, file, overrides)
 }
 
+/// The table of a scenario file, with the keys of all access networks.
+pub fn root_table() -> &'static Table {
+    LANGUAGE.schema
+}
+
 /// The reference page, from the schema.
 pub fn reference_markdown() -> String {
     let mut page = String::from(INTRODUCTION);
