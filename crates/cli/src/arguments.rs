@@ -28,6 +28,9 @@ pub(crate) enum Command {
     Report {
         /// The folder that a run or a study left behind
         folder: PathBuf,
+        /// Open the report in the browser
+        #[arg(long)]
+        open: bool,
     },
     /// Load and check scenarios and studies, run nothing
     Check {
@@ -81,6 +84,36 @@ pub(crate) enum Command {
     Masque(MasqueArguments),
     /// A server of files over HTTP/3, and a client
     Http3(Http3Arguments),
+    /// Write a commented scenario file to start from
+    Init {
+        #[arg(help = format!("The template: {}", crate::init::names()))]
+        template: String,
+        /// The new file [default: TEMPLATE.toml]
+        file: Option<PathBuf>,
+    },
+    /// Explain a key, a column, a metric, a congestion control or another name that `fullpipe list` prints
+    Explain {
+        /// The name, such as `cwnd_bytes` or `codel`, or the path of a key, such as `topology.bottleneck.queue`
+        name: String,
+    },
+    /// Search commands, keys, columns, metrics, names and pages of the documentation
+    Help {
+        /// A command, or the words to search for
+        topic: Vec<String>,
+    },
+    /// Print the completion script of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print a manual page, in roff
+    Man {
+        /// The command, such as `study run` [default: the page of fullpipe itself]
+        command: Vec<String>,
+        /// Write the pages of all commands to this folder instead
+        #[arg(long, value_name = "DIR", conflicts_with = "command")]
+        out: Option<PathBuf>,
+    },
     /// Slips of the finger
     #[command(external_subcommand)]
     Later(Vec<OsString>),
@@ -122,6 +155,9 @@ pub(crate) struct Common {
     /// Reuse real-time runs (runs in virtual time are always reused)
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Open the report in the browser when it is written
+    #[arg(long)]
+    pub(crate) open: bool,
     /// Run even if the estimated memory exceeds that of this machine
     #[arg(long)]
     pub(crate) ignore_memory: bool,

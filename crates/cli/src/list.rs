@@ -1,6 +1,7 @@
 //! `fullpipe list`: what scenarios and the command can name.
 
 use crate::exit::Failure;
+use crate::init::{TEMPLATES, Template};
 use crate::measurement;
 use crate::output::{self, print_line};
 use fullpipe::network::access::ChoiceList;
@@ -25,7 +26,7 @@ struct Row {
 /// A list's name and its rows.
 type List = (&'static str, fn() -> Vec<Row>);
 
-static LISTS: [List; 9] = [
+static LISTS: [List; 10] = [
     ("congestion", || congestion::catalogue::ENTRIES.iter().map(declared).collect()),
     ("queues", || DISCIPLINES.declarations().map(declared).collect()),
     ("schedulers", || {
@@ -37,6 +38,10 @@ static LISTS: [List; 9] = [
     ("metrics", metrics),
     ("access-networks", || ACCESS_NETWORKS.iter().map(|component| declared(&component.declaration)).collect()),
     ("scenarios", || embedded::scenario_names().map(|name| titled(name, name)).collect()),
+    ("templates", || {
+        let row = |template: &Template| Row { name: template.name, summary: template.summary.into(), ..Row::default() };
+        TEMPLATES.iter().map(row).collect()
+    }),
     ("benchmarks", || measurement::NAMES.iter().map(|name| benchmark(name)).collect()),
 ];
 

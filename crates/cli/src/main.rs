@@ -12,12 +12,18 @@ mod arguments;
 mod bench;
 mod cost;
 mod exit;
+mod explain;
 mod flow_table;
+mod help;
+mod init;
 mod list;
+mod manual;
 #[cfg(feature = "stack")]
 mod masque;
 mod measurement;
+mod names;
 mod new_file;
+mod open;
 mod output;
 mod progress;
 #[cfg(all(feature = "real-time", target_os = "linux"))]
@@ -64,7 +70,7 @@ fn run(command: Command) -> Result<(), exit::Failure> {
             arguments::StudyCommand::List { json } => records::list_studies(json),
             arguments::StudyCommand::Run(run) => records::run_study(&run),
         },
-        Command::Report { folder } => records::report(&folder),
+        Command::Report { folder, open } => records::report(&folder, open),
         Command::Check { files, cost: false, .. } => records::check(&files),
         Command::Check { files, cost: true, json, quick } => cost::check(&files, json, quick),
         Command::List { what, json } => list::list(&what, json),
@@ -82,6 +88,11 @@ fn run(command: Command) -> Result<(), exit::Failure> {
         Command::Tmix { command } => tmix::tmix(&command),
         Command::Masque(arguments) => masque::masque(&arguments),
         Command::Http3(arguments) => masque::http3(&arguments),
+        Command::Init { template, file } => init::init(&template, file.as_deref()),
+        Command::Explain { name } => explain::explain(&name),
+        Command::Help { topic } => help::help(&topic),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { command, out } => manual::manual(&command, out.as_deref()),
         Command::Later(words) => {
             let word = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
             let declared = Arguments::command();

@@ -4,6 +4,7 @@ use crate::arguments::{Common, RunArguments, StudyArguments};
 use crate::exit::Failure;
 use crate::flow_table;
 use crate::measurement::{memory_bytes, seconds_of};
+use crate::open;
 use crate::output::{self, print_line};
 use crate::progress::Shown;
 use crate::real_time;
@@ -53,7 +54,7 @@ pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBu
 }
 
 /// An error if a name or a file is that of a study: it names the command for studies.
-pub(crate) fn require_scenario(name: &str) -> Result<(), Failure> {
+fn require_scenario(name: &str) -> Result<(), Failure> {
     let path = Path::new(name);
     let file = if path.is_dir() { path.join("study.toml") } else { path.to_owned() };
     // The content of a pipe can be read only once.
@@ -271,6 +272,9 @@ fn make(
             eprintln!("report: {}", built.html.display());
         }
     }
+    if let (Some(built), true) = (&built, common.open) {
+        open::open(&built.html);
+    }
     let reasons = |list: &[(String, String)]| {
         let shown: Vec<String> = list.iter().take(20).map(|(run, why)| format!("\n  {run}: {why}")).collect();
         let more = list.len().saturating_sub(20);
@@ -413,13 +417,16 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
 }
 
 /// `fullpipe report`.
-pub(crate) fn report(folder: &Path) -> Result<(), Failure> {
+pub(crate) fn report(folder: &Path, open_wanted: bool) -> Result<(), Failure> {
     if !folder.is_dir() {
         return Err(Failure::usage(format!("{} is not a folder of records", folder.display())));
     }
     let options = ReportOptions { limitations: Some(embedded::LIMITATIONS) };
     let built = report::build_with(folder, options).map_err(Failure::usage)?;
     eprintln!("{} and {} plots", built.html.display(), built.plots.len());
+    if open_wanted {
+        open::open(&built.html);
+    }
     if built.distrust.is_empty() {
         Ok(())
     } else {

@@ -58,6 +58,7 @@ fn declared() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("metrics", metrics.collect()),
         ("access-networks", ACCESS_NETWORKS.iter().map(|component| component.declaration.name).collect()),
         ("scenarios", embedded::scenario_names().collect()),
+        ("templates", vec!["dumbbell", "home-link", "lte", "masque", "real-programs"]),
     ])
 }
 
@@ -164,4 +165,21 @@ fn each_benchmark_is_listed_described_and_accepted() {
     // Of these names only the last is an error, and the message has all others.
     let given: Vec<&str> = ["bench"].into_iter().chain(names.iter().map(String::as_str)).chain(["nothing"]).collect();
     assert_eq!(names_of_error(&given, "unknown benchmark \"nothing\" (there are: "), names);
+}
+
+#[test]
+fn each_template_and_command_is_on_the_page() {
+    let page = page("command-line.md");
+    let (_, rows, _) = fullpipe(&["list", "templates", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
+    for row in &rows {
+        let text = |key: &str| row[key].as_str().expect("a text");
+        let line = format!("\n| `{}` | {} |\n", text("name"), text("summary"));
+        assert!(page.contains(&line), "docs/command-line.md has no row {line}");
+    }
+    let (_, help, _) = fullpipe(&["--help"]);
+    let commands = help.split("Commands:\n").nth(1).expect("commands").split("\n\n").next().expect("lines");
+    for name in commands.lines().filter_map(|line| line.split_whitespace().next()) {
+        assert!(page.contains(&format!("\n    fullpipe {name} ")), "docs/command-line.md has no call of {name}");
+    }
 }

@@ -1,5 +1,7 @@
-//! Closed pipes, progress without a terminal, and messages about the wrong command and about syntax errors.
+//! What helps a user to begin and to go on: templates, explanations, searches, messages about the wrong command, completions,
+//! manual pages, the opened report and closed pipes.
 
+use fullpipe::scenario::{self, Override};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -26,6 +28,135 @@ fn folder(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a folder");
     folder
+}
+
+/// The names of the templates with the options that their runs need.
+const TEMPLATES: [(&str, &[&str]); 5] =
+    [("dumbbell", &[]), ("home-link", &[]), ("lte", &[]), ("masque", &[]), ("real-programs", &["--real-time"])];
+
+#[test]
+fn each_template_is_written_once_checked_and_run() {
+    let folder = folder("templates");
+    for (name, options) in TEMPLATES {
+        let init = |more: &[&str]| {
+            told(&command(&[&["init", name], more].concat()).current_dir(&folder).output().expect("it starts"))
+        };
+        let (status, output, errors) = init(&[]);
+        assert_eq!((status, output.as_str()), (Some(0), ""), "{errors}");
+        let file = format!("{name}.toml");
+        assert!(errors.contains(&format!("fullpipe run {file}")), "{errors}");
+        let text = fs::read_to_string(folder.join(&file)).expect("it is written");
+        // It is not overwritten.
+        fs::write(folder.join(&file), format!("{text}# mine\n")).expect("a file");
+        let (status, _, errors) = init(&[]);
+        assert_eq!(status, Some(2), "{errors}");
+        assert!(errors.contains(&format!("{file} already exists")), "{errors}");
+        assert!(fs::read_to_string(folder.join(&file)).expect("a file").ends_with("# mine\n"));
+        // Another name is in its comments, too.
+        let (status, _, errors) = init(&["other.toml"]);
+        assert_eq!(status, Some(0), "{errors}");
+        let other = fs::read_to_string(folder.join("other.toml")).expect("it is written");
+        assert!(other.contains("fullpipe run other.toml") && !other.contains(&file), "{other}");
+        fs::remove_file(folder.join("other.toml")).expect("it can be removed");
+
+        each_command_of_the_comments_is_accepted(&text, &file);
+        // A tunnel needs the real QUIC stack, which not every build has.
+        if name == "masque" && !cfg!(feature = "stack") {
+            continue;
+        }
+        let (status, _, errors) = told(&command(&["check", &file]).current_dir(&folder).output().expect("it starts"));
+        assert_eq!(status, Some(0), "{name}: {errors}");
+        assert!(!errors.contains("warning") && !errors.contains("hint"), "{name}: {errors}");
+        // Real programs run in the tests below `interop`.
+        if !options.is_empty() {
+            continue;
+        }
+        let (status, output, errors) =
+            told(&command(&["run", &file, "--out", name]).current_dir(&folder).output().expect("it starts"));
+        assert_eq!(status, Some(0), "{name}: {errors}");
+        assert!(!errors.contains("warning"), "{name}: {errors}");
+        // Each flow of the file has a row with a rate.
+        for flow in text.split("[[flow]]").skip(1).filter(|flow| !flow.contains("\"tunnel\"\nfrom")) {
+            let flow = flow.split('"').nth(1).expect("a name");
+            let row = output.lines().find(|line| {
+                let first = line.split_whitespace().next().unwrap_or_default();
+                first.trim_end_matches(".reverse") == flow && line.contains(" main ")
+            });
+            assert!(row.is_some_and(|row| row.contains("bit/s")), "{name}, {flow}: {output}");
+        }
+        let report = fs::read_to_string(folder.join(name).join("report.html")).expect("a report");
+        assert!(report.matches("<svg").count() >= 4, "{name} has few plots");
+    }
+    let (status, _, errors) = told(&fullpipe(&["init", "dumbell"]));
+    assert_eq!(status, Some(2), "{errors}");
+    assert!(errors.contains("unknown template `dumbell`; did you mean `dumbbell`?"), "{errors}");
+}
+
+/// The commands in the comments of a template: `--set` must reach keys, names must be explained.
+fn each_command_of_the_comments_is_accepted(text: &str, file: &str) {
+    let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("#     fullpipe ")).collect();
+    assert!(commands.len() >= 3, "{file}: {commands:?}");
+    for line in commands {
+        let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        match words[0] {
+            "run" => {
+                assert_eq!(words[1], file);
+                let set = words.windows(2).filter(|pair| pair[0] == "--set").map(|pair| pair[1]);
+                let set: Vec<Override> = set.map(|set| Override::parse(set).expect("an override")).collect();
+                scenario::load(text, file, &set).unwrap_or_else(|errors| panic!("{line}: {errors}"));
+            }
+            "explain" | "list" => {
+                let (status, _, errors) = told(&fullpipe(&words));
+                assert_eq!(status, Some(0), "{line}: {errors}");
+            }
+            "doctor" | "shell" => {}
+            other => panic!("{file}: unknown command {other}"),
+        }
+    }
+}
+
+#[test]
+fn explain_prints_text_unit_default_values_and_use_of_a_name() {
+    for (name, parts) in [
+        ("cwnd_bytes", &["metric of probes", "ongestion window", "unit: B", "series.csv"][..]),
+        ("completion_s", &["column of flows.csv", "unit: s", "expressions of studies"]),
+        ("page_load_mean_s", &["application metric of `web`", "figures.csv"]),
+        ("flow.bulk.tcp.ecn", &["key of TCP", "RFC 3168", "\"active\"", "flow.NAME.tcp.ecn"]),
+        ("measurement.from", &["default: \"0s\"", "type: duration"]),
+        ("cubic", &["congestion control", "RFC 9438", "`congestion` of a [[flow]]"]),
+        ("fq-codel", &["queue discipline", "RFC 8290", "target = ..."]),
+        ("flows.csv", &["file of records", "goodput_bps "]),
+        ("on_time", &["key of run.json", "lateness.on_time"]),
+        ("tcp-vs-udp", &["embedded study", "fullpipe study run tcp-vs-udp"]),
+    ] {
+        let (status, output, errors) = told(&fullpipe(&["explain", name]));
+        assert_eq!((status, errors.as_str()), (Some(0), ""), "{name}");
+        parts.iter().for_each(|part| assert!(output.contains(part), "{name}, {part:?}: {output}"));
+    }
+    for (name, hint) in [("cwnd", "cwnd_bytes"), ("cubci", "did you mean cubic?"), ("flow.0.sise", "size")] {
+        let (status, output, errors) = told(&fullpipe(&["explain", name]));
+        assert_eq!((status, output.as_str()), (Some(2), ""), "{name}");
+        assert!(errors.contains(hint) && errors.lines().count() == 1, "{name}: {errors}");
+    }
+}
+
+#[test]
+fn help_shows_a_command_or_searches_names_and_pages() {
+    for (topic, parts) in [
+        (&[][..], &["Usage: fullpipe <COMMAND>"][..]),
+        (&["study", "run"], &["Usage: fullpipe study run", "--runs"]),
+        (&["ecn"], &["keys:", "marks  (metric of probes)", "pages:", "docs/"]),
+        (&["report"], &["Usage: fullpipe report"]),
+        (&["one-way", "delay"], &["metrics:", "delay_s"]),
+        (&["seed"], &["commands:", "fullpipe run --seed"]),
+    ] {
+        let (status, output, errors) = told(&fullpipe(&[&["help"], topic].concat()));
+        assert_eq!((status, errors.as_str()), (Some(0), ""), "{topic:?}");
+        parts.iter().for_each(|part| assert!(output.contains(part), "{topic:?}, {part:?}: {output}"));
+    }
+    let (status, output, errors) = told(&fullpipe(&["help", "xyzzy"]));
+    assert_eq!((status, output.as_str()), (Some(2), ""));
+    assert_eq!(errors, "fullpipe: nothing is found for `xyzzy`\n");
 }
 
 #[test]
@@ -91,6 +222,73 @@ fn a_syntax_error_has_one_message() {
 }
 
 #[test]
+fn completions_and_manual_pages_have_all_commands() {
+    let (_, help, _) = told(&fullpipe(&["--help"]));
+    let commands = help.split("Commands:\n").nth(1).expect("commands").split("\n\n").next().expect("lines");
+    let names: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains(&"run") && names.contains(&"man") && names.len() > 12, "{names:?}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (status, script, errors) = told(&fullpipe(&["completions", shell]));
+        assert_eq!((status, errors.as_str()), (Some(0), ""), "{shell}");
+        names.iter().for_each(|name| assert!(script.contains(name), "{shell}: {name}"));
+    }
+    let (status, _, errors) = told(&fullpipe(&["completions", "bsh"]));
+    assert_eq!(status, Some(2), "{errors}");
+    let (_, page, _) = told(&fullpipe(&["man"]));
+    assert!(page.contains(".TH fullpipe 1") && page.contains("fullpipe\\-run(1)"), "{page}");
+    let (_, page, _) = told(&fullpipe(&["man", "study", "run"]));
+    assert!(page.contains(".TH fullpipe-study-run 1") && page.contains("\\-\\-runs"), "{page}");
+    let (status, _, errors) = told(&fullpipe(&["man", "studdy"]));
+    assert_eq!(status, Some(2));
+    assert!(errors.contains("did you mean `study`?"), "{errors}");
+    let folder = folder("man");
+    let (status, _, errors) = told(&fullpipe(&["man", "--out", folder.to_str().expect("text")]));
+    assert_eq!(status, Some(0), "{errors}");
+    for name in names.into_iter().filter(|name| *name != "help").chain(["study-run", "tmix-stats"]) {
+        assert!(folder.join(format!("fullpipe-{name}.1")).is_file(), "{name}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn open_calls_the_command_of_the_desktop_or_says_that_there_is_none() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = folder("open");
+    let out = folder.join("out").display().to_string();
+    let run = |path: &Path| {
+        told(
+            &command(&["run", "quick-start", "--open", "--quiet", "--out", &out])
+                .env("PATH", path)
+                .output()
+                .expect("it starts"),
+        )
+    };
+    let (status, _, errors) = run(&folder.join("nothing"));
+    assert_eq!(status, Some(0), "{errors}");
+    let expected =
+        format!("warning: --open: the command `xdg-open` is not installed; open {out}/report.html in a browser\n");
+    assert_eq!(errors, expected);
+    let desktop = folder.join("bin");
+    fs::create_dir_all(&desktop).expect("a folder");
+    let opener = |script: &str| {
+        let file = desktop.join("xdg-open");
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    };
+    opener(&format!("echo \"$1\" > {}/opened", folder.display()));
+    let (status, _, errors) = run(&desktop);
+    assert_eq!((status, errors.as_str()), (Some(0), ""));
+    let opened = fs::read_to_string(folder.join("opened")).expect("it was called");
+    assert_eq!(opened.trim_end(), format!("{out}/report.html"));
+    opener("exit 3");
+    let (status, _, errors) = run(&desktop);
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(errors.contains("`xdg-open` found no browser (exit status: 3)"), "{errors}");
+}
+
+#[cfg(unix)]
+#[test]
 fn a_closed_pipe_ends_the_command_by_its_signal_and_without_a_message() {
     use std::os::unix::process::ExitStatusExt;
 
@@ -105,7 +303,8 @@ fn a_closed_pipe_ends_the_command_by_its_signal_and_without_a_message() {
     let study = ["study", "run", "tcp-vs-udp", "--quick", "--set", "experiments=[\"udp_draws\"]", "--quiet", "--out"];
     let out_of_study = format!("{out}-study");
     let study = [&study[..], &[&out_of_study]].concat();
-    let commands: [&[&str]; 4] = [&["list", "channels"], &["--help"], &run, &study];
+    let commands: [&[&str]; 6] =
+        [&["list", "channels"], &["--help"], &["explain", "queue"], &["completions", "bash"], &run, &study];
     for arguments in commands {
         let output = command(arguments).stdout(closed()).stderr(Stdio::piped()).output().expect("it starts");
         assert_eq!(output.status.signal(), Some(SIGPIPE), "{arguments:?}: {:?}", output.status);

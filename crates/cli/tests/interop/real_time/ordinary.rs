@@ -68,3 +68,11 @@ fn nobody_downloads_a_file_and_leaves_nothing() {
 fn whoever_runs_the_tests_downloads_a_file_and_leaves_nothing() {
     downloads(User::Caller);
 }
+
+#[test]
+fn the_template_of_real_programs_runs_as_it_is() {
+    let bench = Bench::new("template", User::Caller);
+    bench.call(&["init", "real-programs"]).ended_with(0);
+    bench.call(&["run", "real-programs.toml", "--real-time", "--out", "out"]).ended_with(0);
+    assert!(bench.said("client").starts_with("4000000 bytes in "), "{}", bench.said("client"));
+}

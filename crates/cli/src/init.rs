@@ -1,0 +1,78 @@
+//! `fullpipe init`: writes a commented scenario file to start from.
+
+use crate::exit::Failure;
+use fullpipe::scenario::schema::nearest;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// A scenario file to start from.
+pub(crate) struct Template {
+    pub(crate) name: &'static str,
+    /// What it shows, for `fullpipe list templates`.
+    pub(crate) summary: &'static str,
+    text: &'static str,
+    /// Further options that `fullpipe run` needs.
+    options: &'static str,
+}
+
+pub(crate) const TEMPLATES: [Template; 5] = [
+    Template {
+        name: "dumbbell",
+        summary: "two congestion controls share a bottleneck",
+        text: include_str!("../templates/dumbbell.toml"),
+        options: "",
+    },
+    Template {
+        name: "home-link",
+        summary: "a call, web pages and an upload on a home access link",
+        text: include_str!("../templates/home-link.toml"),
+        options: "",
+    },
+    Template {
+        name: "lte",
+        summary: "downloads to four UEs of an LTE cell",
+        text: include_str!("../templates/lte.toml"),
+        options: "",
+    },
+    Template {
+        name: "masque",
+        summary: "two QUIC uploads, one of them through a CONNECT-UDP proxy",
+        text: include_str!("../templates/masque.toml"),
+        options: "",
+    },
+    Template {
+        name: "real-programs",
+        summary: "curl and a web server over a lossy link, in real time",
+        text: include_str!("../templates/real-programs.toml"),
+        options: " --real-time",
+    },
+];
+
+/// The names of the templates, for messages.
+pub(crate) fn names() -> String {
+    TEMPLATES.each_ref().map(|template| template.name).join(", ")
+}
+
+/// Writes a template into a new file.
+pub(crate) fn init(name: &str, file: Option<&Path>) -> Result<(), Failure> {
+    let known = TEMPLATES.iter().map(|template| template.name);
+    let Some(template) = TEMPLATES.iter().find(|template| template.name == name) else {
+        let hint = nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        return Err(Failure::usage(format!("unknown template `{name}`{hint} (one of: {})", names())));
+    };
+    let file = file.map_or_else(|| PathBuf::from(format!("{name}.toml")), Path::to_owned);
+    let shown = file.display();
+    let created = OpenOptions::new().write(true).create_new(true).open(&file);
+    let mut created = created.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::usage(format!(
+            "{shown} already exists and is not overwritten; name another file: `fullpipe init {name} FILE`"
+        )),
+        _ => Failure::machine(format!("{shown}: {error}")),
+    })?;
+    // The comments name the file.
+    let text = template.text.replace(&format!("{name}.toml"), &shown.to_string());
+    created.write_all(text.as_bytes()).map_err(|error| Failure::machine(format!("{shown}: {error}")))?;
+    eprintln!("wrote {shown}; run it by `fullpipe run {shown}{} --open`", template.options);
+    Ok(())
+}

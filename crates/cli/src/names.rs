@@ -1,0 +1,442 @@
+//! Everything that a scenario, a study or a record names, collected from the declarations: for `explain` and `help`.
+
+use crate::init::TEMPLATES;
+use fullpipe::archive::STUDY;
+use fullpipe::archive::json::{Json, Key};
+use fullpipe::archive::reference::{TableReference, run_tables, study_tables};
+use fullpipe::archive::{RunRecord, WarningKind};
+use fullpipe::congestion::catalogue;
+use fullpipe::network::discipline::table::DISCIPLINES;
+use fullpipe::quic::scheduler::SCHEDULERS;
+use fullpipe::scenario::access::ACCESS_NETWORKS;
+use fullpipe::scenario::schema::component::Declaration;
+use fullpipe::scenario::schema::{Choice, Default, Field, Kind, Table, Tree, kind_text, one_line};
+use fullpipe::workload::WORKLOADS;
+use fullpipe::{embedded, lab, scenario};
+use std::collections::BTreeMap;
+
+/// Something with a name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    /// What it is: `key of a link`, `column of flows.csv`.
+    pub(crate) what: String,
+    /// The group in which `help` shows it.
+    pub(crate) group: &'static str,
+    /// What it means.
+    pub(crate) text: String,
+    /// Further facts: type, unit, default, source.
+    pub(crate) facts: Vec<(&'static str, String)>,
+    /// Values of a key, or keys of a component, each with its text.
+    pub(crate) list: Vec<(String, String)>,
+    /// Dotted paths of a key. `NAME` stands for the name of an element of an array, `N` for its number.
+    pub(crate) paths: Vec<String>,
+}
+
+pub(crate) const KEYS: &str = "keys";
+pub(crate) const COLUMNS: &str = "columns and keys of records";
+pub(crate) const METRICS: &str = "metrics";
+pub(crate) const NAMES: &str = "names";
+pub(crate) const GROUPS: [&str; 4] = [NAMES, METRICS, KEYS, COLUMNS];
+
+/// All of them.
+pub(crate) fn all() -> Vec<Named> {
+    let mut all = Vec::new();
+    components(&mut all);
+    metrics(&mut all);
+    keys(&mut all, scenario::root_table(), "a scenario file");
+    keys(&mut all, &STUDY, "a study file");
+    columns(&mut all);
+    all
+}
+
+fn components(all: &mut Vec<Named>) {
+    let mut add = |what: &str, list: &str, declaration: &Declaration, used: &str| {
+        let text = |text: &str| if text.is_empty() { None } else { Some(text.to_owned()) };
+        let version = text(declaration.version).map(|version| ("version", version));
+        let source = text(declaration.source).map(|source| ("source", source));
+        let used = ("used in", format!("{used} (`fullpipe list {list}` lists all)"));
+        let fields = declaration.fields.iter().flat_map(|group| group.iter());
+        all.push(Named {
+            name: declaration.name.to_owned(),
+            what: what.to_owned(),
+            group: NAMES,
+            text: sentence(declaration.text),
+            facts: version.into_iter().chain(source).chain([used]).collect(),
+            list: fields.map(|field| (format!("{} = ...", field.key), field.text.to_owned())).collect(),
+            paths: Vec::new(),
+        });
+    };
+    let of_flows = "`congestion` of a [[flow]], of [tcp] and of [quic]";
+    catalogue::ENTRIES.iter().for_each(|control| add("congestion control", "congestion", control, of_flows));
+    let of_links = "`discipline.kind` of a link";
+    DISCIPLINES.declarations().for_each(|discipline| add("queue discipline", "queues", discipline, of_links));
+    WORKLOADS.declarations().for_each(|workload| add("workload", "workloads", workload, "`workload` of a [[flow]]"));
+    let of_quic = "`scheduler` of [quic], for the streams of the QUIC model";
+    SCHEDULERS.declarations().for_each(|scheduler| add("stream scheduler", "schedulers", scheduler, of_quic));
+    for network in ACCESS_NETWORKS {
+        let table = format!("[[{}]] of a scenario", network.declaration.name);
+        add("access network", "access-networks", &network.declaration, &table);
+        for choices in network.choices {
+            let what = format!("{} {}", choices.kind, choices.list.trim_end_matches('s'));
+            for choice in (choices.declarations)() {
+                add(&what, choices.list, choice, &table);
+            }
+        }
+    }
+    // The files are valid, and their titles are lines of their own: they need not be loaded.
+    let title = |text: &str| {
+        let title = text.lines().find_map(|line| line.strip_prefix("title = \"")?.strip_suffix('"'));
+        title.unwrap_or_default().to_owned()
+    };
+    let run = |name: &str, what: &str, text: String, command: String| Named {
+        name: name.to_owned(),
+        what: what.to_owned(),
+        group: NAMES,
+        text: sentence(&text),
+        facts: vec![("used in", command)],
+        ..Named::default()
+    };
+    let scenarios = embedded::scenario_names().map(|name| {
+        let text = title(embedded::scenario(name).unwrap_or_default());
+        run(name, "embedded scenario", text, format!("`fullpipe run {name}`"))
+    });
+    all.extend(scenarios);
+    let studies = embedded::study_names().map(|name| {
+        let files = embedded::study_files(name);
+        let text = files.iter().find(|(file, _)| *file == "study.toml").map_or("", |(_, text)| text);
+        run(name, "embedded study", title(text), format!("`fullpipe study run {name}`"))
+    });
+    all.extend(studies);
+    let template = |template: &crate::init::Template| {
+        run(template.name, "template", template.summary.to_owned(), format!("`fullpipe init {}`", template.name))
+    };
+    all.extend(TEMPLATES.iter().map(template));
+    all.extend(WarningKind::ALL.iter().map(|kind| Named {
+        name: kind.name().to_owned(),
+        what: "warning".to_owned(),
+        group: NAMES,
+        text: sentence(kind.text()),
+        facts: vec![("used in", "`fullpipe check`, `run` and `study run`; run.json and the report".to_owned())],
+        ..Named::default()
+    }));
+}
+
+fn metrics(all: &mut Vec<Named>) {
+    let of_probes = scenario::probe_metrics(ACCESS_NETWORKS).into_iter().map(|(metric, text)| Named {
+        name: metric.name.to_owned(),
+        what: "metric of probes".to_owned(),
+        group: METRICS,
+        text: sentence(&text),
+        facts: vec![
+            ("unit", unit(metric.unit)),
+            (
+                "used in",
+                format!(
+                    "`metrics` of a [[probe]], series.csv, and expressions of studies: mean(series(\"NAME\", \"{}\"))",
+                    metric.name
+                ),
+            ),
+        ],
+        ..Named::default()
+    });
+    all.extend(of_probes);
+    for (of, metrics) in lab::metrics() {
+        all.extend(metrics.into_iter().map(|metric| Named {
+            name: metric.name.to_owned(),
+            what: format!("application metric of `{of}`"),
+            group: METRICS,
+            text: sentence(metric.text),
+            facts: vec![
+                ("unit", unit(metric.unit)),
+                ("used in", format!("figures.csv, and expressions of studies: mean(figure_{}[\"FLOW\"])", metric.name)),
+            ],
+            ..Named::default()
+        }));
+    }
+}
+
+fn columns(all: &mut Vec<Named>) {
+    let of_access = ACCESS_NETWORKS.iter().flat_map(|network| (network.tables)());
+    for TableReference { file, text, columns } in study_tables().into_iter().chain(run_tables()).chain(of_access) {
+        all.push(Named {
+            name: file.to_owned(),
+            what: "file of records".to_owned(),
+            group: COLUMNS,
+            text: text.to_owned(),
+            list: columns.iter().map(|column| (column.name.to_owned(), column.text.to_owned())).collect(),
+            ..Named::default()
+        });
+        // Studies name the columns of these tables in expressions.
+        let prefix = match file {
+            "flows.csv" => Some(""),
+            "links.csv" => Some("link_"),
+            _ => None,
+        };
+        for column in columns {
+            let empty = if column.is_optional { ", or empty" } else { "" };
+            let expression = prefix.filter(|_| column.kind != "text").map_or_else(String::new, |prefix| {
+                format!(", and expressions of studies: sum({prefix}{}[\"*\"])", column.name)
+            });
+            all.push(Named {
+                name: column.name.to_owned(),
+                what: format!("column of {file}"),
+                group: COLUMNS,
+                text: column.text.to_owned(),
+                facts: vec![
+                    ("type", format!("{}{empty}", column.kind)),
+                    ("unit", unit(column.unit)),
+                    ("used in", format!("{file}{expression}")),
+                ],
+                ..Named::default()
+            });
+        }
+    }
+    all.extend(RunRecord::keys().into_iter().map(|Key { path, kind, unit, text, is_optional }| {
+        let empty = if is_optional { ", or none" } else { "" };
+        let name = path.rsplit('.').next().unwrap_or_default().to_owned();
+        Named {
+            name,
+            what: format!("key of {}", RunRecord::FILE),
+            group: COLUMNS,
+            text: text.to_owned(),
+            facts: vec![
+                ("type", format!("{kind}{empty}")),
+                ("unit", self::unit(unit)),
+                ("used in", format!("{}: {path}", RunRecord::FILE)),
+            ],
+            ..Named::default()
+        }
+    }));
+}
+
+/// Adds the keys of a file. A key that several paths lead to is one entry.
+fn keys(all: &mut Vec<Named>, root: &'static Table, file: &str) {
+    let mut found = Keys { file, named: Vec::new(), index: BTreeMap::new() };
+    found.table(root, "", &mut Vec::new());
+    all.append(&mut found.named);
+}
+
+/// The keys of a file.
+struct Keys<'a> {
+    file: &'a str,
+    named: Vec<Named>,
+    /// The entry of a key, by its table (address), name and text.
+    index: BTreeMap<(usize, &'static str, &'static str), usize>,
+}
+
+impl Keys<'_> {
+    fn table(&mut self, table: &'static Table, path: &str, above: &mut Vec<*const Table>) {
+        let address: *const Table = table;
+        if above.contains(&address) || above.len() > 8 {
+            return;
+        }
+        above.push(address);
+        let defaults = table.defaults.map(|defaults| defaults());
+        for field in table.common() {
+            self.field(table, field, None, defaults.as_ref(), path, above);
+        }
+        if let Some(variants) = table.variants {
+            self.selecting(table, path);
+            for variant in variants.list {
+                let condition = format!("{} = \"{}\"", variants.key, variant.name);
+                for field in variant.fields.iter().flat_map(|group| group.iter()) {
+                    self.field(table, field, Some(&condition), defaults.as_ref(), path, above);
+                }
+            }
+        }
+        above.pop();
+    }
+
+    /// The entry of a key, which is made by `new` when it is met first; the path is added to it.
+    fn entry(
+        &mut self,
+        table: &'static Table,
+        (key, text): (&'static str, &'static str),
+        path: &str,
+        new: impl FnOnce() -> Named,
+    ) -> &mut Named {
+        let address = std::ptr::from_ref(table) as usize;
+        let number = *self.index.entry((address, key, text)).or_insert_with(|| {
+            self.named.push(new());
+            self.named.len() - 1
+        });
+        let named = &mut self.named[number];
+        let path = format!("{path}{key}");
+        if !named.paths.contains(&path) {
+            named.paths.push(path);
+        }
+        named
+    }
+
+    fn what(&self, table: &Table) -> String {
+        match table.name {
+            "" => format!("key of {}", self.file),
+            "tcp" | "quic" | "udp" | "arp" | "masque" => {
+                format!("key of {}, in {}", table.name.to_uppercase(), self.file)
+            }
+            name => format!("key of {} {name}, in {}", article(name), self.file),
+        }
+    }
+
+    /// The key that decides about further keys.
+    fn selecting(&mut self, table: &'static Table, path: &str) {
+        let Some(variants) = table.variants else { return };
+        let what = self.what(table);
+        self.entry(table, (variants.key, variants.text), path, || Named {
+            name: variants.key.to_owned(),
+            what,
+            group: KEYS,
+            text: match variants.text {
+                "" => "Decides about further keys of the table.".to_owned(),
+                text => text.to_owned(),
+            },
+            facts: vec![(
+                "default",
+                variants.default.map_or_else(|| "required".to_owned(), |default| format!("\"{default}\"")),
+            )],
+            list: variants
+                .list
+                .iter()
+                .map(|variant| (format!("\"{}\"", variant.name), variant.text.to_owned()))
+                .collect(),
+            paths: Vec::new(),
+        });
+    }
+
+    fn field(
+        &mut self,
+        table: &'static Table,
+        field: &'static Field,
+        condition: Option<&str>,
+        defaults: Option<&Tree>,
+        path: &str,
+        above: &mut Vec<*const Table>,
+    ) {
+        let what = self.what(table);
+        let named = self.entry(table, (field.key, field.text), path, || {
+            let mut facts = vec![("type", plain(&kind_text(&field.kind)))];
+            if !field.unit.is_empty() {
+                facts.push(("unit", field.unit.to_owned()));
+            }
+            facts.push(("default", default_text(field, defaults)));
+            let list = choices(&field.kind).iter().filter(|choice| choice.available);
+            Named {
+                name: field.key.to_owned(),
+                what,
+                group: KEYS,
+                text: field.text.to_owned(),
+                facts,
+                list: list.map(|choice| (format!("\"{}\"", choice.name), choice.text.to_owned())).collect(),
+                paths: Vec::new(),
+            }
+        });
+        if let Some(condition) = condition {
+            match named.facts.iter_mut().find(|(fact, _)| *fact == "only with") {
+                Some((_, conditions)) if !conditions.split(", ").any(|known| known == condition) => {
+                    *conditions += &format!(", {condition}");
+                }
+                Some(_) => {}
+                None => named.facts.push(("only with", condition.to_owned())),
+            }
+        }
+        let step = format!("{path}{}.", field.key);
+        self.below(&field.kind, &step, above);
+    }
+
+    fn below(&mut self, kind: &'static Kind, path: &str, above: &mut Vec<*const Table>) {
+        match kind {
+            Kind::Table(table) => self.table(table, path, above),
+            Kind::Tables(table) => {
+                let has_name = table.common().any(|field| field.key == "name");
+                self.table(table, &format!("{path}{}.", if has_name { "NAME" } else { "N" }), above);
+            }
+            Kind::List(kind) => self.below(kind, &format!("{path}N."), above),
+            Kind::Map(kind) => self.below(kind, &format!("{path}NAME."), above),
+            Kind::Either(first, second) => {
+                self.below(first, path, above);
+                self.below(second, path, above);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn choices(kind: &'static Kind) -> &'static [Choice] {
+    match kind {
+        Kind::Choice(choices) => choices,
+        Kind::List(kind) => choices(kind),
+        _ => &[],
+    }
+}
+
+fn default_text(field: &'static Field, defaults: Option<&Tree>) -> String {
+    match field.default {
+        Default::Required => "required".to_owned(),
+        Default::Empty => "empty".to_owned(),
+        Default::Absent(text) => plain(text),
+        Default::Setting => defaults
+            .and_then(|defaults| defaults.get(field.key))
+            .map_or_else(String::new, |value| one_line(Some(&field.kind), value)),
+        Default::Value(value) | Default::Inherited(value) => match field.kind {
+            Kind::Boolean | Kind::Integer { .. } | Kind::Number { .. } | Kind::List(_) => value.to_owned(),
+            Kind::Either(Kind::Integer { .. }, _) => value.to_owned(),
+            _ => format!("\"{value}\""),
+        },
+    }
+}
+
+fn unit(unit: &str) -> String {
+    if unit.is_empty() { "none".to_owned() } else { unit.to_owned() }
+}
+
+fn article(noun: &str) -> &'static str {
+    let is_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) || ["LTE network", "RLC"].contains(&noun);
+    if is_vowel { "an" } else { "a" }
+}
+
+/// A text of the declarations, which are parts of sentences in some lists, as a sentence.
+fn sentence(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    // A word with capitals or digits after its first letter is a name.
+    let first_word = text.split([' ', ',', ':']).next().unwrap_or_default();
+    let is_name = first_word.chars().skip(1).any(|letter| !letter.is_lowercase());
+    match letters.next() {
+        None => String::new(),
+        Some(first) if is_name => format!("{first}{}.", letters.as_str()),
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+    }
+}
+
+/// Markdown as plain text: links become their texts, and code loses its quotes.
+pub(crate) fn plain(markdown: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), markdown);
+    while let Some((before, after)) = rest.split_once('[') {
+        plain += before;
+        rest = match after.split_once("](").and_then(|(text, target)| Some((text, target.split_once(')')?.1))) {
+            Some((text, behind)) if !text.contains(['[', ']']) => {
+                plain += text;
+                behind
+            }
+            _ => {
+                plain.push('[');
+                after
+            }
+        };
+    }
+    (plain + rest).replace('`', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_becomes_plain_text() {
+        assert_eq!(plain("table: [path loss](#path-loss)"), "table: path loss");
+        assert_eq!(plain("as `[tcp]`, [[flow]] or [a](b) and [c](d)"), "as [tcp], [[flow]] or a and c");
+        assert_eq!(sentence("congestion window."), "Congestion window.");
+        assert_eq!(sentence("A call"), "A call.");
+        assert_eq!(sentence("mSCTP"), "mSCTP.");
+    }
+}
