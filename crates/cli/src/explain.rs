@@ -107,11 +107,12 @@ pub(crate) fn nearest_names(all: &[Named], name: &str) -> String {
     let mut names: Vec<&str> = all.iter().map(|named| named.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    // Names that contain it, then the nearest by spelling.
+    // Names that contain it, or else the nearest by spelling.
     let containing = names.iter().copied().filter(|name| last.len() > 2 && name.contains(last));
     let mut near: Vec<&str> = containing.take(6).collect();
-    let by_spelling = nearest(last, names.iter().copied());
-    near.extend(by_spelling.filter(|found| !near.contains(found)));
+    if near.is_empty() {
+        near.extend(nearest(last, names.iter().copied()));
+    }
     match near.as_slice() {
         [] => String::new(),
         [one] => format!("; did you mean {one}?"),
