@@ -21,6 +21,7 @@
 
 mod columns;
 mod error;
+mod expectations;
 mod flow_summary;
 pub mod json;
 pub mod reference;
@@ -37,6 +38,7 @@ mod warning;
 
 pub use columns::{Columns, UnknownColumn};
 pub use error::RecordError;
+pub use expectations::{EXPECTATIONS, ExpectationRow};
 pub use flow_summary::{DELAYS, FLOW_SUMMARY, FlowSummaryRow};
 pub use robustness::{CPU, CpuRow, ROBUSTNESS, RobustnessRow};
 pub use run::{
@@ -48,13 +50,13 @@ pub use run_tables::{
     COMPLETIONS, CompletionRow, FIGURES, FLOWS, FigureRow, FlowRow, HALVES, HalfRow, LINKS, LinkRow, SERIES, SeriesRow,
 };
 pub use study::{
-    AxisOfStudy, AxisRecord, BOX_QUANTILES, Best, ClaimRecord, Clock, ExperimentRecord, LateRuns, LeftOut,
-    MetricRecord, ParameterRecord, Plot, PlotKind, PublishedRecord, STUDY, Scale, Scaling, ScenarioRecord,
+    AxisOfStudy, AxisRecord, BOX_QUANTILES, Best, ClaimRecord, Clock, ExpectRecord, ExperimentRecord, LateRuns,
+    LeftOut, MetricRecord, ParameterRecord, Plot, PlotKind, PublishedRecord, STUDY, Scale, Scaling, ScenarioRecord,
     ScenarioSetting, StudyRecord,
 };
 pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, claims_by_chance, read_summary};
 pub use table::{Column, Reader, Table};
 pub use tables::Tables;
-pub use toml::{AxisValue, LongText, Points, Settings, Toml, of_key};
+pub use toml::{AxisValue, Bound, LongText, Points, Settings, Toml, of_key};
 pub use value::{Cell, Kind, Value, parse_number};
 pub use warning::{Warning, WarningKind};

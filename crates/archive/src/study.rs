@@ -2,7 +2,7 @@
 //! write, with all defaults.
 
 use crate::error::RecordError;
-use crate::toml::{AxisValue, LongText, Points, Settings, Toml, names, toml_table};
+use crate::toml::{AxisValue, Bound, LongText, Points, Settings, Toml, names, toml_table};
 use fullpipe_schema::{Data, Kind, Node, Value};
 use fullpipe_units::Duration;
 use std::path::Path;
@@ -122,6 +122,7 @@ toml_table! {
     metric: Vec<MetricRecord> = required(Kind::Tables(&METRIC)), "Numbers computed from each run.";
     plot: Vec<Plot> = empty(Kind::Tables(&PLOT)), "Plots of the report.";
     claim: Vec<ClaimRecord> = empty(Kind::Tables(&CLAIM)), "Conditions over the metrics; each has a verdict.";
+    expect: Vec<ExpectRecord> = empty(Kind::Tables(&EXPECT)), "Bounds on metrics, for continuous integration.";
     published: Option<Vec<PublishedRecord>> = optional(
         Kind::Either(&Kind::Text, &Kind::Tables(&PUBLISHED)), "published.csv if it exists"
     ), "Published values: the name of a CSV file next to the study, or tables.";
@@ -274,6 +275,21 @@ toml_table! {
     variant: String = default(Kind::Text, ""),
         "`EXPERIMENT`, or `EXPERIMENT;axis=value`: the points that change the one assumption of this claim. Published \
          values that it explains must match there.";
+}
+
+toml_table! {
+    /// A bound on a metric.
+    pub struct ExpectRecord;
+    static EXPECT = "expectation": "A bound on the mean of a metric at each selected point. If a mean is outside, the command ends \
+        with exit status 4. Expectations in the study's scenarios are not checked.";
+    metric: String = required(Kind::Name), "Metric of the study.";
+    experiments: Vec<String> = default(NAMES, "[]"), "Experiments; if empty, all that have the metric.";
+    r#where: Option<Vec<(String, Node)>> = optional(SETTINGS, "all points"),
+        "Axes and their values that select points: one value or a list.";
+    min: Option<Bound> = optional(Bound::KIND, "no minimum"),
+        "Smallest accepted mean: a number in the metric's unit, or a quantity such as `\"20Mbit/s\"`, `\"50ms\"`, `\"1MB\"` or \
+         `\"2%\"`.";
+    max: Option<Bound> = optional(Bound::KIND, "no maximum"), "Largest accepted mean, as `min`.";
 }
 
 toml_table! {

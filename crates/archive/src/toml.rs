@@ -2,7 +2,7 @@
 //! documented by that declaration.
 
 use fullpipe_schema::node::{format_float, quote, quote_key};
-use fullpipe_schema::{Node, Tree, Value};
+use fullpipe_schema::{Kind, Node, Tree, Value};
 use fullpipe_units::Duration;
 use std::fmt::Write;
 
@@ -182,6 +182,7 @@ plain! {
     String, |value| value.text().to_owned(), |text| quote(text);
     Node, |value| value.raw().clone(), Node::to_toml;
     LongText, |value| LongText(value.text().to_owned()), |text| text.to_toml();
+    Bound, Bound::of, Bound::to_toml;
     AxisValue, |value| AxisValue(value.raw().clone()), |value| value.to_toml();
     Settings, |value| Settings(Vec::read(value)), |settings| pairs(&settings.0, quote);
     Points, |value| Points(Vec::read(value)), |points| points.to_toml();
@@ -279,6 +280,35 @@ impl LongText {
             format!("'''\n{text}'''")
         } else {
             quote(text)
+        }
+    }
+}
+
+/// A bound on a metric as a file states it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bound {
+    /// A number in the metric's unit.
+    Number(f64),
+    /// A quantity with its unit, such as "20Mbit/s".
+    Quantity(String),
+}
+
+impl Bound {
+    /// The kind of a key with a bound.
+    pub const KIND: Kind = Kind::Either(&Kind::number(f64::NEG_INFINITY, f64::INFINITY), &Kind::Text);
+
+    /// The bound in a value of this kind.
+    pub fn of(value: &Value) -> Self {
+        match &value.data {
+            fullpipe_schema::Data::Text(text) => Bound::Quantity(text.clone()),
+            _ => Bound::Number(value.number()),
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        match self {
+            Bound::Number(number) => format_float(*number),
+            Bound::Quantity(text) => quote(text),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `study.toml` written and read back.
 
 use fullpipe_archive::{
-    AxisOfStudy, AxisRecord, AxisValue, Best, ClaimRecord, Clock, ExperimentRecord, LateRuns, LeftOut, LongText,
-    MetricRecord, ParameterRecord, Plot, PlotKind, Points, PublishedRecord, Scale, Scaling, ScenarioRecord,
-    ScenarioSetting, Settings, StudyRecord,
+    AxisOfStudy, AxisRecord, AxisValue, Best, Bound, ClaimRecord, Clock, ExpectRecord, ExperimentRecord, LateRuns,
+    LeftOut, LongText, MetricRecord, ParameterRecord, Plot, PlotKind, Points, PublishedRecord, Scale, Scaling,
+    ScenarioRecord, ScenarioSetting, Settings, StudyRecord,
 };
 use fullpipe_schema::{Content, Entry, Node, Place};
 use fullpipe_units::Duration;
@@ -136,6 +136,13 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
             exploratory: true,
             published_runs: Some(10),
             variant: odd(),
+        }],
+        expect: vec![ExpectRecord {
+            metric: name("rate_bps"),
+            experiments: vec![name("first")],
+            r#where: Some(point()),
+            min: Some(Bound::Number(number)),
+            max: Some(Bound::Quantity(odd())),
         }],
         published: Some(vec![PublishedRecord {
             experiment: Some(name("first")),

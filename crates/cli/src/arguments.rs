@@ -149,6 +149,9 @@ pub(crate) struct Common {
     /// Print the summary as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a JUnit XML file with a test case for each expectation (`[[expect]]`) and each claim
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
     /// No progress on standard error
     #[arg(long)]
     pub(crate) quiet: bool,

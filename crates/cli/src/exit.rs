@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// 1: a run failed or the machine refused; 2: bad usage or a bad file; 3: done, but not to be trusted;
-    /// 130: interrupted.
+    /// 4: done, but an expectation failed; 130: interrupted.
     pub(crate) status: u8,
     /// What to tell.
     pub(crate) message: String,
@@ -31,6 +31,11 @@ impl Failure {
     /// A result is not to be trusted.
     pub(crate) fn untrusted(message: impl fmt::Display) -> Self {
         Failure { status: 3, message: message.to_string() }
+    }
+
+    /// An expectation failed.
+    pub(crate) fn expectation(message: impl fmt::Display) -> Self {
+        Failure { status: 4, message: message.to_string() }
     }
 }
 

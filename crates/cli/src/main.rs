@@ -12,10 +12,12 @@ mod arguments;
 mod bench;
 mod cost;
 mod exit;
+mod expectations;
 mod explain;
 mod flow_table;
 mod help;
 mod init;
+mod junit;
 mod list;
 mod manual;
 #[cfg(feature = "stack")]

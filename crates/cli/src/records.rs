@@ -2,7 +2,9 @@
 
 use crate::arguments::{Common, RunArguments, StudyArguments};
 use crate::exit::Failure;
+use crate::expectations;
 use crate::flow_table;
+use crate::junit;
 use crate::measurement::{memory_bytes, seconds_of};
 use crate::open;
 use crate::output::{self, print_line};
@@ -92,6 +94,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let (text, name, folder) = find_scenario(&arguments.scenario)?;
     let loaded = scenario::load(&text, &name, &overrides(&common.set)?).map_err(Failure::usage)?;
     show_hints(&loaded.hints);
+    let expectations = study::expect::of_scenario(&loaded).map_err(Failure::usage)?;
     if let Some(reason) =
         loaded.scenario.needs_real_time().filter(|_| !arguments.real_time && arguments.replay.is_none())
     {
@@ -108,7 +111,8 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let faults = sabotage::faults(&common.sabotage, &loaded.scenario)?;
     let source = ScenarioSource { name, origin: "scenario.toml".to_string(), text: loaded.resolved, folder };
     // Folder names have no slashes in them, so that "bench/tcp-1" is one folder's name too.
-    let study = study::single(&stem.replace('/', "-"), &title, source, seed);
+    let mut study = study::single(&stem.replace('/', "-"), &title, source, seed);
+    study.expectations = expectations;
     let record = arguments.real_time && (arguments.record || loaded.scenario.real_time.record_arrivals);
     let (pcap, qlog) = (arguments.pcap, arguments.qlog);
     let run = RunOptions { audit: common.audit, pcap, qlog, record, resume: common.resume, ..RunOptions::default() };
@@ -219,6 +223,9 @@ fn make(
     default_folder: &Path,
 ) -> Result<(), Failure> {
     let folder = common.out.as_deref().unwrap_or(default_folder);
+    if let Some(file) = &common.junit {
+        junit::check_place(file)?;
+    }
     let stop = stop_flag()?;
     let clocks = || [ClockId::Monotonic, ClockId::ProcessCPUTime].map(seconds_of);
     let begun = clocks();
@@ -226,6 +233,9 @@ fn make(
     let outcome = study::run(study, laboratory, folder, &Files::new(), options, &mut progress, &stop);
     progress.done();
     let outcome = outcome.map_err(failure_of)?;
+    if let Some(file) = &common.junit {
+        junit::write(file, study, &outcome)?;
+    }
     let built = if outcome.failed.is_empty() {
         let options = ReportOptions { limitations: Some(embedded::LIMITATIONS) };
         Some(report::build_with(folder, options).map_err(Failure::machine)?)
@@ -247,6 +257,9 @@ fn make(
         flow_tables(&outcome.flows);
         if let Some(text) = claims_by_chance(&outcome.rows) {
             print_line!("{text}");
+        }
+        if let Some(text) = expectations::table(&outcome.expectations) {
+            print_line!("\nExpectations:\n{}", text.trim_end_matches('\n'));
         }
         if !outcome.seeds.is_empty() {
             print_line!("\n{}", SeedVerdicts::table(&study.name, &outcome.seeds).trim_end_matches('\n'));
@@ -283,6 +296,7 @@ fn make(
     match outcome.exit_status() {
         0 => Ok(()),
         1 => Err(Failure::run(format!("{} runs failed:{}", outcome.failed.len(), reasons(&outcome.failed)))),
+        4 => Err(Failure::expectation(expectations::failures(&outcome.expectations))),
         _ => Err(Failure::untrusted(format!("not to be trusted:{}", reasons(&outcome.untrusted)))),
     }
 }
@@ -465,6 +479,7 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
             scenario::load(&text, &name, &[]).map_err(|errors| errors.to_string()).and_then(|loaded| {
                 show_hints(&loaded.hints);
                 show_bdp_limits(&loaded.scenario.bdp_limits);
+                study::expect::of_scenario(&loaded).map_err(|errors| errors.to_string())?;
                 fullpipe::lab::prepare(&loaded.scenario, &Default::default())
                     .map(|prepared| (vec![interval_in_words(loaded.scenario.measured_interval())], prepared.warnings()))
                     .map_err(|error| format!("{name}: {error}"))

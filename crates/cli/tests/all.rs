@@ -2,6 +2,7 @@
 
 mod command;
 mod declared;
+mod expectations;
 mod guidance;
 mod tmix;
 mod tunnels;

@@ -15,8 +15,8 @@ use crate::files::{Files, Refused, UNFINISHED};
 use crate::port::{Attach, RunOptions, RunRecords};
 use crate::tables::{TABLES, Tables, WantedSeries};
 use fullpipe_archive::{
-    CPU, CpuRow, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord, SERIES, SUMMARY,
-    StudyRecord,
+    CPU, CpuRow, EXPECTATIONS, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord, RunRecord,
+    SERIES, SUMMARY, StudyRecord,
 };
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -84,6 +84,7 @@ impl Archive {
             for stale in [
                 SUMMARY.file,
                 FLOW_SUMMARY.file,
+                EXPECTATIONS.file,
                 Results::FILE,
                 ROBUSTNESS.file,
                 ROBUSTNESS_PAGE,

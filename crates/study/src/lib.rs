@@ -9,6 +9,7 @@ mod check;
 pub mod cost;
 pub mod error;
 pub mod evaluate;
+pub mod expect;
 mod experience;
 pub mod expression;
 pub mod files;
@@ -35,7 +36,7 @@ mod words;
 
 pub use error::StudyError;
 pub use files::Files;
-pub use fullpipe_archive::{SummaryRow, Verdict};
+pub use fullpipe_archive::{ExpectationRow, SummaryRow, Verdict};
 pub use fullpipe_verdict::{self as verdict, statistics};
 pub use laboratory::VirtualLaboratory;
 pub use load::{load, open};

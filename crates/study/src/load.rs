@@ -2,6 +2,7 @@
 //! say (names that must exist, levels, points, expressions). Every mistake is collected, with its place.
 
 use crate::check;
+use crate::expect;
 use crate::expression::{self, Expression, Purpose};
 use crate::level::{flattened, level_of, wrong_for_fixed_name};
 use crate::port::ScenarioSource;
@@ -121,6 +122,7 @@ impl Loader<'_> {
         let seed = root.integer("seed").unsigned_abs();
         let exact = root.get("exact_seed").is_some_and(Value::boolean);
         let plots = self.plots(root, &experiments, &metrics);
+        let expectations = expect::of_study(root, &experiments, &metrics, self.sources, &mut self.errors);
         let robust = self.robust(root);
         Study {
             name,
@@ -140,6 +142,7 @@ impl Loader<'_> {
             metrics,
             plots,
             claims,
+            expectations,
             published: Vec::new(),
             scenario_settings: of_key(root, "scenario_setting"),
             left_out: of_key(root, "left_out"),

@@ -41,6 +41,7 @@ pub fn resolved(study: &Study, build: &str) -> String {
         metric: study.metrics.iter().map(|metric| metric.record.clone()).collect(),
         plot: study.plots.clone(),
         claim: study.claims.iter().map(|claim| claim.record.clone()).collect(),
+        expect: study.expectations.iter().filter_map(|expectation| expectation.record.clone()).collect(),
         // Given even if there is none, so that a published.csv that happens to lie beside the records is not read.
         published: Some(present(study).cloned().map(published_record).collect()),
     };

@@ -3,6 +3,7 @@
 use crate::archive::{Archive, ROBUSTNESS_PAGE};
 use crate::cost;
 use crate::error::StudyError;
+use crate::expect;
 use crate::experience;
 use crate::expression::{Purpose, parse};
 use crate::files::Files;
@@ -13,7 +14,8 @@ use crate::study::{Experiment, Metric, Seeds, Study};
 use crate::summary::{Measured, SeedVerdicts, cpu_of, json};
 use crate::sweep::{Progress, RunResult, Sweep};
 use fullpipe_archive::{
-    FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, SUMMARY, SummaryRow, Verdict, Warning, WarningKind,
+    EXPECTATIONS, ExpectationRow, FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, SUMMARY, SummaryRow,
+    Verdict, Warning, WarningKind,
 };
 use fullpipe_units::Duration;
 use std::collections::BTreeMap;
@@ -61,17 +63,22 @@ pub struct Outcome {
     pub flows: Vec<FlowSummaryRow>,
     /// CPU time of all runs in seconds, those that were made before included, as far as it is known.
     pub cpu_s: f64,
+    /// Rows of `expectations.csv`.
+    pub expectations: Vec<ExpectationRow>,
     /// The measured intervals of the points, each once: from when, and the longest duration of a run.
     pub intervals: Vec<(Duration, Duration)>,
 }
 
 impl Outcome {
-    /// 1 if a run failed, 3 if a run or a verdict is not to be trusted, else 0.
+    /// 1 if a run failed, 3 if a run or a verdict is not to be trusted, 4 if an expectation failed, else 0. A result that is not to
+    /// be trusted neither meets nor fails an expectation, so 3 comes before 4.
     pub fn exit_status(&self) -> u8 {
         if !self.failed.is_empty() {
             1
         } else if !self.untrusted.is_empty() {
             3
+        } else if self.expectations.iter().any(ExpectationRow::has_failed) {
+            4
         } else {
             0
         }
@@ -154,10 +161,14 @@ pub fn run(
         measured.counting(point).into_iter().filter_map(experienced).collect()
     });
     tables.push((FLOW_SUMMARY.file, FLOW_SUMMARY.to_bytes(&flows)));
+    let expectations = expect::rows(study, &plan, &rows, folder);
+    if !expectations.is_empty() {
+        tables.push((EXPECTATIONS.file, EXPECTATIONS.to_bytes(&expectations)));
+    }
     archive.write(&tables)?;
     let mut warnings = measured.equal_records();
     warnings.extend(of_runs(&plan, &results));
-    let mut outcome = Outcome { quick: study.quick, seeds, warnings, flows, ..Outcome::default() };
+    let mut outcome = Outcome { quick: study.quick, seeds, warnings, flows, expectations, ..Outcome::default() };
     outcome.untrusted.extend(nothing_delivered(&results));
     let of_starts = starts.iter().flat_map(|(plan, results)| plan.runs.iter().zip(results));
     // A study has few intervals: one, or one per experiment.
@@ -293,6 +304,7 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
         metrics: metrics.collect(),
         plots: Vec::new(),
         claims: Vec::new(),
+        expectations: Vec::new(),
         published: Vec::new(),
         scenario_settings: Vec::new(),
         left_out: Vec::new(),

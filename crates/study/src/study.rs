@@ -1,6 +1,7 @@
 //! A study as plain values: what `load.rs` reads from a file, what `settings.rs` changes on the user's word, what
 //! `resolved.rs` writes out again, and what `plan.rs` turns into runs.
 
+use crate::expect::Expectation;
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
 use crate::verdict::Prediction;
@@ -45,6 +46,8 @@ pub struct Study {
     pub plots: Vec<Plot>,
     /// Claims.
     pub claims: Vec<Claim>,
+    /// Bounds on metrics.
+    pub expectations: Vec<Expectation>,
     /// Published values.
     pub published: Vec<Published>,
     /// What the user set on top of the scenarios.

@@ -6,6 +6,7 @@ mod clocks;
 mod common;
 mod directions;
 mod disk;
+mod expectations;
 mod files_of_scenarios;
 mod language;
 mod late;

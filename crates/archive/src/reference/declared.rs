@@ -20,6 +20,7 @@ pub fn study_tables() -> Vec<TableReference> {
         crate::Results::reference(),
         crate::SUMMARY.reference(),
         crate::FLOW_SUMMARY.reference(),
+        crate::EXPECTATIONS.reference(),
         crate::ROBUSTNESS.reference(),
         crate::CPU.reference(),
     ]

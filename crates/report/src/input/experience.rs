@@ -1,8 +1,10 @@
-//! What the applications of a run report: `figures.csv` and `completions.csv`, and of a study `flow_summary.csv`. All of them are
+//! What the applications of a run report: `figures.csv` and `completions.csv`, and of a study `flow_summary.csv` and `expectations.csv`. All of them are
 //! optional.
 
 use crate::error::ReportError;
-use fullpipe_archive::{COMPLETIONS, CompletionRow, FIGURES, FLOW_SUMMARY, FigureRow, FlowSummaryRow};
+use fullpipe_archive::{
+    COMPLETIONS, CompletionRow, EXPECTATIONS, ExpectationRow, FIGURES, FLOW_SUMMARY, FigureRow, FlowSummaryRow,
+};
 use std::path::Path;
 
 /// Reads a study's `flow_summary.csv`; nothing if there is none.
@@ -12,6 +14,15 @@ pub(crate) fn read_flow_summary(folder: &Path) -> Result<Vec<FlowSummaryRow>, Re
         return Ok(Vec::new());
     }
     Ok(FLOW_SUMMARY.open(&file)?.rows()?)
+}
+
+/// Reads `expectations.csv`; nothing if there is none.
+pub(crate) fn read_expectations(folder: &Path) -> Result<Vec<ExpectationRow>, ReportError> {
+    let file = folder.join(EXPECTATIONS.file);
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(EXPECTATIONS.open(&file)?.rows()?)
 }
 
 /// Reads a run's `figures.csv`; nothing if there is none.

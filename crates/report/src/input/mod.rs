@@ -12,7 +12,8 @@ use crate::error::ReportError;
 use crate::input::run::Run;
 use crate::input::study::Study;
 use fullpipe_archive::{
-    FlowSummaryRow, ResultRow, Results, SUMMARY, StudyRecord, SummaryRow, Warning, WarningKind, read_summary,
+    ExpectationRow, FlowSummaryRow, ResultRow, Results, SUMMARY, StudyRecord, SummaryRow, Warning, WarningKind,
+    read_summary,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ pub(crate) struct Records {
     pub(crate) results: Results,
     /// Application metrics and delays of flows.
     pub(crate) flows: Vec<FlowSummaryRow>,
+    /// Bounds on metrics, with the measured values.
+    pub(crate) expectations: Vec<ExpectationRow>,
     /// In the order of `results.csv`, each key once.
     pub(crate) runs: Vec<Run>,
 }
@@ -56,7 +59,8 @@ impl Records {
             }
         }
         let flows = experience::read_flow_summary(folder)?;
-        Ok(Self { folder: folder.to_path_buf(), study, summary, results, flows, runs })
+        let expectations = experience::read_expectations(folder)?;
+        Ok(Self { folder: folder.to_path_buf(), study, summary, results, flows, expectations, runs })
     }
 
     /// Whether this is the folder of one run rather than of a study.

@@ -2,6 +2,7 @@
 //! (a content security policy in the page holds that even against our own mistakes). It is also well-formed XML, so that
 //! a test can parse it.
 
+mod expectations;
 mod experience;
 mod links;
 mod notes;
@@ -54,6 +55,7 @@ pub(crate) fn write(
     );
     let mut sections = Vec::new();
     for (id, name, body) in [
+        ("expectations", "Expectations", expectations::section(records)),
         ("claims", "Claims", published::claims(records)),
         ("published", "Published beside measured", published::values(records)),
         ("plots", "Plots", plots::section(figures)),

@@ -2,7 +2,7 @@
 //! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
 
 use super::links;
-use super::{identity, masque, measurement, nat, programs, quic, real_time, tcp, topology, traffic};
+use super::{expect, identity, masque, measurement, nat, programs, quic, real_time, tcp, topology, traffic};
 use crate::schema::component::choices;
 use crate::schema::{Choice, Field, Kind, Table, keys};
 use fullpipe_network::discipline::table::DISCIPLINE;
@@ -68,6 +68,8 @@ pub(super) static SCENARIO: Table = Table {
             PROBE;
             /// What to sum up into `links.csv`.
             "measurement": Kind::Table(&measurement::MEASUREMENT), optional "no link is summed up";
+            /// Bounds on metrics of flows, for continuous integration. `fullpipe run` ends with exit status 4 if one is not met.
+            "expect": Kind::Tables(&expect::EXPECT), optional "none";
             /// How the wall clock is kept in real time.
             "real_time": Kind::Table(&real_time::REAL_TIME), empty;
         },

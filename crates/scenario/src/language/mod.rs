@@ -26,6 +26,7 @@
 
 mod access;
 mod bdp;
+mod expect;
 mod fields;
 mod identity;
 mod links;
@@ -48,7 +49,7 @@ pub use probes::probe_metrics;
 use crate::access::ACCESS_NETWORKS;
 use crate::description::Scenario;
 pub(crate) use crate::schema::error::some_of;
-use crate::schema::{self, Check, Data, Errors, Field, Hint, Kind, Override, Table, Tree, Value};
+use crate::schema::{self, Check, Data, Errors, Field, Hint, Kind, Override, Sources, Table, Tree, Value};
 use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_quic::settings as quic;
 use fullpipe_tcp::settings as tcp;
@@ -65,6 +66,10 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// The file with every default written out. Loading it gives an equal scenario and the same text.
     pub resolved: String,
+    /// The tables `[[expect]]`, whose metrics the program knows.
+    pub expectations: Vec<Tree>,
+    /// The text of the file, for errors about expectations.
+    pub sources: Sources,
     /// What the file may still say and should say otherwise, such as former spellings of keys.
     pub hints: Vec<Hint>,
 }
@@ -127,7 +132,11 @@ impl Language {
         hints.append(&mut check.hints);
         check.done()?;
         match scenario {
-            Some(scenario) => Ok(Loaded { scenario, resolved: schema::resolved(self.schema, &root), hints }),
+            Some(scenario) => {
+                let resolved = schema::resolved(self.schema, &root);
+                let expectations = root.get("expect").map(Value::tables).unwrap_or_default().to_vec();
+                Ok(Loaded { scenario, resolved, expectations, sources, hints })
+            }
             // Without a scenario there is an error, and `done` has returned it.
             None => unreachable!("a scenario that could not be built has an error"),
         }
@@ -228,6 +237,7 @@ fn build(
     programs::figures(root, &mut programs, &flows.list, check);
     real_time::hosts(root, &mut network, &flows, &programs, check);
     let probes = probes::probes(root, &network, &flows, duration, check)?;
+    expect::check(root, &flows.list, check);
     let measurement = measurement::measurement(root, &network, duration, check);
     let network::Network { mut nodes, mut links, ethernets, access, .. } = network;
     let mut flows = flows.list;

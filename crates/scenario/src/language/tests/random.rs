@@ -71,7 +71,9 @@ impl Writer {
             }
             Kind::Number { min, max } => {
                 let number = self.random.uniform();
-                let values = [min + (max - min) * number, *min, *max, min + 1e-9 * number, min + 5e-324];
+                // Without a bound in the schema, any number is accepted.
+                let [min, max] = [min, max].map(|bound| bound.clamp(-1e12, 1e12));
+                let values = [min + (max - min) * number, min, max, min + 1e-9 * number, min + 5e-324];
                 format!("{:?}", self.pick(&values))
             }
             // Before the end of the run.
