@@ -66,9 +66,11 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// The file with every default written out. Loading it gives an equal scenario and the same text.
     pub resolved: String,
-    /// The tables `[[expect]]`, whose metrics the program knows.
+    /// The tables `[[expect]]`. The crate `study` knows the metrics and checks them; not part of the stable interface.
+    #[doc(hidden)]
     pub expectations: Vec<Tree>,
     /// The text of the file, for errors about expectations.
+    #[doc(hidden)]
     pub sources: Sources,
     /// What the file may still say and should say otherwise, such as former spellings of keys.
     pub hints: Vec<Hint>,
