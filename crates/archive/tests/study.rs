@@ -218,12 +218,16 @@ group = "1500ms"
 fn a_wrong_file_is_an_error_with_its_line_and_what_was_expected() {
     assert_eq!(parse(SMALL).expect("a good file").plot[0].group, Some(Duration::from_millis(1500)));
     for (line, old, new, expected) in [
-        (11, "\"ellipse\"", "\"elipse\"", "found \"elipse\" for plot.0.kind; expected one of \"line\", \"bars\","),
-        (11, "\"ellipse\"", "\"elipse\"", "; did you mean \"ellipse\"?"),
-        (4, "true", "1", "found 1 for quick, but this is an integer; expected one of true, false"),
-        (2, "title", "titel", "titel is not a key of a study; expected"),
-        (12, "1500ms", "0s", "for plot.0.group"),
-        (3, "= 1", "= ", "not valid TOML"),
+        (
+            11,
+            "\"ellipse\"",
+            "\"elipse\"",
+            "unknown value \"elipse\" for plot.0.kind; did you mean \"ellipse\"? (expected one of \"line\", \"bars\",",
+        ),
+        (4, "true", "1", "quick = 1 is an integer; expected true or false"),
+        (2, "title", "titel", "titel is not a key of a study; did you mean title? (expected"),
+        (12, "1500ms", "0s", "plot.0.group = \"0s\" is too small"),
+        (3, "= 1", "= ", "invalid TOML"),
         (8, "metric", "metrics", "metrics is not a key of a study"),
         (5, "[]", "\"published.csv\"", "found the name of a file, \"published.csv\"; expected what the file contains"),
         (

@@ -86,7 +86,7 @@ fn require_study(name: &str) -> Result<(), Failure> {
 pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.qlog && (arguments.real_time || arguments.replay.is_some()) {
         return Err(Failure::usage(
-            "--qlog goes with virtual time: what real hosts' stacks do inside is not seen there (--pcap shows their packets)",
+            "--qlog requires virtual time, because the state of real hosts' stacks is unknown; use --pcap for their packets",
         ));
     }
     let common = &arguments.common;
@@ -98,7 +98,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(reason) =
         loaded.scenario.needs_real_time().filter(|_| !arguments.real_time && arguments.replay.is_none())
     {
-        return Err(Failure::usage(format!("{name}: {reason}, and virtual time has none: add --real-time")));
+        return Err(Failure::usage(format!("{name} cannot run in virtual time: {reason}; use --real-time")));
     }
     let stem = Path::new(&arguments.scenario).with_extension("");
     let stem = if Path::new(&arguments.scenario).is_file() {
@@ -121,7 +121,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let folder = Path::new("fullpipe-out").join(&stem);
     if arguments.real_time {
         if !faults.is_empty() {
-            return Err(Failure::usage("--sabotage goes with virtual time"));
+            return Err(Failure::usage("--sabotage requires virtual time"));
         }
         let interfaces: Vec<&str> = loaded.scenario.nodes.iter().filter_map(|node| node.interface()).collect();
         let make = |laboratory: &dyn Laboratory| make(&study, laboratory, common, &options, &folder);
@@ -129,7 +129,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     }
     if let Some(arrivals) = &arguments.replay {
         if !faults.is_empty() {
-            return Err(Failure::usage("--sabotage does not go with --replay"));
+            return Err(Failure::usage("--sabotage cannot be combined with --replay"));
         }
         let unreadable = |error| Failure::usage(format!("{}: {error}", arrivals.display()));
         let laboratory = ReplayLaboratory::open(BUILD, arrivals).map_err(unreadable)?;
@@ -146,7 +146,7 @@ fn show_hints(hints: &[Hint]) {
     lines.dedup();
     lines.iter().take(SHOWN).for_each(|line| eprintln!("hint: {line}"));
     if lines.len() > SHOWN {
-        eprintln!("hint: and {} more hints", lines.len() - SHOWN);
+        eprintln!("hint: {} more hints", lines.len() - SHOWN);
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     require_study(&arguments.study)?;
     let mut study = find_study(&arguments.study)?;
     if !common.sabotage.is_empty() {
-        return Err(Failure::usage("--sabotage goes with `fullpipe run`"));
+        return Err(Failure::usage("--sabotage requires `fullpipe run`"));
     }
     let laboratory = VirtualLaboratory::new(BUILD);
     let settings = study::Settings {
@@ -209,7 +209,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| Failure::machine(format!("signals cannot be handled: {error}")))?;
+            .map_err(|error| Failure::machine(format!("cannot handle signals: {error}")))?;
     }
     Ok(stop)
 }
@@ -269,7 +269,7 @@ fn make(
     let (shown, more) = outcome.warnings.split_at(outcome.warnings.len().min(MOST_WARNINGS));
     shown.iter().for_each(|warning| eprintln!("warning: {warning}"));
     if !more.is_empty() {
-        eprintln!("warning: {} more, see the report", more.len());
+        eprintln!("warning: {} more warnings, see the report", more.len());
     }
     if !common.quiet {
         let ended = clocks();
@@ -297,7 +297,7 @@ fn make(
         0 => Ok(()),
         1 => Err(Failure::run(format!("{} runs failed:{}", outcome.failed.len(), reasons(&outcome.failed)))),
         4 => Err(Failure::expectation(expectations::failures(&outcome.expectations))),
-        _ => Err(Failure::untrusted(format!("not to be trusted:{}", reasons(&outcome.untrusted)))),
+        _ => Err(Failure::untrusted(format!("results that cannot be trusted:{}", reasons(&outcome.untrusted)))),
     }
 }
 
@@ -444,7 +444,7 @@ pub(crate) fn report(folder: &Path, open_wanted: bool) -> Result<(), Failure> {
     if built.distrust.is_empty() {
         Ok(())
     } else {
-        Err(Failure::untrusted(format!("not to be trusted:\n  {}", built.distrust.join("\n  "))))
+        Err(Failure::untrusted(format!("results that cannot be trusted:\n  {}", built.distrust.join("\n  "))))
     }
 }
 
@@ -493,7 +493,7 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
                 let (shown, more) = warnings.split_at(warnings.len().min(MOST_WARNINGS));
                 shown.iter().for_each(|warning| eprintln!("{name}: warning: {warning}"));
                 if !more.is_empty() {
-                    eprintln!("{name}: warning: {} more", more.len());
+                    eprintln!("{name}: warning: {} more warnings", more.len());
                 }
             }
             Err(message) => wrong.push(message),

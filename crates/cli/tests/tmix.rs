@@ -99,7 +99,7 @@ fn bad_usage_is_2_with_a_sentence() {
     for (arguments, said) in [
         (vec![], "Usage"),
         (vec!["stats"], "FILES"),
-        (vec!["stats", "/nowhere"], "/nowhere cannot be read"),
+        (vec!["stats", "/nowhere"], "cannot read /nowhere"),
         (vec!["stats", text(&empty)], "is a folder"),
         (vec!["convert", "--to", "neither", file, "out"], "possible values: original, alternate"),
         (vec!["convert", "--to", "original", file, file], "are the same"),

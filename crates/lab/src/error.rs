@@ -75,16 +75,16 @@ impl fmt::Display for RunError {
                 write!(formatter, "flow {flow:?}: {reason}")
             }
             RunError::BypassedNat { router, from, to } => {
-                write!(formatter, "{router} translates addresses, but the way from {from} to {to} does not lead by it")
+                write!(formatter, "{router} translates addresses, but the route from {from} to {to} bypasses this NAT")
             }
             RunError::Unknown { what, found, nearest } => {
-                write!(formatter, "no {what} {found:?} in the scenario")?;
+                write!(formatter, "unknown {what} {found:?}")?;
                 nearest.iter().try_for_each(|name| write!(formatter, "; did you mean {name:?}?"))
             }
             RunError::Machine(reason) => formatter.write_str(reason),
-            RunError::Recording(reason) => write!(formatter, "the recording cannot be replayed: {reason}"),
+            RunError::Recording(reason) => write!(formatter, "cannot replay the recording: {reason}"),
             RunError::TooLarge { what, limit } => {
-                write!(formatter, "too many {what}: at most {limit} can be simulated")
+                write!(formatter, "too many {what}: at most {limit} are supported")
             }
         }
     }

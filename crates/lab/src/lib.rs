@@ -38,6 +38,7 @@ mod probes;
 mod processing;
 mod promise;
 mod qlog;
+mod readable;
 pub mod real_time;
 mod run;
 mod series_file;

@@ -2,6 +2,7 @@
 
 use crate::processing::legs;
 use crate::promise::link_queue_promise;
+use crate::readable;
 use crate::witness::Witness;
 use fullpipe_archive::{Warning, WarningKind};
 use fullpipe_network::{Attachment, Limit, Network};
@@ -49,7 +50,7 @@ fn capped(mut warnings: Vec<Warning>) -> Vec<Warning> {
     if more > 0 {
         warnings.truncate(MOST_OF_A_KIND);
         if let Some(last) = warnings.last_mut() {
-            last.text = format!("{}; warnings of this kind that are not listed: {more}", last.text);
+            last.text = format!("{}; {more} more warnings of this kind are not listed", last.text);
         }
     }
     warnings
@@ -111,12 +112,14 @@ fn small_queues(scenario: &Scenario, network: &Network<Witness>) -> Vec<Warning>
                 warned.entry(link).or_insert_with(|| {
                     // A discipline takes each packet in, the device's queue only those that have to wait.
                     let every = of_discipline < u64::from(bytes);
-                    let dropped = if every { "every such packet" } else { "one that arrives while the link is sending" };
+                    let dropped =
+                        if every { "every such packet" } else { "one that arrives while the link is sending" };
                     let text = format!(
-                        "the queue has room for {} bytes, less than one packet of flow {} ({bytes} bytes on the wire): {dropped} is \
+                        "the queue has room for {}, less than one packet of flow {} ({} on the wire): {dropped} is \
                          dropped",
-                        of_discipline.min(whole),
-                        flow.name
+                        readable::bytes(of_discipline.min(whole)),
+                        flow.name,
+                        readable::bytes(u64::from(bytes))
                     );
                     Warning::new(WarningKind::SmallQueue, described.name.clone(), text)
                 });
@@ -154,7 +157,11 @@ fn queues_below_disciplines(scenario: &Scenario) -> Vec<Warning> {
 fn late_flows(scenario: &Scenario) -> Vec<Warning> {
     let late = scenario.flows.iter().filter(|flow| flow.start >= scenario.duration);
     late.map(|flow| {
-        let text = format!("starts at {}, but the run ends after {}", flow.start, scenario.duration);
+        let text = format!(
+            "starts at {}, but the run ends after {}",
+            readable::duration(flow.start),
+            readable::duration(scenario.duration)
+        );
         Warning::new(WarningKind::FlowNeverStarts, flow.name.clone(), text)
     })
     .collect()
@@ -183,9 +190,13 @@ pub(crate) fn stalled_flows<'a>(flows: impl Iterator<Item = (&'a Flow, Progress)
         if silent.as_nanos() <= active.as_nanos() / 2 {
             return None;
         }
-        let of = size_bytes.map_or(String::new(), |size| format!(" of {size}"));
-        let received = progress.received_bytes;
-        let text = format!("received {received}{of} bytes, and nothing after {last}; the run ended at {ended}");
+        let of = size_bytes.map_or(String::new(), |size| format!(" of {}", readable::bytes(size)));
+        let text = format!(
+            "received {}{of}, and nothing after {}; the run ended at {}",
+            readable::bytes(progress.received_bytes),
+            readable::instant(last),
+            readable::instant(ended)
+        );
         Some(Warning::new(WarningKind::FlowStalls, flow.name.clone(), text))
     });
     capped(warnings.collect())

@@ -401,13 +401,13 @@ fn refused(plugins: Plugins) -> String {
 #[test]
 fn what_is_not_there_is_refused_with_the_nearest_name() {
     let plugins = Plugins::new().control("lnog", cubic);
-    assert_eq!(refused(plugins), r#"no flow "lnog" in the scenario; did you mean "long"?"#);
+    assert_eq!(refused(plugins), r#"unknown flow "lnog"; did you mean "long"?"#);
     let plugins = Plugins::new().control("shrot", cubic);
-    assert_eq!(refused(plugins), r#"no flow "shrot" in the scenario; did you mean "short"?"#);
+    assert_eq!(refused(plugins), r#"unknown flow "shrot"; did you mean "short"?"#);
     let plugins = Plugins::new().workload("video*", |_| unreachable!("nobody asks"));
-    assert_eq!(refused(plugins), r#"no flow "video*" in the scenario"#);
+    assert_eq!(refused(plugins), r#"unknown flow "video*""#);
     let plugins = Plugins::new().queue("botleneck.reverse", |_| unreachable!("nobody asks"));
-    assert_eq!(refused(plugins), r#"no link "botleneck.reverse" in the scenario; did you mean "bottleneck.reverse"?"#);
+    assert_eq!(refused(plugins), r#"unknown link "botleneck.reverse"; did you mean "bottleneck.reverse"?"#);
     // The name of a link is that of its first direction, not of both.
     let plugins = Plugins::new().queue("bottleneck.revers", |_| unreachable!("nobody asks"));
     assert!(refused(plugins).ends_with(r#"did you mean "bottleneck.reverse"?"#));

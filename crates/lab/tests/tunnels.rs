@@ -171,7 +171,7 @@ fn a_server_that_begins_exchanges_through_a_clients_tunnel_is_refused() {
     assert_eq!(error.path, "flow.1.via");
     assert_eq!(
         error.problem(),
-        "a tunnel leads from its client to a target, so server cannot begin request-response through it; expected from = \
+        "a tunnel is opened by its client, so server cannot start request-response through it; expected from = \
          \"client\", or a workload on a single stream"
     );
 }

@@ -104,8 +104,35 @@ fn a_transfer_that_stalls_for_most_of_its_time_is_a_warning() {
         assert_eq!(found.is_some(), warned, "{from} {flow}: {after:?}");
         if let Some(warning) = found {
             assert!(warning.place == "data" && warning.text.contains("nothing after 0.5"), "{warning}");
+            assert!(warning.text.contains(" kB") && warning.text.ends_with("the run ended at 2 s"), "{warning}");
         }
     }
+}
+
+/// A text of a warning gets its quantities through `readable`, or as a number of something that is no unit of bytes or time.
+#[test]
+fn no_text_of_a_warning_has_a_placeholder_for_raw_nanoseconds_or_bytes() {
+    let crates = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let mut folders = vec![crates.to_owned()];
+    let mut sources = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("target") && !path.ends_with("tests") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                if !text.contains("Warning::new(WarningKind") {
+                    continue;
+                }
+                sources += 1;
+                for raw in ["}ns", "} ns", "}B ", "} B ", "} bytes", "nanoseconds}", "{ready}", "{end}"] {
+                    assert!(!text.contains(raw), "{}: {raw}", path.display());
+                }
+            }
+        }
+    }
+    assert!(sources >= 3, "{sources}");
 }
 
 #[test]

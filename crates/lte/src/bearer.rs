@@ -64,16 +64,16 @@ impl fmt::Display for Error {
         match *self {
             Error::UnknownQci(qci) => write!(formatter, "QCI {qci}: expected 1 to 9"),
             Error::NoSuchBearer(number) => write!(formatter, "bearer {number}: expected 1 to {MOST_BEARERS}"),
-            Error::BearerTwice(number) => write!(formatter, "bearer {number} is there twice"),
+            Error::BearerTwice(number) => write!(formatter, "duplicate bearer {number}"),
             Error::TooManyFilters(count) => {
                 write!(formatter, "{count} packet filters of a bearer: expected at most {MOST_FILTERS}")
             }
             Error::PrefixTooLong { bits, most } => {
-                write!(formatter, "a prefix of {bits} bits: expected at most {most}")
+                write!(formatter, "{bits} bits, but at most {most} are possible")
             }
             Error::MixedFamilies => formatter.write_str("an address and its mask: expected both IPv4 or both IPv6"),
             Error::PortsReversed { first, last } => {
-                write!(formatter, "ports {first} to {last}: expected the first not behind the last")
+                write!(formatter, "ports {first} to {last} are not in ascending order")
             }
         }
     }

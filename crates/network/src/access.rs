@@ -195,7 +195,7 @@ pub fn known(name: &str, place: Place, path: &str, nodes: &dyn Nodes, check: &mu
     let found = nodes.find(name);
     if found.is_none() && !check.full() {
         let shown: String = name.chars().take(64).collect();
-        let message = format!("there is no host or router {shown}");
+        let message = format!("unknown host or router \"{shown}\"");
         check.unknown_name(place, path, message, name, names(nodes));
     }
     found
@@ -248,7 +248,7 @@ impl AccessContext<'_> {
         if self.stations.insert(node) {
             return Ok(());
         }
-        let message = format!("{} is a {} twice", self.nodes.name(node), called.name);
+        let message = format!("{} is declared as a {} twice", self.nodes.name(node), called.name);
         Err(reader.error(key, message, "each host once"))
     }
 }

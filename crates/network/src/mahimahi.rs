@@ -54,8 +54,8 @@ impl fmt::Display for TraceError {
             TraceError::Number { line, text } => {
                 write!(formatter, "line {line}: expected a whole number of milliseconds, found {text:?}")
             }
-            TraceError::Order { line } => write!(formatter, "line {line}: earlier than the line before it"),
-            TraceError::Empty => formatter.write_str("no delivery opportunity"),
+            TraceError::Order { line } => write!(formatter, "line {line} is earlier than the line before it"),
+            TraceError::Empty => formatter.write_str("the trace has no delivery opportunity"),
             TraceError::NoLength { line } => {
                 write!(formatter, "line {line}: the last opportunity must be later than 0 ms")
             }

@@ -48,9 +48,9 @@ pub enum ScheduleError {
 impl fmt::Display for ScheduleError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ScheduleError::Empty => formatter.write_str("a schedule needs a step"),
-            ScheduleError::Order(step) => write!(formatter, "step {} does not come after the one before it", step + 1),
-            ScheduleError::Round => formatter.write_str("a schedule repeats after its last step, not before"),
+            ScheduleError::Empty => formatter.write_str("a schedule must have at least one step"),
+            ScheduleError::Order(step) => write!(formatter, "step {} must be later than step {step}", step + 1),
+            ScheduleError::Round => formatter.write_str("the schedule must repeat after its last step"),
         }
     }
 }
@@ -381,6 +381,6 @@ mod tests {
         assert_eq!(Schedule::new(vec![], None), Err(ScheduleError::Empty));
         assert_eq!(Schedule::new(vec![step(5, 1), step(5, 2)], None), Err(ScheduleError::Order(1)));
         assert_eq!(Schedule::new(vec![step(5, 1)], Some(Duration::from_nanos(5))), Err(ScheduleError::Round));
-        assert_eq!(ScheduleError::Order(1).to_string(), "step 2 does not come after the one before it");
+        assert_eq!(ScheduleError::Order(1).to_string(), "step 2 must be later than step 1");
     }
 }

@@ -157,11 +157,11 @@ fn contradicting_keys_are_errors_at_their_place() {
     };
     let path = "direction.blackholes.0";
     let ends = error("blackholes = [{ from = '2s', until = '2s' }]");
-    assert_eq!(ends, (format!("{path}.until"), format!("{path} ends before it begins")));
+    assert_eq!(ends, (format!("{path}.until"), format!("{path}.until = 2s is not after from = 2s")));
     let times = error("blackholes = [{ from = '1s', until = '2s', times = 2 }]");
-    assert_eq!(times, (format!("{path}.times"), format!("{path} has times and no period")));
+    assert_eq!(times, (format!("{path}.times"), format!("{path} has times, but no period")));
     let both = error("corruption = { probability = 0.1, bit_error_rate = 1e-9 }");
-    assert_eq!(both, ("direction.corruption".into(), "direction.corruption says two things".into()));
+    assert_eq!(both, ("direction.corruption".into(), "direction.corruption has both probability and bit_error_rate".into()));
     let neither = error("corruption = {}");
-    assert_eq!(neither.1, "direction.corruption says nothing of how often");
+    assert_eq!(neither.1, "direction.corruption has neither probability nor bit_error_rate");
 }

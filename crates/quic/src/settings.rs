@@ -169,20 +169,21 @@ pub fn is_of_model(key: &str) -> bool {
 pub fn check(tree: &Tree, path: &str, check: &mut Check) {
     if tree.chosen("stack", &STACKS) == Stack::Model {
         if tree.chosen("cryptography", &quic::CRYPTOGRAPHY) != Cryptography::Null {
-            let message = "the model has no cryptography".to_string();
+            let message = "the QUIC model does not support cryptography".to_string();
             let expected = vec!["cryptography = \"null\"".into(), "stack = \"noq\"".into()];
             check.error(tree.place_of("cryptography"), &format!("{path}.cryptography"), message, expected);
         }
         if tree.duration("max_ack_delay") >= MOST_ACK_DELAY {
-            let message = "max_ack_delay must be below 16.384 s (RFC 9000 section 18.2)".to_string();
-            check.error(tree.place_of("max_ack_delay"), &format!("{path}.max_ack_delay"), message, Vec::new());
+            let message = format!("{path}.max_ack_delay = {} is too long", tree.duration("max_ack_delay"));
+            let expected = vec!["less than 16.384s (RFC 9000 section 18.2)".into()];
+            check.error(tree.place_of("max_ack_delay"), &format!("{path}.max_ack_delay"), message, expected);
         }
         return;
     }
     distribution(tree, "reaction", path, check);
     let untouched = SETTINGS.defaults(tree.place);
     for field in of_model().filter(|field| tree.get(field.key) != untouched.get(field.key)) {
-        let message = format!("`{}` is a setting of the model, and noq plays these ends", field.key);
+        let message = format!("{} applies to the QUIC model only, but {path} has stack = \"noq\"", field.key);
         let expected = vec!["stack = \"model\"".into()];
         check.error(tree.place_of(field.key), &format!("{path}.{}", field.key), message, expected);
     }

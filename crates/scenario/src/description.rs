@@ -103,10 +103,10 @@ impl Scenario {
         }
         if self.flows.is_empty() {
             let node = self.nodes.iter().find(|node| node.interface().is_some())?;
-            return Some(format!("only what is beyond the interface of {} talks", node.name));
+            return Some(format!("the scenario has no flow, only the real host {} behind an interface", node.name));
         }
         let flow = self.flows.iter().find(|flow| [flow.from_by, flow.to_by].contains(&Player::Program))?;
-        Some(format!("a real program plays an end of the flow {}", flow.name))
+        Some(format!("a real program is an end of flow {}", flow.name))
     }
 }
 

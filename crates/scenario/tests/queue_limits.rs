@@ -80,7 +80,7 @@ fn the_longest_round_trip_of_the_flows_through_a_link_counts() {
     assert_eq!(error.path, "topology.bottleneck.discipline.limit");
     assert_eq!(
         error.to_string(),
-        "--set topology.bottleneck.discipline.limit=1BDP: no flow passes through bottleneck2, so its bandwidth-delay \
+        "--set topology.bottleneck.discipline.limit=1BDP: no flow uses bottleneck2, so its bandwidth-delay \
          product is unknown; expected a flow through it, or bdp_rtt"
     );
 }
@@ -165,7 +165,7 @@ fn queue_is_the_limit_of_the_device_and_says_so_where_another_is_expected() {
 #[test]
 fn a_multiple_is_a_limit_of_links_only() {
     let error = load(&dumbbell("queue = '0BDP'"), "zero", &[]).unwrap_err();
-    assert!(error.to_string().contains("but it is zero"), "{error}");
+    assert!(error.to_string().contains("is zero"), "{error}");
     let text = dumbbell("queue = '1BDP'") + "protocol = 'quic'\n[masque]\nqueue_limit = '1BDP'\n";
     let error = load(&text, "masque", &[]).unwrap_err();
     assert!(error.to_string().contains("expected a queue limit such as"), "{error}");

@@ -167,7 +167,7 @@ fn an_address_by_number_is_free_when_its_node_has_another() {
     // b has an address of its own in the other family only.
     let text = format!("{}{flow}", own("ipv4 = '10.0.0.2'", "ipv6 = 'fd00::1'", ""));
     let errors = load(&text, "test.toml", &[]).unwrap_err();
-    assert!(errors.to_string().contains("10.0.0.2 already is the address of b, by its number"), "{errors}");
+    assert!(errors.to_string().contains("the address 10.0.0.2 already belongs to b (its default address)"), "{errors}");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn whatever_is_beyond_an_interface_plays_a_programs_end() {
     assert_eq!(scenario.nodes[0].interface(), Some("eth0"));
     assert_eq!(real(&scenario), ["a"]);
     let reason = scenario.needs_real_time();
-    assert_eq!(reason.as_deref(), Some("a real program plays an end of the flow flow1"));
+    assert_eq!(reason.as_deref(), Some("a real program is an end of flow flow1"));
 }
 
 /// Client, proxy and server of a tunnelled transfer can all be programs, which tell figures of its flows.

@@ -179,15 +179,15 @@ pub fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Op
     let path = format!("{path}.{key}");
     if table.choice("kind") == "empirical" && table.list("values").len() != table.list("probabilities").len() {
         let (values, probabilities) = (table.list("values").len(), table.list("probabilities").len());
-        let message = format!("there are {values} values and {probabilities} probabilities");
-        check.error(table.place_of("probabilities"), &path, message, vec!["a probability for each value".into()]);
+        let message = format!("{path} has {values} values, but {probabilities} probabilities");
+        check.error(table.place_of("probabilities"), &path, message, vec!["one probability for each value".into()]);
         return None;
     }
     let distribution = drawn(table);
     match distribution.check() {
         Ok(()) => Some(distribution),
         Err(rule) => {
-            check.error(value.place, &path, format!("{path} is no distribution"), vec![rule.to_string()]);
+            check.error(value.place, &path, format!("{path}: {rule}"), Vec::new());
             None
         }
     }

@@ -42,16 +42,22 @@ fn escape(text: &str) -> String {
 impl Error {
     /// What is wrong, what was expected and what is nearest, without the place.
     pub fn problem(&self) -> String {
-        let mut problem = self.message.clone();
-        match self.expected.as_slice() {
-            [] => {}
-            [one] => problem += &format!("; expected {one}"),
-            several => problem += &format!("; expected one of {}", several.join(", ")),
-        }
-        if let Some(suggestion) = &self.suggestion {
-            problem += &format!("; did you mean {suggestion}?");
-        }
-        escape(&problem)
+        let expected = match self.expected.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            [one, other] => Some(format!("{one} or {other}")),
+            several => Some(format!("one of {}", several.join(", "))),
+        };
+        let message = &self.message;
+        // The nearest name comes first, because a list of names may be long. A list of nothing else repeats it.
+        escape(&match (&self.suggestion, expected) {
+            (Some(near), Some(expected)) if *near != expected => {
+                format!("{message}; did you mean {near}? (expected {expected})")
+            }
+            (Some(near), _) => format!("{message}; did you mean {near}?"),
+            (None, Some(expected)) => format!("{message}; expected {expected}"),
+            (None, None) => message.clone(),
+        })
     }
 }
 
@@ -173,15 +179,20 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "a.toml:12:8: found \"10 Mbps/s\" for x.rate; expected a rate such as \"100Mbit/s\"; did you mean \
-             \"10Mbit/s\"?"
+            "a.toml:12:8: found \"10 Mbps/s\" for x.rate; did you mean \"10Mbit/s\"? (expected a rate such as \
+             \"100Mbit/s\")"
         );
         error.line = 0;
+        error.suggestion = None;
         error.message.push('\u{1b}');
         assert!(error.to_string().contains("for x.rate\\u{1b}; expected"));
         error.message.pop();
-        error.suggestion = None;
         error.expected = vec!["a".into(), "b".into()];
-        assert_eq!(error.to_string(), "a.toml: found \"10 Mbps/s\" for x.rate; expected one of a, b");
+        assert_eq!(error.to_string(), "a.toml: found \"10 Mbps/s\" for x.rate; expected a or b");
+        error.expected.push("c".into());
+        assert_eq!(error.to_string(), "a.toml: found \"10 Mbps/s\" for x.rate; expected one of a, b, c");
+        error.expected = vec!["a".into()];
+        error.suggestion = Some("a".into());
+        assert_eq!(error.to_string(), "a.toml: found \"10 Mbps/s\" for x.rate; did you mean a?");
     }
 }

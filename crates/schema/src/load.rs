@@ -29,7 +29,7 @@ const LONGEST_FILE: usize = 256 << 20;
 pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
     if text.len() > LONGEST_FILE {
         let sources = Sources::new(file, "", &[]);
-        let error = sources.error(Place::default(), "", "the file is too long", vec!["at most 256 MiB".into()]);
+        let error = sources.error(Place::default(), "", "the file is too large", vec!["at most 256 MiB".into()]);
         return Err(Errors(vec![error]));
     }
     let sources = Sources::new(file, text, overrides);
@@ -65,19 +65,23 @@ fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> 
         Some((message, expected)) => (message, expected.split(", ").map(str::to_string).collect()),
         None => (error.message(), Vec::new()),
     };
+    let found = sources.found(place);
+    let value = || vec!["a value such as 5, true or \"text\"".to_string()];
     let (message, expected) = match message {
-        "duplicate key" => ("this key is given twice".to_string(), vec!["each key once".to_string()]),
-        "string values must be quoted" => {
-            ("not valid TOML: this is not a value".to_string(), vec!["a value such as 5, true or \"text\"".to_string()])
+        "duplicate key" => (format!("duplicate key {found}"), vec!["each key once".to_string()]),
+        "string values must be quoted" if found.ends_with('=') => {
+            (format!("invalid TOML: no value after `{found}`"), value())
         }
+        "string values must be quoted" => (format!("invalid TOML: `{found}` is not a value"), value()),
         "integer number overflowed" => {
-            (format!("not valid TOML: {message}"), vec!["an integer within 64 bits".to_string()])
+            (format!("invalid TOML: the integer {found} is too large"), vec!["a 64-bit integer".to_string()])
         }
-        _ => (format!("not valid TOML: {message}"), expected),
+        _ if found.is_empty() => (format!("invalid TOML: {message}"), expected),
+        _ => (format!("invalid TOML: {message} at `{found}`"), expected),
     };
     let unquoted = expected.first().is_some_and(|expected| expected.starts_with("a value"));
     let mut error = sources.error(place, "", "", expected);
-    error.message = if error.found.is_empty() { message } else { format!("{message}, at {}", error.found) };
+    error.message = message;
     if unquoted && is_name(&error.found) {
         error.suggestion = Some(quote(&error.found));
     }

@@ -174,7 +174,7 @@ impl Setter<'_> {
     /// All elements of an array whose names match a pattern; an error if there is none.
     fn matching<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<Vec<&'n mut Node>, Box<Error>> {
         let Content::Array(list) = &mut node.content else {
-            return Err(self.error(part, format!("no {key} matches {part}: the file has none"), Vec::new()));
+            return Err(self.error(part, format!("no {key} matches {part}: the file has no {key}"), Vec::new()));
         };
         let name = |node: &Node| node.get("name").and_then(Node::as_text).map(str::to_string);
         let names: Vec<String> = list.iter().filter_map(name).take(20).collect();
@@ -207,8 +207,8 @@ impl Setter<'_> {
             expected.push(format!("an index from 0 to {}", length - 1));
         }
         let message = match length {
-            0 => format!("there is no {key} {part}: the file has none"),
-            _ => format!("there is no {key} {part}"),
+            0 => format!("unknown {key} {part}: the file has no {key}"),
+            _ => format!("unknown {key} {part}"),
         };
         let mut error = self.error(part, message, expected);
         error.suggestion = nearest(part, names.iter().map(String::as_str)).map(str::to_string);

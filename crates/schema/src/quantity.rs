@@ -72,6 +72,9 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
+/// Why a number cannot be scaled; [`parse`] names the unit.
+const NOT_WHOLE: &str = "it is not a multiple of the smallest unit";
+
 /// `number` times `scale`, exactly.
 fn scaled(number: &str, scale: u64) -> Result<u64, Malformed> {
     if number.starts_with('-') {
@@ -99,7 +102,7 @@ fn scaled(number: &str, scale: u64) -> Result<u64, Malformed> {
     let product = value.checked_mul(u128::from(scale)).ok_or_else(|| Malformed::because("it is too large"))?;
     let divisor = 10u128.pow(fraction.len() as u32);
     if product % divisor != 0 {
-        return Err(Malformed::because("it is not a whole number of the smallest unit"));
+        return Err(Malformed::because(NOT_WHOLE));
     }
     u64::try_from(product / divisor).map_err(|_| Malformed::because("it is too large"))
 }
@@ -108,7 +111,17 @@ fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), Malformed> {
     let (number, unit) = split(text);
     for (family, list) in units.iter().enumerate() {
         if let Some((_, scale)) = list.iter().find(|(name, _)| *name == unit) {
-            return scaled(number, *scale).map(|value| (value, family));
+            let smallest = match list[0].0 {
+                "packets" => "1packet".to_string(),
+                "BDP" => "0.000001BDP".to_string(),
+                unit => format!("1{unit}"),
+            };
+            return match scaled(number, *scale) {
+                Err(error) if error.reason.as_deref() == Some(NOT_WHOLE) => {
+                    Err(Malformed::because(format!("it is not a multiple of {smallest}")))
+                }
+                scaled => scaled.map(|value| (value, family)),
+            };
         }
     }
     // The unit is wrong. If the number is valid, suggest it with the nearest unit.
@@ -119,7 +132,8 @@ fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), Malformed> {
         return Err(Malformed::because("it has no unit"));
     }
     let names = units.iter().flat_map(|list| list.iter()).map(|(name, _)| *name);
-    Err(Malformed { reason: None, suggestion: nearest(unit, names).map(|unit| format!("\"{number}{unit}\"")) })
+    let reason = (unit.len() <= 20).then(|| format!("it has the unknown unit {unit}"));
+    Err(Malformed { reason, suggestion: nearest(unit, names).map(|unit| format!("\"{number}{unit}\"")) })
 }
 
 /// A duration such as "10ms".
@@ -140,7 +154,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, Malformed> {
     if scaled(number, 1_000_000_000).is_ok()
         && ["B/s", "Bps", "byte/s", "bytes/s"].iter().any(|end| unit.ends_with(end))
     {
-        return Err(Malformed::because("it counts bytes, not bits, per second"));
+        return Err(Malformed::because("it counts bytes per second instead of bits per second"));
     }
     parse(text, &[RATES]).map(|(bits, _)| Rate::from_bits_per_second(bits))
 }
@@ -203,6 +217,16 @@ pub fn format_size(bytes: u64) -> String {
     format!("{bytes}B")
 }
 
+/// Formats a size for a message: exact, in bytes below 100 kB, beyond that with few digits before the point: "65537B", "1.234567MB".
+pub fn readable_size(bytes: u64) -> String {
+    if bytes < 100_000 {
+        return format!("{bytes}B");
+    }
+    let (name, scale) = SIZES[1..5].iter().rev().find(|(_, scale)| bytes >= *scale).unwrap_or(&SIZES[0]);
+    let fraction = format!(".{:0width$}", bytes % scale, width = scale.ilog10() as usize);
+    format!("{}{}{name}", bytes / scale, fraction.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// Formats a queue limit as [`parse_queue_limit`] reads it.
 pub fn format_queue_limit(limit: QueueLimit) -> String {
     match limit {
@@ -256,7 +280,7 @@ mod tests {
         }
         assert_eq!(reason(parse_duration("-5ms").unwrap_err()), "it is negative");
         assert_eq!(reason(parse_duration("5").unwrap_err()), "it has no unit");
-        assert_eq!(reason(parse_duration("0.5ns").unwrap_err()), "it is not a whole number of the smallest unit");
+        assert_eq!(reason(parse_duration("0.5ns").unwrap_err()), "it is not a multiple of 1ns");
         assert_eq!(reason(parse_duration("18446744073709551616ns").unwrap_err()), "it is too large");
         assert_eq!(reason(parse_duration("99999999999999999999h").unwrap_err()), "it is too large");
         assert_eq!(reason(parse_duration("999999999999999999999h").unwrap_err()), "it is too large");
@@ -284,10 +308,14 @@ mod tests {
         }
         assert_eq!(parse_rate("10 Mbps/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
         assert_eq!(parse_rate("10mbit/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
-        assert_eq!(reason(parse_rate("0.5bit/s").unwrap_err()), "it is not a whole number of the smallest unit");
+        assert_eq!(reason(parse_rate("0.5bit/s").unwrap_err()), "it is not a multiple of 1bit/s");
         // Bytes per second have no suggestion: every unit of rate counts bits.
         for text in ["10MB/s", "10MBps", "1B/s"] {
-            assert_eq!(parse_rate(text), Err(Malformed::because("it counts bytes, not bits, per second")), "{text}");
+            assert_eq!(
+                parse_rate(text),
+                Err(Malformed::because("it counts bytes per second instead of bits per second")),
+                "{text}"
+            );
         }
     }
 
@@ -300,6 +328,10 @@ mod tests {
         assert_eq!(parse_size("1.5kB"), Ok(1500));
         assert_eq!(parse_size("32MiB"), Ok(33_554_432));
         assert_eq!(format_size(0), "0B");
+        for (bytes, text) in [(65_537, "65537B"), (250_000, "250kB"), (1_234_567, "1.234567MB"), (5_000_000, "5MB")] {
+            assert_eq!(readable_size(bytes), text);
+            assert_eq!(parse_size(text), Ok(bytes));
+        }
         assert_eq!(parse_size("64KB").unwrap_err().suggestion, Some("\"64kB\"".into()));
         assert!(parse_size("10kbit").is_err());
     }
@@ -330,10 +362,7 @@ mod tests {
             assert_eq!(format_link_queue_limit(limit), text.replace(' ', ""));
             assert!(parse_queue_limit(text).is_err(), "{text}");
         }
-        assert_eq!(
-            reason(parse_link_queue_limit("0.0000001BDP").unwrap_err()),
-            "it is not a whole number of the smallest unit"
-        );
+        assert_eq!(reason(parse_link_queue_limit("0.0000001BDP").unwrap_err()), "it is not a multiple of 0.000001BDP");
         assert_eq!(parse_link_queue_limit("2bdp").unwrap_err().suggestion, Some("\"2BDP\"".into()));
         assert_eq!(parse_link_queue_limit("50kB"), Ok(LinkQueueLimit::Fixed(QueueLimit::Bytes(50_000))));
     }

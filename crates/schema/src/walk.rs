@@ -39,13 +39,46 @@ pub(crate) fn with_article(name: &str) -> String {
     format!("{article} {name}")
 }
 
-fn between<T: fmt::Display + PartialOrd>(what: &str, min: T, max: T, least: T, most: T) -> String {
-    match (min > least, max < most) {
+fn between<T: PartialOrd + Copy>(
+    what: &str,
+    [min, max]: [T; 2],
+    [least, most]: [T; 2],
+    text: impl Fn(T) -> String,
+) -> String {
+    let bounded = (min > least, max < most);
+    let (min, max) = (text(min), text(max));
+    match bounded {
         (true, true) => format!("{what} from {min} to {max}"),
         (true, false) => format!("{what}, at least {min}"),
         (false, true) => format!("{what}, at most {max}"),
         (false, false) => what.to_string(),
     }
+}
+
+/// A duration in hours or minutes where it is a whole number of them: "1h" instead of "3600s".
+fn hours(duration: Duration) -> String {
+    match duration.as_nanos() / 1_000_000_000 {
+        seconds if duration != Duration::from_secs(seconds) || seconds < 60 => duration.to_string(),
+        seconds if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
+        seconds if seconds % 60 == 0 => format!("{}min", seconds / 60),
+        _ => duration.to_string(),
+    }
+}
+
+/// An integer as TOML accepts it, from seven digits on in groups of three: "1_000_000".
+fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    if digits.trim_start_matches('-').len() < 7 {
+        return digits;
+    }
+    let mut text = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n) % 3 == 0 && !text.ends_with('-') {
+            text.push('_');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// The values that a kind accepts, in words; for a choice its names.
@@ -54,21 +87,21 @@ pub(crate) fn expected(kind: &Kind) -> Vec<String> {
         Kind::Text => "a string".to_string(),
         Kind::Name => "a name: a letter, then letters, digits, \"-\" and \"_\", at most 64 characters".to_string(),
         Kind::Boolean => return vec!["true".to_string(), "false".to_string()],
-        Kind::Integer { min, max } => between("an integer", *min, *max, i64::MIN, i64::MAX),
-        Kind::Number { min, max } => between("a number", *min, *max, f64::NEG_INFINITY, f64::INFINITY),
+        Kind::Integer { min, max } => between("an integer", [*min, *max], [i64::MIN, i64::MAX], grouped),
+        Kind::Number { min, max } => {
+            between("a number", [*min, *max], [f64::NEG_INFINITY, f64::INFINITY], |number| number.to_string())
+        }
         Kind::Duration { min, max } if *min == Duration::from_nanos(1) && *max == LONGEST => {
             "a duration above zero such as \"10ms\"".to_string()
         }
-        Kind::Duration { min, max } => between("a duration such as \"10ms\"", *min, *max, Duration::ZERO, LONGEST),
+        Kind::Duration { min, max } => {
+            between("a duration such as \"10ms\"", [*min, *max], [Duration::ZERO, LONGEST], hours)
+        }
         Kind::Rate => "a rate such as \"100Mbit/s\"".to_string(),
         Kind::Size { min, max } => {
-            let bounds = match (*min > 1, *max < crate::LARGEST) {
-                (true, true) => format!(" from {} to {}", format_size(*min), format_size(*max)),
-                (true, false) => format!(", at least {}", format_size(*min)),
-                (false, true) => format!(", at most {}", format_size(*max)),
-                (false, false) => String::new(),
-            };
-            format!("a size such as \"250kB\"{bounds}")
+            // An example beyond the bounds would mislead.
+            let what = if (*min..=*max).contains(&250_000) { "a size such as \"250kB\"" } else { "a size" };
+            between(what, [*min, *max], [1, crate::LARGEST], format_size)
         }
         Kind::QueueLimit => "a queue limit such as \"100packets\", \"250kB\", \"100ms\" or \"unlimited\"".to_string(),
         Kind::LinkQueueLimit => {
@@ -131,17 +164,21 @@ impl Walker<'_> {
         }
     }
 
-    /// An error about a value: "found X for PATH".
+    /// An error about a value: "PATH = X REASON".
     fn wrong(&mut self, node: &Node, path: &Path, reason: &str, kind: &Kind, suggestion: Option<String>) {
         if self.full() {
             return;
         }
         let path = path.to_string();
         let found = self.sources.found(node.place);
-        let mut message = format!("found {found} for {path}");
-        if !reason.is_empty() {
-            message = format!("{message}, but {reason}");
-        }
+        // Reasons are sentences about "it".
+        let reason = reason.strip_prefix("it ").unwrap_or(reason);
+        let message = match (kind, &node.content) {
+            (Kind::Choice(_), Content::Text(_)) if reason.is_empty() => format!("unknown value {found} for {path}"),
+            (_, Content::Table(_) | Content::Array(_)) => format!("{path} {reason}"),
+            _ if reason.is_empty() => format!("{path} = {found} is not a number with a unit"),
+            _ => format!("{path} = {found} {reason}"),
+        };
         let mut error = self.sources.error(node.place, &path, message, expected(kind));
         error.suggestion = suggestion;
         self.push(error);
@@ -157,7 +194,7 @@ impl Walker<'_> {
             }
             _ => None,
         };
-        self.wrong(node, path, &format!("this is {}", node.type_name()), kind, suggestion);
+        self.wrong(node, path, &format!("it is {}", node.type_name()), kind, suggestion);
     }
 
     fn missing(&mut self, place: Place, path: &Path, expected: Vec<String>) {
@@ -270,12 +307,12 @@ impl Walker<'_> {
             let token = self.sources.found(place);
             let text = entry.node.as_text();
             let error = if text.is_some_and(|name| variants.later.contains(&name)) {
-                let message = format!("{path} = {token} is not in this version");
+                let message = format!("{path} = {token} is not supported in this version");
                 self.sources.error(place, &path, message, names())
             } else {
                 let message = match text {
-                    Some(_) => format!("found {token} for {path}"),
-                    None => format!("found {token} for {path}, but this is {}", entry.node.type_name()),
+                    Some(_) => format!("unknown value {token} for {path}"),
+                    None => format!("{path} is {}, not a string", entry.node.type_name()),
                 };
                 let mut error = self.sources.error(place, &path, message, names());
                 let valid = variants.list.iter().map(|variant| variant.name);
@@ -393,7 +430,7 @@ impl Walker<'_> {
     ) -> Option<Data> {
         match choices.iter().find(|choice| choice.name == text) {
             Some(choice) if choice.available => return Some(Data::Choice(choice.name)),
-            Some(_) => self.wrong(node, path, "that is not in this version", kind, None),
+            Some(_) => self.wrong(node, path, "it is not supported in this version", kind, None),
             None => {
                 let suggestion = nearest(text, available(choices)).map(|name| format!("\"{name}\""));
                 self.wrong(node, path, "", kind, suggestion);
@@ -414,7 +451,7 @@ pub(crate) fn unknown_key(
 ) -> Option<Error> {
     let table = if schema.name.is_empty() { "this file".to_string() } else { with_article(schema.name) };
     if schema.later.contains(&key) {
-        return Some(sources.error(place, path, format!("{path} is not in this version"), Vec::new()));
+        return Some(sources.error(place, path, format!("{path} is not supported in this version"), Vec::new()));
     }
     let mut valid: Vec<&str> = schema.variants.iter().map(|variants| variants.key).collect();
     valid.extend(schema.common().map(|field| field.key));
@@ -423,11 +460,15 @@ pub(crate) fn unknown_key(
         match (variant, owner) {
             // The variant has an error of its own, and the key may belong to the intended variant.
             (None, Some(_)) => return None,
-            (Some(variant), Some(owner)) => {
+            (Some(variant), Some(_)) => {
                 valid.extend(variant.fields().map(|field| field.key));
+                let owners = variants.list.iter().filter(|variant| variant.fields().any(|field| field.key == key));
+                let owners: Vec<String> = owners.map(|owner| format!("\"{}\"", owner.name)).collect();
                 let message = format!(
-                    "{path} belongs to {} = \"{}\", and this is {} with {} = \"{}\"",
-                    variants.key, owner.name, table, variants.key, variant.name
+                    "{path} requires {} = {}, but this is {table} with {0} = \"{}\"",
+                    variants.key,
+                    owners.join(" or "),
+                    variant.name
                 );
                 return Some(sources.error(place, path, message, valid.iter().map(|key| key.to_string()).collect()));
             }
@@ -447,7 +488,7 @@ fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<Strin
             if is_name(text) {
                 Ok(Data::Text(text.clone()))
             } else {
-                Err("that is not a name".to_string())
+                Err("it is not a valid name".to_string())
             }
         }
         (Kind::Boolean, Content::Boolean(boolean)) => Ok(Data::Boolean(*boolean)),
@@ -460,7 +501,7 @@ fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<Strin
         (Kind::Number { min, max }, Content::Float(number)) => {
             // Adding zero turns minus zero into zero, so that it is not written as `-0.0`.
             if number.is_nan() || number.is_infinite() {
-                Err("that is not a finite number".to_string())
+                Err("it is not a finite number".to_string())
             } else {
                 within(&(*number + 0.0), min, max).map(|number| Data::Number(*number))
             }
@@ -482,7 +523,7 @@ fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<Strin
                 if rate.bits_per_second() == 0 {
                     Err("it is below 1 bit/s".to_string())
                 } else if *rate > FASTEST {
-                    Err(format!("it is above {FASTEST}"))
+                    Err("it is above 1000Tbit/s".to_string())
                 } else {
                     Ok(Data::Rate(*rate))
                 }
@@ -514,7 +555,7 @@ fn acceptable(limit: QueueLimit) -> Result<(), String> {
         QueueLimit::Packets(0) | QueueLimit::Bytes(0) | QueueLimit::Time(Duration::ZERO) => {
             Err("it is zero".to_string())
         }
-        QueueLimit::Time(duration) if duration > LONGEST => Err(format!("it is above {LONGEST}")),
+        QueueLimit::Time(duration) if duration > LONGEST => Err(format!("it is above {}", hours(LONGEST))),
         _ => Ok(()),
     }
 }

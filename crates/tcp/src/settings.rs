@@ -7,6 +7,7 @@
 use crate::config::{BY_PRESET, Config, KEYS};
 use fullpipe_congestion::catalogue::CHOICES;
 use fullpipe_schema::component::choices;
+use fullpipe_schema::quantity::readable_size;
 use fullpipe_schema::settings::{Access, Key, Part, SettingsTable, fields, named, set_named};
 use fullpipe_schema::{
     Check, Choice, Data, Default, Field, Kind, Table, Tree, Value, at, named, resolved, setting_keys,
@@ -192,7 +193,7 @@ pub fn check(tree: &Tree, path: &str, check: &mut Check) {
         check.error(tree.place_of(at), &format!("{path}.{at}"), message, vec![expected]);
     };
     if tree.boolean("tail_loss_probe") && tree.choice("loss_detection") != "rack" {
-        let message = format!("{path} has tail_loss_probe = true, which needs RACK");
+        let message = format!("{path} has tail_loss_probe = true, which requires RACK");
         conflict(check, "tail_loss_probe", "loss_detection", message, "loss_detection = \"rack\"".into());
     }
     for key in ["min_rto", "initial_rto"] {
@@ -203,8 +204,8 @@ pub fn check(tree: &Tree, path: &str, check: &mut Check) {
     }
     for key in ["send_buffer", "receive_buffer"] {
         if tree.size(key) < tree.size("mss") {
-            let message = format!("{path}.{key} = {}B does not hold one full segment", tree.size(key));
-            conflict(check, key, "mss", message, format!("at least mss = {}B", tree.size("mss")));
+            let message = format!("{path}.{key} = {} is smaller than one full segment", readable_size(tree.size(key)));
+            conflict(check, key, "mss", message, format!("at least mss = {}", readable_size(tree.size("mss"))));
         }
     }
 }

@@ -216,12 +216,14 @@ pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &MASQUE, k
 pub fn check(tree: &Tree, path: &str, check: &mut Check) {
     distribution(tree, "reaction", path, check);
     if let QueueLimit::Packets(_) = tree.queue_limit("queue_limit") {
-        let message = "a tunnel does not count the packets that wait".to_string();
-        let expected = vec!["bytes".into(), "a time".into(), "\"unlimited\"".into()];
+        let message = "the queue limit of a tunnel cannot be in packets".to_string();
+        let expected =
+            vec!["a size such as \"250kB\"".into(), "a duration such as \"100ms\"".into(), "\"unlimited\"".into()];
         check.error(tree.place_of("queue_limit"), &format!("{path}.queue_limit"), message, expected);
     }
     if tree.choice("mode") == "stream" && tree.choice("congestion") == "none" {
-        let message = "a stream needs congestion control (RFC 9298 section 6 spares datagrams alone)".to_string();
+        let message =
+            "mode = \"stream\" requires congestion control (RFC 9298 section 6 exempts only datagrams)".to_string();
         let expected = vec!["mode = \"datagram\"".into(), "another congestion control".into()];
         check.error(tree.place_of("congestion"), &format!("{path}.congestion"), message, expected);
     }

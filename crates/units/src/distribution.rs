@@ -88,32 +88,34 @@ impl Distribution {
     pub fn check(&self) -> Result<(), Invalid> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let (holds, rule) = match *self {
-            Self::Constant { value } => (value >= 0.0 && value.is_finite(), "a constant is finite and not negative"),
-            Self::Uniform { low, high } => {
-                (0.0 <= low && low <= high && high.is_finite(), "a uniform distribution has 0 <= low <= high")
+            Self::Constant { value } => {
+                (value >= 0.0 && value.is_finite(), "a constant must be finite and not negative")
             }
-            Self::Exponential { mean } => (positive(mean), "the mean of an exponential distribution is positive"),
+            Self::Uniform { low, high } => {
+                (0.0 <= low && low <= high && high.is_finite(), "a uniform distribution must have 0 <= low <= high")
+            }
+            Self::Exponential { mean } => (positive(mean), "the mean of an exponential distribution must be positive"),
             Self::Pareto { shape, scale } => {
-                (positive(shape) && positive(scale), "shape and scale of a Pareto distribution are positive")
+                (positive(shape) && positive(scale), "shape and scale of a Pareto distribution must be positive")
             }
             Self::BoundedPareto { shape, low, high } => (
                 positive(shape) && positive(low) && low < high && high.is_finite(),
-                "a bounded Pareto distribution has a positive shape and 0 < low < high",
+                "a bounded Pareto distribution must have a positive shape and 0 < low < high",
             ),
             Self::LogNormal { mu, sigma } => (
                 mu.is_finite() && sigma >= 0.0 && sigma.is_finite(),
-                "sigma of a log-normal distribution is not negative",
+                "sigma of a log-normal distribution must not be negative",
             ),
             Self::Weibull { shape, scale } => {
-                (positive(shape) && positive(scale), "shape and scale of a Weibull distribution are positive")
+                (positive(shape) && positive(scale), "shape and scale of a Weibull distribution must be positive")
             }
             Self::ExtremeValue { location, scale } => (
                 location.is_finite() && scale >= 0.0 && scale.is_finite(),
-                "the scale of an extreme value distribution is not negative",
+                "the scale of an extreme value distribution must not be negative",
             ),
             Self::Empirical { ref points } => (
                 table_ascends(points),
-                "the points of an empirical distribution ascend, from a value of at least 0 to the probability 1",
+                "the points of an empirical distribution must ascend, from a value of at least 0 to the probability 1",
             ),
         };
         if holds { Ok(()) } else { Err(Invalid(rule.into())) }

@@ -320,9 +320,12 @@ impl WorkloadCatalogue {
         let protocol = carrier.protocol.name();
         if !component.protocols.contains(&carrier.protocol) {
             let key = if reader.tree.is_given(Self::KEY) { Self::KEY } else { "protocol" };
-            let needed = component.protocols.first().map_or(String::new(), |first| first.name().to_uppercase());
-            let message =
-                format!("{} = \"{name}\" needs {needed}, and {path} has protocol = \"{protocol}\"", Self::KEY);
+            let accepted: Vec<String> = component.protocols.iter().map(|one| format!("\"{}\"", one.name())).collect();
+            let message = format!(
+                "{} = \"{name}\" requires protocol = {}, but {path} has protocol = \"{protocol}\"",
+                Self::KEY,
+                accepted.join(" or ")
+            );
             let others = self.iter().filter(|other| other.protocols.contains(&carrier.protocol));
             let expected = others.map(|other| format!("\"{}\"", other.declaration.name)).collect();
             reader.check.error(reader.tree.place_of(key), &format!("{path}.{key}"), message, expected);
@@ -330,7 +333,7 @@ impl WorkloadCatalogue {
         }
         let settings = (component.read)(reader, carrier)?;
         settings.check().map_err(|rule| {
-            reader.check.error(place, path, format!("{path} makes no sense as {name}"), vec![rule.to_string()]);
+            reader.check.error(place, path, format!("{path} with workload = \"{name}\": {rule}"), Vec::new());
             component::Invalid
         })?;
         Ok(Workload { component, settings: settings.into() })

@@ -48,7 +48,7 @@ pub struct ConstantRateSpec {
 fn read(reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Box<dyn WorkloadSettings>, component::Invalid> {
     let (tree, payload) = (reader.tree, reader.tree.size("payload"));
     if carrier.protocol == Protocol::Udp && payload > u64::from(crate::MAX_DATAGRAM_BYTES) {
-        let message = format!("{payload} bytes do not fit into a UDP datagram");
+        let message = format!("{}.payload = {payload}B exceeds the maximum UDP payload", reader.path);
         return Err(reader.error("payload", message, &format!("at most {}B", crate::MAX_DATAGRAM_BYTES)));
     }
     let interval = match (tree.get("interval"), tree.get("rate")) {
@@ -57,21 +57,21 @@ fn read(reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Box<dyn Worklo
             let bits_per_second = u128::from(rate.rate().bits_per_second());
             let nanoseconds = (u128::from(payload) * 8_000_000_000 + bits_per_second / 2) / bits_per_second;
             if nanoseconds == 0 {
-                let message = format!("at {} {payload} bytes take less than a nanosecond", rate.rate());
+                let message = format!("at {}, a payload of {payload}B takes less than 1ns", rate.rate());
                 return Err(reader.error("rate", message, "a lower rate"));
             }
             Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)).min(fullpipe_schema::LONGEST)
         }
         (None, None) => {
             let path = reader.path;
-            let message = format!("{path} says neither interval nor rate");
+            let message = format!("{path} has neither interval nor rate");
             let expected = vec!["interval".into(), "rate".into()];
             reader.check.missing(tree.place, &format!("{path}.interval"), message, expected);
             return Err(component::Invalid);
         }
         (Some(_), Some(_)) => {
-            let message = format!("{} has an interval and a rate", reader.path);
-            return Err(reader.error("rate", message, "one of the two"));
+            let message = format!("{} has both interval and rate", reader.path);
+            return Err(reader.error("rate", message, "only one of them"));
         }
     };
     let payload_bytes = u32::try_from(payload).unwrap_or(u32::MAX);

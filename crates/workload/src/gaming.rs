@@ -69,7 +69,7 @@ impl GamePackets {
         self.first_s.check().map_err(|invalid| invalid.of("first packet"))?;
         self.interval_s.check().map_err(|invalid| invalid.of("interval"))?;
         self.payload_bytes.check().map_err(|invalid| invalid.of("payload"))?;
-        Invalid::unless(self.interval_s.mean() >= 1e-9, "interval: its mean is at least a nanosecond")
+        Invalid::unless(self.interval_s.mean() >= 1e-9, "the mean interval must be at least 1 ns")
     }
 }
 

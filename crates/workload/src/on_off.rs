@@ -89,11 +89,11 @@ impl WorkloadSettings for OnOffSpec {
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(self.rate.bits_per_second() > 0, "rate: it is positive")?;
-        Invalid::unless(self.payload_bytes > 0, "payload: it is positive")?;
+        Invalid::unless(self.rate.bits_per_second() > 0, "rate must be positive")?;
+        Invalid::unless(self.payload_bytes > 0, "payload must be positive")?;
         self.on_s.check().map_err(|invalid| invalid.of("on"))?;
         self.off_s.check().map_err(|invalid| invalid.of("off"))?;
-        Invalid::unless(self.on_s.mean() >= 1e-9, "on: its mean is at least a nanosecond")
+        Invalid::unless(self.on_s.mean() >= 1e-9, "the mean of on must be at least 1 ns")
     }
 }
 
@@ -129,7 +129,7 @@ impl OnOff {
     pub fn new(spec: &OnOffSpec, over_stream: bool, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         let fits = over_stream || spec.payload_bytes <= crate::MAX_DATAGRAM_BYTES;
-        Invalid::unless(fits, "payload: that of a datagram is at most 65507 bytes")?;
+        Invalid::unless(fits, "the payload of a datagram must be at most 65507 bytes")?;
         Ok(OnOff {
             random,
             outlet: Outlet::new(over_stream),

@@ -58,14 +58,14 @@ fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, compon
         let at = entry.duration("at");
         if transfers.last().is_some_and(|before| before.at > at) {
             let path = format!("{}.transfers.{index}", reader.path);
-            let message = format!("the transfer at {at} comes after a later one");
+            let message = format!("{path}.at = {at} is earlier than the transfer before it");
             let mut entry = Reader { tree: entry, path: &path, check: reader.check };
-            return Err(entry.error("at", message, "transfers in the order of their times"));
+            return Err(entry.error("at", message, "transfers in ascending order of time"));
         }
         transfers.push(Transfer { at, size_bytes: entry.size("size") });
     }
     if transfers.is_empty() {
-        return Err(reader.error("transfers", "the list is empty", "at least one transfer"));
+        return Err(reader.error("transfers", format!("{}.transfers is empty", reader.path), "at least one transfer"));
     }
     Ok(Box::new(TransfersSpec { transfers }))
 }

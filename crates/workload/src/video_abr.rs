@@ -183,18 +183,18 @@ impl WorkloadSettings for VideoAbrSpec {
 
     fn check(&self) -> Result<(), Invalid> {
         let ascending = self.ladder.is_sorted_by(|lower, higher| lower < higher);
-        Invalid::unless(ascending, "ladder: its bit rates ascend")?;
+        Invalid::unless(ascending, "the bit rates of ladder must ascend")?;
         let smallest = self.ladder.first().map_or(0, |rate| rate.bytes_in(self.segment));
-        Invalid::unless(smallest > 0, "ladder: a segment at its lowest bit rate has at least a byte")?;
+        Invalid::unless(smallest > 0, "a segment at the lowest bit rate of ladder must have at least 1 byte")?;
         let request = (REQUEST_CONTENT_BYTES..=MAX_REQUEST_BYTES).contains(&self.request_bytes);
-        Invalid::unless(request, "request: it has from 16 bytes to 1 MiB")?;
+        Invalid::unless(request, "request must have from 16 bytes to 1 MiB")?;
         let room = self.segment <= self.max_level;
-        Invalid::unless(room, "buffer: it has room for a segment")?;
+        Invalid::unless(room, "buffer must have room for one segment")?;
         match self.choice {
-            RateChoice::Buffer { cushion, .. } => Invalid::unless(!cushion.is_zero(), "cushion: it is positive"),
+            RateChoice::Buffer { cushion, .. } => Invalid::unless(!cushion.is_zero(), "cushion must be positive"),
             RateChoice::Throughput { safety, samples } => {
-                Invalid::unless(safety > 0.0 && safety.is_finite(), "safety: it is positive")?;
-                Invalid::unless(samples > 0, "samples: there is at least one")
+                Invalid::unless(safety > 0.0 && safety.is_finite(), "safety must be positive")?;
+                Invalid::unless(samples > 0, "samples must be at least 1")
             }
         }
     }

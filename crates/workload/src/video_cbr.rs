@@ -82,14 +82,14 @@ impl WorkloadSettings for VideoCbrSpec {
 
     fn check(&self) -> Result<(), Invalid> {
         let frames = self.frames_per_s > 0.0 && self.frames_per_s <= 1e6;
-        Invalid::unless(frames, "frames per second: they are positive and at most a million")?;
-        Invalid::unless(self.group_frames > 0, "group of pictures: it has at least one frame")?;
+        Invalid::unless(frames, "the frame rate must be positive and at most 1 million frames per second")?;
+        Invalid::unless(self.group_frames > 0, "a group of pictures must have at least one frame")?;
         let ratio = self.i_to_p_ratio > 0.0 && self.i_to_p_ratio.is_finite();
-        Invalid::unless(ratio, "size of an I frame over that of a P frame: it is positive")?;
+        Invalid::unless(ratio, "the ratio of I to P frame sizes must be positive")?;
         let payload = (1..=crate::MAX_DATAGRAM_BYTES).contains(&self.max_payload_bytes);
-        Invalid::unless(payload, "largest payload: it is from 1 to 65507 bytes")?;
+        Invalid::unless(payload, "the largest payload must be from 1 to 65507 bytes")?;
         let frame = self.group_bytes() < f64::from(u32::MAX);
-        Invalid::unless(frame, "rate: a group of pictures has less than 4 GiB")
+        Invalid::unless(frame, "a group of pictures must have less than 4 GiB")
     }
 }
 

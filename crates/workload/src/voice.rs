@@ -148,12 +148,12 @@ impl WorkloadSettings for VoiceSpec {
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(self.payload_bytes <= crate::MAX_DATAGRAM_BYTES, "payload: it is at most 65507 bytes")?;
-        Invalid::unless(!self.interval.is_zero(), "interval: it is positive")?;
+        Invalid::unless(self.payload_bytes <= crate::MAX_DATAGRAM_BYTES, "payload must be at most 65507 bytes")?;
+        Invalid::unless(!self.interval.is_zero(), "interval must be positive")?;
         let Some(spurts) = &self.talk_spurts else { return Ok(()) };
         spurts.talk_s.check().map_err(|invalid| invalid.of("talk spurt"))?;
         spurts.pause_s.check().map_err(|invalid| invalid.of("pause"))?;
-        Invalid::unless(spurts.talk_s.mean() >= 1e-9, "talk spurt: its mean is at least a nanosecond")
+        Invalid::unless(spurts.talk_s.mean() >= 1e-9, "the mean talk spurt must be at least 1 ns")
     }
 }
 

@@ -97,7 +97,8 @@ fn describe(row: &Value) -> String {
 }
 
 fn measure_in_child(name: &str) -> Result<Value, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::machine(format!("cannot find myself: {error}")))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::machine(format!("cannot find the executable of fullpipe: {error}")))?;
     let output = Command::new(program)
         .args(["bench", "--in-this-process", name])
         .stderr(Stdio::inherit())

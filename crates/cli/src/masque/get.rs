@@ -54,7 +54,7 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
 fn expected(url: &str) -> Result<Check, Failure> {
     let uri: Option<http::Uri> = url.parse().ok();
     let length = uri.and_then(|uri| generated::length_at(uri.path()));
-    let wrong = || Failure::usage(format!("{url}: --check knows the bodies of /bytes/N alone, for N up to 10 GB"));
+    let wrong = || Failure::usage(format!("{url}: --check supports only /bytes/N, with N up to 10 GB"));
     length.map(Check::new).ok_or_else(wrong)
 }
 

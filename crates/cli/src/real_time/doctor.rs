@@ -39,15 +39,15 @@ fn calibrate(home: &Home) -> Result<Value, Failure> {
 /// What the figures mean, for scenarios with delays of milliseconds.
 fn advice(own_drops: u64, stalls: u64, [error_p50_us, error_p99_us]: [f64; 2]) -> &'static str {
     if own_drops > 0 {
-        "The emulator lost packets that it could not read in time: expect fewer than 10000 packets a second, and see load and \
+        "The emulator lost packets that it could not read in time: expect fewer than 10 000 packets/s, and see load and \
          socket buffers above."
     } else if error_p99_us > 1000.0 || stalls > 0 {
-        "Something takes the processor away now and then: results hold to a millisecond or two. End what else runs, \
+        "The emulator sometimes loses the processor: results are accurate to 1 to 2 ms. End what else runs, \
          and look at each run's lateness."
     } else if error_p50_us > 50.0 {
-        "Delays are longer than told by more than 50 us at the median: see clock source and timer slack above."
+        "Delays exceed the configured values by more than 50 us at the median: see clock source and timer slack above."
     } else {
-        "This machine is good for real time."
+        "This machine is suitable for real time."
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn run_with(
     // With a hard limit that is the failure itself.
     if made.is_ok() && !quiet {
         let reasons = behind.lock().unwrap_or_else(PoisonError::into_inner);
-        reasons.iter().for_each(|reason| eprintln!("the emulator fell behind: {reason}"));
+        reasons.iter().for_each(|reason| eprintln!("fell behind real time: {reason}"));
     }
     made
 }

@@ -50,7 +50,7 @@ fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<Stri
         let hint = scenario::schema::nearest(&arguments.host, hosts())
             .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
         let (wrong, all) = (&arguments.host, all.join(", "));
-        return Err(Failure::usage(format!("no host {wrong:?} in the scenario{hint} (there are: {all})")));
+        return Err(Failure::usage(format!("unknown host {wrong:?}{hint} (one of: {all})")));
     };
     let host = NodeId(number as u32);
     // A host is real or of the model.
@@ -59,7 +59,7 @@ fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<Stri
     });
     if let Some(flow) = played {
         return Err(Failure::usage(format!(
-            "{} cannot have a shell: the model plays an end of the flow {} there (from_by or to_by = \"program\" leaves it to you)",
+            "cannot open a shell at {}: the model is the end of flow {} there; set from_by or to_by = \"program\"",
             arguments.host, flow.name
         )));
     }

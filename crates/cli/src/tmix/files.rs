@@ -24,7 +24,7 @@ pub(super) struct Input {
 /// Opens a file for reading.
 pub(super) fn open(path: &Path) -> Result<Input, Failure> {
     let name = path.display();
-    let file = File::open(path).map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
+    let file = File::open(path).map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
     let about = file.metadata().map_err(|error| Failure::machine(format!("{name}: {error}")))?;
     if about.is_dir() {
         return Err(Failure::usage(format!("{name} is a folder; expected a trace file")));
@@ -49,7 +49,7 @@ pub(super) fn open_traces(paths: &[PathBuf], reading: &Reading) -> Result<Vec<In
         let trace = Indexed::open(&path, reading.skip_bad).map_err(failure)?;
         tell_skipped(&path.display().to_string(), trace.skipped(), trace.first_skipped());
         if !names.insert(trace.name().to_string()) {
-            return Err(Failure::usage(format!("there are two traces named {}", trace.name())));
+            return Err(Failure::usage(format!("duplicate trace name {}", trace.name())));
         }
         traces.push(trace);
     }
@@ -87,13 +87,13 @@ pub(super) fn folder_for(folder: &Path, names: &[String]) -> Result<(), Failure>
         for entry in entries.flatten() {
             if !names.iter().any(|known| entry.file_name() == known.as_str()) {
                 return Err(Failure::usage(format!(
-                    "{name} holds {:?}; expected an empty folder or one that does not exist",
+                    "{name} contains {:?}; expected an empty or new folder",
                     entry.file_name()
                 )));
             }
         }
     }
-    fs::create_dir_all(folder).map_err(|error| Failure::machine(format!("{name} cannot be made: {error}")))
+    fs::create_dir_all(folder).map_err(|error| Failure::machine(format!("cannot create {name}: {error}")))
 }
 
 /// Says how many malformed connections were left out, and what was wrong with the first.
@@ -126,7 +126,7 @@ impl Output {
 }
 
 fn refused(name: &str, error: io::Error) -> Failure {
-    Failure::machine(format!("{name} cannot be written: {error}"))
+    Failure::machine(format!("cannot write {name}: {error}"))
 }
 
 /// How far a file is.

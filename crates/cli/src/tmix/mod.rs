@@ -39,7 +39,7 @@ fn failure(error: Error) -> Failure {
 fn convert(arguments: &ConvertArguments) -> Result<(), Failure> {
     let input = files::open(&arguments.input)?;
     if files::same(&arguments.input, &arguments.output) {
-        return Err(Failure::usage("the file to read and the file to write are the same"));
+        return Err(Failure::usage("input and output are the same file; expected two different files"));
     }
     let name = arguments.input.display().to_string();
     let mut output = Output::create(&arguments.output)?;

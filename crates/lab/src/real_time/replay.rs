@@ -116,14 +116,12 @@ impl Recording {
         }
         if known != hosts {
             let (known, hosts) = (known.join(", "), hosts.join(", "));
-            return Err(format!("it has arrivals of {known}; the scenario's real hosts are {hosts}"));
+            return Err(format!("it has arrivals of {known}, but the real hosts of the scenario are {hosts}"));
         }
         match end {
             Some(end) if end >= last => Ok(Recording { clock: Instant::ZERO, arrivals, end }),
-            Some(_) => Err("arrivals are later than its end".to_owned()),
-            None => {
-                Err(format!("it has no end, so it is no {ARRIVALS} of a finished run, or arrivals are missing in it"))
-            }
+            Some(_) => Err("it has arrivals after its end".to_owned()),
+            None => Err(format!("the file is incomplete: it is not the {ARRIVALS} of a finished run")),
         }
     }
 }

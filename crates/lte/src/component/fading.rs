@@ -131,17 +131,13 @@ fn generated(reader: &mut Reader<'_, '_>, faded: &Faded, profile: Profile) -> Re
     let speed_kmh = reader.tree.number("speed");
     let repeat = reader.tree.get("repeat").map(|repeat| repeat.duration().as_nanos());
     if repeat.is_some_and(|repeat| !repeat.is_multiple_of(1_000_000_000)) {
-        return Err(reader.error(
-            "repeat",
-            "what is repeated of generated fading is not whole seconds",
-            "whole seconds",
-        ));
+        return Err(reader.error("repeat", "repeat is not a multiple of 1s", "a whole number of seconds"));
     }
     let repeat_s = repeat.map(|repeat| (repeat / 1_000_000_000) as u32);
     let Carrier { centre_hz, bandwidth } = faded.carrier;
     match Fading::generator(recipe(profile, speed_kmh, centre_hz), 0, bandwidth) {
         Ok(_) => Ok(FadingSource::Generated { profile, speed_kmh, repeat_s }),
-        Err(reason) => Err(reader.error("speed", reason.to_string(), "a speed that milliseconds can follow")),
+        Err(reason) => Err(reader.error("speed", reason.to_string(), "a lower speed")),
     }
 }
 
@@ -152,16 +148,12 @@ fn traced(reader: &mut Reader<'_, '_>, faded: &Faded) -> Result<FadingSource, In
     let milliseconds = u32::try_from(window / 1_000_000).unwrap_or(u32::MAX);
     let places = if tree.boolean("continuous") { Places::Continuous } else { Places::Windows { milliseconds } };
     if !window.is_multiple_of(1_000_000) {
-        return Err(reader.error(
-            "window",
-            "a window of a fading trace is not whole milliseconds",
-            "whole milliseconds",
-        ));
+        return Err(reader.error("window", "window is not a multiple of 1ms", "a whole number of milliseconds"));
     }
     let read = || match &faded.other {
         Some(FadingSource::Trace { path: other, trace, .. }) if *other == path => Ok(trace.clone()),
         _ => {
-            let file = File::open(&path).map_err(|reason| format!("cannot read {}: {reason}", path.display()))?;
+            let file = File::open(&path).map_err(|reason| reason.to_string())?;
             Trace::read(BufReader::new(file)).map(Arc::new).map_err(|reason| reason.to_string())
         }
     };
@@ -171,8 +163,12 @@ fn traced(reader: &mut Reader<'_, '_>, faded: &Faded) -> Result<FadingSource, In
         fits.map(|_| trace).map_err(|reason| reason.to_string())
     });
     trace.map(|trace| FadingSource::Trace { path, trace, places }).map_err(|reason| {
-        let message = format!("{}: {reason}", tree.text("file"));
-        reader.error("file", message, "a line for each resource block, with a gain in dB for each millisecond")
+        let message = format!("cannot use the fading trace {}: {reason}", tree.text("file"));
+        reader.error(
+            "file",
+            message,
+            "a file with a line for each resource block and a gain in dB for each millisecond",
+        )
     })
 }
 

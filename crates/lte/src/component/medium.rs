@@ -178,8 +178,10 @@ impl Medium for LteMedium {
         let ues = self.ues.iter().enumerate().map(|(number, (ue, ..))| (ue, self.network.ue(number as u16)));
         let of_ue = ues.flat_map(|(ue, status)| {
             let ready = status.established.ready;
+            let seconds = |at: Instant| at.as_nanos() as f64 / 1e9;
             let late = (ready >= end).then(|| {
-                let text = format!("has its bearers only after {ready}, when the run has ended");
+                let text =
+                    format!("has its bearers at {:.3} s, but the run ends at {:.3} s", seconds(ready), seconds(end));
                 Warning::new(WarningKind::UeNeverAttaches, ue, text)
             });
             let of_ways = Way::ALL.into_iter().flat_map(move |way| {

@@ -92,8 +92,8 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>)
     };
     ues(reader, context, &mut settings);
     if settings.stations.contains(&gateway) {
-        let message = format!("{} is the gateway and a UE", tree.text("gateway"));
-        reader.error("gateway", message, "a node of its own");
+        let message = format!("{} is both the gateway and a UE", tree.text("gateway"));
+        reader.error("gateway", message, "another node as the gateway");
     }
     if reader.check.count() > before { Err(Invalid) } else { Ok(Arc::new(settings)) }
 }
@@ -138,7 +138,7 @@ fn carriers(reader: &mut Reader<'_, '_>) -> Result<[(Carrier, FadingSource); 2],
 fn fading_begins(reader: &mut Reader<'_, '_>) -> FadingBegins {
     let (waits, least) = (reader.tree.chosen("fading_begins", &FADING_BEGINS), reader.tree.get("fading_begins_with"));
     if !waits && least.is_some() {
-        let message = format!("{} has fading_begins_with, and fading that begins with the run", reader.path);
+        let message = format!("{} has fading_begins_with, but its fading begins with the run", reader.path);
         reader.error("fading_begins_with", message, "fading_begins = \"first-packet\"");
     }
     if waits { FadingBegins::Packet { least_bytes: least.map_or(1, bytes) } } else { FadingBegins::Run }
@@ -156,12 +156,13 @@ fn cells(reader: &mut Reader<'_, '_>, downlink: Carrier, uplink: Carrier) -> Vec
         let reader = &mut reader.within(cell, &path);
         let name = cell.text("name");
         if !names.insert(name) {
-            reader.error("name", format!("there already is a cell {name}"), "a name of its own");
+            reader.error("name", format!("duplicate cell name \"{name}\""), "a unique name");
         }
         let [x, y] = position(reader).unwrap_or_default();
         let period = small(cell, "sounding_period");
         if ![2, 5, 10, 20, 40, 80, 160, 320].contains(&period) {
-            let message = format!("a UE cannot sound every {period} subframes");
+            let message =
+                format!("{}.sounding_period = {period} is not a period of sounding reference signals", reader.path);
             reader.error("sounding_period", message, "2, 5, 10, 20, 40, 80, 160 or 320");
         }
         let sounding = cell.chosen("uplink_reports", &UPLINK_REPORTS);
@@ -200,7 +201,7 @@ fn parameters(reader: &mut Reader<'_, '_>) -> Parameters {
         let owners = catalogue::ENTRIES.iter().filter(|entry| entry.parameters.contains(&key));
         let owners: Vec<&str> = owners.map(|entry| entry.declaration.name).collect();
         if !owners.contains(&scheduler) {
-            let message = format!("{} has {key}, which the scheduler {scheduler} does not know", reader.path);
+            let message = format!("{} has {key}, which the scheduler {scheduler} does not use", reader.path);
             let expected = owners.iter().map(|name| format!("scheduler = \"{name}\"")).collect();
             reader.check.error(cell.place_of(key), &reader.path_of(key), message, expected);
         }
@@ -208,8 +209,8 @@ fn parameters(reader: &mut Reader<'_, '_>) -> Parameters {
     let reference = Parameters::default();
     let waiting = cell.get("waiting_unit").map(|unit| unit.duration().as_nanos());
     if waiting.is_some_and(|unit| !unit.is_multiple_of(1_000_000)) {
-        let message = format!("{} has a waiting_unit that is not whole milliseconds", reader.path);
-        reader.error("waiting_unit", message, "whole milliseconds");
+        let message = format!("{}.waiting_unit is not a multiple of 1ms", reader.path);
+        reader.error("waiting_unit", message, "a whole number of milliseconds");
     }
     let size = |key, reference| cell.get(key).map_or(reference, bytes);
     Parameters {
@@ -233,8 +234,12 @@ fn groups(reader: &mut Reader<'_, '_>, bandwidth: Bandwidth) -> Option<(usize, u
     match numbers[..] {
         [first, last] if first <= last && last < there_are => Some((first, last - first + 1)),
         _ => {
-            let message = format!("{} may use the groups {}", reader.path, reader.check.sources.found(value.place));
-            reader.error("groups", message, &format!("the first and the last of 0 to {}", there_are - 1));
+            let message = format!(
+                "{}.groups = {} is not a range of groups",
+                reader.path,
+                reader.check.sources.found(value.place)
+            );
+            reader.error("groups", message, &format!("the first and the last group, from 0 to {}", there_are - 1));
             None
         }
     }
@@ -245,7 +250,7 @@ fn position(reader: &mut Reader<'_, '_>) -> Option<[f64; 2]> {
     let numbers: Vec<f64> = reader.tree.get("position")?.list().iter().map(Value::number).collect();
     let position = <[f64; 2]>::try_from(numbers);
     if position.is_err() {
-        reader.error("position", "a position has two numbers", "metres east and north, [99, 0]");
+        reader.error("position", "position must have two numbers", "meters east and north such as [99, 0]");
     }
     position.ok()
 }
@@ -321,7 +326,7 @@ fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &m
 
 fn unknown_cell(reader: &mut Reader<'_, '_>, name: &Value, cells: &[CellConfig]) -> Invalid {
     let names = cells.iter().map(|cell| cell.name.as_str());
-    let (message, path) = (format!("there is no cell {}", name.text()), reader.path_of("cell"));
+    let (message, path) = (format!("unknown cell \"{}\"", name.text()), reader.path_of("cell"));
     reader.check.unknown_name(name.place, &path, message, name.text(), names);
     Invalid
 }
@@ -331,7 +336,8 @@ fn attach(reader: &mut Reader<'_, '_>) -> Attach {
     distribution(reader.tree, "switched_on", reader.path, reader.check);
     let attach = reader.tree.chosen("attach", &ATTACH);
     if let (Attach::Ideal, Some(switched_on)) = (attach, reader.tree.get("switched_on")) {
-        let message = format!("{} says when it is switched on, and has its bearers when the run begins", reader.path);
+        let message =
+            format!("{} has switched_on, but with attach = \"ideal\" a UE has its bearers from the start", reader.path);
         let expected = vec!["attach = \"known-cell\"".into(), "attach = \"cell-search\"".into()];
         reader.check.error(switched_on.place, &reader.path_of("switched_on"), message, expected);
     }
@@ -363,7 +369,7 @@ fn bearers(
             filters.extend(packet_filters(&mut reader.within(filter, &path), context).unwrap_or_default());
         }
         if filters.len() > MOST_FILTERS {
-            let message = format!("{path} has {} packet filters, one for each address of a host", filters.len());
+            let message = format!("{path} has {} packet filters (one for each address of a host)", filters.len());
             reader.error("filter", message, &format!("at most {MOST_FILTERS}"));
         }
         // What it refuses, too many filters or bearers, has been said.
@@ -384,16 +390,15 @@ fn bearer(reader: &mut Reader<'_, '_>, serving: &CellConfig, peak_bytes_per_ms: 
     if (guaranteed.is_some() || is_guaranteed) && !holds_guarantees {
         let key = if guaranteed.is_some() { "guaranteed_rate" } else { "qci" };
         let message = format!(
-            "{} has a bearer with a guaranteed bit rate, and the scheduler {} of {} knows none",
+            "{} has a guaranteed bit rate, which the scheduler {} of {} does not support",
             reader.path, serving.scheduler, serving.name
         );
         let with = catalogue::ENTRIES.iter().filter(|entry| entry.supports_guaranteed_bit_rate);
         let with = with.map(|entry| format!("scheduler = \"{}\"", entry.declaration.name)).collect();
         reader.check.error(tree.place_of(key), &reader.path_of(key), message, with);
     } else if is_guaranteed && guaranteed.is_none() {
-        let message =
-            format!("{} has a bearer of class {}, which guarantees a bit rate, without one", reader.path, qci.number());
-        reader.error("qci", message, "guaranteed_rate");
+        let message = format!("{} has QCI {} (guaranteed bit rate), but no guaranteed_rate", reader.path, qci.number());
+        reader.error("qci", message, "guaranteed_rate, or a QCI from 5 to 9");
     }
     let rlc = tree.table("rlc");
     let mode = rlc.chosen("mode", &RLC_MODES).mode(qci);
@@ -453,8 +458,8 @@ fn packet_filters(reader: &mut Reader<'_, '_>, context: &AccessContext<'_>) -> R
     });
     let filters: Vec<PacketFilter> = filters.collect();
     if filters.is_empty() {
-        let message = format!("{} has an IPv4 and an IPv6 address, which no packet has", reader.path);
-        reader.error("local", message, "one version");
+        let message = format!("{} matches no packet, because one address is IPv4 and the other IPv6", reader.path);
+        reader.error("local", message, "two addresses of one IP version");
     }
     Ok(filters)
 }
@@ -474,10 +479,15 @@ fn addresses(
     let whole = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
     let prefix = |address: IpAddr, bits| Addresses::prefix(address, bits).map(|some| Some((address.is_ipv4(), some)));
     if let Ok(address) = address.parse::<IpAddr>() {
-        let bits = bits.map_or(Ok(whole(address)), |bits| bits.parse().map_err(|_| "is no number of bits".to_string()));
+        let bits =
+            bits.map_or(Ok(whole(address)), |bits| bits.parse().map_err(|_| "the length is not a number".to_string()));
         let one = bits.and_then(|bits| prefix(address, bits).map_err(|reason| reason.to_string()));
         return one.map(|one| vec![one]).map_err(|reason| {
-            let message = format!("{} = {}: {reason}", reader.path_of(key), reader.check.sources.found(value.place));
+            let message = format!(
+                "{} = {} is not a valid prefix: {reason}",
+                reader.path_of(key),
+                reader.check.sources.found(value.place)
+            );
             reader.error(key, message, "a prefix such as \"10.0.0.0/8\"")
         });
     }
@@ -491,11 +501,11 @@ fn ports(reader: &mut Reader<'_, '_>, key: &str) -> Result<Ports, Invalid> {
     let numbers: Vec<u16> = value.list().iter().filter_map(|port| u16::try_from(port.integer()).ok()).collect();
     let ports = match numbers[..] {
         [one] => Ok(Ports::one(one)),
-        [first, last] => Ports::new(first, last).map_err(|reason| reason.to_string()),
-        _ => Err(format!("{} ports", numbers.len())),
+        [first, last] => Ports::new(first, last).map_err(|_| "is not in ascending order"),
+        _ => Err("is neither one port nor two"),
     };
     ports.map_err(|reason| {
-        let message = format!("{} has {reason}", reader.path_of(key));
+        let message = format!("{} = {} {reason}", reader.path_of(key), reader.check.sources.found(value.place));
         reader.error(key, message, "one port, [5004], or the first and the last, [5000, 5999]")
     })
 }
@@ -506,13 +516,17 @@ fn course(reader: &mut Reader<'_, '_>, cell: &CellConfig, (number, count): (usiz
     let given: Vec<&str> = PLACES.into_iter().filter(|key| ue.get(key).is_some()).collect();
     let [key] = given[..] else {
         let place = given.get(1).map_or(ue.place, |key| ue.place_of(key));
-        let message = if given.is_empty() { "is nowhere".into() } else { format!("has {}", given.join(" and ")) };
-        let expected = vec!["one of distance, position, waypoints and course".into()];
+        let message = if given.is_empty() {
+            "has no position".into()
+        } else {
+            format!("has more than one position: {}", given.join(" and "))
+        };
+        let expected = vec!["exactly one of distance, position, waypoints, course".into()];
         reader.check.error(place, reader.path, format!("{} {message}", reader.path), expected);
         return Err(Invalid);
     };
     if ue.get("farthest").is_some() && key != "distance" {
-        let message = format!("{} has farthest, which goes with distance", reader.path);
+        let message = format!("{} has farthest, which requires distance", reader.path);
         return Err(reader.error("farthest", message, "distance"));
     }
     let points = match key {
@@ -536,8 +550,8 @@ fn course(reader: &mut Reader<'_, '_>, cell: &CellConfig, (number, count): (usiz
         _ => from_file(reader)?,
     };
     if points.is_empty() || points.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
-        let message = format!("{} is not at one place after the other", reader.path);
-        return Err(reader.error(key, message, "at least one place, and rising times"));
+        let message = format!("{}.{key} has no position, or times that do not ascend", reader.path);
+        return Err(reader.error(key, message, "at least one position, at ascending times"));
     }
     let z = ue.number("height");
     Ok(Course { points: points.into_iter().map(|(at, [x, y])| (at, Position { x, y, z })).collect() })
@@ -559,7 +573,9 @@ fn from_file(reader: &mut Reader<'_, '_>) -> Result<Vec<(f64, [f64; 2])>, Invali
         };
         lines.map(point).collect::<Result<Vec<_>, String>>()
     });
-    points.map_err(|reason| reader.error("course", reason, "on each line seconds, metres east and metres north"))
+    points.map_err(|reason| {
+        reader.error("course", reason, "a file with seconds, meters east and meters north on each line")
+    })
 }
 
 /// No UE may be where an antenna is: there path loss is no physics.
@@ -567,7 +583,7 @@ fn far_enough(reader: &mut Reader<'_, '_>, name: &str, course: &Course, cells: &
     let ue = reader.tree;
     let place: Place = PLACES.into_iter().find_map(|key| ue.get(key)).map_or(ue.place, |value| value.place);
     if let Some(cell) = cells.iter().find(|cell| course.points.iter().any(|(_, at)| *at == cell.position)) {
-        let message = format!("{name} is at 0 m of the antenna of {}, where path loss has no meaning", cell.name);
+        let message = format!("{name} is 0 m from the antenna of {}, where path loss is undefined", cell.name);
         reader.check.error(place, reader.path, message, vec!["a distance above 0 m, or another height".into()]);
     }
 }

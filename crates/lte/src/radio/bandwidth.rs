@@ -22,8 +22,8 @@ impl Bandwidth {
             return Ok(Bandwidth { resource_blocks: resource_blocks as u8 });
         }
         Err(Invalid::new(format!(
-            "a bandwidth of {resource_blocks} resource blocks; LTE has 6 (1.4 MHz), 15 (3), 25 (5), 50 (10), 75 (15) and \
-             100 (20 MHz)"
+            "{resource_blocks} resource blocks are not an LTE channel bandwidth: LTE has 6 (1.4 MHz), 15 (3), 25 (5), 50 (10), \
+             75 (15) and 100 (20 MHz)"
         )))
     }
 

@@ -432,7 +432,7 @@ impl Generator {
             let sign = if zero { "negative" } else { "0 or less" };
             fine.then_some(()).ok_or_else(|| {
                 Invalid::new(format!(
-                    "a fading generator with a {name} of {number}; it cannot be {sign} or without end"
+                    "a fading generator cannot have a {name} of {number}; it must be finite and not {sign}"
                 ))
             })
         };
@@ -442,8 +442,7 @@ impl Generator {
         // Faster, a step is more than half a turn and the phase would seem to run backwards.
         if recipe.doppler_hz() >= 500.0 {
             return Err(Invalid::new(format!(
-                "a fading generator with a Doppler shift of {:.0} Hz ({} km/h at {:.0} MHz); gains a millisecond apart show \
-                 at most 500 Hz",
+                "the Doppler shift is {:.0} Hz ({} km/h at {:.0} MHz); gains at intervals of 1 ms represent less than 500 Hz",
                 recipe.doppler_hz(),
                 recipe.speed_kmh,
                 recipe.carrier_hz / 1e6

@@ -65,11 +65,13 @@ pub fn carrier(direction: Direction, earfcn: u32, bands: Bands) -> Result<Carrie
     }
     let (name, known) = match (direction, bands) {
         (Direction::Downlink, _) => {
-            ("downlink", "for example 100 is 2120 MHz of band 1 and 9895 is 465 MHz of band 31")
+            ("downlink", "for example, 100 is 2120 MHz in band 1 and 9895 is 465 MHz in band 31")
         }
-        (Direction::Uplink, _) => ("uplink", "for example 18100 is 1930 MHz of band 1 and 27785 is 455 MHz of band 31"),
+        (Direction::Uplink, _) => {
+            ("uplink", "for example, 18100 is 1930 MHz in band 1 and 27785 is 455 MHz in band 31")
+        }
     };
-    Err(Invalid::new(format!("EARFCN {earfcn} in the {name}, which belongs to no band known here; {known}")))
+    Err(Invalid::new(format!("EARFCN {earfcn} is in no known {name} band; {known}")))
 }
 
 impl Carrier {
@@ -85,7 +87,7 @@ impl Carrier {
         }
         let mhz = |khz: u32| f64::from(khz) / 1000.0;
         let sentence = format!(
-            "EARFCN {} is in band {}, whose channels have {} to {} MHz; {} resource blocks need {} MHz",
+            "EARFCN {} is in band {}, whose channels are {} to {} MHz wide; {} resource blocks need {} MHz",
             self.earfcn,
             self.band,
             mhz(self.narrowest_khz),

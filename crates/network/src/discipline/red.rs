@@ -182,7 +182,7 @@ fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Disciplin
     let at = if tree.is_given("max") { "max" } else { "min" };
     if unit != unit_of_max {
         let message = format!("one of {path}.min and {path}.max counts packets and the other bytes");
-        return Err(reader.error(at, message, "both in packets, or neither"));
+        return Err(reader.error(at, message, "both limits in packets, or neither"));
     }
     if min_threshold >= max_threshold || max_threshold.is_infinite() {
         let message = format!("{path}.min is not below {path}.max, or one of them is unlimited");

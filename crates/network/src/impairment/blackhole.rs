@@ -57,10 +57,14 @@ impl Blackhole {
     fn read(reader: &mut Reader<'_, '_>) -> Self {
         let (tree, path) = (reader.tree, reader.path);
         if tree.duration("from") >= tree.duration("until") {
-            reader.error("until", format!("{path} ends before it begins"), "a later time");
+            reader.error(
+                "until",
+                format!("{path}.until = {} is not after from = {}", tree.duration("until"), tree.duration("from")),
+                "a later time",
+            );
         }
         if tree.get("times").is_some() && tree.get("period").is_none() {
-            reader.error("times", format!("{path} has times and no period"), "a period");
+            reader.error("times", format!("{path} has times, but no period"), "a period");
         }
         Blackhole {
             from: tree.duration("from"),

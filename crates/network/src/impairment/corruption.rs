@@ -16,9 +16,9 @@ pub(super) static CORRUPTION: ImpairmentComponent = ImpairmentComponent {
             (None, Some(rate)) => Errors::PerBit(rate.number()),
             (one, _) => {
                 let path = reader.path_of("corruption");
-                let what = if one.is_some() { "two things" } else { "nothing of how often" };
-                let expected = vec!["one of probability and bit_error_rate".into()];
-                reader.check.error(tree.place, &path, format!("{path} says {what}"), expected);
+                let what = if one.is_some() { "both probability and" } else { "neither probability nor" };
+                let expected = vec!["exactly one of them".into()];
+                reader.check.error(tree.place, &path, format!("{path} has {what} bit_error_rate"), expected);
                 return Err(Invalid);
             }
         };

@@ -37,20 +37,20 @@ fn wrong_records_are_named_with_line_and_expectation() {
         };
         assert!(error.contains(file) && error.contains(expected), "{error} is not: {expected}");
     };
-    check("study", "study.toml", "seed = 5321", "seed = ", "line 5: not valid TOML");
+    check("study", "study.toml", "seed = 5321", "seed = ", "line 5: invalid TOML");
     check(
         "study",
         "study.toml",
         "kind = \"bars\"",
         "kind = \"pie\"",
-        "found \"pie\" for plot.6.kind; expected one of \"line\", \"bars\"",
+        "unknown value \"pie\" for plot.6.kind; expected one of \"line\", \"bars\"",
     );
     check(
         "study",
         "study.toml",
         "y_scale = \"log\"",
         "y_scale = \"cube\"",
-        "found \"cube\" for plot.1.y_scale; expected one of \"linear\", \"log\"",
+        "unknown value \"cube\" for plot.1.y_scale; expected \"linear\" or \"log\"",
     );
     check("study", "summary.csv", "point,metric", "points,metric", "line 1: has no column `point`");
     check("study", "summary.csv", ",refuted,", ",refuting,", "column `verdict`: expected match, differs");

@@ -383,8 +383,8 @@ fn words_of_a_study_show_code_as_code() {
 #[test]
 fn keys_of_the_new_kinds_are_checked() {
     for (old, new, expected) in [
-        ("group = \"200ms\"", "group = \"200\"", "found \"200\" for plot.1.group"),
-        ("scaling = \"n3\"", "scaling = \"ns3\"", "expected one of \"sigma\", \"n3\"; did you mean"),
+        ("group = \"200ms\"", "group = \"200\"", "plot.1.group = \"200\" has no unit"),
+        ("scaling = \"n3\"", "scaling = \"ns3\"", "did you mean \"n3\"? (expected \"sigma\" or \"n3\")"),
         ("drop_ratio = \"low\" }", "drop_ratio = \"least\" }", "expected one of \"high\", \"low\""),
     ] {
         let folder = Folder::copy_of("suite");

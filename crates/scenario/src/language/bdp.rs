@@ -103,7 +103,7 @@ pub(super) fn resolve(network: &mut Network, flows: &[Flow], duration: Duration,
         }
         let Some(round_trip) = pending.round_trip.or_else(|| longest.get(&pending.of).copied()) else {
             let (key, place, _) = &pending.keys[0];
-            let message = format!("no flow passes through {}, so its bandwidth-delay product is unknown", pending.name);
+            let message = format!("no flow uses {}, so its bandwidth-delay product is unknown", pending.name);
             let expected = vec!["a flow through it, or bdp_rtt".to_owned()];
             check.error(*place, &format!("{}.{key}", pending.path), message, expected);
             continue;

@@ -40,21 +40,21 @@ fn parsed(node: &Tree, key: &str, path: &str, check: &mut Check) -> Option<IpAdd
     let wrong = match text.parse::<IpAddr>() {
         Ok(address) if address.is_ipv4() != (key == "ipv4") => {
             if address.is_ipv4() {
-                "this is an IPv4 address"
+                "is an IPv4 address"
             } else {
-                "this is an IPv6 address"
+                "is an IPv6 address"
             }
         }
-        Ok(address) if !of_one_host(address) => "that is not the address of one host",
+        Ok(address) if !of_one_host(address) => "is not a unicast address of a host",
         Ok(address) => return Some(address),
-        Err(_) => "this is not an address",
+        Err(_) => "is not an IP address",
     };
     let expected = if key == "ipv4" {
-        "an IPv4 address of one host such as \"192.0.2.1\""
+        "the IPv4 address of one host such as \"192.0.2.1\""
     } else {
-        "an IPv6 address of one host such as \"2001:db8::1\""
+        "the IPv6 address of one host such as \"2001:db8::1\""
     };
-    let message = format!("found {} for {path}, but {wrong}", check.sources.found(place));
+    let message = format!("{path} = {} {wrong}", check.sources.found(place));
     check.error(place, path, message, vec![expected.into()]);
     None
 }
@@ -80,8 +80,8 @@ pub(super) fn identity(node: &Tree, path: &str, check: &mut Check) -> Option<Box
     };
     if let Some(name) = text("interface").filter(|name| !is_interface(name)) {
         let path = format!("{path}.interface");
-        let message = format!("{name:?} cannot be the name of an interface");
-        let expected = vec!["1 to 15 bytes without \"/\", \":\" and blanks, such as \"eth0\"".into()];
+        let message = format!("{path} = {name:?} is not a valid interface name");
+        let expected = vec!["1 to 15 bytes without \"/\", \":\" and spaces, such as \"eth0\"".into()];
         check.error(node.place_of("interface"), &path, message, expected);
     }
     (identity != Identity::default()).then(|| Box::new(identity))
@@ -114,19 +114,19 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
             let Some(own) = tree.get(key).and_then(|value| value.text().parse::<IpAddr>().ok()) else { continue };
             let by_number = address::node(own).filter(|other| has_by_number(network, *other, own));
             if let Some(other) = by_number.or_else(|| addresses.get(&own).copied()) {
-                let how = if by_number.is_some() { ", by its number" } else { "" };
-                let message = format!("{} already is the address of {}{how}", own, name(other));
+                let how = if by_number.is_some() { " (its default address)" } else { "" };
+                let message = format!("the address {own} already belongs to {}{how}", name(other));
                 let path = format!("{kind}.{index}.{key}");
-                check.error(tree.place_of(key), &path, message, vec!["an address of its own".into()]);
+                check.error(tree.place_of(key), &path, message, vec!["a unique address".into()]);
             }
             addresses.insert(own, node);
         }
         if let Some(interface) = tree.get("interface").map(Value::text)
             && let Some(other) = interfaces.insert(interface, name(node))
         {
-            let message = format!("the interface {interface} already stands for {other}");
+            let message = format!("the interface {interface} is already assigned to {other}");
             let path = format!("{kind}.{index}.interface");
-            check.error(tree.place_of("interface"), &path, message, vec!["an interface of its own".into()]);
+            check.error(tree.place_of("interface"), &path, message, vec!["a unique interface".into()]);
         }
     }
 }

@@ -54,8 +54,8 @@ pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Check) {
             link.set("trace", Value { data, place, given: true });
         }
         Err(reason) => {
-            let expected = vec!["a file with one whole number of milliseconds a line, never decreasing".into()];
-            check.error(place, &path, format!("{name} is no trace: {reason}"), expected);
+            let expected = vec!["a file with one whole number of milliseconds per line, in ascending order".into()];
+            check.error(place, &path, format!("cannot use the trace {name}: {reason}"), expected);
             link.remove("trace");
         }
     }
@@ -67,7 +67,7 @@ const MOST_BYTES: u64 = 64 << 20;
 fn read(path: &Path) -> Result<String, String> {
     let about = std::fs::metadata(path).map_err(|reason| reason.to_string())?;
     if !about.is_file() || about.len() > MOST_BYTES {
-        return Err(format!("not a file of at most {MOST_BYTES} bytes"));
+        return Err(format!("not a file of at most {} MiB", MOST_BYTES >> 20));
     }
     std::fs::read_to_string(path).map_err(|reason| reason.to_string())
 }
@@ -79,8 +79,8 @@ pub(super) fn describe(tree: &Tree, path: &str, check: &mut Check) -> (Course, I
         (Some(schedule), None) => Course::Steps(schedule),
         (None, Some(trace)) => Course::Trace(trace),
         (Some(_), Some(_)) => {
-            let message = format!("{path} has a schedule and a trace");
-            check.error(tree.place_of("trace"), &format!("{path}.trace"), message, vec!["one of the two".into()]);
+            let message = format!("{path} has both schedule and trace");
+            check.error(tree.place_of("trace"), &format!("{path}.trace"), message, vec!["only one of them".into()]);
             Course::Constant
         }
     };
@@ -91,7 +91,7 @@ fn schedule(tree: &Tree, path: &str, check: &mut Check) -> Option<Schedule> {
     let repeat = tree.get("schedule_repeat").map(Value::duration);
     let Some(value) = tree.get("schedule") else {
         if repeat.is_some() {
-            let message = format!("{path} has schedule_repeat and no schedule");
+            let message = format!("{path} has schedule_repeat, but no schedule");
             check.error(
                 tree.place_of("schedule_repeat"),
                 &format!("{path}.schedule_repeat"),
@@ -107,8 +107,8 @@ fn schedule(tree: &Tree, path: &str, check: &mut Check) -> Option<Schedule> {
         let outage = step.boolean("outage");
         if outage && step.get("rate").is_some() {
             let path = format!("{path}.{index}");
-            let message = format!("{path} has a rate and an outage");
-            check.error(step.place_of("rate"), &format!("{path}.rate"), message, vec!["one of the two".into()]);
+            let message = format!("{path} has both rate and outage");
+            check.error(step.place_of("rate"), &format!("{path}.rate"), message, vec!["only one of them".into()]);
         }
         let rate = if outage { Some(Rate::from_bits_per_second(0)) } else { step.get("rate").map(Value::rate) };
         steps.push(Step { at: step.duration("at"), rate, delay: step.get("delay").map(Value::duration) });
@@ -116,7 +116,7 @@ fn schedule(tree: &Tree, path: &str, check: &mut Check) -> Option<Schedule> {
     match Schedule::new(steps, repeat) {
         Ok(schedule) => Some(schedule),
         Err(reason) => {
-            check.error(value.place, &path, format!("{path} is no schedule"), vec![reason.to_string()]);
+            check.error(value.place, &path, format!("{path}: {reason}"), Vec::new());
             None
         }
     }
@@ -131,8 +131,8 @@ fn trace(tree: &Tree, path: &str, check: &mut Check) -> Option<Trace> {
             check.error(
                 value.place,
                 &format!("{path}.trace"),
-                format!("{path}.trace is no trace"),
-                vec![reason.to_string()],
+                format!("{path}.trace: {reason}"),
+                vec!["whole numbers of milliseconds in ascending order".into()],
             );
             None
         }

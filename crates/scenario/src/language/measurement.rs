@@ -25,8 +25,8 @@ pub(super) fn measurement(root: &Tree, network: &Network, duration: Duration, ch
     let Some(tree) = root.get("measurement").map(Value::table) else { return Measurement::default() };
     let from = tree.duration("from");
     if from >= duration {
-        let message = "the measurement begins when the run is over";
-        check.error_at(tree, "measurement", "from", message, "less than duration");
+        let message = format!("measurement.from = {from} is not before the end of the run (duration = {duration})");
+        check.error_at(tree, "measurement", "from", message, "a time before the end of the run");
     }
     let mut links = Vec::new();
     for (index, element) in tree.list("links").iter().enumerate() {
@@ -35,7 +35,11 @@ pub(super) fn measurement(root: &Tree, network: &Network, duration: Duration, ch
         let found: Vec<usize> = (0..network.links.len()).filter(|link| is(&network.links[*link].name)).collect();
         if found.is_empty() {
             let names = network.links.iter().map(|link| link.name.as_str());
-            let message = format!("no link of this scenario is {}", check.sources.found(element.place));
+            let message = format!(
+                "{} {}",
+                if is_pattern(wanted) { "no link matches" } else { "unknown link" },
+                check.sources.found(element.place)
+            );
             let path = format!("measurement.links.{index}");
             check.unknown_name(element.place, &path, message, wanted, names);
         }

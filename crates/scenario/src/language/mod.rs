@@ -223,7 +223,7 @@ fn build(
 ) -> Option<Scenario> {
     let title = root.text("title");
     if title.contains(|c: char| c.is_control()) {
-        check.error(root.place_of("title"), "title", "the title is not one line of text", vec!["one line".into()]);
+        check.error(root.place_of("title"), "title", "title has more than one line", vec!["one line of text".into()]);
     }
     let title = title.to_string();
     let duration = root.duration("duration");

@@ -71,15 +71,16 @@ pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<Nat
             continue;
         };
         if !network.nodes[router.index()].router || !routers.insert(router) {
-            let what = if network.nodes[router.index()].router { "translates already" } else { "is a host" };
+            let what = if network.nodes[router.index()].router { "already has a [[nat]]" } else { "is a host" };
             let message = format!("{} {what}", tree.text("router"));
-            check.error(place, &format!("{path}.router"), message, vec!["a router of its own".into()]);
+            check.error(place, &format!("{path}.router"), message, vec!["a router without another [[nat]]".into()]);
             continue;
         }
         let inside = inside(tree, &path, network, check);
         let port = |key: &str| u16::try_from(tree.integer(key)).unwrap_or(u16::MAX);
         if port("first_port") > port("last_port") {
-            let message = format!("{path} has no port from {} to {}", port("first_port"), port("last_port"));
+            let message =
+                format!("{path}: first_port = {} is above last_port = {}", port("first_port"), port("last_port"));
             let at = tree.place_of("last_port");
             check.error(at, &format!("{path}.last_port"), message, vec!["first_port at most last_port".into()]);
         }
@@ -115,7 +116,7 @@ fn inside(tree: &Tree, path: &str, network: &Network, check: &mut Check) -> Vec<
         inside.extend(hosts().filter(|(_, node)| matches(text, &node.name)).map(|(n, _)| NodeId(n as u32)));
         if inside.len() == before {
             let names: Vec<&str> = hosts().map(|(_, node)| node.name.as_str()).collect();
-            let message = format!("no further host matches {text}");
+            let message = format!("no other host matches \"{text}\"");
             check.error(entry.place, &path, message, some_of(names.into_iter()));
         }
     }

@@ -98,8 +98,8 @@ pub(crate) fn build(
         ),
         (Some(_), Some((key, value))) => {
             let place = value.tables().first().map_or(value.place, |first| first.place);
-            let message = format!("the file has a [topology] and a [[{key}]]");
-            check.error(place, key, message, vec!["either [topology] or a network of your own".into()]);
+            let message = format!("the file has both [topology] and [[{key}]]");
+            check.error(place, key, message, vec!["only one of them".into()]);
         }
     }
     if check.is_empty() {
@@ -120,9 +120,9 @@ fn access_keys(components: &[&AccessNetworkComponent]) -> String {
 /// A node that the file names itself.
 pub(super) fn declare(name: &str, place: Place, path: &str, router: bool, network: &mut Network, check: &mut Check) {
     if network.names.contains_key(name) {
-        check.error(place, path, format!("there already is a host or router {name}"), vec!["a name of its own".into()]);
+        check.error(place, path, format!("duplicate host or router name \"{name}\""), vec!["a unique name".into()]);
     } else if network.nodes.len() >= MOST {
-        check.error(place, path, "there are too many hosts and routers", vec![format!("at most {MOST}")]);
+        check.error(place, path, "too many hosts and routers", vec![format!("at most {MOST} in total")]);
     } else {
         network.node(name.to_string(), router);
     }
@@ -147,8 +147,8 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
     }
     identity::unique(root, network, check);
     if tables("link").len() + tables("ethernet").len() > MOST {
-        let message = "there are too many links";
-        check.error(root.place_of("link"), "link", message, vec![format!("at most {MOST}")]);
+        let message = "too many links and Ethernet segments";
+        check.error(root.place_of("link"), "link", message, vec![format!("at most {MOST} in total")]);
         return;
     }
     for (index, tree) in tables("link").iter().enumerate() {
@@ -160,7 +160,7 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
         let mut end = |key: &str| known(tree.text(key), tree.place_of(key), &format!("{path}.{key}"), network, check);
         let (Some(from), Some(to)) = (end("from"), end("to")) else { continue };
         if from == to {
-            let message = format!("link {} leads from {} to itself", tree.text("name"), tree.text("from"));
+            let message = format!("link {} connects {} to itself", tree.text("name"), tree.text("from"));
             check.error(tree.place_of("to"), &format!("{path}.to"), message, vec!["another host or router".into()]);
             continue;
         }
@@ -177,11 +177,12 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
             let path = format!("{path}.hosts.{n}");
             let Some(host) = known(name.text(), name.place, &path, network, check) else { continue };
             if hosts.contains(&host) {
-                let message = format!("{} is attached twice", name.text());
+                let message = format!("{} is attached twice to {}", name.text(), tree.text("name"));
                 check.error(name.place, &path, message, vec!["each host once".into()]);
             } else if network.nodes[host.index()].router {
-                let message = format!("{} is a router; routers on an Ethernet are not in this version", name.text());
-                check.error(name.place, &path, message, vec!["hosts".into()]);
+                let message =
+                    format!("{} is a router, which this version does not support on an Ethernet segment", name.text());
+                check.error(name.place, &path, message, vec!["a host".into()]);
             }
             hosts.push(host);
         }
@@ -193,8 +194,8 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
 fn several(tree: &Tree, path: &str, network: &mut Network, check: &mut Check) {
     for key in ["ipv4", "ipv6", "interface"] {
         if tree.get(key).is_some() {
-            let message = format!("{path} is several hosts, which cannot share {key}");
-            check.error(tree.place_of(key), &format!("{path}.{key}"), message, vec!["a [[host]] of its own".into()]);
+            let message = format!("{path} has count, so its hosts would share {key}");
+            check.error(tree.place_of(key), &format!("{path}.{key}"), message, vec!["a [[host]] without count".into()]);
         }
     }
     for number in 1..=identity::count(tree) {
@@ -211,8 +212,8 @@ impl Network {
     pub(super) fn name_medium(&mut self, tree: &Tree, path: &str, check: &mut Check) {
         let name = tree.text("name");
         if !self.link_names.insert(name.to_string()) {
-            let message = format!("there already is a link or segment {name}");
-            check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
+            let message = format!("duplicate link or segment name \"{name}\"");
+            check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a unique name".into()]);
         }
     }
 }
@@ -329,16 +330,16 @@ pub(super) fn segment(
 ) {
     const MOST_STATIONS: usize = 1024;
     if !(2..=MOST_STATIONS).contains(&hosts.len()) {
-        let message = format!("{} hosts are on {name}", hosts.len());
+        let message = format!("{name} has {} host{}", hosts.len(), if hosts.len() == 1 { "" } else { "s" });
         check.error_at(tree, path, "hosts", message, &format!("2 to {MOST_STATIONS} hosts"));
         return;
     }
     let arp = tree.table("arp");
     let fixed_delays: Vec<Duration> = arp.list("fixed_delays").iter().map(Value::duration).collect();
     if fixed_delays.len() > hosts.len() {
-        let message = format!("there are {} delays for {} hosts", fixed_delays.len(), hosts.len());
+        let message = format!("fixed_delays has {} values for {} hosts", fixed_delays.len(), hosts.len());
         let path = format!("{path}.arp");
-        check.error_at(arp, &path, "fixed_delays", message, "at most one delay for each host");
+        check.error_at(arp, &path, "fixed_delays", message, "at most one value for each host");
     }
     let device = device(tree);
     let pending = bdp::pending(bdp::Transmitter::Ethernet(network.ethernets.len()), name, tree, device, path);
@@ -394,7 +395,8 @@ fn routes_fit(root: &Tree, network: &Network, check: &mut Check) {
     let tables = ways.iter().filter(|ways| **ways > 1).count();
     if tables.saturating_mul(network.nodes.len()) > MOST_ROUTES {
         let place = if root.get("topology").is_some() { root.place_of("topology") } else { root.place_of("host") };
-        let message = format!("{tables} routing tables for {} hosts and routers are too many", network.nodes.len());
+        let message =
+            format!("the {tables} routing tables for {} hosts and routers are too large", network.nodes.len());
         check.error(place, "topology", message, vec![format!("at most {MOST_ROUTES} entries in all")]);
     }
 }

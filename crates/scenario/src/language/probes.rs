@@ -148,23 +148,25 @@ pub(crate) fn probes(
         let given: Vec<&str> = keys.iter().copied().filter(|key| tree.get(key).is_some()).collect();
         let [key] = given[..] else {
             let place = given.get(1).map_or(tree.place, |key| tree.place_of(key));
-            let message =
-                format!("{path} watches {}", if given.is_empty() { "nothing" } else { "two kinds of things" });
-            check.error(place, &path, message, vec![format!("one of {}", keys.join(", "))]);
+            let message = match given[..] {
+                [] => format!("{path} has no subject"),
+                _ => format!("{path} has more than one subject: {}", given.join(" and ")),
+            };
+            check.error(place, &path, message, vec![format!("exactly one of {}", keys.join(", "))]);
             continue;
         };
         for of_flows in [DIRECTION_KEY, END_KEY].into_iter().filter(|other| key != "flow" && tree.get(other).is_some())
         {
-            let message = format!("{of_flows} is a key of probes of flows, and {path} watches {key}");
+            let message = format!("{of_flows} applies to probes of flows, but {path} has the subject {key}");
             let expected = match (key, of_flows) {
-                ("link", DIRECTION_KEY) => format!("no {of_flows}; link = \"NAME.reverse\" is the other direction"),
+                ("link", DIRECTION_KEY) => format!("no {of_flows}; for the other direction link = \"NAME.reverse\""),
                 _ => format!("no {of_flows}"),
             };
             check.error_at(tree, &path, of_flows, message, &expected);
         }
         let metrics = tree.list("metrics");
         if metrics.is_empty() {
-            let message = format!("{path} samples nothing");
+            let message = format!("{path}.metrics is empty");
             check.error_at(tree, &path, "metrics", message, "at least one metric");
         }
         let subjects = subjects(tree, key, &path, network, flows, check);
@@ -188,7 +190,10 @@ pub(crate) fn probes(
                 samples += metrics.len() as u128 * u128::from(duration.as_nanos())
                     / u128::from(tree.duration("interval").as_nanos().max(1));
                 if samples > MOST_SAMPLES {
-                    let message = format!("with {path} the run would write more than {MOST_SAMPLES} values");
+                    let message = format!(
+                        "with {path}, the run would write more than {} million values",
+                        MOST_SAMPLES / 1_000_000
+                    );
                     check.error_at(tree, &path, "interval", message, "fewer subjects or a longer interval");
                     continue 'probes;
                 }
@@ -245,7 +250,10 @@ fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows
             }
         };
         let token = check.sources.found(place);
-        let message = format!("no {what} of this scenario is {token}");
+        let message = format!(
+            "{} {token}",
+            if is_pattern(text) { format!("no {what} matches") } else { format!("unknown {what}") }
+        );
         check.unknown_name(place, &format!("{path}.{key}"), message, text, names.into_iter());
     }
     found
@@ -278,7 +286,7 @@ fn views<'a>(
         None => None,
         Some(value) => Some(end_of(value.text(), flow, network).or_else(|| {
             let hosts = [flow.from, flow.to].map(|node| network.nodes[node.index()].name.as_str());
-            let message = format!("flow {} has no end {:?}", flow.name, value.text());
+            let message = format!("unknown end {:?} of flow {}", value.text(), flow.name);
             let names = [ENDS, hosts].concat();
             let path = format!("{path}.{END_KEY}");
             check.unknown_name(value.place, &path, message, value.text(), names.into_iter());
@@ -366,7 +374,7 @@ fn fits(
             good = false;
         } else if !watched.insert((key.0, key.1, end, name)) {
             let message = format!("{name} of {} is sampled twice", of(subject, end, flows));
-            check.error(metric.place, &path, message, vec!["each metric of a subject once".into()]);
+            check.error(metric.place, &path, message, vec!["each metric once for each subject".into()]);
             good = false;
         }
     }

@@ -89,15 +89,15 @@ pub(super) fn fill(root: &mut Tree) {
 pub(super) fn programs(root: &Tree, network: &Network, check: &mut Check) -> Vec<Program> {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     if trees.len() > MOST_PROGRAMS {
-        let message = format!("{} programs are too many", trees.len());
+        let message = format!("too many programs: {}", trees.len());
         check.error(root.place_of("program"), "program", message, vec![format!("at most {MOST_PROGRAMS}")]);
         return Vec::new();
     }
     let mut numbers = BTreeMap::new();
     for (index, tree) in trees.iter().enumerate() {
         if numbers.insert(tree.text("name"), index).is_some() {
-            let message = format!("there already is a program {}", tree.text("name"));
-            check.error_at(tree, &format!("program.{index}"), "name", message, "a name of its own");
+            let message = format!("duplicate program name \"{}\"", tree.text("name"));
+            check.error_at(tree, &format!("program.{index}"), "name", message, "a unique name");
         }
     }
     let mut programs = Vec::new();
@@ -124,18 +124,18 @@ fn program(
     plain(tree.text("directory"), tree.get("directory"), &format!("{path}.directory"), check);
     for (n, other) in tree.list("after").iter().enumerate() {
         if !numbers.contains_key(other.text()) && !check.full() {
-            let (message, path) = (format!("there is no program {}", other.text()), format!("{path}.after.{n}"));
+            let (message, path) = (format!("unknown program \"{}\"", other.text()), format!("{path}.after.{n}"));
             check.unknown_name(other.place, &path, message, other.text(), numbers.keys().copied());
         }
     }
     if tree.boolean("background") && tree.get("exit_status").is_some() {
-        let message = format!("{} runs in the background, where it may end with anything", tree.text("name"));
+        let message = format!("exit_status has no effect for {}, which runs in the background", tree.text("name"));
         check.error_at(tree, path, "exit_status", message, "background = false, or no exit_status");
     }
     let ready = ready(tree.table("ready"), path, check);
     let host = known(tree.text("host"), place, &format!("{path}.host"), network, check)?;
     if network.nodes[host.index()].router {
-        let message = format!("{} is a router, and routers run no programs", tree.text("host"));
+        let message = format!("{} is a router, but a program needs a host", tree.text("host"));
         check.error(place, &format!("{path}.host"), message, some_of(network.host_names().into_iter()));
         return None;
     }
@@ -168,7 +168,7 @@ pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], che
         let found = flows.iter().position(|flow| flow.name == named.text());
         if found.is_none() {
             let names = flows.iter().map(|flow| flow.name.as_str());
-            let message = format!("there is no flow {}", named.text());
+            let message = format!("unknown flow \"{}\"", named.text());
             let path = format!("program.{index}.figures_of");
             check.unknown_name(named.place, &path, message, named.text(), names);
         }
@@ -188,7 +188,7 @@ fn plain(text: &str, value: Option<&Value>, path: &str, check: &mut Check) {
         return;
     };
     let place = value.map(|value| value.place).unwrap_or_default();
-    check.error(place, path, format!("{path} {wrong}"), vec!["a text without NUL characters, not empty".into()]);
+    check.error(place, path, format!("{path} {wrong}"), vec!["a non-empty string without NUL characters".into()]);
 }
 
 fn command(tree: &Tree, path: &str, check: &mut Check) -> Command {
@@ -221,14 +221,14 @@ fn environment(tree: &Tree, path: &str, check: &mut Check) -> Vec<(String, Strin
         let path = format!("{path}.environment.{n}");
         match value.text().split_once('=') {
             Some((name, _)) if !name.is_empty() && !value.text().contains('\0') && !names.insert(name) => {
-                let message = format!("{path} gives {} a second time", name.escape_default());
-                check.error(value.place, &path, message, vec!["each name once".into()]);
+                let message = format!("{path} sets {} a second time", name.escape_default());
+                check.error(value.place, &path, message, vec!["each variable once".into()]);
             }
             Some((name, content)) if !name.is_empty() && !value.text().contains('\0') => {
                 variables.push((name.to_string(), content.to_string()));
             }
             _ => {
-                let message = format!("found {} for {path}", check.sources.found(value.place));
+                let message = format!("{path} = {} does not set a variable", check.sources.found(value.place));
                 check.error(value.place, &path, message, vec!["a variable such as \"NAME=value\"".into()]);
             }
         }
@@ -244,8 +244,8 @@ fn ready(tree: &Tree, path: &str, check: &mut Check) -> Ready {
             let text = tree.text("text");
             if text.is_empty() || text.contains(['\n', '\r', '\0']) {
                 let path = format!("{path}.ready.text");
-                let message = format!("{path} is not part of one line");
-                check.error(tree.place_of("text"), &path, message, vec!["a text of one line, not empty".into()]);
+                let message = format!("{path} is empty or has more than one line");
+                check.error(tree.place_of("text"), &path, message, vec!["a non-empty string of one line".into()]);
             }
             Ready::Output(text.to_string())
         }
@@ -290,11 +290,11 @@ fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Check) {
     let circle = &way[start..];
     let names: Vec<&str> = circle.iter().map(|index| trees[*index].text("name")).collect();
     let message = match names.as_slice() {
-        [one] => format!("{one} waits for itself"),
-        few if (2..=8).contains(&few.len()) => format!("{} wait for each other in a circle", few.join(", ")),
-        [first, ..] => format!("{first} and {} more programs wait for each other in a circle", names.len() - 1),
+        [one] => format!("program {one} waits for itself"),
+        few if (2..=8).contains(&few.len()) => format!("programs {} wait for each other", few.join(", ")),
+        [first, ..] => format!("program {first} and {} other programs wait for each other", names.len() - 1),
         [] => return,
     };
     let path = format!("program.{index}.after");
-    check.error(closing.place, &path, message, vec!["programs that can start in turn".into()]);
+    check.error(closing.place, &path, message, vec!["an order of programs without a cycle".into()]);
 }

@@ -96,8 +96,8 @@ pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check
     let by_program = |key: &str| player(flow, key) == Player::Program;
     let over_quic = match protocol {
         Protocol::Tcp | Protocol::Udp => None,
-        Protocol::Quic => Some("a program understands no QUIC packet of the model, which nothing protects"),
-        Protocol::Masque => Some("client and proxy of a tunnel are both programs, or both the model's"),
+        Protocol::Quic => Some("a program cannot decode packets of the QUIC model, which are not encrypted"),
+        Protocol::Masque => Some("client and proxy of a tunnel must both be programs or both be modeled"),
     };
     if let Some(message) = over_quic.filter(|_| by_program("from_by") != by_program("to_by")) {
         let [program, other] = if by_program("from_by") { ["from_by", "to_by"] } else { ["to_by", "from_by"] };
@@ -109,12 +109,12 @@ pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check
             let sent = WORKLOADS.iter().filter(|workload| workload.on_sockets);
             let expected = sent.map(|workload| format!("workload = \"{}\"", workload.declaration.name)).collect();
             let name = workload.declaration.name;
-            (format!("a socket of the kernel does not play the workload {name} in this version"), expected)
+            (format!("kernel sockets do not support workload = \"{name}\" in this version"), expected)
         } else if over_quic.is_some() {
-            let message = "the kernel does not speak QUIC".to_string();
+            let message = "kernel sockets do not support QUIC".to_string();
             (message, vec!["protocol = \"tcp\"".to_string(), "protocol = \"udp\"".to_string()])
         } else if tls {
-            ("a socket of the kernel does not speak TLS".to_string(), vec!["tcp.tls = \"none\"".to_string()])
+            ("kernel sockets do not support TLS".to_string(), vec!["tcp.tls = \"none\"".to_string()])
         } else {
             continue;
         };
@@ -133,12 +133,12 @@ struct Reason {
 pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs: &[Program], check: &mut Check) {
     let mut real: BTreeMap<NodeId, Reason> = BTreeMap::new();
     for program in programs {
-        let text = format!("the program {} runs there", program.name);
+        let text = format!("program {} runs there", program.name);
         real.entry(program.host).or_insert(Reason { text, program: true, interface: false });
     }
     for (index, node) in network.nodes.iter().enumerate() {
         if let Some(interface) = node.interface() {
-            let text = format!("the interface {interface} stands for it");
+            let text = format!("it has the interface {interface}");
             let host = NodeId(index as u32);
             let reason = Reason { text, program: false, interface: true };
             real.entry(host).or_insert(reason).interface = true;
@@ -148,7 +148,7 @@ pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs:
     for flow in &flows.list {
         for (host, player, what) in [(flow.from, flow.from_by, "from_by"), (flow.to, flow.to_by, "to_by")] {
             if player != Player::Model {
-                let text = || format!("the flow {} has {what} = {} there", flow.name, quoted(player));
+                let text = || format!("flow {} has {what} = {} there", flow.name, quoted(player));
                 real.entry(host).or_insert_with(|| Reason { text: text(), program: false, interface: false });
             }
         }
@@ -165,8 +165,7 @@ pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs:
 fn programs_beyond(root: &Tree, (host, interface): (NodeId, &str), programs: &[Program], check: &mut Check) {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     for (index, (tree, program)) in trees.iter().zip(programs).enumerate().filter(|(_, (_, one))| one.host == host) {
-        let message =
-            format!("{} cannot run there: the host is whatever is beyond the interface {interface}", program.name);
+        let message = format!("program {} cannot run at a host with an interface ({interface})", program.name);
         let expected = vec!["a host without interface".to_string()];
         check.error(tree.place_of("host"), &format!("program.{index}.host"), message, expected);
     }
@@ -200,15 +199,19 @@ fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<No
             let host = &network.nodes[host.index()].name;
             let (message, expected) = match (player, reason) {
                 (Player::Model, Some(reason)) => (
-                    format!("{host} is a real host ({}), so that the model cannot play {name} there", reason.text),
-                    vec![format!("{key} = \"kernel\""), format!("{key} = \"program\"")],
+                    format!("{host} is a real host ({}), so the model cannot be the end of {name} there", reason.text),
+                    // The kernel of this machine is no end beyond an interface.
+                    (if reason.interface { &["program"][..] } else { &["kernel", "program"] })
+                        .iter()
+                        .map(|player| format!("{key} = \"{player}\""))
+                        .collect(),
                 ),
                 (Player::Kernel, _) => (
-                    format!("{host} is beyond an interface of this machine, where its kernel plays no end of {name}"),
+                    format!("{host} has an interface, so the kernel of this machine cannot be the end of {name} there"),
                     vec![format!("{key} = \"program\"")],
                 ),
                 _ => (
-                    format!("a program should play {name} at {host}, but none runs there"),
+                    format!("flow {name} has {key} = \"program\", but no program runs at {host}"),
                     vec![format!("a [[program]] with host = \"{host}\"")],
                 ),
             };

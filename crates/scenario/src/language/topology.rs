@@ -144,7 +144,7 @@ fn dumbbell(topology: &Tree, network: &mut Network, check: &mut Check) {
 fn chain(topology: &Tree, network: &mut Network, check: &mut Check) {
     let links = topology.tables("link");
     if links.is_empty() || links.len() >= MOST {
-        let message = "a chain's links are a list";
+        let message = format!("topology.link has {} links", links.len());
         let expected = format!("1 to {} links", MOST - 1);
         check.error(topology.place_of("link"), "topology.link", message, vec![expected]);
         return;

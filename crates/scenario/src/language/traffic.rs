@@ -6,6 +6,7 @@ use super::reach::Reach;
 use super::{Check, masque, quic, real_time, some_of, tcp, tunnels};
 use crate::description::{Flow, Stack, Transport};
 use crate::schema::component::{Reader, choices};
+use crate::schema::quantity::readable_size;
 use crate::schema::{Choice, Data, Kind, Table, Tree, Value, Variants, keys};
 use crate::schema::{SettingsTable, is_pattern, matches, natural_order};
 use fullpipe_congestion::catalogue::CHOICES;
@@ -120,7 +121,7 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
         ] {
             if let Some(value) = flow.get(key).filter(|_| !owners.contains(&protocol)) {
                 let (path, name) = (format!("flow.{index}.{key}"), protocol.name());
-                let message = format!("{path} belongs to {whose}, and this flow has protocol = \"{name}\"");
+                let message = format!("{path} applies to {whose}, but this flow has protocol = \"{name}\"");
                 let expected = owners.iter().map(|owner| format!("protocol = \"{}\"", owner.name())).collect();
                 check.error(value.place, &path, message, expected);
             }
@@ -159,8 +160,8 @@ fn own_settings(flow: &mut Tree, key: &'static str, index: usize, check: &mut Ch
     let mut tree = own.unwrap_or_else(|| Tree::at(flow.place));
     if tree.get("congestion").is_some() {
         let path = format!("flow.{index}");
-        let message = format!("{path} has congestion and {key}.congestion");
-        check.error(short.place, &format!("{path}.congestion"), message, vec!["one of the two".into()]);
+        let message = format!("{path} has both congestion and {key}.congestion");
+        check.error(short.place, &format!("{path}.congestion"), message, vec!["only one of them".into()]);
     }
     tree.set("congestion", short);
     Some(tree)
@@ -219,8 +220,8 @@ fn fit_writes(flow: &mut Tree, protocol: &str, send_buffer: u64, index: usize, c
     let size = flow.size(key);
     // A write waits for room for all of it: one that is larger than the buffer would wait for ever.
     if size > send_buffer {
-        let message = format!("flow.{index}.{key} = {size}B is more than the send buffer ever holds");
-        let expected = format!("at most {protocol}.send_buffer = {send_buffer}B");
+        let message = format!("flow.{index}.{key} = {} exceeds the send buffer", readable_size(size));
+        let expected = format!("at most {protocol}.send_buffer = {}", readable_size(send_buffer));
         check.error_at(flow, &format!("flow.{index}"), key, message, &expected);
     }
 }
@@ -251,7 +252,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     }
     let interfaces = network.nodes.iter().any(|node| node.interface().is_some());
     if trees.is_empty() && !programs && !interfaces {
-        check.missing(place, "flow", "nobody talks: the file has no [[flow]]", vec!["at least one [[flow]]".into()]);
+        check.missing(place, "flow", "the scenario has no flow", vec!["at least one [[flow]] or [[program]]".into()]);
     }
     let mut names = BTreeSet::new();
     let mut of_pair = BTreeMap::new();
@@ -262,8 +263,8 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
         let path = format!("flow.{index}");
         let name = tree.text("name").to_string();
         if !names.insert(name.clone()) {
-            let message = format!("there already is a flow {name}");
-            check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a name of its own".into()]);
+            let message = format!("duplicate flow name \"{name}\"");
+            check.error(tree.place_of("name"), &format!("{path}.name"), message, vec!["a unique name".into()]);
         }
         let stack = tree.get("quic").map_or(common_stack, |own| own.table().chosen("stack", &STACKS));
         let protocol = tree.chosen("protocol", &PROTOCOLS);
@@ -273,12 +274,19 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
         tree.fill("count", Data::Integer(pairs.len() as i64));
         let count = usize::try_from(tree.integer("count")).unwrap_or(usize::MAX);
         if flows.list.len().saturating_add(count) > MOST {
-            let message = format!("with {count} flows of {name} there are too many");
-            check.error_at(tree, &path, "count", message, &format!("at most {MOST} in all"));
+            let total = flows.list.len().saturating_add(count);
+            let message = format!("with count = {count} of {name}, the scenario has {total} flows");
+            check.error_at(
+                tree,
+                &path,
+                "count",
+                message,
+                &format!("at most {} million flows in total", MOST / 1_000_000),
+            );
             continue;
         }
         if !ports_suffice(&pairs, count, protocol != Protocol::Tcp, &mut of_pair) {
-            let message = format!("{count} flows of {name} are too many for the ports of their hosts");
+            let message = format!("{count} flows of {name} need more ports than their hosts have");
             let expected = format!("at most {MOST_FLOWS_OF_A_PAIR} flows of one protocol between two hosts");
             check.error_at(tree, &path, "count", message, &expected);
             continue;
@@ -329,7 +337,7 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
             let path = format!("{path}.via");
             through.push(tunnels::Through { name: tunnel.text().to_string(), place: tunnel.place, path, first, end });
         } else if let Some(mode) = tree.get("via_mode") {
-            let message = format!("{path}.via_mode is how payloads travel through a tunnel, and this flow has none");
+            let message = format!("{path}.via_mode applies to flows through a tunnel, but this flow has no via");
             check.error(mode.place, &format!("{path}.via_mode"), message, vec!["via = \"TUNNEL\"".into()]);
         }
         flows.groups.push((name, first, end));
@@ -375,13 +383,13 @@ fn pairs(
     let path = format!("{path}.to");
     if from.len() != to.len() && from.len() != 1 && to.len() != 1 {
         let message = format!(
-            "{} matches {} hosts and {} matches {}, which do not pair up",
+            "from = \"{}\" matches {} hosts, but to = \"{}\" matches {}",
             tree.text("from"),
             from.len(),
             tree.text("to"),
             to.len()
         );
-        check.error(both, &path, message, vec!["as many on both sides, or one on either".into()]);
+        check.error(both, &path, message, vec!["equal numbers of hosts, or a single host on one side".into()]);
         return None;
     }
     let most = from.len().max(to.len());
@@ -390,14 +398,14 @@ fn pairs(
     for (a, b) in &pairs {
         let name = |node: &NodeId| &network.nodes[node.index()].name;
         if a == b {
-            let message = format!("a flow would lead from {} to itself", name(a));
-            check.error(both, &path, message, vec!["another host".into()]);
+            let message = format!("the flow has {} at both ends", name(a));
+            check.error(both, &path, message, vec!["two different hosts".into()]);
             return None;
         }
         // Through a tunnel it is the proxy that must be reached, and reach the other.
         if tunnels::tunnel_of(tree).is_none() && !reach.connected(*a, *b) {
-            let message = format!("there is no way from {} to {} (hosts forward nothing)", name(a), name(b));
-            check.error(both, &path, message, vec!["two hosts that links and routers join".into()]);
+            let message = format!("no route from {} to {} (hosts do not forward packets)", name(a), name(b));
+            check.error(both, &path, message, vec!["two hosts that links and routers connect".into()]);
             return None;
         }
     }
@@ -411,7 +419,7 @@ fn hosts(tree: &Tree, key: &str, path: &str, network: &Network, check: &mut Chec
     if !is_pattern(text) {
         let node = known(text, place, &path, network, check)?;
         if network.nodes[node.index()].router {
-            let message = format!("{text} is a router, and routers run no transport");
+            let message = format!("{text} is a router, but a flow needs a host at each end");
             check.error(place, &path, message, some_of(network.host_names().into_iter()));
             return None;
         }

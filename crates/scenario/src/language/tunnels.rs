@@ -28,7 +28,7 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
         let is_tunnel = |index: &usize| matches!(flows.list[*index].transport, Transport::Masque(_));
         let Some(group) = group.filter(|group| group.clone().all(|index| is_tunnel(&index))) else {
             let tunnels = flows.groups.iter().filter(|(_, first, _)| is_tunnel(first));
-            let message = format!("there is no tunnel {name}");
+            let message = format!("unknown tunnel \"{name}\"");
             let mut expected: Vec<String> = tunnels.map(|(name, _, _)| format!("\"{name}\"")).collect();
             if expected.is_empty() {
                 expected.push("a [[flow]] with protocol = \"masque\"".into());
@@ -37,7 +37,8 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
             continue;
         };
         if matches!(&flows.list[*first].transport, Transport::Quic(settings) if settings.stack == Stack::Model) {
-            let message = "packets of the QUIC model have no bytes to go through a tunnel".to_string();
+            let message =
+                "flows of the QUIC model cannot use a tunnel, because their packets have no bytes".to_string();
             check.error(*place, path, message, vec!["quic.stack = \"noq\"".into()]);
             continue;
         }
@@ -49,7 +50,7 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
                 (None, Some(tunnel)) => (tunnel, to, from),
                 (None, None) => {
                     let [from, to] = [from, to].map(|node| names[node.index()]);
-                    let message = format!("no tunnel of {name} begins at {from} or at {to}");
+                    let message = format!("the tunnel {name} has its client neither at {from} nor at {to}");
                     check.error(*place, path, message, vec![format!("a tunnel with from = \"{from}\" or \"{to}\"")]);
                     break;
                 }
@@ -58,7 +59,7 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
                 let flow = &mut flows.list[index];
                 let Some(workload) = flow.workload.fetched() else {
                     let message = format!(
-                        "a tunnel leads from its client to a target, so {} cannot begin {} through it",
+                        "a tunnel is opened by its client, so {} cannot start {} through it",
                         names[to.index()],
                         flow.workload.name()
                     );
@@ -72,15 +73,18 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
             }
             let proxy = flows.list[tunnel].to;
             if proxy == to || !reach.connected(proxy, to) {
-                let message =
-                    format!("there is no way from the proxy {} to {}", names[proxy.index()], names[to.index()]);
-                check.error(*place, path, message, vec!["a proxy that links and routers join to the host".into()]);
+                let message = format!("no route from the proxy {} to {}", names[proxy.index()], names[to.index()]);
+                check.error(
+                    *place,
+                    path,
+                    message,
+                    vec!["a proxy at another host that links and routers connect to it".into()],
+                );
                 break;
             }
             let offers = matches!(&flows.list[tunnel].transport, Transport::Masque(masque) if masque.mode == TunnelMode::Datagram);
             if flows.list[index].via_mode == Some(TunnelMode::Datagram) && !offers {
-                let message =
-                    format!("the client of {name} offers no HTTP datagrams, because the tunnel has mode = \"stream\"");
+                let message = format!("the tunnel {name} has no HTTP datagrams, because it has mode = \"stream\"");
                 let expected = vec!["masque.mode = \"datagram\" for the tunnel".into(), "via_mode = \"stream\"".into()];
                 check.error(*place, path, message, expected);
                 break;

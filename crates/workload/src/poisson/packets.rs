@@ -70,10 +70,10 @@ impl WorkloadSettings for PoissonPacketsSpec {
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(!self.mean_interval.is_zero(), "mean interval: it is positive")?;
+        Invalid::unless(!self.mean_interval.is_zero(), "the mean interval must be positive")?;
         Invalid::unless(
             self.max_payload_bytes <= crate::MAX_DATAGRAM_BYTES,
-            "largest payload: it is at most 65507 bytes",
+            "the largest payload must be at most 65507 bytes",
         )?;
         self.size_bytes.check().map_err(|invalid| invalid.of("size"))
     }

@@ -87,7 +87,7 @@ impl WorkloadSettings for PoissonTransfersSpec {
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(!self.mean_interval.is_zero(), "mean interval: it is positive")?;
+        Invalid::unless(!self.mean_interval.is_zero(), "the mean interval must be positive")?;
         self.size_bytes.check().map_err(|invalid| invalid.of("size"))
     }
 }

@@ -144,8 +144,8 @@ fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, compon
     let trace = match (file, folder, name) {
         (Some(_), folder, name) if folder.is_some() || name.is_some() => {
             let other = if folder.is_some() { "folder" } else { "trace" };
-            let message = format!("{} has a file and a {other}", reader.path);
-            return Err(reader.error(other, message, "one of the two"));
+            let message = format!("{} has both file and {other}", reader.path);
+            return Err(reader.error(other, message, "only one of them"));
         }
         (Some(file), ..) => TmixTrace::File(here.join(file)),
         (None, folder, name) => {

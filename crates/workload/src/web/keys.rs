@@ -234,14 +234,14 @@ fn runs_over(http: Http, reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Resu
     let over_quic = matches!(http, Http::Three | Http::Streams);
     let (message, expected) = match (carrier.protocol, over_quic) {
         (Protocol::Tcp, true) => {
-            (format!("http = \"{name}\" runs over QUIC, and {path} has protocol = \"tcp\""), vec!["\"1.1\"", "\"2\""])
+            (format!("http = \"{name}\" requires QUIC, but {path} has protocol = \"tcp\""), vec!["\"1.1\"", "\"2\""])
         }
         (Protocol::Quic, false) => (
-            format!("http = \"{name}\" runs over TCP, and {path} has protocol = \"quic\""),
+            format!("http = \"{name}\" requires TCP, but {path} has protocol = \"quic\""),
             vec!["\"3\"", "\"streams\""],
         ),
         (Protocol::Quic, true) if !carrier.several_streams => (
-            format!("http = \"{name}\" takes several streams, and a connection of the stack noq has one here"),
+            format!("http = \"{name}\" requires several streams, but a connection of the stack noq has only one here"),
             vec!["quic.stack = \"model\""],
         ),
         _ => return Ok(()),
@@ -315,22 +315,22 @@ impl WorkloadSettings for WebSpec {
         if let Some(law) = &self.page_interval_s {
             law.check().map_err(|invalid| invalid.of("page_interval"))?;
             // Pages without a time between them would all start at once.
-            Invalid::unless(law.max > 0.0, "page_interval: it is positive")?;
-            Invalid::unless(self.keep_connections, "page_interval: it needs keep_connections = true")?;
-            Invalid::unless(self.pages.is_some(), "page_interval: it needs a number of pages")?;
+            Invalid::unless(law.max > 0.0, "page_interval must be positive")?;
+            Invalid::unless(self.keep_connections, "page_interval requires keep_connections = true")?;
+            Invalid::unless(self.pages.is_some(), "page_interval requires pages")?;
         }
         let share = self.above_fold.is_none_or(|share| (0.0..=1.0).contains(&share));
-        Invalid::unless(share, "above_fold: it is a share from 0 to 1")?;
+        Invalid::unless(share, "above_fold must be a share from 0 to 1")?;
         let request = (wire::CONTENT_BYTES as u32..=super::MAX_HEADER_BYTES).contains(&self.request_bytes);
-        Invalid::unless(request, "request: it has from 12 bytes to 16 KiB")?;
+        Invalid::unless(request, "request must have from 12 bytes to 16 KiB")?;
         let header = self.response_header_bytes <= super::MAX_HEADER_BYTES;
-        Invalid::unless(header, "response_header: it has at most 16 KiB")?;
-        Invalid::unless(self.connections > 0, "connections: there is at least one")?;
-        Invalid::unless(self.concurrent > 0, "concurrent: there is at least one request")?;
+        Invalid::unless(header, "response_header must have at most 16 KiB")?;
+        Invalid::unless(self.connections > 0, "connections must be at least 1")?;
+        Invalid::unless(self.concurrent > 0, "concurrent must be at least 1")?;
         let urgencies = self.main_urgency <= 7 && self.embedded_urgency <= 7;
-        Invalid::unless(urgencies, "urgency: it is from 0 to 7")?;
-        Invalid::unless(self.low_water_bytes > 0, "low_water: it is positive")?;
+        Invalid::unless(urgencies, "urgency must be from 0 to 7")?;
+        Invalid::unless(self.low_water_bytes > 0, "low_water must be positive")?;
         let streams = self.completions != WebCompletions::Streams || self.http == Http::Streams;
-        Invalid::unless(streams, "completions: those of streams need http = \"streams\"")
+        Invalid::unless(streams, "completions of streams require http = \"streams\"")
     }
 }

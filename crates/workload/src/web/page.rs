@@ -40,7 +40,7 @@ impl Law {
     /// The rule that is broken.
     pub fn check(&self) -> Result<(), Invalid> {
         self.law.check()?;
-        Invalid::unless(self.max >= 0.0 && self.max.is_finite(), "the maximum is not negative")
+        Invalid::unless(self.max >= 0.0 && self.max.is_finite(), "the maximum must not be negative")
     }
 
     /// A sample; takes one number of the stream. Not below zero.
@@ -129,8 +129,8 @@ impl PageSource {
         match self {
             PageSource::Drawn(laws) => laws.check(),
             PageSource::Listed(objects) => {
-                Invalid::unless(!objects.is_empty(), "objects: there is at least one")?;
-                Invalid::unless(objects.len() as f64 <= MOST_OBJECTS, "objects: there are at most a million")?;
+                Invalid::unless(!objects.is_empty(), "objects must have at least one element")?;
+                Invalid::unless(objects.len() as f64 <= MOST_OBJECTS, "objects must have at most 1 million elements")?;
                 (0..).zip(objects).try_for_each(|(number, object)| object.check(number))
             }
         }
@@ -146,20 +146,20 @@ impl PageLaws {
         let most = self.main_objects.max.max(1.0) * (1.0 + self.embedded_objects.max);
         Invalid::unless(
             most <= MOST_OBJECTS,
-            "main_objects, embedded_objects: by their maxima a page has a million at most",
+            "the maxima of main_objects and embedded_objects must give at most 1 million objects in a page",
         )
     }
 }
 
 impl ObjectSpec {
     fn check(&self, number: u32) -> Result<(), Invalid> {
-        Invalid::unless(self.bytes > 0, "objects: each has at least a byte")?;
+        Invalid::unless(self.bytes > 0, "each of objects must have at least 1 byte")?;
         let before = self.after.iter().all(|&other| other < number);
-        Invalid::unless(before, "objects: what an object comes after stands before it in the list")?;
+        Invalid::unless(before, "the objects named by after must precede the object in the list")?;
         let urgency = self.urgency.is_none_or(|urgency| urgency <= 7);
-        Invalid::unless(urgency, "objects: an urgency is from 0 to 7")?;
+        Invalid::unless(urgency, "the urgency of objects must be from 0 to 7")?;
         let stream = self.stream.is_none_or(|stream| stream < MOST_STREAMS);
-        Invalid::unless(stream, "objects: there are at most 100 streams")
+        Invalid::unless(stream, "objects must use at most 100 streams")
     }
 }
 

@@ -443,5 +443,5 @@ fn senseless_descriptions_are_refused() {
     let mut game = GamingSpec::ngmn();
     game.server.interval_s = constant(0.0);
     let error = Gaming::client(&game, random("a")).unwrap_err();
-    assert_eq!(error.to_string(), "server: interval: its mean is at least a nanosecond");
+    assert_eq!(error.to_string(), "server: the mean interval must be at least 1 ns");
 }

@@ -89,7 +89,7 @@ fn stopped(bench: &Bench, more: &str) -> Called {
 #[test]
 fn standing_still_for_50_ms_is_told_and_changes_the_verdict() {
     let bench = Bench::new("stopped", User::Nobody);
-    stopped(&bench, "").ended_with(0).said("the emulator fell behind: ");
+    stopped(&bench, "").ended_with(0).said("fell behind real time: ");
     let lateness = bench.run_json()["lateness"].clone();
     assert!(lateness["stall_count"].as_u64() >= Some(1), "{lateness}");
     // It slept or spun for a part of the 50 ms anyway: at most 5 ms, the longest sleep.

@@ -79,5 +79,7 @@ fn a_recorded_run_replayed_gives_the_same_records() {
     }
     bench.write("renamed.toml", download("customer").to_string());
     let other = bench.call(&["run", "renamed.toml", "--replay", "arrivals.pcapng", "--out", "renamed"]);
-    other.ended_with(1).said("it has arrivals of client, server; the scenario's real hosts are customer, server");
+    other
+        .ended_with(1)
+        .said("it has arrivals of client, server, but the real hosts of the scenario are customer, server");
 }
