@@ -268,21 +268,21 @@ fn refuse_foreign(folder: &Path, study_text: &str, study_file: Option<&[u8]>, fi
         return match names.find(|name| !name.starts_with(UNFINISHED)) {
             None => Ok(()),
             Some(first) => Err(StudyError::Folder(format!(
-                "{place} already contains {first}, which is not a record; choose an empty or new folder with --out"
+                "{place} holds something else ({first}); records go to a folder of their own, see --out"
             ))),
         };
     };
     let text = String::from_utf8_lossy(text);
     if text.lines().next() != Some(StudyRecord::FIRST_LINE) {
         return Err(StudyError::Folder(format!(
-            "{place} contains a study.toml that is not a record; choose an empty or new folder with --out"
+            "{place} holds a study.toml that is not among records; records go to a folder of their own, see --out"
         )));
     }
     let single = study_text.lines().any(|line| line == "exact_seed = true");
     for (wanted, found) in study_text.lines().zip(text.lines()).skip(1).take(if single { 2 } else { 1 }) {
         if wanted != found {
             return Err(StudyError::Folder(format!(
-                "{place} contains the records of another study or scenario ({found}, not {wanted}); choose another folder with --out"
+                "{place} holds the records of something else ({found}, not {wanted}); choose another folder with --out"
             )));
         }
     }

@@ -95,7 +95,7 @@ pub fn refusal(cost: &Cost, memory_bytes: u64) -> Option<String> {
                 format!(", {} for {}", bytes_in_words(part.bytes()), part_in_words(part))
             });
         format!(
-            "the run needs about {} of memory{dominates}, but this machine has {}; --ignore-memory runs it anyway",
+            "the run needs about {} of memory{dominates}; this machine has {} (--ignore-memory runs it all the same)",
             bytes_in_words(needed),
             bytes_in_words(memory_bytes as f64)
         )

@@ -45,7 +45,7 @@ impl fmt::Display for StudyError {
             }
             StudyError::Interrupted { finished, total } => write!(
                 formatter,
-                "interrupted: {finished} of {total} runs are finished and kept; run the same command again to continue"
+                "interrupted: {finished} of {total} runs are finished and stay; the same call goes on from them"
             ),
         }
     }

@@ -588,7 +588,7 @@ mod tests {
             ("measured('core', 'drops') > 1", Purpose::Claim, 1, "`measured` sees one run"),
             ("lateness('events.p90')", Purpose::Metric, 10, "did you mean `events.p90_s`?"),
             ("lateness('p90_s')", Purpose::Metric, 10, "expected on_time, own_drops"),
-            ("lateness(x)", Purpose::Metric, 10, "a lateness metric in quotation marks"),
+            ("lateness(x)", Purpose::Metric, 10, "a figure of the account of lateness in quotation marks"),
             ("lateness('on_time'", Purpose::Metric, 19, "expected `)` to end `lateness`"),
             ("lateness('on_time') == 1", Purpose::Claim, 1, "`lateness` sees one run"),
             ("part(1, 2)", Purpose::Metric, 1, "`part` takes three arguments, found 2"),

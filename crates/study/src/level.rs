@@ -10,7 +10,10 @@ pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
     let Content::Table(entries) = &node.content else {
         let label = label_of(node);
         if matches!(node.content, Content::Array(_)) || !is_label(&label) {
-            return Err((format!("{} cannot be a label", node.to_toml()), "{ label = \"NAME\", value = ... }"));
+            return Err((
+                format!("{} cannot be written in a table", node.to_toml()),
+                "{ label = \"NAME\", value = ... }",
+            ));
         }
         return Ok(Level { label, value: Some(node.clone()), set: Vec::new(), replications: None });
     };

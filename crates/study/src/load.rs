@@ -27,7 +27,7 @@ pub fn open(path: &Path) -> Result<Study, Errors> {
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = shelf.read(&file).map_err(|reason| {
         let sources = Sources::new(&path.display().to_string(), "", &[]);
-        Errors(vec![sources.error(Place::default(), "", format!("cannot read the file: {reason}"), Vec::new())])
+        Errors(vec![sources.error(Place::default(), "", format!("cannot be read: {reason}"), Vec::new())])
     })?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = match folder.canonicalize().ok().as_deref().and_then(Path::file_name) {
@@ -92,7 +92,7 @@ impl Loader<'_> {
     /// What a name refers to must be among the valid ones.
     fn exists(&mut self, place: Place, path: &str, what: &str, name: &str, valid: &[&str]) {
         if !valid.contains(&name) {
-            self.unknown(place, path, format!("unknown {what} \"{name}\""), name, valid);
+            self.unknown(place, path, format!("there is no {what} {name}"), name, valid);
         }
     }
 
@@ -166,7 +166,7 @@ impl Loader<'_> {
     fn unique<'b>(&mut self, tree: &Tree, what: &str, mut before: impl Iterator<Item = &'b str>) {
         let name = tree.text("name");
         if before.any(|earlier| earlier == name) {
-            let message = format!("duplicate {what} \"{name}\"");
+            let message = format!("there are two of the {what} {name}");
             self.wrong(tree.place_of("name"), what, message, &["each name once"]);
         }
     }
@@ -188,14 +188,14 @@ impl Loader<'_> {
         for entry in root.map("scenarios") {
             if !schema::is_name(&entry.name) {
                 let expected = "a letter, then letters, digits, \"-\" and \"_\"";
-                self.wrong(entry.name_place, "scenarios", format!("{:?} is not a valid name", entry.name), &[expected]);
+                self.wrong(entry.name_place, "scenarios", format!("{:?} is not a name", entry.name), &[expected]);
             }
             let (origin, text) = match &entry.value.data {
                 Data::Table(tree) => (tree.text("origin"), tree.text("text").to_owned()),
                 _ => {
                     let file = entry.value.text();
                     let text = self.shelf.read(file).unwrap_or_else(|reason| {
-                        let message = format!("cannot read the scenario {}: {reason}", self.shelf.display(file));
+                        let message = format!("the scenario {} cannot be read: {reason}", self.shelf.display(file));
                         self.wrong(entry.value.place, "scenarios", message, &["a scenario file beside the study"]);
                         String::new()
                     });
@@ -213,19 +213,14 @@ impl Loader<'_> {
         for entry in root.get("replications").map(Value::map).unwrap_or_default() {
             if !schema::is_name(&entry.name) {
                 let expected = "a letter, then letters, digits, \"-\" and \"_\"";
-                self.wrong(
-                    entry.name_place,
-                    "replications",
-                    format!("{:?} is not a valid name", entry.name),
-                    &[expected],
-                );
+                self.wrong(entry.name_place, "replications", format!("{:?} is not a name", entry.name), &[expected]);
             }
             let before = self.errors.len();
             let rows = match &entry.value.data {
                 Data::Text(file) => match self.shelf.read(file) {
                     Ok(text) => replications::rows(&text, &self.shelf.display(file), &mut self.errors),
                     Err(reason) => {
-                        let message = format!("cannot read {}: {reason}", self.shelf.display(file));
+                        let message = format!("{} cannot be read: {reason}", self.shelf.display(file));
                         self.wrong(entry.value.place, "replications", message, &["a CSV file beside the study"]);
                         Vec::new()
                     }
@@ -233,7 +228,7 @@ impl Loader<'_> {
                 _ => entry.value.list().iter().map(replications::row).collect(),
             };
             if rows.is_empty() && self.errors.len() == before {
-                let message = format!("the table of replications {} has no row", entry.name);
+                let message = format!("the replications {} have no row", entry.name);
                 self.wrong(entry.value.place, "replications", message, &["a row for each run"]);
             }
             self.replications.push(entry.name.clone());
@@ -247,8 +242,8 @@ impl Loader<'_> {
         let known = std::mem::take(&mut self.replications);
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
         if names.is_empty() {
-            let message = format!("unknown table of replications \"{name}\"");
-            self.wrong(place, "replications", message, &["a table with this name in [replications]"]);
+            let message = format!("the study has no replications {name}");
+            self.wrong(place, "replications", message, &["[replications] with this name"]);
         } else {
             self.exists(place, "replications", "table or file of replications", name, &names);
         }
@@ -258,10 +253,10 @@ impl Loader<'_> {
     /// Axes and parameters are columns, words of expressions and names for `--set`.
     fn usable_name(&mut self, name: &str, place: Place, what: &str) {
         if RESERVED.contains(&name) {
-            let message = format!("the {what} cannot be called {name}, which is a reserved name");
+            let message = format!("{name} means something else already, so no {what} can be called so");
             self.wrong(place, what, message, &["another name"]);
         } else if !schema::is_name(name) || name.contains('-') {
-            let message = format!("the {what} cannot be called {name}, because expressions use the name");
+            let message = format!("{name} is not the name of {what}, which is a word in expressions");
             self.wrong(place, what, message, &["a letter, then letters, digits and \"_\""]);
         }
     }
@@ -284,7 +279,7 @@ impl Loader<'_> {
     /// What the names that are fixed for all studies may hold.
     fn fixed_name(&mut self, name: &str, value: &Node) {
         if let Some(expected) = wrong_for_fixed_name(name, value) {
-            let message = format!("{name} = {} is not valid", value.to_toml());
+            let message = format!("{name} cannot be {}", value.to_toml());
             self.wrong(value.place, name, message, &[expected]);
         }
     }
@@ -348,11 +343,11 @@ impl Loader<'_> {
         for value in tree.list("values") {
             let Some(level) = self.level(&name, value.raw()) else { continue };
             if of_clock && !clocks(Clock::Both).iter().any(|clock| clock.name() == level.label) {
-                let message = format!("unknown value {} for clock", level.label);
+                let message = format!("found {} for clock", level.label);
                 self.wrong(value.place, "values", message, &["\"virtual\"", "\"real\""]);
             }
             if levels.iter().any(|earlier| earlier.label == level.label) {
-                let message = format!("the axis {name} has the value {} twice", level.label);
+                let message = format!("the axis {name} has two values {}", level.label);
                 self.wrong(value.place, "values", message, &["each value once"]);
                 continue;
             }
@@ -365,7 +360,7 @@ impl Loader<'_> {
         let sets_itself =
             |level: &Level| level.value.is_none() && (!level.set.is_empty() || level.replications.is_some());
         if !of_clock && paths.is_empty() && (levels.is_empty() || !levels.iter().all(sets_itself)) {
-            let message = format!("the axis {name} sets nothing");
+            let message = format!("the axis {name} does not say what it sets");
             let expected = ["paths", "the name of a parameter", "values with `set`"];
             self.wrong(tree.place_of("name"), "axis", message, &expected);
         }
@@ -478,7 +473,7 @@ impl Loader<'_> {
             self.unique(tree, "metric", metrics.iter().map(|metric| metric.name.as_str()));
             let name = record.name.as_str();
             if words.contains(&name) || RESERVED.contains(&name) {
-                let message = format!("duplicate column name {name}");
+                let message = format!("{name} is the name of another column");
                 self.wrong(tree.place_of("name"), "metric", message, &["another name"]);
             }
             for value in tree.list("experiments") {
@@ -510,7 +505,7 @@ impl Loader<'_> {
             let Some(expression) = self.expression(tree, Purpose::Claim) else { continue };
             if let Some((word, column)) = expression.names().first() {
                 let place = expression_place(self.text, tree, "expression", *column);
-                let message = format!("{word} is undefined here");
+                let message = format!("{word} has no value here");
                 self.wrong(place, "expression", message, &["metric(\"EXPERIMENT\", \"METRIC\", AXIS = VALUE)"]);
             }
             claims.push(Claim { record, expression });
@@ -573,24 +568,24 @@ impl Loader<'_> {
             PlotKind::Line | PlotKind::Bars | PlotKind::Scatter | PlotKind::Distribution | PlotKind::Time => &[],
         };
         for key in needed.iter().filter(|key| tree.get(key).is_none_or(|value| !value.given)) {
-            let message = format!("a plot of kind {} requires {key}", kind.name());
+            let message = format!("a plot of the kind {} needs {key}", kind.name());
             self.wrong(tree.place_of("kind"), "kind", message, &[key]);
         }
         let (metrics, labels) = (tree.list("metrics").len(), tree.list("labels").len());
         if kind == PlotKind::Box && metrics > 0 {
             let expected = ["lower whisker, first quartile, median, third quartile, upper whisker"];
             if metrics != BOX_QUANTILES {
-                let message = format!("a box plot requires {BOX_QUANTILES} metrics, but there are {metrics}");
+                let message = format!("a box is drawn from {BOX_QUANTILES} metrics, there are {metrics}");
                 self.wrong(tree.place_of("metrics"), "metrics", message, &expected);
             }
             if tree.get("y").is_some_and(|value| value.given) {
-                let message = "a box plot has either y or metrics, but this one has both".to_owned();
+                let message = "a box is drawn from y or from metrics, not from both".to_owned();
                 self.wrong(tree.place_of("y"), "y", message, &expected);
             }
         }
         if labels > 0 && labels != metrics {
             let message = format!("there are {labels} labels for {metrics} metrics");
-            self.wrong(tree.place_of("labels"), "labels", message, &["one label for each metric, in the same order"]);
+            self.wrong(tree.place_of("labels"), "labels", message, &["a label for each metric, in their order"]);
         }
     }
 
@@ -612,7 +607,7 @@ impl Loader<'_> {
                     }
                     Err(reason) => {
                         if let Some(given) = given {
-                            let message = format!("cannot read {}: {reason}", self.shelf.display(file));
+                            let message = format!("{} cannot be read: {reason}", self.shelf.display(file));
                             self.wrong(given.place, "published", message, &["a CSV file beside the study"]);
                         }
                     }

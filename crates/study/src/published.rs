@@ -43,7 +43,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'
     let header = match reader.headers() {
         Ok(header) => header.clone(),
         Err(reason) => {
-            errors.push(error(1, 1, "", format!("invalid CSV: {reason}"), Vec::new()));
+            errors.push(error(1, 1, "", format!("this is not CSV: {reason}"), Vec::new()));
             return Vec::new();
         }
     };
@@ -53,7 +53,8 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'
         if !COLUMNS.contains(&name) {
             let column = column_of(text, header_line, &header, index);
             let expected = COLUMNS.iter().map(|name| (*name).to_owned()).collect();
-            let mut wrong = error(header_line, column, name, format!("unknown column {name}"), expected);
+            let mut wrong =
+                error(header_line, column, name, format!("{name} is not a column of published values"), expected);
             wrong.suggestion = nearest(name, COLUMNS).map(str::to_owned);
             errors.push(wrong);
             bad_header = true;
@@ -75,7 +76,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'
             Ok(record) => record,
             Err(reason) => {
                 let line = reason.position().map_or(0, |position| position.line() as usize);
-                errors.push(error(line, 1, "", format!("invalid CSV: {reason}"), Vec::new()));
+                errors.push(error(line, 1, "", format!("this is not CSV: {reason}"), Vec::new()));
                 break;
             }
         };
@@ -174,8 +175,8 @@ impl<'a> Row<'a> {
                         && known.metric == published.metric
                 };
                 if study.published.iter().any(same) {
-                    let message = format!("duplicate published value of {} at this point", published.metric);
-                    errors.push(self.error(2, message, vec!["one value for each point and metric".into()]));
+                    let message = format!("{} at this point has a published value already", published.metric);
+                    errors.push(self.error(2, message, vec!["one value for a point and a metric".into()]));
                 } else {
                     study.published.push(published);
                 }
@@ -191,7 +192,7 @@ impl<'a> Row<'a> {
             [only] if experiment_name.is_empty() => only,
             _ => study
                 .experiment(experiment_name)
-                .ok_or_else(|| self.unknown(0, format!("unknown experiment {experiment_name}"), &names))?,
+                .ok_or_else(|| self.unknown(0, format!("there is no experiment {experiment_name}"), &names))?,
         };
         let point =
             canonical_point(experiment, point).map_err(|(message, expected)| self.error(1, message, expected))?;
@@ -206,24 +207,24 @@ impl<'a> Row<'a> {
         }
         let number = value.parse::<f64>().ok().filter(|number| number.is_finite());
         let value =
-            number.ok_or_else(|| self.error(3, format!("value = {value:?} is not valid"), vec!["a number".into()]))?;
+            number.ok_or_else(|| self.error(3, format!("found {value:?} for the value"), vec!["a number".into()]))?;
         let expected = || vec!["a percentage such as 5%".to_owned(), "a number in the metric's unit".to_owned()];
         let tolerance = match tolerance.as_str() {
             "" => Tolerance::Absolute(0.0),
             text => Tolerance::parse(text)
-                .ok_or_else(|| self.error(4, format!("tolerance = {text:?} is not valid"), expected()))?,
+                .ok_or_else(|| self.error(4, format!("found {text:?} for the tolerance"), expected()))?,
         };
         let runs = match runs.as_str() {
             "" => None,
             text => Some(text.parse::<u64>().ok().filter(|runs| *runs > 0).ok_or_else(|| {
                 let expected =
                     vec!["a number of runs".to_owned(), "1 if it is unknown".into(), "nothing if exact".into()];
-                self.error(8, format!("the number of runs {text:?} is not valid"), expected)
+                self.error(8, format!("found {text:?} for the number of runs"), expected)
             })?),
         };
         if !explained_by.is_empty() && study.claim(explained_by).is_none() {
             let claims: Vec<&str> = study.claims.iter().map(|claim| claim.name.as_str()).collect();
-            return Err(Box::new(self.unknown(7, format!("unknown claim {explained_by}"), &claims)));
+            return Err(Box::new(self.unknown(7, format!("there is no claim {explained_by}"), &claims)));
         }
         Ok(Published {
             experiment: experiment.name.clone(),
@@ -245,7 +246,7 @@ fn canonical_point(experiment: &Experiment, text: &str) -> Result<String, (Strin
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
         let axes = || experiment.axes.iter().map(|axis| axis.name.as_str());
         let Some((name, value)) = part.split_once('=') else {
-            return Err((format!("{part:?} is not a condition of a point"), vec!["axis=value;axis=value".to_owned()]));
+            return Err((format!("found {part:?} in the point"), vec!["axis=value;axis=value".to_owned()]));
         };
         let (name, value) = (name.trim(), value.trim());
         let Some((index, axis)) = experiment.axis(name) else {

@@ -113,10 +113,8 @@ pub fn run(
         None => options.jobs,
     };
     if jobs < options.jobs && plan.runs.len() > jobs {
-        progress.message(&format!(
-            "running {jobs} of {} runs at a time, because of the memory of this machine",
-            options.jobs
-        ));
+        progress
+            .message(&format!("{jobs} of {} runs at a time: more need more memory than the machine has", options.jobs));
     }
     let build = laboratory.build();
     let archive = Archive::open(folder, &resolved(study, &build), files.clone())?;

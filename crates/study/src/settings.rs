@@ -105,11 +105,7 @@ impl Applier<'_> {
                     }
                     if is_parameter && !(is_axis && matches!(value.content, Content::Array(_))) {
                         if let Some(expected) = wrong_for_fixed_name(name, &value) {
-                            return Err(self.error(
-                                index,
-                                format!("{name} = {} is not valid", value.to_toml()),
-                                [expected],
-                            ));
+                            return Err(self.error(index, format!("{name} cannot be {}", value.to_toml()), [expected]));
                         }
                         parameters_set.push(name);
                         for (_, parameter) in study.parameters.iter_mut().filter(|(known, _)| known == name) {
@@ -148,7 +144,7 @@ impl Applier<'_> {
         valid.extend(study.parameters.iter().map(|(name, _)| name.as_str()));
         valid.extend(FIXED);
         valid.push("scenario.PATH");
-        let message = format!("unknown axis or parameter {name} of the study {}", study.name);
+        let message = format!("the study {} has no axis or parameter {name}", study.name);
         let mut error = self.sources.unknown_name(Place::Set(index as u32), name, message, name, &valid);
         error.found = name.to_owned();
         Box::new(error)
@@ -159,7 +155,7 @@ impl Applier<'_> {
         let chosen: Vec<String> = as_list(value).into_iter().map(label_of).collect();
         if let Some(unknown) = chosen.iter().find(|name| !names.contains(name)) {
             let valid: Vec<&str> = names.iter().map(String::as_str).collect();
-            let message = format!("unknown experiment {unknown}");
+            let message = format!("there is no experiment {unknown}");
             let mut error =
                 self.sources.unknown_name(Place::Set(index as u32), "experiments", message, unknown, &valid);
             error.found.clone_from(unknown);
@@ -176,7 +172,7 @@ impl Applier<'_> {
         let named = |clock: &&Clock| value.as_text() == Some(clock.name());
         let Some(clock) = Clock::ALL.iter().find(named) else {
             let expected = Clock::ALL.iter().map(|clock| format!("\"{}\"", clock.name()));
-            return Err(self.error(index, format!("unknown value {} for clock", value.to_toml()), expected));
+            return Err(self.error(index, format!("found {} for clock", value.to_toml()), expected));
         };
         if study.axis_names().contains(&CLOCK) {
             let one = |clock: &Clock| Node { content: Content::Text(clock.name().to_owned()), place: Place::default() };
@@ -192,7 +188,7 @@ impl Applier<'_> {
         match value.content {
             Content::Integer(runs) if (1..=1_000_000).contains(&runs) => Ok(runs.unsigned_abs()),
             _ => {
-                let message = format!("runs = {} is not valid", value.to_toml());
+                let message = format!("found {} for runs", value.to_toml());
                 Err(self.error(index, message, ["an integer from 1 to 1000000"]))
             }
         }
@@ -258,18 +254,14 @@ impl Applier<'_> {
                             if let Some(expected) =
                                 level.value.as_ref().and_then(|value| wrong_for_fixed_name(name, value))
                             {
-                                let message = format!("{name} = {} is not valid", level.label);
+                                let message = format!("{name} cannot be {}", level.label);
                                 return Err(self.error(index, message, [expected]));
                             }
                             level
                         }
                     };
                     if levels.iter().any(|earlier| earlier.label == level.label) {
-                        return Err(self.error(
-                            index,
-                            format!("the value {} is given twice", level.label),
-                            ["each value once"],
-                        ));
+                        return Err(self.error(index, format!("{} is given twice", level.label), ["each value once"]));
                     }
                     levels.push(level);
                 }
@@ -360,7 +352,7 @@ impl Applier<'_> {
             }
             Some((name, _)) => {
                 self.messages
-                    .push(format!("{path} is set in {}, but the scenario {name} does not have it", reached.join(", ")));
+                    .push(format!("{path} is set in {}; the scenario {name} does not take it", reached.join(", ")));
             }
             None => {}
         }

@@ -242,7 +242,7 @@ impl Sweep<'_> {
         let machine = |refused: crate::files::Refused| Ended::Machine(refused.to_string());
         let laboratory = if run.real { self.laboratory.real() } else { Some(self.laboratory) };
         let Some(laboratory) = laboratory else {
-            return Ok(RunResult::Failed("it needs real time, which this laboratory does not support".to_owned()));
+            return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
         };
         let reuse = options.resume || laboratory.repeats();
         let found = if reuse { self.archive.find(&run.key, options).map_err(machine)? } else { None };
@@ -270,7 +270,7 @@ impl Sweep<'_> {
             Err(panic) => {
                 let words = panic.downcast_ref::<String>().map(String::as_str);
                 let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
-                return Ok(RunResult::Failed(format!("internal error (a bug in fullpipe): {words}")));
+                return Ok(RunResult::Failed(format!("a bug of this program: {words}")));
             }
         };
         // What follows mostly waits for the disk, meanwhile another run is computed.

@@ -46,7 +46,7 @@ fn names_that_do_not_exist() {
         "plain = \"plane.txt\"",
         "plane.txt",
         "\"plane.txt\"",
-        "cannot read the scenario fake/plane.txt",
+        "fake/plane.txt cannot be read",
         "a scenario file",
     );
     wrong("seed = 4", "seed = 4\nexperiments = [\"size\"]", "[\"size\"]", "\"size\"", "no experiment size", "sizes");
@@ -144,14 +144,7 @@ fn values_of_the_wrong_kind() {
 
 #[test]
 fn axes_and_points() {
-    wrong(
-        "values = [10, 20, 40]",
-        "values = [10, 20, 10]",
-        "values = [10",
-        "10",
-        "the value 10 twice",
-        "each value once",
-    );
+    wrong("values = [10, 20, 40]", "values = [10, 20, 10]", "values = [10", "10", "two values 10", "each value once");
     wrong(
         "values = [10, 20, 40]\nquick = [10, 40]",
         "values = []",
@@ -162,9 +155,23 @@ fn axes_and_points() {
     );
     wrong("quick = [10, 40]", "quick = [10, 50]", "quick = [10", "50", "50 is not a value of size", "40");
     wrong("quick = [10, 40]", "quick = []", "quick = []", "[]", "no value is left", "at least one");
-    wrong("paths = [\"size\"]", "", "name = \"size\"", "\"size\"", "sets nothing", "paths");
-    wrong("values = [10, 20, 40]", "values = [[1], 20, 40]", "values = [[1]", "[1]", "cannot be a label", "label");
-    wrong("values = [10, 20, 40]", "values = [\"a;b\", 20, 40]", "a;b", "\"a;b\"", "cannot be a label", "label");
+    wrong("paths = [\"size\"]", "", "name = \"size\"", "\"size\"", "does not say what it sets", "paths");
+    wrong(
+        "values = [10, 20, 40]",
+        "values = [[1], 20, 40]",
+        "values = [[1]",
+        "[1]",
+        "cannot be written in a table",
+        "label",
+    );
+    wrong(
+        "values = [10, 20, 40]",
+        "values = [\"a;b\", 20, 40]",
+        "a;b",
+        "\"a;b\"",
+        "cannot be written in a table",
+        "label",
+    );
     wrong(
         "set = { corners = 4 } }]",
         "sets = { corners = 4 } }]",
@@ -334,16 +341,16 @@ fn published_values() {
     wrong_published("size,size=10,rate_bps,1,0,,,", 1, "size", "no experiment size", "sizes");
     wrong_published("sizes,sze=10,rate_bps,1,0,,,", 7, "sze=10", "sizes has no axis sze", "size");
     wrong_published("sizes,size=11,rate_bps,1,0,,,", 7, "size=11", "11 is not a value of size", "40");
-    wrong_published("sizes,size,rate_bps,1,0,,,", 7, "size", "\"size\" is not a condition of a point", "axis=value");
+    wrong_published("sizes,size,rate_bps,1,0,,,", 7, "size", "found \"size\" in the point", "axis=value");
     wrong_published("sizes,,rate_bps,1,0,,,", 7, "", "is not a point of sizes", "size=10");
     wrong_published("sizes,size=10,rate,1,0,,,", 15, "rate", "sizes has no metric rate", "rate_bps");
     wrong_published("shapes,shape=round,per_size,1,0,,,", 20, "per_size", "shapes has no metric per_size", "packets");
-    wrong_published("sizes,size=10,rate_bps,one,0,,,", 24, "one", "value = \"one\" is not valid", "a number");
-    wrong_published("sizes,size=10,rate_bps,inf,0,,,", 24, "inf", "value = \"inf\"", "a number");
-    wrong_published("sizes,size=10,rate_bps,1,5 percent,,,", 26, "5 percent", "tolerance = ", "5%");
-    wrong_published("sizes,size=10,rate_bps,1,-5%,,,", 26, "-5%", "tolerance = ", "5%");
+    wrong_published("sizes,size=10,rate_bps,one,0,,,", 24, "one", "found \"one\" for the value", "a number");
+    wrong_published("sizes,size=10,rate_bps,inf,0,,,", 24, "inf", "for the value", "a number");
+    wrong_published("sizes,size=10,rate_bps,1,5 percent,,,", 26, "5 percent", "for the tolerance", "5%");
+    wrong_published("sizes,size=10,rate_bps,1,-5%,,,", 26, "-5%", "for the tolerance", "5%");
     wrong_published("sizes,size=10,rate_bps,1,0,,,more", 30, "more", "no claim more", "more-is-more");
-    wrong_published("sizes,size=10,packets,1,0,,,", 15, "packets", "duplicate published value of packets", "one value");
+    wrong_published("sizes,size=10,packets,1,0,,,", 15, "packets", "has a published value already", "one value");
     wrong_published("sizes,size=10,packets,1", 1, "sizes", "this line has 4 fields", "8");
     let published = PUBLISHED.replace("tolerance", "tolerence");
     let error = &errors_of(STUDY, &published)[0];
@@ -470,29 +477,29 @@ fn plots_reach_the_records_as_they_are_asked_for() {
 #[test]
 fn what_a_plot_lacks_or_misnames_is_told() {
     for (right, wrong, says) in [
-        ("subject = \"bulk\"\n", "", "a plot of kind ellipse requires subject"),
-        ("along = \"size\"\n", "", "a plot of kind curve requires along"),
+        ("subject = \"bulk\"\n", "", "a plot of the kind ellipse needs subject"),
+        ("along = \"size\"\n", "", "a plot of the kind curve needs along"),
         (
             "metrics = [\"packets\", \"per_size\"]\nlabels = [\"all\", \"of each\"]",
             "",
-            "a plot of kind profile requires metrics",
+            "a plot of the kind profile needs metrics",
         ),
-        ("rows = \"size\"\n", "", "a plot of kind table requires rows"),
-        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\n", "a plot of kind box requires y"),
-        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\nmetrics = [\"packets\"]\n", "a box plot requires 5 metrics"),
+        ("rows = \"size\"\n", "", "a plot of the kind table needs rows"),
+        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\n", "a plot of the kind box needs y"),
+        ("x = \"size\"\ny = \"packets\"\n", "x = \"size\"\nmetrics = [\"packets\"]\n", "a box is drawn from 5 metrics"),
         (
             "kind = \"box\"\n",
             "kind = \"box\"\nmetrics = [\"packets\", \"packets\", \"packets\", \"packets\", \"packets\"]\n",
             "y or from metrics, not from both",
         ),
         ("labels = [\"all\", \"of each\"]", "labels = [\"all\"]", "there are 1 labels for 2 metrics"),
-        ("along = \"size\"", "along = \"sise\"", "unknown axis \"sise\""),
-        ("columns = \"experiment\"", "columns = \"packets\"", "unknown axis \"packets\""),
-        ("[\"packets\", \"rate_bps\"]", "[\"packets\", \"rate\"]", "unknown metric \"rate\""),
-        ("{ rate_bps = \"high\" }", "{ per_size = \"high\" }", "unknown metric of this table \"per_size\""),
+        ("along = \"size\"", "along = \"sise\"", "there is no axis sise"),
+        ("columns = \"experiment\"", "columns = \"packets\"", "there is no axis packets"),
+        ("[\"packets\", \"rate_bps\"]", "[\"packets\", \"rate\"]", "there is no metric rate"),
+        ("{ rate_bps = \"high\" }", "{ per_size = \"high\" }", "there is no metric of this table per_size"),
         ("{ rate_bps = \"high\" }", "{ rate_bps = \"best\" }", "best"),
         ("group = \"1.5s\"", "group = \"0s\"", "group"),
-        ("x = \"packets\"\ny", "x = \"srtt_s\"\ny", "unknown axis or metric \"srtt_s\""),
+        ("x = \"packets\"\ny", "x = \"srtt_s\"\ny", "there is no axis or metric srtt_s"),
     ] {
         assert!(PLOTS.contains(right), "{right}");
         let errors = errors_of(&(STUDY.to_owned() + &PLOTS.replacen(right, wrong, 1)), PUBLISHED);

@@ -75,14 +75,14 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExpressionError> {
         } else if character == '"' || character == '\'' {
             let start = at + 1;
             let Some(length) = characters[start..].iter().position(|next| *next == character) else {
-                return Err(ExpressionError::new(column, "this string has no closing quotation mark"));
+                return Err(ExpressionError::new(column, "this text has no closing quotation mark"));
             };
             found.push((Token::Text(characters[start..start + length].iter().collect()), column));
             at = start + length + 1;
         } else {
             let rest: String = characters[at..].iter().take(2).collect();
             let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) else {
-                return Err(ExpressionError::new(column, format!("unexpected character `{character}`")));
+                return Err(ExpressionError::new(column, format!("`{character}` means nothing here")));
             };
             found.push((Token::Symbol(symbol), column));
             at += symbol.len();
@@ -433,12 +433,12 @@ impl Parser {
     /// `lateness("NAME")`.
     fn lateness(&mut self, column: usize) -> Parsed {
         let at = self.peek().1;
-        let name = self.text("a lateness metric in quotation marks")?;
+        let name = self.text("a figure of the account of lateness in quotation marks")?;
         if !lateness::names().any(|known| known == name) {
             let all: Vec<String> = lateness::names().collect();
             let near = suggestion(&name, all.iter().map(String::as_str));
             let message = format!(
-                "unknown lateness metric `{name}`{near}; expected {}, or one of {} with a dot and one of {}",
+                "`{name}` is not a figure of the account of lateness{near}; expected {}, or one of {} with a dot and one of {}",
                 list_of(lateness::FIGURES),
                 lateness::spreads().join(", "),
                 lateness::figures_of_spreads().join(", ")
