@@ -161,7 +161,10 @@ fn contradicting_keys_are_errors_at_their_place() {
     let times = error("blackholes = [{ from = '1s', until = '2s', times = 2 }]");
     assert_eq!(times, (format!("{path}.times"), format!("{path} has times, but no period")));
     let both = error("corruption = { probability = 0.1, bit_error_rate = 1e-9 }");
-    assert_eq!(both, ("direction.corruption".into(), "direction.corruption has both probability and bit_error_rate".into()));
+    assert_eq!(
+        both,
+        ("direction.corruption".into(), "direction.corruption has both probability and bit_error_rate".into())
+    );
     let neither = error("corruption = {}");
     assert_eq!(neither.1, "direction.corruption has neither probability nor bit_error_rate");
 }
