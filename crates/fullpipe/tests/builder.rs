@@ -197,7 +197,7 @@ fn the_position_of_an_error_is_the_dotted_path_of_its_value() {
 fn the_position_of_an_error_in_an_override_is_the_override() {
     let simulation = Simulation::new(chain().flow(Flow::new("source", "sink"))).set("flow.0.congestion", "cubci");
     let errors = simulation.scenario().expect_err("there is no such control").to_string();
-    assert!(errors.starts_with("--set flow.0.congestion=cubci: found cubci"), "{errors}");
+    assert!(errors.starts_with("--set flow.0.congestion=cubci: unknown value cubci"), "{errors}");
 }
 
 #[test]

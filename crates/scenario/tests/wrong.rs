@@ -108,7 +108,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "expect-unknown-flow", line: 12, found: r#""downlaod""#, expected: &[r#""download""#], suggestion: Some(r#""download""#), says: "there is no flow downlaod" },
     Wrong { file: "expect-without-bound", line: 10, found: "", expected: &["min", "max"], suggestion: None, says: "the expectation has no bound" },
     Wrong { file: "expect-unknown-key", line: 12, found: "minimum", expected: &["metric", "flow", "min", "max"], suggestion: None, says: "minimum is not a key of an expectation" },
-    Wrong { file: "expect-bound-kind", line: 12, found: "true", expected: &["a number", "a string"], suggestion: None, says: "this is a boolean" },
+    Wrong { file: "expect-bound-kind", line: 12, found: "true", expected: &["a number", "a string"], suggestion: None, says: "is a boolean" },
     Wrong { file: "bottleneck-missing", line: 1, found: "", expected: &["a table (topology link)"], suggestion: None, says: "topology.bottleneck is missing" },
     Wrong { file: "chain-without-links", line: 3, found: "[]", expected: &["1 to 999999 links"], suggestion: None, says: "topology.link has 0 links" },
     Wrong { file: "topology-and-network", line: 5, found: "[[host]]", expected: &["only one of them"], suggestion: None, says: "the file has both [topology] and [[host]]" },

@@ -2,7 +2,7 @@
 //! study the means of its metrics at points. After the runs, each expectation gives a row of `expectations.csv`.
 
 use crate::plan::Plan;
-use crate::study::{Experiment, Metric, Study, label_of};
+use crate::study::{Expectation, Experiment, Metric, Study, Subjects, label_of};
 use fullpipe_archive::{
     Bound, ExpectRecord, ExpectationRow, FIGURES, FLOWS, FigureRow, FlowRow, RecordError, SummaryRow, of_key,
 };
@@ -11,37 +11,6 @@ use fullpipe_scenario::schema::{
     Content, Error, Errors, Node, Sources, Tree, Value, matches, nearest, quantity, some_of,
 };
 use std::path::Path;
-
-/// A bound on a metric.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expectation {
-    /// The metric.
-    pub metric: String,
-    /// The unit of the bounds.
-    pub unit: String,
-    /// Smallest accepted value.
-    pub min: Option<f64>,
-    /// Largest accepted value.
-    pub max: Option<f64>,
-    /// What the metric is of.
-    pub of: Subjects,
-    /// The table in the study's file; `None` if it is in a scenario's file.
-    pub record: Option<ExpectRecord>,
-}
-
-/// What an expectation selects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subjects {
-    /// Directions of flows of a single run: a pattern of names, which may end with `.reverse`.
-    Flows(String),
-    /// Points of a study.
-    Points {
-        /// Experiments; if empty, all.
-        experiments: Vec<String>,
-        /// Axes and the accepted labels of their values.
-        filters: Vec<(String, Vec<String>)>,
-    },
-}
 
 /// The metrics of flows that follow from several columns of `flows.csv`, with their units.
 const DERIVED: [(&str, &str); 4] =

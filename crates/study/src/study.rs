@@ -1,11 +1,10 @@
 //! A study as plain values: what `load.rs` reads from a file, what `settings.rs` changes on the user's word, what
 //! `resolved.rs` writes out again, and what `plan.rs` turns into runs.
 
-use crate::expect::Expectation;
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
 use crate::verdict::Prediction;
-use fullpipe_archive::{ClaimRecord, Clock, LateRuns, LeftOut, MetricRecord, ParameterRecord, Plot, ScenarioSetting};
+use fullpipe_archive::{ExpectRecord, ClaimRecord, Clock, LateRuns, LeftOut, MetricRecord, ParameterRecord, Plot, ScenarioSetting};
 use fullpipe_scenario::schema::{Content, Node, Place};
 use std::ops::Deref;
 
@@ -418,4 +417,34 @@ pub(crate) fn label_of(node: &Node) -> String {
 /// Whether a text can stand in `axis=value;axis=value`.
 pub(crate) fn is_label(text: &str) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains([';', '=', '\n', '\r', '"'])
+}
+/// A bound on a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expectation {
+    /// The metric.
+    pub metric: String,
+    /// The unit of the bounds.
+    pub unit: String,
+    /// Smallest accepted value.
+    pub min: Option<f64>,
+    /// Largest accepted value.
+    pub max: Option<f64>,
+    /// What the metric is of.
+    pub of: Subjects,
+    /// The table in the study's file; `None` if it is in a scenario's file.
+    pub record: Option<ExpectRecord>,
+}
+
+/// What an expectation selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subjects {
+    /// Directions of flows of a single run: a pattern of names, which may end with `.reverse`.
+    Flows(String),
+    /// Points of a study.
+    Points {
+        /// Experiments; if empty, all.
+        experiments: Vec<String>,
+        /// Axes and the accepted labels of their values.
+        filters: Vec<(String, Vec<String>)>,
+    },
 }

@@ -93,7 +93,7 @@ fn a_wrong_expectation_of_a_study_is_an_error_with_the_nearest_name() {
         ("metric = 'packets'\nwhere = { sise = 10 }\nmin = 1", "unknown axis sise;|did you mean size?"),
         (
             "metric = 'packets'\nwhere = { size = 11 }\nmin = 1",
-            "11 is not a value of the axis size; expected one of 10, 20",
+            "11 is not a value of the axis size; did you mean 10? (expected one of 10, 20",
         ),
         ("metric = 'per_size'\nexperiments = ['shapes']\nmin = 1", "no point with the metric per_size is selected"),
         ("metric = 'packets'", "the expectation has no bound; expected one of min, max"),

@@ -136,7 +136,7 @@ fn values_of_the_wrong_kind() {
     wrong("runs = 3", "runs = 0", "runs = 0", "0", "too small", "from 1");
     wrong("runs = 3", "runs = \"3\"", "runs = \"3\"", "\"3\"", "is a string", "an integer");
     wrong("seed = 4", "seed = -4", "seed = -4", "-4", "too small", "from 0");
-    wrong("seed = 4", "clock = \"virtul\"", "clock", "\"virtul\"", "found", "virtual");
+    wrong("seed = 4", "clock = \"virtul\"", "clock", "\"virtul\"", "unknown value", "virtual");
     wrong("title = \"A fake study\"", "", "", "", "title is missing", "a string");
     wrong("values = [10, 20, 40]", "values = 10", "values = 10", "10", "is an integer", "an array");
     wrong("seed = 4", "seed = ", "seed = ", "seed = ", "invalid TOML", "");

@@ -140,7 +140,7 @@ fn contradicting_keys_are_errors_at_their_place() {
         ("flow.http", &["quic.stack = \"model\"".to_owned()][..])
     );
     let ladder = error("protocol = 'tcp'\nworkload = 'video-abr'\nladder = ['2Mbit/s', '1Mbit/s']");
-    assert_eq!(ladder.expected, ["the bit rates of ladder must ascend"]);
+    assert!(ladder.to_string().contains("the bit rates of ladder must ascend"), "{ladder}");
 }
 
 #[test]

@@ -385,7 +385,7 @@ fn keys_of_the_new_kinds_are_checked() {
     for (old, new, expected) in [
         ("group = \"200ms\"", "group = \"200\"", "plot.1.group = \"200\" has no unit"),
         ("scaling = \"n3\"", "scaling = \"ns3\"", "did you mean \"n3\"? (expected \"sigma\" or \"n3\")"),
-        ("drop_ratio = \"low\" }", "drop_ratio = \"least\" }", "expected one of \"high\", \"low\""),
+        ("drop_ratio = \"low\" }", "drop_ratio = \"least\" }", "expected \"high\" or \"low\""),
     ] {
         let folder = Folder::copy_of("suite");
         folder.replace("study.toml", old, new);
