@@ -73,7 +73,7 @@ fn grouped(number: i64) -> String {
     }
     let mut text = String::new();
     for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n) % 3 == 0 && !text.ends_with('-') {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) && !text.ends_with('-') {
             text.push('_');
         }
         text.push(digit);

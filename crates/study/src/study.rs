@@ -4,7 +4,9 @@
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
 use crate::verdict::Prediction;
-use fullpipe_archive::{ExpectRecord, ClaimRecord, Clock, LateRuns, LeftOut, MetricRecord, ParameterRecord, Plot, ScenarioSetting};
+use fullpipe_archive::{
+    ClaimRecord, Clock, ExpectRecord, LateRuns, LeftOut, MetricRecord, ParameterRecord, Plot, ScenarioSetting,
+};
 use fullpipe_scenario::schema::{Content, Node, Place};
 use std::ops::Deref;
 
