@@ -96,7 +96,7 @@ fn a_wrong_expectation_of_a_study_is_an_error_with_the_nearest_name() {
             "11 is not a value of the axis size; did you mean 10? (expected one of 10, 20",
         ),
         ("metric = 'per_size'\nexperiments = ['shapes']\nmin = 1", "no point with the metric per_size is selected"),
-        ("metric = 'packets'", "the expectation has no bound; expected one of min, max"),
+        ("metric = 'packets'", "the expectation has no bound; expected min or max"),
         ("metric = 'packets'\nmin = '5ms'", "the unit of the metric is packets; expected a number of packets"),
         ("metric = 'rate_bps'\nmin = '5ms'", "expected a rate such as \"20Mbit/s\", or a number of bit/s"),
         ("metric = 'rate_bps'\nmin = '5Mbit'", "(did you mean \"5Mbit/s\"?)"),
