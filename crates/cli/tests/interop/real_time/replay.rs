@@ -69,7 +69,7 @@ fn a_recorded_run_replayed_gives_the_same_records() {
     let end_bytes = 2 * 28;
     for (name, bytes, said) in [
         ("cut", &file[..file.len() - 3], "a block is cut off"),
-        ("endless", &file[..file.len() - end_bytes], "it has no end"),
+        ("endless", &file[..file.len() - end_bytes], "the file is incomplete"),
         ("empty", &file[..0], "it is empty"),
         ("other", &b"not a capture at all"[..], "it is no pcapng file"),
     ] {
