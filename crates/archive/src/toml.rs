@@ -295,7 +295,7 @@ pub enum Bound {
 
 impl Bound {
     /// The kind of a key with a bound.
-    pub const KIND: Kind = Kind::Either(&Kind::number(f64::NEG_INFINITY, f64::INFINITY), &Kind::Text);
+    pub const KIND: Kind = Kind::NUMBER_OR_QUANTITY;
 
     /// The bound in a value of this kind.
     pub fn of(value: &Value) -> Self {

@@ -2,7 +2,7 @@
 
 use crate::output;
 use fullpipe::archive::ExpectationRow;
-use fullpipe::study::expect::in_words;
+use fullpipe::units::words::in_words;
 
 const HEADINGS: [&str; 7] = ["expectation", "of", "value", "min", "max", "outcome", "note"];
 

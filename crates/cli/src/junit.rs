@@ -3,8 +3,8 @@
 
 use crate::exit::Failure;
 use fullpipe::archive::{ExpectationRow, SummaryRow, Verdict};
-use fullpipe::study::expect::in_words;
 use fullpipe::study::{Outcome, Study};
+use fullpipe::units::words::in_words;
 use std::fmt::Write;
 use std::path::Path;
 

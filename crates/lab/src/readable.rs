@@ -1,5 +1,6 @@
 //! Quantities in texts that people read: few digits and a unit. Records have exact values in their columns.
 
+use fullpipe_units::words::in_words;
 use fullpipe_units::{Duration, Instant};
 
 /// A number of bytes: "1500 bytes", "1.448 MB".
@@ -7,7 +8,7 @@ pub(crate) fn bytes(count: u64) -> String {
     if count < 10_000 {
         return if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") };
     }
-    scaled(count as f64, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")])
+    in_words(count as f64, "bytes")
 }
 
 /// An instant in seconds, to the millisecond: "0.512 s", "60 s".
@@ -22,23 +23,7 @@ pub(crate) fn duration(duration: Duration) -> String {
     if exact.len() <= 7 {
         return exact;
     }
-    scaled(duration.as_nanos() as f64, &[(1e9, "s"), (1e6, "ms"), (1e3, "us")])
-}
-
-/// Four significant digits in the first unit in which the value is at least 1, without zeros at the end.
-fn scaled(value: f64, units: &[(f64, &str)]) -> String {
-    let fits = |(scale, _): &&(f64, &str)| value >= *scale;
-    let Some((scale, unit)) = units.iter().find(fits).or(units.last()) else { return value.to_string() };
-    let value = value / scale;
-    let decimals = if value >= 100.0 {
-        1
-    } else if value >= 10.0 {
-        2
-    } else {
-        3
-    };
-    let text = format!("{value:.decimals$}");
-    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+    in_words(duration.as_nanos() as f64 / 1e9, "s")
 }
 
 #[cfg(test)]
@@ -54,7 +39,7 @@ mod tests {
             (10_000, "10 kB"),
             (65_536, "65.54 kB"),
             (1_448_000, "1.448 MB"),
-            (u64::MAX, "18446744.1 TB"),
+            (u64::MAX, "18446744 TB"),
         ] {
             assert_eq!(bytes(count), text);
         }

@@ -1,54 +1,15 @@
 //! Expectations: the bounds on metrics that `[[expect]]` declares, for continuous integration. A scenario bounds metrics of flows, a
 //! study the means of its metrics at points. After the runs, each expectation gives a row of `expectations.csv`.
 
+use crate::bound::{expected_of, in_unit};
+use crate::flow_values::{RunTables, flow_metrics, flow_unit};
 use crate::plan::Plan;
 use crate::study::{Expectation, Experiment, Metric, Study, Subjects, label_of};
-use fullpipe_archive::{
-    Bound, ExpectRecord, ExpectationRow, FIGURES, FLOWS, FigureRow, FlowRow, RecordError, SummaryRow, of_key,
-};
+use fullpipe_archive::{Bound, ExpectRecord, ExpectationRow, SummaryRow, of_key};
 use fullpipe_scenario::Loaded;
-use fullpipe_scenario::schema::{
-    Content, Error, Errors, Node, Sources, Tree, Value, matches, nearest, quantity, some_of,
-};
+use fullpipe_scenario::schema::{Content, Error, Errors, Node, Sources, Tree, Value, nearest, some_of};
+use fullpipe_units::words::{in_words, with_digits};
 use std::path::Path;
-
-/// The metrics of flows that follow from several columns of `flows.csv`, with their units.
-const DERIVED: [(&str, &str); 4] =
-    [("throughput_bps", "bit/s"), ("loss_ratio", ""), ("mean_delay_s", "s"), ("mean_jitter_s", "s")];
-
-/// The names of all metrics of flows: common ones first, because errors list the first few.
-fn flow_metrics() -> Vec<&'static str> {
-    let mut names = vec!["goodput_bps", "completion_s"];
-    names.extend(DERIVED.map(|(name, _)| name));
-    let more = FLOWS.numeric_names().chain(fullpipe_lab::metric_names());
-    more.for_each(|name| {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    });
-    names
-}
-
-/// The unit of a metric of flows; `None` if there is no such metric.
-fn flow_unit(metric: &str) -> Option<&'static str> {
-    let derived = DERIVED.iter().find(|(name, _)| *name == metric).map(|(_, unit)| *unit);
-    let column = || FLOWS.numeric_column(metric).map(|column| column.unit);
-    let reported = || {
-        let declared = fullpipe_lab::metrics().flat_map(|(_, metrics)| metrics).find(|known| known.name == metric);
-        declared.map(|known| known.unit)
-    };
-    // The last part of the name of a program's own metric is its unit.
-    let of_program = || {
-        let (_, last) = metric.strip_prefix("program_")?.rsplit_once('_')?;
-        Some(match last {
-            "s" => "s",
-            "bps" => "bit/s",
-            "bytes" => "bytes",
-            _ => "",
-        })
-    };
-    derived.or_else(column).or_else(reported).or_else(of_program)
-}
 
 /// The expectations of a scenario that is run on its own.
 ///
@@ -198,106 +159,6 @@ fn bounds(tree: &Tree, path: &str, unit: &str, sources: &Sources, errors: &mut V
     bounds
 }
 
-/// A unit: its dimension, and how many of the smallest units (bit/s, ns, bytes, %) it has.
-fn base_of(unit: &str) -> Option<(Dimension, f64)> {
-    let base = match unit {
-        "bit/s" => (Dimension::Rate, 1.0),
-        "kbit/s" => (Dimension::Rate, 1e3),
-        "Mbit/s" => (Dimension::Rate, 1e6),
-        "Gbit/s" => (Dimension::Rate, 1e9),
-        "s" => (Dimension::Time, 1e9),
-        "ms" => (Dimension::Time, 1e6),
-        "us" | "µs" => (Dimension::Time, 1e3),
-        "bytes" | "B" => (Dimension::Size, 1.0),
-        "kB" => (Dimension::Size, 1e3),
-        "MB" => (Dimension::Size, 1e6),
-        "KiB" => (Dimension::Size, 1024.0),
-        "MiB" => (Dimension::Size, 1_048_576.0),
-        "%" => (Dimension::Share, 1.0),
-        "" => (Dimension::Share, 100.0),
-        _ => return None,
-    };
-    Some(base)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dimension {
-    Rate,
-    Time,
-    Size,
-    Share,
-}
-
-/// A bound as a number in the unit, or why it is none.
-fn in_unit(bound: &Bound, unit: &str) -> Result<f64, String> {
-    let text = match bound {
-        Bound::Number(number) => return Ok(*number),
-        Bound::Quantity(text) => text,
-    };
-    let Some((dimension, one)) = base_of(unit) else {
-        return Err(format!(": the unit of the metric is {unit}"));
-    };
-    let because = |malformed: quantity::Malformed| {
-        let reason = malformed.reason.map_or_else(String::new, |reason| format!(": {reason}"));
-        let near = malformed.suggestion.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
-        reason.to_string() + &near
-    };
-    let base = match dimension {
-        Dimension::Rate => quantity::parse_rate(text).map(|rate| rate.bits_per_second() as f64).map_err(because)?,
-        Dimension::Time => quantity::parse_duration(text).map(|time| time.as_nanos() as f64).map_err(because)?,
-        Dimension::Size => quantity::parse_size(text).map(|bytes| bytes as f64).map_err(because)?,
-        Dimension::Share => {
-            let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-            percent.filter(|percent| percent.is_finite()).ok_or_else(String::new)?
-        }
-    };
-    Ok(base / one)
-}
-
-/// What a bound of a metric in this unit may be, for errors.
-fn expected_of(unit: &str) -> String {
-    let example = match base_of(unit).map(|(dimension, _)| dimension) {
-        Some(Dimension::Rate) => "a rate such as \"20Mbit/s\"",
-        Some(Dimension::Time) => "a duration such as \"50ms\"",
-        Some(Dimension::Size) => "a size such as \"1MB\"",
-        Some(Dimension::Share) => "a percentage such as \"2%\"",
-        None => return format!("a number of {unit}"),
-    };
-    if unit.is_empty() { format!("a number, or {example}") } else { format!("{example}, or a number of {unit}") }
-}
-
-/// A value in its unit with four significant digits; bit/s, s and bytes with the prefix that suits the value.
-pub fn in_words(value: f64, unit: &str) -> String {
-    with_digits(value, unit, 4)
-}
-
-fn with_digits(value: f64, unit: &str, digits: i32) -> String {
-    let prefixes: &[(&str, f64)] = match unit {
-        "bit/s" => &[("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)],
-        "s" => &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)],
-        "bytes" => &[("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("bytes", 1.0)],
-        _ => &[],
-    };
-    let fits = |prefix: &&(&str, f64)| value.abs() >= prefix.1;
-    let base = prefixes.iter().find(|(name, _)| *name == unit);
-    let (unit, factor) = match value == 0.0 {
-        true => (unit, 1.0),
-        false => prefixes.iter().find(fits).or(base).copied().unwrap_or((unit, 1.0)),
-    };
-    let scaled = value / factor;
-    let magnitude = if scaled == 0.0 { 0 } else { fullpipe_units::math::log10(scaled.abs()).floor() as i32 };
-    let decimals = (digits - 1 - magnitude).clamp(0, 17) as usize;
-    let mut text = format!("{scaled:.decimals$}");
-    if text.contains('.') {
-        text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
-    }
-    match unit {
-        "" => text,
-        "%" => text + " %",
-        unit => format!("{text} {unit}"),
-    }
-}
-
 /// Two different values in words that differ.
 fn both_in_words(value: f64, bound: f64, unit: &str) -> (String, String) {
     let words = |digits| (with_digits(value, unit, digits), with_digits(bound, unit, digits));
@@ -407,78 +268,6 @@ pub(crate) fn rows(study: &Study, plan: &Plan, rows: &[SummaryRow], folder: &Pat
     study.expectations.iter().map(row).collect()
 }
 
-/// The tables of a run that have metrics of flows.
-struct RunTables {
-    flows: Vec<FlowRow>,
-    figures: Vec<FigureRow>,
-}
-
-impl RunTables {
-    fn read(folder: &Path) -> Result<Self, RecordError> {
-        let flows = FLOWS.open(&folder.join(FLOWS.file))?.rows()?;
-        let file = folder.join(FIGURES.file);
-        let figures = if file.is_file() { FIGURES.open(&file)?.rows()? } else { Vec::new() };
-        Ok(RunTables { flows, figures })
-    }
-
-    /// The value of each selected flow. A flow without a value has one entry without.
-    fn values(&self, metric: &str, pattern: &str) -> Vec<(String, Option<f64>)> {
-        let (flows, is_reverse) = match pattern.strip_suffix(".reverse") {
-            Some(flows) => (flows, true),
-            None => (pattern, false),
-        };
-        let base = |flow: &str| {
-            let flow = flow.strip_suffix(".reverse").unwrap_or(flow);
-            flow.split_once('#').map_or(flow, |(flow, _)| flow).to_owned()
-        };
-        let is_selected = |row: &&FlowRow| {
-            let is_direction = if is_reverse { row.flow.ends_with(".reverse") } else { row.is_main() };
-            is_direction && matches(flows, &base(&row.flow))
-        };
-        let of_flows = DERIVED.iter().any(|(name, _)| *name == metric) || FLOWS.numeric_column(metric).is_some();
-        if of_flows {
-            let rows = self.flows.iter().filter(is_selected);
-            let values: Vec<_> = rows.map(|row| (row.flow.clone(), flow_value(metric, row))).collect();
-            return if values.is_empty() { vec![(pattern.to_owned(), None)] } else { values };
-        }
-        // Either end may report an application metric.
-        let mut values: Vec<(String, Option<f64>)> = Vec::new();
-        let mut without: Vec<String> = Vec::new();
-        for flow in self.flows.iter().map(|row| base(&row.flow)).filter(|flow| matches(flows, flow)) {
-            if without.contains(&flow) || values.iter().any(|(subject, _)| base_of_end(subject) == flow) {
-                continue;
-            }
-            let reported = self.figures.iter().filter(|row| row.flow == flow && row.figure == metric);
-            let reported = reported.filter(|row| row.value.is_some());
-            let ends: Vec<_> = reported.map(|row| (format!("{flow}@{}", row.host), row.value)).collect();
-            if ends.is_empty() {
-                without.push(flow);
-            }
-            values.extend(ends);
-        }
-        values.extend(without.into_iter().map(|flow| (flow, None)));
-        if values.is_empty() { vec![(pattern.to_owned(), None)] } else { values }
-    }
-}
-
-/// The flow of `FLOW@HOST`. No name has an `@` in it.
-fn base_of_end(subject: &str) -> &str {
-    subject.split_once('@').map_or(subject, |(flow, _)| flow)
-}
-
-fn flow_value(metric: &str, row: &FlowRow) -> Option<f64> {
-    match metric {
-        "throughput_bps" => row.throughput_bps(),
-        "mean_delay_s" => row.mean_delay_s(),
-        "mean_jitter_s" => row.mean_jitter_s(),
-        "loss_ratio" => {
-            let sent = row.measured_tx_packets;
-            (sent > 0).then(|| row.measured_lost_packets as f64 / sent as f64)
-        }
-        column => FLOWS.numeric_column(column).map(|column| column.number(row)).filter(|value| !value.is_nan()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -486,47 +275,6 @@ mod tests {
     fn expectation(unit: &str, min: Option<f64>, max: Option<f64>) -> Expectation {
         let (metric, of) = ("goodput_bps".to_owned(), Subjects::Flows("*".to_owned()));
         Expectation { metric, unit: unit.to_owned(), min, max, of, record: None }
-    }
-
-    #[test]
-    fn a_bound_with_a_unit_is_converted_into_the_unit_of_the_metric() {
-        let cases = [
-            ("20Mbit/s", "bit/s", 20e6),
-            ("20Mbit/s", "Mbit/s", 20.0),
-            ("50ms", "s", 0.05),
-            ("50ms", "ms", 50.0),
-            ("90ms", "s", 0.09),
-            ("1MB", "bytes", 1e6),
-            ("2%", "", 0.02),
-            ("2%", "%", 2.0),
-        ];
-        for (text, unit, expected) in cases {
-            let value = in_unit(&Bound::Quantity(text.to_owned()), unit).expect(text);
-            assert!(value == expected, "{text} in {unit}: {value}");
-        }
-        assert_eq!(in_unit(&Bound::Number(3.0), "packets"), Ok(3.0));
-        for (text, unit) in
-            [("20Mbit/s", "s"), ("50ms", "bit/s"), ("5", ""), ("5packets", "packets"), ("1BDP", "bytes")]
-        {
-            assert!(in_unit(&Bound::Quantity(text.to_owned()), unit).is_err(), "{text} in {unit}");
-        }
-    }
-
-    #[test]
-    fn values_in_words_have_a_suitable_prefix() {
-        let cases = [
-            (9_412_345.0, "bit/s", "9.412 Mbit/s"),
-            (20e6, "bit/s", "20 Mbit/s"),
-            (0.0471, "s", "47.1 ms"),
-            (0.0, "s", "0 s"),
-            (12.5, "ms", "12.5 ms"),
-            (0.012_345_6, "", "0.01235"),
-            (1780.0, "packets", "1780 packets"),
-            (123_456.0, "packets", "123456 packets"),
-        ];
-        for (value, unit, expected) in cases {
-            assert_eq!(in_words(value, unit), expected);
-        }
     }
 
     #[test]

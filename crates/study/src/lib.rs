@@ -5,6 +5,7 @@
 //! with a [`Laboratory`]. [`single`] makes a study of one scenario run once. `docs/studies.md` tells the language.
 
 mod archive;
+mod bound;
 mod check;
 pub mod cost;
 pub mod error;
@@ -13,6 +14,7 @@ pub mod expect;
 mod experience;
 pub mod expression;
 pub mod files;
+mod flow_values;
 mod laboratory;
 mod lateness;
 mod level;

@@ -14,6 +14,7 @@ pub mod queue;
 pub mod random;
 pub mod rate;
 pub mod time;
+pub mod words;
 
 pub use codepoint::Codepoint;
 pub use distribution::Distribution;

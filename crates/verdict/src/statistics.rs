@@ -4,7 +4,7 @@
 //! independent runs, which named random streams give, and roughly normal means. For other statistics there is the percentile
 //! bootstrap (Efron and Tibshirani 1993, chapter 13) with Hesterberg's expanded percentiles. Two points of a sweep share the
 //! seeds of their runs, so they are resampled jointly (common random numbers; Law, Simulation Modeling and Analysis,
-//! section 11.2). `verdict.rs` has the rules that use them.
+//! section 11.2). The rules of verdicts use them.
 //!
 //! The quantiles of t are computed, not tabulated: for whole degrees of freedom the distribution is a finite sum of
 //! powers of a cosine (Abramowitz and Stegun 26.7.3 and 26.7.4), inverted by bisection.

@@ -1,5 +1,5 @@
-//! What the applications of a run report: `figures.csv` and `completions.csv`, and of a study `flow_summary.csv` and `expectations.csv`. All of them are
-//! optional.
+//! The optional tables: what the applications of a run report (`figures.csv`, `completions.csv`), and of a study `flow_summary.csv` and
+//! `expectations.csv`.
 
 use crate::error::ReportError;
 use fullpipe_archive::{

@@ -5,8 +5,6 @@ use super::Check;
 use crate::description::Flow;
 use crate::schema::{Kind, Table, Tree, Value, keys, matches};
 
-const BOUND: Kind = Kind::Either(&Kind::number(f64::NEG_INFINITY, f64::INFINITY), &Kind::Text);
-
 pub(super) static EXPECT: Table = Table {
     name: "expectation",
     text: "A bound on a metric of flows. Each selected flow must have a value within the bounds. `fullpipe run` checks it; a study \
@@ -21,9 +19,9 @@ pub(super) static EXPECT: Table = Table {
         "flow": Kind::Text, default "*";
         /// Smallest accepted value: a number in the metric's unit, or a quantity such as `"20Mbit/s"`, `"50ms"`, `"1MB"` or
         /// `"2%"`. A flow without a value is not within the bounds.
-        "min": BOUND, optional "no minimum";
+        "min": Kind::NUMBER_OR_QUANTITY, optional "no minimum";
         /// Largest accepted value, as `min`.
-        "max": BOUND, optional "no maximum";
+        "max": Kind::NUMBER_OR_QUANTITY, optional "no maximum";
     }],
     ..Table::EMPTY
 };

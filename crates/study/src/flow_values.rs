@@ -1,0 +1,117 @@
+//! Values of metrics of single flows in the records of one run: columns of `flows.csv`, what follows from several of them, and
+//! application metrics of `figures.csv`.
+
+use fullpipe_archive::{FIGURES, FLOWS, FigureRow, FlowRow, RecordError};
+use fullpipe_scenario::schema::matches;
+use std::path::Path;
+
+/// The metrics of flows that follow from several columns of `flows.csv`, with their units.
+const DERIVED: [(&str, &str); 4] =
+    [("throughput_bps", "bit/s"), ("loss_ratio", ""), ("mean_delay_s", "s"), ("mean_jitter_s", "s")];
+
+/// The names of all metrics of flows: common ones first, because errors list the first few.
+pub(crate) fn flow_metrics() -> Vec<&'static str> {
+    let mut names = vec!["goodput_bps", "completion_s"];
+    names.extend(DERIVED.map(|(name, _)| name));
+    let more = FLOWS.numeric_names().chain(fullpipe_lab::metric_names());
+    more.for_each(|name| {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    });
+    names
+}
+
+/// The unit of a metric of flows; `None` if there is no such metric.
+pub(crate) fn flow_unit(metric: &str) -> Option<&'static str> {
+    let derived = DERIVED.iter().find(|(name, _)| *name == metric).map(|(_, unit)| *unit);
+    let column = || FLOWS.numeric_column(metric).map(|column| column.unit);
+    let reported = || {
+        let declared = fullpipe_lab::metrics().flat_map(|(_, metrics)| metrics).find(|known| known.name == metric);
+        declared.map(|known| known.unit)
+    };
+    // The last part of the name of a program's own metric is its unit.
+    let of_program = || {
+        let (_, last) = metric.strip_prefix("program_")?.rsplit_once('_')?;
+        Some(match last {
+            "s" => "s",
+            "bps" => "bit/s",
+            "bytes" => "bytes",
+            _ => "",
+        })
+    };
+    derived.or_else(column).or_else(reported).or_else(of_program)
+}
+
+/// The tables of a run that have metrics of flows.
+pub(crate) struct RunTables {
+    flows: Vec<FlowRow>,
+    figures: Vec<FigureRow>,
+}
+
+impl RunTables {
+    /// Reads `flows.csv` and, if there is one, `figures.csv`.
+    pub(crate) fn read(folder: &Path) -> Result<Self, RecordError> {
+        let flows = FLOWS.open(&folder.join(FLOWS.file))?.rows()?;
+        let file = folder.join(FIGURES.file);
+        let figures = if file.is_file() { FIGURES.open(&file)?.rows()? } else { Vec::new() };
+        Ok(RunTables { flows, figures })
+    }
+
+    /// The value of each selected flow. A flow without a value has one entry without.
+    pub(crate) fn values(&self, metric: &str, pattern: &str) -> Vec<(String, Option<f64>)> {
+        let (flows, is_reverse) = match pattern.strip_suffix(".reverse") {
+            Some(flows) => (flows, true),
+            None => (pattern, false),
+        };
+        let base = |flow: &str| {
+            let flow = flow.strip_suffix(".reverse").unwrap_or(flow);
+            flow.split_once('#').map_or(flow, |(flow, _)| flow).to_owned()
+        };
+        let is_selected = |row: &&FlowRow| {
+            let is_direction = if is_reverse { row.flow.ends_with(".reverse") } else { row.is_main() };
+            is_direction && matches(flows, &base(&row.flow))
+        };
+        let of_flows = DERIVED.iter().any(|(name, _)| *name == metric) || FLOWS.numeric_column(metric).is_some();
+        if of_flows {
+            let rows = self.flows.iter().filter(is_selected);
+            let values: Vec<_> = rows.map(|row| (row.flow.clone(), flow_value(metric, row))).collect();
+            return if values.is_empty() { vec![(pattern.to_owned(), None)] } else { values };
+        }
+        // Either end may report an application metric.
+        let mut values: Vec<(String, Option<f64>)> = Vec::new();
+        let mut without: Vec<String> = Vec::new();
+        for flow in self.flows.iter().map(|row| base(&row.flow)).filter(|flow| matches(flows, flow)) {
+            if without.contains(&flow) || values.iter().any(|(subject, _)| base_of_end(subject) == flow) {
+                continue;
+            }
+            let reported = self.figures.iter().filter(|row| row.flow == flow && row.figure == metric);
+            let reported = reported.filter(|row| row.value.is_some());
+            let ends: Vec<_> = reported.map(|row| (format!("{flow}@{}", row.host), row.value)).collect();
+            if ends.is_empty() {
+                without.push(flow);
+            }
+            values.extend(ends);
+        }
+        values.extend(without.into_iter().map(|flow| (flow, None)));
+        if values.is_empty() { vec![(pattern.to_owned(), None)] } else { values }
+    }
+}
+
+/// The flow of `FLOW@HOST`. No name has an `@` in it.
+fn base_of_end(subject: &str) -> &str {
+    subject.split_once('@').map_or(subject, |(flow, _)| flow)
+}
+
+fn flow_value(metric: &str, row: &FlowRow) -> Option<f64> {
+    match metric {
+        "throughput_bps" => row.throughput_bps(),
+        "mean_delay_s" => row.mean_delay_s(),
+        "mean_jitter_s" => row.mean_jitter_s(),
+        "loss_ratio" => {
+            let sent = row.measured_tx_packets;
+            (sent > 0).then(|| row.measured_lost_packets as f64 / sent as f64)
+        }
+        column => FLOWS.numeric_column(column).map(|column| column.number(row)).filter(|value| !value.is_nan()),
+    }
+}
