@@ -353,7 +353,7 @@ fn short_rate_samples_are_discarded_unless_they_are_to_be_kept() {
 }
 
 #[test]
-fn rate_samples_that_nobody_reads_are_not_taken() {
+fn rate_samples_without_a_reader_are_not_taken() {
     let signals =
         |delivery_rate, on_sent, plain_acks| Signals { delivery_rate, on_sent, plain_acks, ..Signals::default() };
     for (needs, is_taken) in [

@@ -54,7 +54,7 @@ pub struct LinkSpecification {
 /// Packets and bytes that wait, computed from when each will begin.
 ///
 /// Packets whose transmission has begun leave only when the exact amount matters: when a limit would be exceeded, when there is
-/// no room in memory, and when somebody asks.
+/// no room in memory, and when the count is read.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     starts: VecDeque<(Instant, u32)>,

@@ -247,7 +247,7 @@ pub(crate) struct InFlight {
     pub(crate) ip_bytes: u32,
 }
 
-/// Datagrams of the QUIC model that nobody reads any more and whose memory is kept.
+/// Unused datagrams of the QUIC model, whose memory is kept.
 const SPARE_DATAGRAMS: usize = 1024;
 
 /// All packets that are somewhere in the network, and their side data. Slots are reused: after the first flights
@@ -373,7 +373,7 @@ impl Arena {
         }
     }
 
-    /// Stores a datagram of the QUIC model. Returns also one that nobody reads any more, for its memory.
+    /// Stores a datagram of the QUIC model. Also returns an unused one, for its memory.
     pub fn store_datagram(&mut self, datagram: QuicDatagram) -> (Side, QuicDatagram) {
         if let Some(index) = self.free_datagrams.pop() {
             let old = std::mem::replace(&mut self.datagrams[index as usize], datagram);

@@ -50,7 +50,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Takes back the memory of a datagram that nobody reads any more, for those to come.
+    /// Takes back the memory of an unused datagram, for later ones.
     pub fn recycle(&mut self, datagram: QuicDatagram) {
         self.spare.recycle(datagram);
     }

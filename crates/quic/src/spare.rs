@@ -25,7 +25,7 @@ impl Spare {
         packets
     }
 
-    /// Takes the vectors of a datagram that nobody reads any more.
+    /// Takes the vectors of an unused datagram.
     pub(crate) fn recycle(&mut self, datagram: QuicDatagram) {
         let mut packets = datagram.packets;
         for mut packet in packets.drain(..) {

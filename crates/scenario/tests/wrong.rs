@@ -402,7 +402,7 @@ fn the_messages_of_wrong_files_are_those_of_the_golden_file() {
     assert!(messages == stored, "messages differ from {} (RENEW=1 writes it){difference}", golden.display());
 }
 
-/// A quantity in a unit that nobody reads: five digits of nanoseconds, or six digits of bytes.
+/// A raw quantity: five digits of nanoseconds, or six digits of bytes.
 fn raw_quantity(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let mut at = 0;

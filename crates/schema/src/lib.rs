@@ -126,7 +126,7 @@ pub enum Kind {
 impl Kind {
     /// Any duration that a file may state.
     pub const DURATION: Kind = Kind::duration(Duration::ZERO, LONGEST);
-    /// A number, or a quantity with a unit whose kind only the reader knows, such as "20Mbit/s".
+    /// A number, or a quantity with a unit whose kind follows from another key, such as "20Mbit/s".
     pub const NUMBER_OR_QUANTITY: Kind = Kind::Either(&Kind::number(f64::NEG_INFINITY, f64::INFINITY), &Kind::Text);
     /// A duration that is not zero.
     pub const INTERVAL: Kind = Kind::duration(Duration::from_nanos(1), LONGEST);

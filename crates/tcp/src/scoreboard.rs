@@ -102,7 +102,7 @@ impl Segment {
         u64::from(self.length) - u64::from(self.has(flag::FIN))
     }
 
-    /// What the congestion control is told of it; `delivered_bytes` and `lost_bytes` are the connection's present counts.
+    /// The sample for the congestion control; `delivered_bytes` and `lost_bytes` are the current counts of the connection.
     #[inline(always)]
     pub(crate) fn packet_state(&self, sample: Sample, delivered_bytes: u64, lost_bytes: u64) -> PacketState {
         PacketState {
@@ -325,7 +325,7 @@ impl Scoreboard {
     }
 
     /// The usual case of [`Scoreboard::acknowledge_whole`], where no samples are taken: removes segments that were sent once and
-    /// have arrived whole, up to the first other one. They were sent in order, so the last one tells what matters of all.
+    /// have arrived whole, up to the first other one. They were sent in order, so the sample of the last one is that of all.
     #[inline(always)]
     pub(crate) fn acknowledge_originals(&mut self, acknowledged: u64) -> Originals {
         debug_assert!(self.samples.is_none());

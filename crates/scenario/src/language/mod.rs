@@ -66,7 +66,7 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// The file with every default written out. Loading it gives an equal scenario and the same text.
     pub resolved: String,
-    /// The tables `[[expect]]`. The crate `study` knows the metrics and checks them; not part of the stable interface.
+    /// The tables `[[expect]]`. The crate `study` checks their metrics; not part of the stable interface.
     #[doc(hidden)]
     pub expectations: Vec<Tree>,
     /// The text of the file, for errors about expectations.
