@@ -14,6 +14,8 @@ pub(crate) struct Template {
     text: &'static str,
     /// Further options that `fullpipe run` needs.
     options: &'static str,
+    /// Whether this build can run it.
+    is_supported: bool,
 }
 
 pub(crate) const TEMPLATES: [Template; 5] = [
@@ -22,30 +24,35 @@ pub(crate) const TEMPLATES: [Template; 5] = [
         summary: "two congestion controls share a bottleneck",
         text: include_str!("../templates/dumbbell.toml"),
         options: "",
+        is_supported: true,
     },
     Template {
         name: "home-link",
         summary: "a call, web pages and an upload on a home access link",
         text: include_str!("../templates/home-link.toml"),
         options: "",
+        is_supported: true,
     },
     Template {
         name: "lte",
         summary: "downloads to four UEs of an LTE cell",
         text: include_str!("../templates/lte.toml"),
         options: "",
+        is_supported: true,
     },
     Template {
         name: "masque",
         summary: "two QUIC uploads, one of them through a CONNECT-UDP proxy",
         text: include_str!("../templates/masque.toml"),
         options: "",
+        is_supported: cfg!(feature = "stack"),
     },
     Template {
         name: "real-programs",
         summary: "curl and a web server over a lossy link, in real time",
         text: include_str!("../templates/real-programs.toml"),
         options: " --real-time",
+        is_supported: cfg!(all(feature = "real-time", target_os = "linux")),
     },
 ];
 
@@ -73,6 +80,8 @@ pub(crate) fn init(name: &str, file: Option<&Path>) -> Result<(), Failure> {
     // The comments name the file.
     let text = template.text.replace(&format!("{name}.toml"), &shown.to_string());
     created.write_all(text.as_bytes()).map_err(|error| Failure::machine(format!("{shown}: {error}")))?;
-    eprintln!("wrote {shown}; run it by `fullpipe run {shown}{} --open`", template.options);
+    // The alias of a clone that builds all features.
+    let program = if template.is_supported { "fullpipe" } else { "cargo fullpipe-all" };
+    eprintln!("wrote {shown}; run it by `{program} run {shown}{} --open`", template.options);
     Ok(())
 }

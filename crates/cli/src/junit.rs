@@ -2,35 +2,55 @@
 //! for each run that failed or is not valid.
 
 use crate::exit::Failure;
+use crate::new_file::NewFile;
 use fullpipe::archive::{ExpectationRow, SummaryRow, Verdict};
 use fullpipe::study::{Outcome, Study};
 use fullpipe::units::words::in_words;
-use std::fmt::Write;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
-/// Fails if the file cannot be written later because its folder does not exist or it is a folder.
-pub(crate) fn check_place(file: &Path) -> Result<(), Failure> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        return Err(Failure::usage(format!(
-            "--junit {}: the folder {} does not exist",
-            file.display(),
-            folder.display()
-        )));
-    }
-    if file.is_dir() {
-        return Err(Failure::usage(format!(
-            "--junit {}: this is a folder; expected the name of a file",
-            file.display()
-        )));
-    }
-    Ok(())
+/// The file of `--junit`, opened before the first run: a place that cannot be written is an error before any work, and the file of
+/// an earlier command is gone whatever happens to this one.
+pub(crate) struct Target {
+    path: PathBuf,
+    file: NewFile,
 }
 
-/// Writes the file.
-pub(crate) fn write(file: &Path, study: &Study, outcome: &Outcome) -> Result<(), Failure> {
-    std::fs::write(file, document(study, outcome))
-        .map_err(|error| Failure::machine(format!("--junit {}: {error}", file.display())))
+impl Target {
+    /// Opens the file. It must be new or the JUnit XML of an earlier command, so that `--junit` replaces no scenario and no record.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let wrong = |text: &str| Failure::usage(format!("--junit {}: {text}", path.display()));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if folder.is_some_and(|folder| !folder.is_dir()) {
+            return Err(wrong("its folder does not exist"));
+        }
+        if path.exists() {
+            if !path.is_file() {
+                return Err(wrong("this is not a file; expected the name of a new file"));
+            }
+            let text = fs::read_to_string(path).unwrap_or_default();
+            if !text.is_empty() && !text.contains("<testsuites") {
+                return Err(wrong("this file exists and is not JUnit XML; it is not overwritten"));
+            }
+            fs::remove_file(path).map_err(|error| wrong(&error.to_string()))?;
+        }
+        let file = NewFile::create(path, ".part").map_err(|error| wrong(&error.to_string()))?;
+        Ok(Target { path: path.to_owned(), file })
+    }
+
+    /// Writes the file.
+    pub(crate) fn write(mut self, study: &Study, outcome: &Outcome) -> Result<(), Failure> {
+        let failure = |reason: String| Failure::machine(format!("--junit {}: {reason}", self.path.display()));
+        // A record has this name.
+        if self.path.exists() {
+            return Err(failure("this run wrote a file of this name; choose another name".to_owned()));
+        }
+        let written = self.file.writer.write_all(document(study, outcome).as_bytes());
+        written.and_then(|()| self.file.finish()).map_err(|error| failure(error.to_string()))
+    }
 }
 
 /// The result of a test case, with its message.
@@ -61,6 +81,7 @@ fn document(study: &Study, outcome: &Outcome) -> String {
         };
         cases.extend(list.iter().map(case));
     }
+    number_equal_names(&mut cases);
     let count = |is: fn(&CaseResult) -> bool| cases.iter().filter(|case| is(&case.result)).count();
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
@@ -98,6 +119,18 @@ fn document(study: &Study, outcome: &Outcome) -> String {
     text + "  </testsuite>\n</testsuites>\n"
 }
 
+/// Readers of JUnit XML take cases of one kind and name for one test.
+fn number_equal_names(cases: &mut [Case]) {
+    let mut counts: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    for case in cases {
+        let count = counts.entry((case.kind, case.name.clone())).or_insert(0);
+        *count += 1;
+        if *count > 1 {
+            case.name += &format!(" #{count}");
+        }
+    }
+}
+
 fn of_expectation(row: &ExpectationRow, outcome: &Outcome) -> Case {
     let message = if row.subject.is_empty() { row.note.clone() } else { format!("{}: {}", row.subject, row.note) };
     let result = match row.outcome.as_str() {
@@ -109,10 +142,12 @@ fn of_expectation(row: &ExpectationRow, outcome: &Outcome) -> Case {
         _ => CaseResult::Failed(message),
     };
     let bound = |name: &str, bound: Option<f64>| bound.map(|bound| format!("{name} {}", in_words(bound, &row.unit)));
+    let bounds: Vec<String> = [bound("min", row.min), bound("max", row.max)].into_iter().flatten().collect();
     let value = row.value.map(|value| format!("value {}", in_words(value, &row.unit)));
-    let output: Vec<String> = [value, bound("min", row.min), bound("max", row.max)].into_iter().flatten().collect();
+    let output: Vec<String> = value.into_iter().chain(bounds.iter().cloned()).collect();
     let of = if row.subject.is_empty() { String::new() } else { format!("{}: ", row.subject) };
-    Case { kind: "expectation", name: row.expectation.clone(), result, output: of + &output.join(", ") }
+    let name = format!("{}, {}", row.expectation, bounds.join(", "));
+    Case { kind: "expectation", name, result, output: of + &output.join(", ") }
 }
 
 fn of_claim(study: &Study, row: &SummaryRow) -> Option<Case> {
@@ -152,6 +187,19 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_names_get_numbers() {
+        let case = |name: &str| Case {
+            kind: "claim",
+            name: name.to_owned(),
+            result: CaseResult::Passed,
+            output: String::new(),
+        };
+        let mut cases = [case("a"), case("b"), case("a"), case("a")];
+        number_equal_names(&mut cases);
+        assert_eq!(cases.map(|case| case.name), ["a", "b", "a #2", "a #3"]);
+    }
 
     #[test]
     fn a_text_in_xml_has_no_markup_and_no_forbidden_characters() {

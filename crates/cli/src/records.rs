@@ -223,9 +223,7 @@ fn make(
     default_folder: &Path,
 ) -> Result<(), Failure> {
     let folder = common.out.as_deref().unwrap_or(default_folder);
-    if let Some(file) = &common.junit {
-        junit::check_place(file)?;
-    }
+    let junit = common.junit.as_deref().map(junit::Target::open).transpose()?;
     let stop = stop_flag()?;
     let clocks = || [ClockId::Monotonic, ClockId::ProcessCPUTime].map(seconds_of);
     let begun = clocks();
@@ -233,15 +231,16 @@ fn make(
     let outcome = study::run(study, laboratory, folder, &Files::new(), options, &mut progress, &stop);
     progress.done();
     let outcome = outcome.map_err(failure_of)?;
-    if let Some(file) = &common.junit {
-        junit::write(file, study, &outcome)?;
-    }
     let built = if outcome.failed.is_empty() {
         let options = ReportOptions { limitations: Some(embedded::LIMITATIONS) };
         Some(report::build_with(folder, options).map_err(Failure::machine)?)
     } else {
         None
     };
+    // After the report, so that no file of passed tests lies beside a report that could not be written.
+    if let Some(target) = junit {
+        target.write(study, &outcome)?;
+    }
     if common.json {
         output::json(&outcome.json());
     } else {

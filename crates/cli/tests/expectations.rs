@@ -36,7 +36,10 @@ fn the_example_meets_its_expectations() {
     let table = printed.split("\nExpectations:\n").nth(1).expect("a table of expectations");
     assert_eq!(table.matches(" met").count(), 4, "{table}");
     assert!(xml.contains("tests=\"4\" failures=\"0\" errors=\"0\" skipped=\"0\""), "{xml}");
-    assert!(xml.contains("<testcase classname=\"uplink.expectation\" name=\"goodput_bps of download\""), "{xml}");
+    assert!(
+        xml.contains("<testcase classname=\"uplink.expectation\" name=\"goodput_bps of download, min 8 Mbit/s\""),
+        "{xml}"
+    );
     let report = Path::new(env!("CARGO_TARGET_TMPDIR")).join("expectations-met/out/report.html");
     let report = std::fs::read_to_string(report).expect("a report");
     assert!(report.contains("0 of 4 failed") && report.contains("delay_p99_s of call"));
@@ -71,7 +74,7 @@ fn an_invalid_result_is_exit_status_3_and_an_error_even_if_an_expectation_fails(
 fn check_and_run_report_an_unknown_metric_or_flow_with_the_nearest_name() {
     for (set, says) in [
         ("expect.0.metric=goodput_pbs", "unknown metric goodput_pbs"),
-        ("expect.0.flow=downlaod", "there is no flow downlaod"),
+        ("expect.0.flow=downlaod", "there is no flow \"downlaod\""),
     ] {
         let (status, _, errors, xml) = run("unknown", &["--set", set]);
         assert_eq!(status, Some(2), "{errors}");
@@ -92,8 +95,35 @@ fn a_junit_file_in_a_missing_folder_is_an_error_before_the_run() {
     let out = folder("missing").join("out");
     let output = fullpipe(&["run", EXAMPLE, "--out", out.to_str().expect("text"), "--junit", "/nowhere/at/all.xml"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the folder /nowhere/at does not exist"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("its folder does not exist"));
     assert!(!out.exists());
+}
+
+#[test]
+fn junit_replaces_its_own_files_only() {
+    let folder = folder("own");
+    let (scenario, out, earlier) = (folder.join("uplink.toml"), folder.join("out"), folder.join("earlier.xml"));
+    let text = std::fs::read_to_string(EXAMPLE).expect("the example");
+    std::fs::write(&scenario, &text).expect("a file");
+    std::fs::create_dir(&out).expect("a folder");
+    std::fs::write(&earlier, "<testsuites name=\"earlier\"/>").expect("a file");
+    let path = |path: &PathBuf| path.to_str().expect("text").to_owned();
+    let run = |junit: &PathBuf| {
+        let output = fullpipe(&["run", &path(&scenario), "--quiet", "--out", &path(&out), "--junit", &path(junit)]);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    // The scenario stays, and no record can be replaced.
+    let (status, errors) = run(&scenario);
+    assert_eq!((status, errors.contains("is not JUnit XML")), (Some(2), true), "{errors}");
+    assert_eq!(std::fs::read_to_string(&scenario).expect("a file"), text);
+    let (status, errors) = run(&out.join("results.csv"));
+    assert_eq!((status, errors.contains("a folder of their own")), (Some(2), true), "{errors}");
+    assert_eq!(run(&earlier).0, Some(0));
+    let (status, errors) = run(&out.join("results.csv"));
+    assert_eq!((status, errors.contains("is not JUnit XML")), (Some(2), true), "{errors}");
+    assert!(!std::fs::read_to_string(&earlier).expect("a file").contains("earlier"));
+    let parts = |folder: &PathBuf| std::fs::read_dir(folder).expect("a folder").filter_map(Result::ok).count();
+    assert_eq!(parts(&folder), 3, "no .part file remains");
 }
 
 #[test]

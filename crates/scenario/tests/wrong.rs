@@ -105,7 +105,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "topology-kind-missing", line: 1, found: "", expected: TOPOLOGIES, suggestion: None, says: "topology.kind is missing" },
     Wrong { file: "topology-later", line: 2, found: r#""tree""#, expected: TOPOLOGIES, suggestion: None, says: "not supported in this version" },
     Wrong { file: "topology-kind", line: 2, found: r#""dumbell""#, expected: TOPOLOGIES, suggestion: Some(r#""dumbbell""#), says: "for topology.kind" },
-    Wrong { file: "expect-unknown-flow", line: 12, found: r#""downlaod""#, expected: &[r#""download""#], suggestion: Some(r#""download""#), says: "there is no flow downlaod" },
+    Wrong { file: "expect-unknown-flow", line: 12, found: r#""downlaod""#, expected: &[r#""download""#], suggestion: Some(r#""download""#), says: r#"there is no flow "downlaod""# },
     Wrong { file: "expect-without-bound", line: 10, found: "", expected: &["min", "max"], suggestion: None, says: "the expectation has no bound" },
     Wrong { file: "expect-unknown-key", line: 12, found: "minimum", expected: &["metric", "flow", "min", "max"], suggestion: None, says: "minimum is not a key of an expectation" },
     Wrong { file: "expect-bound-kind", line: 12, found: "true", expected: &["a number", "a string"], suggestion: None, says: "is a boolean" },

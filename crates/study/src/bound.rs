@@ -33,12 +33,19 @@ enum Dimension {
     Share,
 }
 
+/// The largest bound in any unit. No metric reaches it, and tables can hold it.
+const LARGEST: f64 = 1e18;
+
 /// A bound as a number in the unit, or why it is none.
 pub(crate) fn in_unit(bound: &Bound, unit: &str) -> Result<f64, String> {
-    let text = match bound {
-        Bound::Number(number) => return Ok(*number),
-        Bound::Quantity(text) => text,
+    let number = match bound {
+        Bound::Number(number) => *number,
+        Bound::Quantity(text) => quantity_in_unit(text, unit)?,
     };
+    if number.abs() <= LARGEST { Ok(number) } else { Err(": it is too large".to_owned()) }
+}
+
+fn quantity_in_unit(text: &str, unit: &str) -> Result<f64, String> {
     let Some((dimension, one)) = base_of(unit) else {
         return Err(format!(": the unit of the metric is {unit}"));
     };
@@ -96,6 +103,9 @@ mod tests {
             [("20Mbit/s", "s"), ("50ms", "bit/s"), ("5", ""), ("5packets", "packets"), ("1BDP", "bytes")]
         {
             assert!(in_unit(&Bound::Quantity(text.to_owned()), unit).is_err(), "{text} in {unit}");
+        }
+        for number in [1e19, -1e300, f64::INFINITY, f64::NAN] {
+            assert!(in_unit(&Bound::Number(number), "packets").is_err(), "{number}");
         }
     }
 }

@@ -196,7 +196,12 @@ impl Expectation {
     /// Why a value is not accepted.
     fn problem(&self, value: Option<f64>) -> Option<String> {
         let Some(value) = value else {
-            let hint = if self.metric == "completion_s" { ": the flow is not complete" } else { "" };
+            // Only main directions of flows with a fixed amount of data have a completion time.
+            let hint = if self.metric == "completion_s" {
+                " (the flow is not complete, or this direction has no end)"
+            } else {
+                ""
+            };
             return Some(format!("there is no value{hint}"));
         };
         let problem = |bound: f64, text: &str| {

@@ -169,7 +169,7 @@ fn expectations_of_a_scenario_are_of_its_flows() {
     assert_eq!(results, ["met", "failed", "failed", "met", "met", "failed", "met"], "{notes:?}");
     assert!(notes[1].ends_with("Mbit/s is below the minimum 20 Mbit/s"), "{}", notes[1]);
     // The video and the flow without an end are not complete: of several flows without a value one is named.
-    assert!(notes[2].starts_with("there is no value: the flow is not complete"), "{}", notes[2]);
+    assert!(notes[2].starts_with("there is no value (the flow is not complete"), "{}", notes[2]);
     assert_eq!(notes[5], "there is no value");
     // A video's data goes from `to` to `from`.
     assert_eq!(outcome.expectations[6].subject, "video.reverse");
