@@ -139,12 +139,19 @@ pub(crate) fn words(metric: &str) -> String {
         "inflight" => "bytes in flight",
         other => other,
     };
-    let mut text = format!("{whose}{}", stem.replace('_', " "));
+    let words: Vec<String> = stem.split(['_', ' ']).map(with_capitals).collect();
+    let mut text = format!("{whose}{}", words.join(" "));
     if let Some(first) = text.get(..1) {
         let upper = first.to_uppercase();
         text.replace_range(..1, &upper);
     }
     text
+}
+
+/// An abbreviation as standards write it; another word as it is.
+fn with_capitals(word: &str) -> String {
+    const ABBREVIATIONS: [&str; 9] = ["ack", "bdp", "cqi", "ecn", "harq", "mcs", "rtt", "sinr", "ue"];
+    if ABBREVIATIONS.contains(&word) { word.to_uppercase() } else { word.to_owned() }
 }
 
 #[cfg(test)]
@@ -183,6 +190,8 @@ mod tests {
         assert_eq!(Unit::of_metric("tb_errors").unscaled().label, "");
         assert_eq!(words("queue_delay_s"), "Queue delay");
         assert_eq!(words("cwnd_bytes"), "Congestion window");
+        assert_eq!(words("sinr_db"), "SINR");
+        assert_eq!(words("mcs"), "MCS");
         assert_eq!(words("proxy_cwnd_bytes"), "Proxy's congestion window");
         assert_eq!(words("throughput_mibps"), "Throughput");
         assert_eq!(words("éa_s"), "éa");

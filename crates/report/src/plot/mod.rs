@@ -107,7 +107,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
         let word = gather::word_for(records, name);
         match (kind, &spec.x) {
             (Kind::Line | Kind::Bars | Kind::Box | Kind::Scatter | Kind::Curve | Kind::Ellipse, Some(x)) => {
-                format!("{word} over {}", gather::word_for(records, x).to_lowercase())
+                format!("{word} over {}", gather::lower_first(&gather::word_for(records, x)))
             }
             _ => word,
         }
