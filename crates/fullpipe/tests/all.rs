@@ -4,3 +4,4 @@ mod architecture;
 mod builder;
 mod components;
 mod floors;
+mod version;
