@@ -13,7 +13,7 @@ pub const INITIAL_WINDOW_PACKETS: u64 = 10;
 /// seed for its random choices.
 ///
 /// # Errors
-/// As a sentence, if there is no such control or the stack cannot drive it.
+/// Returns a sentence if there is no such control or the stack cannot drive it.
 pub fn named(name: &str, hystart: bool, seed: impl Fn() -> u64 + Send + Sync + 'static) -> Result<Maker, String> {
     let options = Options { hystart, paced: true, quic: true, ..Options::default() };
     let source = ControlSource::named(name, options, refusal)?;

@@ -24,13 +24,13 @@ pub trait Machine {
     /// Waits until `deadline` or until frames arrive, whichever is first.
     ///
     /// # Errors
-    /// The machine's error.
+    /// Returns the machine's error.
     fn wait(&mut self, deadline: Instant) -> io::Result<()>;
 
     /// Appends the received frames, in order of arrival at each port.
     ///
     /// # Errors
-    /// The machine's error.
+    /// Returns the machine's error.
     fn receive(&mut self, arrivals: &mut Vec<Arrival>) -> io::Result<()>;
 
     /// Queues a frame for sending by [`Machine::flush`].
@@ -39,7 +39,7 @@ pub trait Machine {
     /// Sends the queued frames.
     ///
     /// # Errors
-    /// The machine's error.
+    /// Returns the machine's error.
     fn flush(&mut self) -> io::Result<()>;
 
     /// Sets the clock back by `by`, as if it had been stopped for that long.
@@ -48,7 +48,7 @@ pub trait Machine {
     /// Frames that the machine has lost in either direction since the last call.
     ///
     /// # Errors
-    /// The machine's error.
+    /// Returns the machine's error.
     fn take_drops(&mut self) -> io::Result<u64>;
 
     /// Whether the run should end early: the real programs have finished, or one has failed.

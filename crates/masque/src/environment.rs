@@ -29,14 +29,14 @@ pub trait Environment: Send + Sync + Debug + 'static {
     /// Binds a UDP socket to `local` (port 0 selects a free port). It sends to and receives from any address.
     ///
     /// # Errors
-    /// The host's error: address in use, address not local, permission denied, or no file descriptors left.
+    /// Returns the host's error: address in use, address not local, permission denied, or no file descriptors left.
     fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn noq::AsyncUdpSocket>>;
 
     /// Creates a UDP socket with a new local port that exchanges datagrams with `peer` only. It sends them as not
     /// ECN-capable and, where the host supports it, unfragmented.
     ///
     /// # Errors
-    /// The host's error: no route, or no file descriptors left.
+    /// Returns the host's error: no route, or no file descriptors left.
     fn connect(&self, peer: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>>;
 
     /// Resolves a name to addresses in order of preference; the list is never empty.
@@ -76,7 +76,7 @@ pub trait ConnectedSocket: Send + Sync + Debug + 'static {
     /// Appends all received payloads to `into`, at least one (which may be empty), or waits.
     ///
     /// # Errors
-    /// The network's error for this peer, such as [`io::ErrorKind::ConnectionRefused`] after an ICMP port unreachable.
+    /// Returns the network's error for this peer, such as [`io::ErrorKind::ConnectionRefused`] after an ICMP port unreachable.
     /// The socket is unusable afterwards.
     fn poll_receive(&self, context: &mut Context<'_>, into: &mut Vec<Bytes>) -> Poll<io::Result<()>>;
 
@@ -89,6 +89,6 @@ pub trait ConnectedSocket: Send + Sync + Debug + 'static {
     /// The local address of this socket.
     ///
     /// # Errors
-    /// The host's error.
+    /// Returns the host's error.
     fn local_address(&self) -> io::Result<SocketAddr>;
 }

@@ -141,7 +141,7 @@ impl Policy {
     /// Checks one address of a target.
     ///
     /// # Errors
-    /// The reason, if the address is denied.
+    /// Returns the reason if the address is denied.
     pub fn judge(&self, target: &Target, address: IpAddr) -> Result<(), Refusal> {
         let address = address.to_canonical();
         let best = |rules: &[Rule]| rules.iter().filter_map(|rule| rule.matches(target, address)).max();

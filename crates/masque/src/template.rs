@@ -130,7 +130,7 @@ impl Template {
     /// every variable of a simple expression; otherwise the end of the value is ambiguous.
     ///
     /// # Errors
-    /// The expression that violates this.
+    /// Returns the expression that violates this.
     pub fn check_readable(&self) -> Result<(), BadTemplate> {
         for (index, part) in self.parts.iter().enumerate() {
             if !matches!(part, Part::Expression { .. }) {

@@ -102,7 +102,7 @@ impl Check {
     /// Checks that exactly the body was received.
     ///
     /// # Errors
-    /// The difference, as a sentence.
+    /// Returns the difference as a sentence.
     pub fn finish(&self) -> Result<(), String> {
         match self.wrong {
             Some(place) => Err(format!("the body is not the one asked for: byte {place} (from 0) is another")),

@@ -113,7 +113,7 @@ pub fn server(identity: &Identity) -> Result<noq::ServerConfig, Error> {
     tls.alpn_protocols = vec![PROTOCOL.to_vec()];
     let tls = noq::crypto::rustls::QuicServerConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
     let mut server = noq::ServerConfig::with_crypto(Arc::new(tls));
-    // No NEW_TOKEN frames (RFC 9000 section 8.1.3), independent of the features of the stack in this build: our clients
+    // No NEW_TOKEN frames (RFC 9000 section 8.1.3), regardless of the features of the stack in this build: our clients
     // store no tokens, and the key of a token would be lost with the process.
     server.validation_token.sent(0);
     Ok(server)

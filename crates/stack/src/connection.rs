@@ -168,7 +168,7 @@ impl Connection {
     /// after the handshake.
     ///
     /// # Errors
-    /// The stack's message, if `remote` is not a valid destination (port 0 or no address).
+    /// Returns the stack's message if `remote` is not a valid destination (port 0 or no address).
     pub fn client(
         settings: &Settings,
         control: Maker,

@@ -162,7 +162,7 @@ impl EndpointSettings {
         };
         let mut config = ServerConfig::new(cryptography, entropy.token_key());
         config.transport_config(Arc::clone(&self.transport)).time_source(Arc::new(FixedDate));
-        // No NEW_TOKEN frames (RFC 9000 section 8.1.3), independent of the features of the stack in this build. No
+        // No NEW_TOKEN frames (RFC 9000 section 8.1.3), regardless of the features of the stack in this build. No
         // connection here returns with a token, and the unused frames would change the packets of every run.
         config.validation_token.sent(0);
         config

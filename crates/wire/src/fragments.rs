@@ -3,8 +3,8 @@
 //!
 //! All fragments but the last carry as many bytes as fit, a multiple of eight. The first fragment of an IPv4 packet has
 //! all options, the others only options with the copied flag. A fragment can be fragmented again. Every fragment of an
-//! IPv6 packet repeats the headers up to the routing header, or up to the hop-by-hop options if there is no routing
-//! header. The first fragment must contain all headers, including the transport header.
+//! IPv6 packet repeats the headers up to the routing header. Without a routing header, it repeats the hop-by-hop
+//! options. The first fragment must contain all headers, including the transport header.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};

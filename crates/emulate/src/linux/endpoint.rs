@@ -52,7 +52,7 @@ pub enum Over {
 pub struct KernelTcp {
     /// The kernel's name of the congestion control.
     pub congestion: String,
-    /// Whether the kernel paces the connection independently of the congestion control.
+    /// Whether the kernel paces the connection regardless of the congestion control.
     pub paced: bool,
     /// Interval between samples of the sender; `None` disables sampling.
     pub sample_every: Option<Duration>,
@@ -145,7 +145,7 @@ impl KernelEndpoint {
     /// clock.
     ///
     /// # Errors
-    /// The kernel's error: unknown congestion control, no permission to use it, or port in use.
+    /// Returns the kernel's error: unknown congestion control, no permission to use it, or port in use.
     pub fn start(
         home: &Home,
         host: &HostNamespace,
@@ -156,7 +156,7 @@ impl KernelEndpoint {
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
-        // A socket belongs to the namespace in which it was opened, independently of its user.
+        // A socket belongs to the namespace in which it was opened, regardless of its user.
         let opened = home.inside(host, || Opened::new(&role, over))??;
         let sample_every = match over {
             Over::Tcp(tcp) => tcp.sample_every,

@@ -72,7 +72,7 @@ impl<T> Measurement<T> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// The kernel's error.
+    /// Returns the kernel's error.
     pub fn finish(self) -> io::Result<T> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -82,7 +82,7 @@ impl<T> Measurement<T> {
 /// the previous echo. The result has the times in order, without lost datagrams.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub fn round_trips(
     home: &Home,
     from: End<'_>,
@@ -160,7 +160,7 @@ impl Stream {
 /// sent at once.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub fn stream(
     home: &Home,
     from: End<'_>,

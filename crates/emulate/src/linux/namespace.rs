@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Refused {
     /// The operation that failed.
     pub what: &'static str,
-    /// The kernel's error.
+    /// Returns the kernel's error.
     pub error: io::Error,
     /// What to do about it.
     pub advice: String,
@@ -154,7 +154,7 @@ impl Home {
     /// there. Sockets that `work` opens belong to this machine's interfaces.
     ///
     /// # Errors
-    /// The kernel's error, or that of `work`.
+    /// Returns the kernel's error, or that of `work`.
     pub fn at_machine<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let Some(machine) = &self.machine else { return work() };
         go_to(machine)?;
@@ -174,7 +174,7 @@ impl Home {
     /// Sets kernel settings (files below `/proc/sys`) in a host's namespace, unless they already have these values.
     ///
     /// # Errors
-    /// The kernel's error, with the setting.
+    /// Returns the kernel's error, with the setting.
     pub fn configure(&self, host: &HostNamespace, settings: &[(&str, String)]) -> io::Result<()> {
         let set = |(key, value): &(&str, String)| {
             let file = Path::new("/proc/sys").join(key);
@@ -199,7 +199,7 @@ impl Home {
     /// returned.
     ///
     /// # Errors
-    /// The kernel's error.
+    /// Returns the kernel's error.
     pub fn add_host(&self, settings: &HostSettings) -> io::Result<(HostNamespace, String)> {
         let outer = format!("fp{}", self.interfaces.fetch_add(1, Ordering::Relaxed));
         let mut here = Netlink::open()?;
@@ -222,7 +222,7 @@ impl Home {
     /// Creates the network namespace of a host whose `eth0` is a TUN interface, and the port that is its other end.
     ///
     /// # Errors
-    /// The kernel's error.
+    /// Returns the kernel's error.
     pub fn add_tun_host(&self, settings: &HostSettings) -> io::Result<(HostNamespace, TunPort)> {
         sys::unshare(UnshareFlags::NEWNET)?;
         let made = network_namespace().and_then(|network| {
@@ -241,7 +241,7 @@ impl Home {
     /// machine.
     ///
     /// # Errors
-    /// The kernel's error.
+    /// Returns the kernel's error.
     pub fn add_pair(&self, settings: [&HostSettings; 2]) -> io::Result<[HostNamespace; 2]> {
         let end =
             |number: usize| VethEnd { name: "eth0", mac: settings[number].mac, mtu_bytes: settings[number].mtu_bytes };
@@ -326,7 +326,7 @@ fn set_names(names: &[(IpAddr, String)]) -> io::Result<()> {
     put
 }
 
-/// Default gateway of all hosts, independent of their addresses. It is link-local, so no other host has it.
+/// Default gateway of all hosts, regardless of their addresses. It is link-local, so no other host has it.
 const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// The IPv6 gateway.
 const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
@@ -442,7 +442,7 @@ fn has_socket(table: &fs::File, port: u16, state: &str) -> bool {
 /// Maximum number of bytes read from a table: 7000 sockets.
 const MAX_TABLE_BYTES: usize = 1 << 20;
 
-/// Reads a kernel file completely. The kernel returns at most a page per read, independent of the buffer size.
+/// Reads a kernel file completely. The kernel returns at most a page per read, regardless of the buffer size.
 fn whole(file: &fs::File) -> String {
     let mut bytes = Vec::new();
     let mut page = [0; 4096];

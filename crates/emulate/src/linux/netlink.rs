@@ -38,7 +38,7 @@ const ANSWER_BYTES: usize = 8192;
 /// The kind of interface that has two ends, and the attribute type of the other end (linux/veth.h).
 const VETH: &[u8] = b"veth";
 const VETH_INFO_PEER: u16 = 1;
-/// The gateway is on the link, independent of the prefixes (linux/rtnetlink.h).
+/// The gateway is on the link, regardless of the prefixes (linux/rtnetlink.h).
 const RTNH_F_ONLINK: u32 = 4;
 
 /// A request without its header, which depends on the sequence number.
@@ -240,7 +240,7 @@ impl Netlink {
         self.request(&new_address(interface, address, prefix))
     }
 
-    /// Adds a default route through a gateway on this interface, independent of the prefix of the interface's address.
+    /// Adds a default route through a gateway on this interface, regardless of the prefix of the interface's address.
     pub(crate) fn add_default_route(&mut self, interface: u32, gateway: IpAddr) -> io::Result<()> {
         self.request(&new_default_route(interface, gateway))
     }

@@ -38,7 +38,7 @@ pub trait Port: std::fmt::Debug {
     /// Passes received frames to `take`, at most one batch. Returns the number of frames. Never blocks.
     ///
     /// # Errors
-    /// The kernel's error.
+    /// Returns the kernel's error.
     fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> io::Result<usize>;
 
     /// Sends frames in order. Frames that the kernel does not accept are discarded and counted. Never blocks.
@@ -47,7 +47,7 @@ pub trait Port: std::fmt::Debug {
     /// The counters since the beginning.
     ///
     /// # Errors
-    /// The kernel's error.
+    /// Returns the kernel's error.
     fn counters(&mut self) -> io::Result<PortCounters>;
 }
 

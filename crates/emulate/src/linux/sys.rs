@@ -21,7 +21,7 @@ pub(crate) const FRAME_BYTES: usize = 65_536 + 18;
 /// Moves the calling thread to new namespaces.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // The danger of this call is a separate descriptor table of the thread, which other threads would not expect.
     assert!(!flags.contains(UnshareFlags::FILES), "the descriptor table must stay shared");
@@ -51,7 +51,7 @@ fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -
 /// timestamps. It does not receive the frames that it sends.
 ///
 /// # Errors
-/// The kernel's error: no permission (`CAP_NET_RAW`), or no such interface.
+/// Returns the kernel's error: no permission (`CAP_NET_RAW`), or no such interface.
 pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<OwnedFd> {
     let protocol = (libc::ETH_P_ALL as u16).to_be();
     // SAFETY: no memory is involved; a descriptor that is not negative is new and owned by us.
@@ -88,7 +88,7 @@ pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<Own
 /// from the descriptor, one IP packet per read. Packets written to the descriptor arrive from the interface.
 ///
 /// # Errors
-/// The kernel's error; opening `/dev/net/tun` may not be permitted.
+/// Returns the kernel's error; opening `/dev/net/tun` may not be permitted.
 pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
     const TUNSETIFF: u64 = 0x4004_54ca;
     const TUN_WITHOUT_HEADER: libc::c_short = 0x0001 | 0x1000;
@@ -112,7 +112,7 @@ pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
 /// Enables the kernel's timestamps of received frames.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub(crate) fn ask_for_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
     let on: c_int = 1;
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
@@ -121,7 +121,7 @@ pub(crate) fn ask_for_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// Sets the size of a socket's receive buffer. Without privileges, the system's limit applies.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub(crate) fn ask_for_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
@@ -130,7 +130,7 @@ pub(crate) fn ask_for_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<(
 /// Frames that a packet socket has dropped since the last call.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub(crate) fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
     // SAFETY: the kernel writes at most the size of the structure.
     unsafe {
@@ -186,7 +186,7 @@ impl Receiver {
     /// Receives the available frames, at most [`BATCH`]; never blocks. Returns their number.
     ///
     /// # Errors
-    /// The kernel's error, except that no frame is available.
+    /// Returns the kernel's error, except that no frame is available.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, into: &mut [Received; BATCH]) -> io::Result<usize> {
         let mut controls = [Control([0; 64]); BATCH];
         // SAFETY: all-zero vectors and headers are valid; the pointers in them refer to `self.frames` and `controls`,
@@ -273,7 +273,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, frames: &[Vec<u8>]) -> (usize, Option
 /// interface then sends packets as they would appear on a wire. It must be in the current network namespace.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub(crate) fn switch_transmit_checksum_offload_off(interface: &str) -> io::Result<()> {
     const ETHTOOL_STXCSUM: u32 = 0x17;
     #[repr(C)]
@@ -361,7 +361,7 @@ pub(crate) struct TcpInfo {
 /// Reads the state of a connection.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     // SAFETY: all-zero bytes are valid; the kernel writes at most the size of the structure, an older kernel less.
     let info = unsafe {
@@ -408,7 +408,7 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 /// reached.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub(crate) fn pace(socket: BorrowedFd<'_>) -> io::Result<()> {
     let most: u64 = u64::MAX - 1;
     set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &most)
@@ -427,7 +427,7 @@ impl First {
     /// `/proc` again in the mount namespace of the calling thread, where the kernel permits that.
     ///
     /// # Errors
-    /// The kernel's error.
+    /// Returns the kernel's error.
     pub(crate) fn start() -> io::Result<First> {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // SAFETY: the child of a program with several threads may make only calls that are safe in a signal handler: it

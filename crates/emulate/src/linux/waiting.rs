@@ -26,7 +26,7 @@ pub(crate) fn ask_for_exact_wakeups() {
 /// the deadline.
 ///
 /// # Errors
-/// The kernel's error.
+/// Returns the kernel's error.
 pub(crate) fn wait(
     clock: &WallClock,
     deadline: Instant,

@@ -77,7 +77,7 @@ impl OneWayGuard {
     /// Checks received bytes.
     ///
     /// # Errors
-    /// The code with which the connection must be closed.
+    /// Returns the code with which the connection must be closed.
     pub fn admits(&mut self, mut bytes: &[u8]) -> Result<(), u32> {
         while !self.is_typed() {
             let Some((first, rest)) = bytes.split_first() else { return Ok(()) };

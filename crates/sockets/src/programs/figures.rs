@@ -14,7 +14,7 @@ pub struct ConnectionFigures {
     /// Sent packets that were declared lost.
     pub packets_lost: u64,
     /// Mean of the smoothed round-trip times at each acknowledged packet. With several connections, each has the same
-    /// weight, independent of its number of packets.
+    /// weight, regardless of its number of packets.
     pub mean_rtt: Option<Duration>,
 }
 

@@ -49,7 +49,7 @@ impl std::error::Error for Failure {}
 /// Runs a program in a tokio runtime.
 ///
 /// # Errors
-/// The program's, or if no runtime can be created.
+/// Returns the program's error, or an error if no runtime can be created.
 pub fn run<T>(program: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
