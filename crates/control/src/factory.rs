@@ -1,6 +1,6 @@
 //! Factory for the congestion controls of the stack's connections.
 //!
-//! **Model.** The stack asks its factory for a control when a connection begins and when its path changes. The factory
+//! **Model.** The stack calls its factory when a connection begins and when its path changes. The factory
 //! creates one of ours and wraps it into an [`Adapter`]. Some callers cannot access a connection, such as one of a
 //! proxy deep within HTTP/3. They observe it through objects passed to the factory: a listener for losses, the
 //! round-trip times, and [`Newest`], a weak reference to the latest control.

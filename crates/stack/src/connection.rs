@@ -125,7 +125,7 @@ struct Outgoing {
     capacity_bytes: u64,
     /// The application will write no more.
     finish: bool,
-    /// The stack has been asked to finish the stream.
+    /// The end of the stream was passed to the stack.
     finished: bool,
     /// The peer has acknowledged all data or sent STOP_SENDING.
     done: bool,

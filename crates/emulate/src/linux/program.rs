@@ -77,7 +77,7 @@ pub struct Ended {
     pub started: Option<Instant>,
     /// Time at which the end was noticed.
     pub ended: Option<Instant>,
-    /// Standard output. If it exceeds 2 MiB, the middle is replaced by a line that says so.
+    /// Standard output. If it exceeds 2 MiB, a note replaces its middle.
     pub output: Vec<u8>,
     /// Standard error, with the same limit.
     pub errors: Vec<u8>,
