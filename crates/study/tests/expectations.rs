@@ -1,4 +1,4 @@
-//! Expectations: the bounds of `[[expect]]`, their errors, their rows, and the exit status that follows.
+//! Tests of expectations: the bounds of `[[expect]]`, their errors, their rows, and the exit status.
 
 use crate::common::{Fake, SCENARIO, STUDY, Temporary, run_into, study_of, table};
 use fullpipe_scenario::schema::{Error, Errors};
@@ -33,7 +33,7 @@ fn the_mean_of_each_selected_point_must_be_within_the_bounds() {
     let rows = table(&folder.0, "expectations.csv");
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[1]["note"], "40 packets is above the maximum 30 packets");
-    // The folder without expectations has no table of them.
+    // A folder without expectations has no table of them.
     let plain = run_into(&study_with(""), &Fake::new(), &folder.0, 2).expect("a study");
     assert_eq!(plain.exit_status(), 0);
     assert!(!folder.join("expectations.csv").exists());
@@ -168,10 +168,10 @@ fn expectations_of_a_scenario_are_of_its_flows() {
     let notes: Vec<&str> = outcome.expectations.iter().map(|row| row.note.as_str()).collect();
     assert_eq!(results, ["met", "failed", "failed", "met", "met", "failed", "met"], "{notes:?}");
     assert!(notes[1].ends_with("Mbit/s is below the minimum 20 Mbit/s"), "{}", notes[1]);
-    // The video and the flow without an end are not complete: of several flows without a value one is named.
+    // The video and the flow without an end are not complete. Of several flows without a value, one is named.
     assert!(notes[2].starts_with("there is no value (the flow is not complete"), "{}", notes[2]);
     assert_eq!(notes[5], "there is no value");
-    // A video's data goes from `to` to `from`.
+    // The data of a video is sent from `to` to `from`.
     assert_eq!(outcome.expectations[6].subject, "video.reverse");
     assert!(outcome.expectations[4].subject.starts_with("video@"), "{}", outcome.expectations[4].subject);
     assert_eq!(outcome.exit_status(), 4);
