@@ -93,7 +93,7 @@ fn a_long_series_stays_small_and_keeps_its_spike() {
     let mut text = "time_s,subject,metric,value\n".to_owned();
     for i in 0..1_000_000_u32 {
         let value = if i == 654_321 { 9_000_000 } else { 1000 + i % 997 };
-        text.push_str(&format!("{}.{:04},bulk.1,cwnd_bytes,{value}\n", i / 10_000, i % 10_000));
+        text.push_str(&format!("{}.{:05},bulk.1,cwnd_bytes,{value}\n", i / 20_000, i % 20_000 * 5));
     }
     folder.write("runs/c0ffee0123456789abcdef01/series.csv", &text);
     folder.build();
