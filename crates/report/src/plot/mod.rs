@@ -12,6 +12,7 @@ pub(crate) mod decimate;
 mod distribution;
 mod ellipse;
 mod experience;
+mod flows;
 pub(crate) mod frame;
 pub(crate) mod gather;
 mod label;
@@ -90,6 +91,11 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
     };
     let mut used = BTreeSet::new();
     let mut figures = specs.iter().map(|spec| draw(records, spec, &mut used)).collect::<Result<Vec<_>, _>>()?;
+    if records.is_single_run() && figures.iter().all(|figure| figure.svg.is_none()) {
+        if let Some((name, title, drawing)) = flows::draw(records)? {
+            figures.push(finish(&name, title, drawing, Vec::new(), &mut used));
+        }
+    }
     // A study that draws distributions has chosen which.
     if !specs.iter().any(|spec| spec.kind == Kind::Distribution) {
         for (name, title, drawing) in experience::draw(records)? {

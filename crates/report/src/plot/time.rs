@@ -195,7 +195,8 @@ fn panels(curves: &[(String, Samples)]) -> Vec<Vec<usize>> {
 /// Leaves out the samples after an instant, but the first of them: a state that nothing changes any more says nothing. Whether there
 /// were any.
 fn end_with(samples: &mut Samples, end_s: f64) -> bool {
-    let keep = samples.partition_point(|(time_s, _)| *time_s < end_s) + 1;
+    // Times are whole nanoseconds; what is less apart is the same instant.
+    let keep = samples.partition_point(|(time_s, _)| *time_s < end_s - 5e-10) + 1;
     let more = keep < samples.len();
     samples.truncate(keep);
     more
