@@ -4,12 +4,12 @@ use crate::error::ReportError;
 use crate::input::Records;
 use crate::input::flows::read_flows;
 use crate::input::study::PlotSpec;
+use crate::numbers::trimmed;
 use crate::plot::Drawing;
 use crate::plot::data::Data;
 use crate::plot::frame::{Axis, Extent, Frame};
 use crate::plot::gather::{self, Side};
 use crate::plot::palette::style;
-use crate::numbers::trimmed;
 use fullpipe_archive::FlowRow;
 
 /// More bars than this cannot be told from each other.
@@ -28,7 +28,10 @@ pub(crate) fn draw(records: &Records) -> Result<Option<(String, String, Drawing)
     } else {
         ("throughput_bps", "Throughput of the flows (IP layer)", FlowRow::throughput_bps)
     };
-    let mut bars: Vec<(&str, f64)> = flows.rows.iter().filter_map(|row| Some((row.flow.as_str(), of(row)?))).collect();
+    // Main directions, unless no direction is known to be one.
+    let any_main = flows.rows.iter().any(FlowRow::is_main);
+    let rows = flows.rows.iter().filter(|row| !any_main || row.is_main());
+    let mut bars: Vec<(&str, f64)> = rows.filter_map(|row| Some((row.flow.as_str(), of(row)?))).collect();
     let all = bars.len();
     bars.sort_by(|a, b| b.1.total_cmp(&a.1));
     bars.truncate(MOST_FLOWS);

@@ -465,7 +465,9 @@ impl Frame {
                 continue;
             }
             if self.turned {
-                text(out, (x + 4.0, bottom + 15.0), Anchor::End, -40.0, &fit(&tick.label, 150.0));
+                // A turned label of width w reaches w cos 40° to the left of its tick.
+                let room = (x / 0.78).min(150.0);
+                text(out, (x + 4.0, bottom + 15.0), Anchor::End, -40.0, &fit(&tick.label, room));
                 continue;
             }
             let half = text_width(&tick.label) / 2.0;
