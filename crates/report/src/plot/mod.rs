@@ -91,11 +91,9 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
     };
     let mut used = BTreeSet::new();
     let mut figures = specs.iter().map(|spec| draw(records, spec, &mut used)).collect::<Result<Vec<_>, _>>()?;
-    if records.is_single_run() && figures.iter().all(|figure| figure.svg.is_none()) {
-        if let Some((name, title, drawing)) = flows::draw(records)? {
-            figures.push(finish(&name, title, drawing, Vec::new(), &mut used));
-        }
-    }
+    let has_picture = figures.iter().any(|figure| figure.svg.is_some());
+    let of_flows = if records.is_single_run() && !has_picture { flows::draw(records)? } else { None };
+    figures.extend(of_flows.map(|(name, title, drawing)| finish(&name, title, drawing, Vec::new(), &mut used)));
     // A study that draws distributions has chosen which.
     if !specs.iter().any(|spec| spec.kind == Kind::Distribution) {
         for (name, title, drawing) in experience::draw(records)? {
