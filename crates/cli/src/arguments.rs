@@ -3,7 +3,7 @@
 pub(crate) use crate::masque::arguments::{Http3Arguments, MasqueArguments};
 pub(crate) use crate::real_time::arguments::{DoctorArguments, ShellArguments, SimulatorArguments};
 pub(crate) use crate::tmix::arguments::TmixCommand;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -13,6 +13,33 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The arguments of `fullpipe report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// The folder that a run or a study left behind
+    pub(crate) folder: PathBuf,
+    /// Show and print the differences from another folder, with paired 95 % intervals (same point and seed); also in comparison.csv
+    #[arg(long, value_name = "DIR")]
+    pub(crate) compare: Option<PathBuf>,
+    /// Formats of the plots; SVG is always written
+    #[arg(long, value_delimiter = ',', value_name = "svg,pdf,png")]
+    pub(crate) format: Vec<PlotFormatName>,
+    /// Open the report in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
+}
+
+/// The name of a format of plots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlotFormatName {
+    /// Scalable Vector Graphics
+    Svg,
+    /// Portable Document Format
+    Pdf,
+    /// Portable Network Graphics
+    Png,
 }
 
 #[derive(Debug, Subcommand)]
@@ -25,13 +52,7 @@ pub(crate) enum Command {
         command: StudyCommand,
     },
     /// Rebuild report.html and plots/ from the records in a folder
-    Report {
-        /// The folder that a run or a study left behind
-        folder: PathBuf,
-        /// Open the report in the browser
-        #[arg(long)]
-        open: bool,
-    },
+    Report(ReportArguments),
     /// Load and check scenarios and studies, run nothing
     Check {
         /// Scenario and study files, names of embedded scenarios; with --cost names of embedded studies, too

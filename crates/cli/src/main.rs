@@ -6,7 +6,7 @@ macro_rules! eprintln {
     ($($argument:tt)*) => { $crate::output::write_error_line(format_args!($($argument)*)) };
 }
 
-#[cfg(not(all(feature = "stack", feature = "real-time", target_os = "linux")))]
+#[cfg(not(all(feature = "stack", feature = "real-time", feature = "plots", target_os = "linux")))]
 mod absent;
 mod arguments;
 mod bench;
@@ -31,6 +31,7 @@ mod progress;
 #[cfg(all(feature = "real-time", target_os = "linux"))]
 mod real_time;
 mod records;
+mod report;
 mod sabotage;
 mod tmix;
 
@@ -72,7 +73,7 @@ fn run(command: Command) -> Result<(), exit::Failure> {
             arguments::StudyCommand::List { json } => records::list_studies(json),
             arguments::StudyCommand::Run(run) => records::run_study(&run),
         },
-        Command::Report { folder, open } => records::report(&folder, open),
+        Command::Report(arguments) => report::report(&arguments),
         Command::Check { files, cost: false, .. } => records::check(&files),
         Command::Check { files, cost: true, json, quick } => cost::check(&files, json, quick),
         Command::List { what, json } => list::list(&what, json),

@@ -231,7 +231,7 @@ fn make(
     progress.done();
     let outcome = outcome.map_err(failure_of)?;
     let built = if outcome.failed.is_empty() {
-        let options = ReportOptions { limitations: Some(embedded::LIMITATIONS) };
+        let options = ReportOptions { limitations: Some(embedded::LIMITATIONS), ..ReportOptions::default() };
         Some(report::build_with(folder, options).map_err(Failure::machine)?)
     } else {
         None
@@ -426,24 +426,6 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
     let decimals = (digits - 1 - magnitude).clamp(0, 12) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
-}
-
-/// `fullpipe report`.
-pub(crate) fn report(folder: &Path, open_wanted: bool) -> Result<(), Failure> {
-    if !folder.is_dir() {
-        return Err(Failure::usage(format!("{} is not a folder of records", folder.display())));
-    }
-    let options = ReportOptions { limitations: Some(embedded::LIMITATIONS) };
-    let built = report::build_with(folder, options).map_err(Failure::usage)?;
-    eprintln!("{} and {} plots", built.html.display(), built.plots.len());
-    if open_wanted {
-        open::open(&built.html);
-    }
-    if built.distrust.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::untrusted(format!("results that cannot be trusted:\n  {}", built.distrust.join("\n  "))))
-    }
 }
 
 /// `fullpipe check`.

@@ -4,5 +4,6 @@ mod command;
 mod declared;
 mod expectations;
 mod guidance;
+mod report;
 mod tmix;
 mod tunnels;

@@ -17,6 +17,13 @@ pub enum ReportError {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// A plot could not be converted to another format.
+    Plot {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        why: String,
+    },
 }
 
 impl ReportError {
@@ -26,6 +33,10 @@ impl ReportError {
 
     pub(crate) fn write(file: &Path, cause: std::io::Error) -> Self {
         Self::Write { file: file.to_path_buf(), cause }
+    }
+
+    pub(crate) fn plot(file: &Path, why: impl Into<String>) -> Self {
+        Self::Plot { file: file.to_path_buf(), why: why.into() }
     }
 
     pub(crate) fn corrupt(file: &Path, problem: impl Into<String>) -> Self {
@@ -44,6 +55,7 @@ impl fmt::Display for ReportError {
         match self {
             Self::Record(error) => error.fmt(f),
             Self::Write { file, cause } => write!(f, "cannot write {}: {cause}", file.display()),
+            Self::Plot { file, why } => write!(f, "cannot make {}: {why}", file.display()),
         }
     }
 }
@@ -53,6 +65,7 @@ impl std::error::Error for ReportError {
         match self {
             Self::Record(error) => error.source(),
             Self::Write { cause, .. } => Some(cause),
+            Self::Plot { .. } => None,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Tables, plots and the self-contained HTML report.
 //!
-//! [`build`] turns the records in a folder into `report.html` and `plots/*.svg`. It reads files only: `study.toml`,
+//! [`build`] turns the records in a folder into `report.html` and `plots/*.svg`, with the numbers of each plot beside it as CSV. It reads files only: `study.toml`,
 //! `results.csv`, `summary.csv`, `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for a study and for a single run
 //! alike. The same records give the same bytes. A missing or corrupt record is an error that names the file; nothing in a
 //! record can make it panic, and every text from a record is escaped.
 
+mod compare;
+mod convert;
 mod error;
 mod input;
 mod markup;
@@ -13,6 +15,8 @@ mod page;
 mod plot;
 mod unit;
 
+pub use compare::Difference;
+pub use convert::PlotFormat;
 pub use error::ReportError;
 
 use input::Records;
@@ -20,7 +24,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Built {
     /// The page.
     pub html: PathBuf,
@@ -28,6 +32,8 @@ pub struct Built {
     pub plots: Vec<PathBuf>,
     /// Why a result is not to be trusted, one sentence each with the run's key; empty if all are.
     pub distrust: Vec<String>,
+    /// The differences from the folder of [`Options::compare`].
+    pub differences: Vec<Difference>,
 }
 
 /// What a report says beyond the records.
@@ -36,6 +42,10 @@ pub struct Options<'a> {
     /// What is not modelled: plain text with Markdown's paragraphs, `#` headings and lists. Without it the page names
     /// the file to read.
     pub limitations: Option<&'a str>,
+    /// Another folder of records: the report has the differences from it, and `comparison.csv` their numbers.
+    pub compare: Option<&'a Path>,
+    /// The formats of plots. SVG is always written, since it is that of the page.
+    pub formats: &'a [PlotFormat],
 }
 
 /// Writes `report.html` and `plots/*.svg` from the records in a folder.
@@ -53,24 +63,43 @@ pub fn build(folder: &Path) -> Result<Built, ReportError> {
 pub fn build_with(folder: &Path, options: Options<'_>) -> Result<Built, ReportError> {
     let records = Records::read(folder)?;
     let figures = plot::draw_all(&records)?;
-    let html = page::write(&records, &figures, options.limitations)?;
+    let comparison = options.compare.map(|other| compare::compare(&records, other)).transpose()?;
+    let html = page::write(&records, &figures, comparison.as_ref(), options.limitations)?;
     let plots_folder = folder.join("plots");
     fs::create_dir_all(&plots_folder).map_err(|cause| ReportError::write(&plots_folder, cause))?;
     remove_old_plots(&plots_folder)?;
     let mut plots = Vec::new();
     for figure in &figures {
         if let Some(svg) = &figure.svg {
-            let file = plots_folder.join(format!("{}.svg", figure.name));
-            write_whole(&file, svg)?;
-            plots.push(file);
+            let file = |ending: &str| plots_folder.join(format!("{}.{ending}", figure.name));
+            write_whole(&file("svg"), svg.as_bytes())?;
+            for format in options.formats.iter().filter(|format| **format != PlotFormat::Svg) {
+                let bytes =
+                    convert::convert(svg, *format).map_err(|why| ReportError::plot(&file(format.ending()), why))?;
+                write_whole(&file(format.ending()), &bytes)?;
+            }
+            if let Some(csv) = &figure.csv {
+                write_whole(&file("csv"), csv.as_bytes())?;
+            }
+            plots.push(file("svg"));
         }
     }
+    let comparison_file = folder.join(compare::Comparison::FILE);
+    match &comparison {
+        Some(comparison) => write_whole(&comparison_file, comparison.to_csv().as_bytes())?,
+        // That of an earlier report must not stay beside this one.
+        None if comparison_file.exists() => {
+            fs::remove_file(&comparison_file).map_err(|cause| ReportError::write(&comparison_file, cause))?;
+        }
+        None => {}
+    }
     let file = folder.join("report.html");
-    write_whole(&file, &html)?;
+    write_whole(&file, html.as_bytes())?;
     let mut distrust: Vec<String> =
         records.runs.iter().flat_map(|r| r.distrust().into_iter().map(|why| format!("run {}: {why}", r.key))).collect();
     distrust.extend(records.nothing_delivered().map(|warning| warning.text.clone()));
-    Ok(Built { html: file, plots, distrust })
+    let differences = comparison.map_or_else(Vec::new, |comparison| comparison.differences);
+    Ok(Built { html: file, plots, distrust, differences })
 }
 
 /// A picture of an earlier report must not stay beside the new ones. Only our own are removed.
@@ -82,6 +111,13 @@ fn remove_old_plots(folder: &Path) -> Result<(), ReportError> {
             && fs::read(&file).is_ok_and(|text| text.windows(OURS.len()).take(2000).any(|w| w == OURS))
         {
             fs::remove_file(&file).map_err(|cause| ReportError::write(&file, cause))?;
+            // What was made with it.
+            for ending in ["csv", "pdf", "png"] {
+                let beside = file.with_extension(ending);
+                if beside.exists() {
+                    fs::remove_file(&beside).map_err(|cause| ReportError::write(&beside, cause))?;
+                }
+            }
         }
     }
     Ok(())
@@ -90,10 +126,10 @@ fn remove_old_plots(folder: &Path) -> Result<(), ReportError> {
 const OURS: &[u8] = b"data-generator=\"fullpipe-report\"";
 
 /// Writes a file whole or not at all: beside its place first, then moved.
-fn write_whole(file: &Path, text: &str) -> Result<(), ReportError> {
+fn write_whole(file: &Path, content: &[u8]) -> Result<(), ReportError> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");
     let beside = PathBuf::from(beside);
-    fs::write(&beside, text).map_err(|cause| ReportError::write(&beside, cause))?;
+    fs::write(&beside, content).map_err(|cause| ReportError::write(&beside, cause))?;
     fs::rename(&beside, file).map_err(|cause| ReportError::write(file, cause))
 }

@@ -100,6 +100,11 @@ impl Scaled {
         }
     }
 
+    /// A number with its unit: "9.4 Mbit/s".
+    pub(crate) fn with_unit(&self, number: &str) -> String {
+        if self.label.is_empty() { number.to_owned() } else { format!("{number} {}", self.label) }
+    }
+
     /// Puts the unit behind a name: "Throughput (Mbit/s)".
     pub(crate) fn heading(&self, name: &str) -> String {
         // "Received packets (packets)" says nothing new.
@@ -137,10 +142,13 @@ pub(crate) fn words(metric: &str) -> String {
         "ssthresh" => "slow-start threshold",
         "srtt" => "smoothed round-trip time",
         "inflight" => "bytes in flight",
+        "tx_packets" => "packets sent",
+        "rx_packets" => "packets received",
+        "opposite_tx_packets" => "packets sent, opposite direction",
+        "opposite_lost_packets" => "packets lost, opposite direction",
         other => other,
     };
-    let words: Vec<String> = stem.split(['_', ' ']).map(with_capitals).collect();
-    let mut text = format!("{whose}{}", words.join(" "));
+    let mut text = format!("{whose}{}", in_words(stem));
     if let Some(first) = text.get(..1) {
         let upper = first.to_uppercase();
         text.replace_range(..1, &upper);
@@ -148,9 +156,17 @@ pub(crate) fn words(metric: &str) -> String {
     text
 }
 
+/// The words of a name within a sentence: "buffer", "BDP share".
+pub(crate) fn in_words(name: &str) -> String {
+    name.split(['_', ' ']).map(with_capitals).collect::<Vec<_>>().join(" ")
+}
+
 /// An abbreviation as standards write it; another word as it is.
 fn with_capitals(word: &str) -> String {
-    const ABBREVIATIONS: [&str; 9] = ["ack", "bdp", "cqi", "ecn", "harq", "mcs", "rtt", "sinr", "ue"];
+    const ABBREVIATIONS: [&str; 24] = [
+        "ack", "aqm", "bbr", "bdp", "bler", "cpu", "cqi", "ecn", "harq", "http", "lte", "mcs", "mss", "mtu", "nat",
+        "quic", "rlc", "rto", "rtt", "sinr", "tcp", "udp", "ue", "ip",
+    ];
     if ABBREVIATIONS.contains(&word) { word.to_uppercase() } else { word.to_owned() }
 }
 

@@ -7,14 +7,19 @@ pub(crate) mod masque;
 pub(crate) mod real_time;
 
 use crate::exit::Failure;
-use clap::Args;
-use std::ffi::OsString;
 
 /// The arguments of a command that this build does not have.
-#[derive(Debug, Args)]
+#[cfg(not(all(feature = "stack", feature = "real-time", target_os = "linux")))]
+#[derive(Debug, clap::Args)]
 pub(crate) struct AnyArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _words: Vec<OsString>,
+    _words: Vec<std::ffi::OsString>,
+}
+
+/// The error of `report --format pdf,png` in a build without these formats.
+#[cfg(not(feature = "plots"))]
+pub(crate) fn missing_plots() -> Failure {
+    missing("PDF and PNG plots", "plots")
 }
 
 /// The error of a command that needs a part, with the feature that has it.

@@ -2,6 +2,7 @@
 
 use crate::error::ReportError;
 use fullpipe_archive::{Column, FLOWS, FlowRow};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The flows of a run.
@@ -36,3 +37,46 @@ pub(crate) fn read_flow_column(folder: &Path, column: &Column<FlowRow>) -> Resul
     }
     Ok(values)
 }
+
+/// When the flows of a run were active.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Activity {
+    /// The last packet of each flow, of both directions together, in seconds.
+    by_flow: BTreeMap<String, f64>,
+    /// The last packet of all.
+    last_s: f64,
+}
+
+impl Activity {
+    /// Of a run's `flows.csv`; `None` if there is none, or if no flow has a packet.
+    pub(crate) fn read(folder: &Path) -> Result<Option<Self>, ReportError> {
+        let file = folder.join(FLOWS.file);
+        if !file.exists() {
+            return Ok(None);
+        }
+        let (mut reader, mut row) = (FLOWS.open(&file)?, FlowRow::default());
+        let mut activity = Self::default();
+        while reader.next_into(&mut row)? {
+            let ends = [row.last_tx_s, row.last_rx_s].into_iter().flatten().map(|end| end.as_secs_f64());
+            let Some(end) = ends.reduce(f64::max) else { continue };
+            let flow = row.flow.strip_suffix(REVERSE).unwrap_or(&row.flow);
+            match activity.by_flow.get_mut(flow) {
+                Some(known) => *known = known.max(end),
+                None => {
+                    activity.by_flow.insert(flow.to_owned(), end);
+                }
+            }
+            activity.last_s = activity.last_s.max(end);
+        }
+        Ok((activity.last_s > 0.0).then_some(activity))
+    }
+
+    /// When the last packet of a subject of `series.csv` was seen: of a flow its own, of a link or a cell that of all flows.
+    pub(crate) fn end_s(&self, subject: &str) -> f64 {
+        let flow = subject.strip_suffix(REVERSE).unwrap_or(subject);
+        self.by_flow.get(flow).copied().unwrap_or(self.last_s)
+    }
+}
+
+/// Ends the name of a flow's direction from its acceptor to its initiator.
+pub(crate) const REVERSE: &str = ".reverse";

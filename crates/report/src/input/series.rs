@@ -10,7 +10,8 @@ use std::path::Path;
 /// So many subjects of one metric are kept; a plot with more curves could not be read.
 pub(crate) const MOST_SUBJECTS: usize = 12;
 
-/// Samples of one subject in order of time: seconds and value.
+/// Samples of one subject in order of time: seconds and value. A gap, in which there was nothing to sample, is a sample that is
+/// not a number; [`read_series`] keeps one for each gap.
 pub(crate) type Samples = Vec<(f64, f64)>;
 
 /// All series of one metric.
@@ -21,6 +22,15 @@ pub(crate) struct MetricSeries {
     pub(crate) subjects: Vec<(String, Samples)>,
     /// Further subjects that were not kept.
     pub(crate) more: usize,
+}
+
+/// What becomes of moments at which there was nothing to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gaps {
+    /// The first of each gap is kept, as a sample that is not a number.
+    Kept,
+    /// They are left out.
+    LeftOut,
 }
 
 /// A run's `series.csv` that is being read.
@@ -50,12 +60,18 @@ impl Reader {
     }
 
     /// Adds a sample to those before it. No value means a moment at which there was nothing to sample.
-    fn keep(&self, samples: &mut Samples, at: f64, value: Option<f64>) -> Result<(), ReportError> {
+    fn keep(&self, samples: &mut Samples, at: f64, value: Option<f64>, gaps: Gaps) -> Result<(), ReportError> {
         if samples.last().is_some_and(|(last, _)| at < *last) {
             let problem = format!("time {at} s stands after a later one of the same subject and metric");
             return Err(self.table.problem(problem).into());
         }
-        samples.extend(value.map(|v| (at, v)));
+        match value {
+            Some(value) => samples.push((at, value)),
+            None if gaps == Gaps::Kept && samples.last().is_some_and(|(_, last)| !last.is_nan()) => {
+                samples.push((at, f64::NAN));
+            }
+            None => {}
+        }
         Ok(())
     }
 }
@@ -87,7 +103,7 @@ pub(crate) fn read_series(
             }
         }
         if let Some((_, samples)) = subjects.get(&reader.row.subject).and_then(|i| series.subjects.get_mut(*i)) {
-            reader.keep(samples, at, value)?;
+            reader.keep(samples, at, value, Gaps::Kept)?;
         }
     }
     Ok(Some(all))
@@ -157,7 +173,7 @@ pub(crate) fn read_pair(
         }
         for (samples, metric) in both.iter_mut().zip(metrics) {
             if *metric == reader.row.metric {
-                reader.keep(samples, at, value)?;
+                reader.keep(samples, at, value, Gaps::LeftOut)?;
             }
         }
     }

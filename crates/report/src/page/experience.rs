@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 
 /// So many metrics fit beside each other.
 const MOST_COLUMNS: usize = 7;
-/// Digits of a quantity without an interval; percentiles of delay have a resolution of 1/64.
+/// Digits of a quantity without an interval.
 const DIGITS: usize = 4;
+/// Digits of a percentile of delay, whose resolution is 1/64 of it.
+const PERCENTILE_DIGITS: usize = 3;
 /// So many rows are shown; the file has all.
 const MOST_ROWS: usize = 500;
 
@@ -154,6 +156,7 @@ fn value(row: &FlowSummaryRow, scaled: impl Fn(f64) -> f64) -> String {
 fn number(row: &FlowSummaryRow, value: f64) -> String {
     match row.unit.as_str() {
         "" => exact(value, 6),
+        _ if row.is_delay() => significant(value, PERCENTILE_DIGITS),
         _ => significant(value, DIGITS),
     }
 }

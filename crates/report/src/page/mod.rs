@@ -2,8 +2,11 @@
 //! (a content security policy in the page holds that even against our own mistakes). It is also well-formed XML, so that
 //! a test can parse it.
 
+pub(crate) mod compare;
 mod expectations;
 mod experience;
+mod first;
+mod limitations;
 mod links;
 mod notes;
 mod overview;
@@ -13,6 +16,7 @@ mod results;
 pub(crate) mod table;
 mod validity;
 
+use crate::compare::Comparison;
 use crate::input::Records;
 use crate::markup::escape;
 use crate::plot::Figure;
@@ -40,9 +44,15 @@ stroke-width=\"1.6\"/><path d=\"M8 3.6V8.4l3 2\" fill=\"none\" stroke=\"currentC
 pub(crate) fn write(
     records: &Records,
     figures: &[Figure],
+    comparison: Option<&Comparison>,
     limitations: Option<&str>,
 ) -> Result<String, crate::ReportError> {
     let title = records.title();
+    let main = first::main_figure(figures);
+    let others: Vec<&Figure> =
+        figures.iter().filter(|figure| main.is_none_or(|main| figure.name != main.name)).collect();
+    // What several captions share stands above them, once.
+    let shared = plots::shared_remarks(&others);
     let mut out = String::new();
     let _ = write!(
         out,
@@ -55,12 +65,15 @@ pub(crate) fn write(
     );
     let mut sections = Vec::new();
     for (id, name, body) in [
+        ("comparison", "Compared with another folder", comparison.map_or_else(String::new, compare::section)),
         ("expectations", "Expectations", expectations::section(records)),
         ("claims", "Claims", published::claims(records)),
         ("published", "Published beside measured", published::values(records)),
-        ("plots", "Plots", plots::section(figures)),
+        ("plots", "Plots", plots::section(&others, &shared)),
         ("results", "Results", results::section(records)?),
-        ("validity", "Validity", validity::section(records, limitations)),
+        ("run", "What was run", overview::what_was_run(records)),
+        ("validity", "Validity", validity::section(records)),
+        ("limitations", "What is not modeled", limitations::section(records, limitations)),
         ("repeat", "How to repeat this", validity::repeat(records)),
     ] {
         if !body.is_empty() {
@@ -74,13 +87,14 @@ pub(crate) fn write(
         let _ = write!(out, "<a href=\"#{id}\">{name}</a> ");
     }
     out.push_str("</nav>\n</header>\n<main>\n");
-    overview::what_was_run(&mut out, records);
+    first::write(&mut out, records, main)?;
+    overview::description(&mut out, records);
     for (id, name, body) in &sections {
         let _ = write!(out, "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{name}</h2>\n{body}</section>\n");
     }
     out.push_str(
         "</main>\n<footer>Made by fullpipe from the records beside this file: <code>summary.csv</code> and \
-         <code>results.csv</code> hold all numbers in full precision, <code>plots/</code> the pictures.</footer>\n\
+         <code>results.csv</code> hold all numbers in full precision, <code>plots/</code> the pictures and, as CSV, the numbers in them.</footer>\n\
          </body>\n</html>\n",
     );
     Ok(out)

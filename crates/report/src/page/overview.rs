@@ -14,6 +14,13 @@ use std::fmt::Write;
 /// So many reasons are listed in a banner; the section on validity has all.
 const REASONS_IN_BANNER: usize = 5;
 
+/// What the study says of itself.
+pub(crate) fn description(out: &mut String, records: &Records) {
+    for paragraph in records.study.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
+        let _ = writeln!(out, "<p>{}</p>", markdown(paragraph.trim()));
+    }
+}
+
 /// Title, source, banners, tally of verdicts.
 pub(crate) fn header(out: &mut String, records: &Records) {
     let _ = writeln!(out, "<h1>{}</h1>", escape(&records.title()));
@@ -21,28 +28,64 @@ pub(crate) fn header(out: &mut String, records: &Records) {
     if !source.trim().is_empty() {
         let _ = writeln!(out, "<p class=\"source\">Compared with: {}</p>", markdown(source));
     }
-    for paragraph in records.study.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
-        let _ = writeln!(out, "<p>{}</p>", markdown(paragraph.trim()));
-    }
     if records.study.quick {
         out.push_str(
-            "<div class=\"banner quick\" role=\"note\"><p><strong>Quick run.</strong> This study was shortened \
-             (<code>--quick</code>): fewer or shorter runs than it asks for. Use it to see that everything works, not for \
-             conclusions.</p></div>\n",
+            "<div class=\"banner quick\" role=\"note\"><p><strong>Quick run.</strong> <code>--quick</code> shortened this \
+             study: fewer or shorter runs than it asks for. Draw no conclusions from it.</p></div>\n",
         );
     }
     distrust_banner(out, records);
     warnings_banner(out, records);
+    tally(out, records);
+}
+
+/// How many values and claims have each verdict, how many expectations failed, and on what all that rests.
+fn tally(out: &mut String, records: &Records) {
+    out.push_str("<ul class=\"tally\" aria-label=\"Verdicts\">");
     let verdicts = || records.summary.iter().filter_map(|r| r.verdict);
-    if verdicts().next().is_some() {
-        out.push_str("<ul class=\"tally\" aria-label=\"Verdicts\">");
-        for kind in Verdict::ALL {
-            let n = verdicts().filter(|v| *v == kind).count();
-            if n > 0 {
-                let _ = write!(out, "<li>{n} {}</li>", verdict(kind));
-            }
+    for kind in Verdict::ALL {
+        let n = verdicts().filter(|v| *v == kind).count();
+        if n > 0 {
+            let _ = write!(out, "<li>{n} {}</li>", verdict(kind));
         }
-        out.push_str("</ul>\n");
+    }
+    let unjudged = records.summary.iter().filter(|row| row.claim().is_some() && row.verdict.is_none()).count();
+    if unjudged > 0 {
+        let _ = write!(out, "<li>{} without a verdict</li>", count(unjudged, "claim"));
+    }
+    if !records.expectations.is_empty() {
+        let failed = records.expectations.iter().filter(|row| row.has_failed()).count();
+        let of = count(records.expectations.len(), "expectation");
+        let text = if failed == 0 { format!("{of} met") } else { format!("{failed} of {of} failed") };
+        let class = if failed == 0 { "match" } else { "differs" };
+        let _ = write!(out, "<li><a class=\"verdict {class}\" href=\"#expectations\">{text}</a></li>");
+    }
+    let untrusted = records.doubtful().len();
+    let audit = match (records.runs.len(), untrusted) {
+        (0, _) => String::new(),
+        (1, 0) => ", valid".to_owned(),
+        (_, 0) => ", all valid".to_owned(),
+        (_, n) => format!(", {n} not to be trusted"),
+    };
+    let _ = write!(out, "<li class=\"soft\">{}{audit}</li>", escape(&runs_in_words(records)));
+    let time = times_in_words(records);
+    if !time.is_empty() {
+        let clock = if records.runs.iter().all(Run::is_virtual) { "simulated" } else { "real time" };
+        let _ = write!(out, "<li class=\"soft\">{} {clock}</li>", escape(&time));
+    }
+    out.push_str("</ul>\n");
+}
+
+/// The length of the run, or of all runs together.
+fn times_in_words(records: &Records) -> String {
+    let times: Vec<f64> = records.runs.iter().map(|r| r.record.duration_s).collect();
+    match times.as_slice() {
+        [] => String::new(),
+        [one] => format!("{} s", trimmed(*one, 6)),
+        many => {
+            let longest = many.iter().copied().fold(f64::MIN, f64::max);
+            format!("{} s in all, longest run {} s", trimmed(many.iter().sum(), 4), trimmed(longest, 4))
+        }
     }
 }
 
@@ -107,8 +150,8 @@ pub(crate) fn short(key: &str) -> &str {
 }
 
 /// Facts, parameters and axes.
-pub(crate) fn what_was_run(out: &mut String, records: &Records) {
-    out.push_str("<section aria-labelledby=\"run\">\n<h2 id=\"run\">What was run</h2>\n<dl class=\"facts\">\n");
+pub(crate) fn what_was_run(records: &Records) -> String {
+    let mut out = String::from("<dl class=\"facts\">\n");
     let mut fact = |name: &str, value: &str| {
         if !value.is_empty() {
             let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escape(value));
@@ -129,21 +172,11 @@ pub(crate) fn what_was_run(out: &mut String, records: &Records) {
     } else {
         fact("Seed", &format!("{}; {derived}", records.study.seed));
     }
-    let times: Vec<f64> = records.runs.iter().map(|r| r.record.duration_s).collect();
     let all_virtual = records.runs.iter().all(Run::is_virtual);
-    let label = if all_virtual { "Simulated time" } else { "Time" };
-    match times.as_slice() {
-        [] => {}
-        [one] => fact(label, &format!("{} s", trimmed(*one, 6))),
-        many => {
-            let longest = many.iter().copied().fold(f64::MIN, f64::max);
-            let total = many.iter().sum::<f64>();
-            fact(label, &format!("{} s in all, longest run {} s", trimmed(total, 4), trimmed(longest, 4)));
-        }
-    }
+    fact(if all_virtual { "Simulated time" } else { "Time" }, &times_in_words(records));
     fact("Clock", &list(records.runs.iter().map(|r| r.record.clock.as_str()).collect(), 4));
     out.push_str("</dl>\n");
-    parameters(out, records);
+    parameters(&mut out, records);
     if !records.study.text.trim().is_empty() {
         let _ = writeln!(
             out,
@@ -152,7 +185,7 @@ pub(crate) fn what_was_run(out: &mut String, records: &Records) {
             escape(&records.study.text)
         );
     }
-    out.push_str("</section>\n");
+    out
 }
 
 fn runs_in_words(records: &Records) -> String {

@@ -1,34 +1,55 @@
 //! The pictures, each with title, caption and the name of its file.
 
+use crate::input::distinct;
 use crate::markup::{escape, markdown};
 use crate::plot::Figure;
 use std::fmt::Write;
 
-/// All figures.
-pub(crate) fn section(figures: &[Figure]) -> String {
+/// Sentences that the captions of at least two figures share, each once.
+pub(crate) fn shared_remarks(figures: &[&Figure]) -> Vec<String> {
+    let of = |text: &String| figures.iter().filter(|figure| figure.caption.contains(text)).count();
+    distinct(figures.iter().flat_map(|figure| &figure.caption))
+        .into_iter()
+        .filter(|text| of(text) > 1)
+        .cloned()
+        .collect()
+}
+
+/// The figures that are not on the first screen.
+pub(crate) fn section(figures: &[&Figure], shared: &[String]) -> String {
     let mut out = String::new();
     if figures.is_empty() {
         return out;
     }
-    out.push_str("<div class=\"figures\">\n");
-    for figure in figures {
-        let (title, caption) = (escape(&figure.title), markdown(&figure.caption));
-        let _ = match &figure.svg {
-            Some(svg) => writeln!(
-                out,
-                "<figure id=\"plot-{name}\">{svg}<figcaption><b>{title}.</b> {caption} \
-                 <code>plots/{name}.svg</code></figcaption></figure>",
-                name = figure.name
-            ),
-            None if figure.table.is_some() => writeln!(
-                out,
-                "<figure id=\"plot-{name}\" class=\"wide\">{table}<figcaption>{caption}</figcaption></figure>",
-                name = figure.name,
-                table = figure.table.as_deref().unwrap_or_default()
-            ),
-            None => writeln!(out, "<p class=\"note\"><b>{title}.</b> {caption}</p>"),
-        };
+    if !shared.is_empty() {
+        let _ = writeln!(out, "<p class=\"soft\">{}</p>", markdown(&shared.join(" ")));
     }
+    out.push_str("<div class=\"figures\">\n");
+    figures.iter().for_each(|figure| write(&mut out, figure, shared));
     out.push_str("</div>\n");
     out
+}
+
+/// A figure with those sentences of its caption that are not `shared`.
+pub(crate) fn write(out: &mut String, figure: &Figure, shared: &[String]) {
+    let own = figure.caption.iter().filter(|text| !shared.contains(text)).map(String::as_str);
+    let (title, caption) = (escape(&figure.title), markdown(&own.collect::<Vec<_>>().join(" ")));
+    let name = &figure.name;
+    let _ = match &figure.svg {
+        Some(svg) => {
+            let csv =
+                if figure.csv.is_some() { format!(", <a href=\"plots/{name}.csv\">CSV</a>") } else { String::new() };
+            writeln!(
+                out,
+                "<figure id=\"plot-{name}\">{svg}<figcaption><b>{title}.</b> {caption} \
+                 <span class=\"files\"><a href=\"plots/{name}.svg\">SVG</a>{csv}</span></figcaption></figure>",
+            )
+        }
+        None if figure.table.is_some() => writeln!(
+            out,
+            "<figure id=\"plot-{name}\" class=\"wide\">{table}<figcaption>{caption}</figcaption></figure>",
+            table = figure.table.as_deref().unwrap_or_default()
+        ),
+        None => writeln!(out, "<p class=\"note\"><b>{title}.</b> {caption}</p>"),
+    };
 }

@@ -24,6 +24,9 @@ const FOLD_ABOVE: usize = 40;
 /// Tables of all results.
 pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     let mut out = String::new();
+    if records.is_single_run() {
+        flows(&mut out, records)?;
+    }
     let rows: Vec<&SummaryRow> =
         records.summary.iter().filter(|r| r.claim().is_none() && (r.mean.is_some() || r.runs() > 0)).collect();
     for name in experiments(&rows) {
@@ -40,15 +43,16 @@ pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
                 let _ = writeln!(out, "<p>{}</p>", markdown(text));
             }
         }
-        fold(&mut out, &of_points(records, &rows, name));
+        if records.is_single_run() {
+            of_run(records, &rows).write(&mut out);
+        } else {
+            fold(&mut out, &of_points(records, &rows, name));
+        }
         experience::tables(records, name).iter().for_each(|table| fold(&mut out, table));
     }
     if let Some(table) = links::table(records)? {
         out.push_str("<h3>Links</h3>\n");
         fold(&mut out, &table);
-    }
-    if records.is_single_run() {
-        flows(&mut out, records)?;
     }
     definitions(&mut out, records);
     Ok(out)
@@ -60,6 +64,23 @@ fn fold(out: &mut String, table: &Table) {
     } else {
         table.write(out);
     }
+}
+
+/// Digits of a value of one run: no interval says how many mean something.
+const DIGITS: usize = 4;
+
+/// The metrics of a single run, each with what it is: some are sums over flows, some are means.
+fn of_run(records: &Records, rows: &[&SummaryRow]) -> Table {
+    let body = rows.iter().map(|row| {
+        let told = records.study.words_of(&row.metric).map_or("", |words| words.text.as_str());
+        let value = row.mean.map_or_else(String::new, |mean| {
+            let unit = unit_of(records, row).scale_for(mean.abs());
+            unit.with_unit(&exact(unit.value(mean), DIGITS))
+        });
+        vec![Field::Text(crate::unit::words(&row.metric)), Field::Number(value), Field::Markup(markdown(told))]
+    });
+    let headings = vec![Heading::text("Metric"), Heading::number("Value"), Heading::long("What it is")];
+    Table::of_rows("Metrics of the run", 1, headings, body)
 }
 
 /// One row per point, one column per metric.
@@ -248,7 +269,7 @@ fn flows(out: &mut String, records: &Records) -> Result<(), ReportError> {
 const RATE: &str = "bit/s";
 
 /// A rate with a prefix of its own: those of the two directions of a flow differ by orders of magnitude.
-fn rate(bps: f64) -> String {
+pub(crate) fn rate(bps: f64) -> String {
     let unit = Unit::new(RATE).scale_for(bps);
     format!("{} {}", trimmed(unit.value(bps), 4), unit.label)
 }
@@ -275,9 +296,9 @@ fn flow_table(flows: &Flows, about: &str, from: &[(&str, From)]) -> Table {
         };
         headings.push(Heading::number(unit.heading(heading)));
         // Times of events are exact, means are not.
-        let digits = if matches!(from, From::Derived(..)) { 4 } else { 6 };
-        let field =
-            |row| Field::Number(from.number(row).map_or_else(|| "–".to_owned(), |v| exact(unit.value(v), digits)));
+        let exact_time = matches!(from, From::Column(_)) && from.unit().is_some();
+        let shown = |value| if exact_time { trimmed(value, 6) } else { exact(value, DIGITS) };
+        let field = |row| Field::Number(from.number(row).map_or_else(|| "–".to_owned(), |v| shown(unit.value(v))));
         columns.push(flows.rows.iter().map(field).collect());
     }
     let rows = (0..flows.rows.len()).map(|i| columns.iter().map(|c| c[i].clone()).collect());

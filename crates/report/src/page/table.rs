@@ -86,6 +86,15 @@ impl Table {
             let rows = || self.groups.iter().flat_map(|(_, rows)| rows);
             if rows().all(|row| row.get(column).is_none_or(empty)) {
                 self.headings.remove(column);
+                // The text above the column stands over one column less.
+                let mut end = 0;
+                let above = self.spans.iter_mut().find(|(_, columns)| {
+                    end += columns;
+                    column < end
+                });
+                if let Some((_, columns)) = above {
+                    *columns -= 1;
+                }
                 for row in self.groups.iter_mut().flat_map(|(_, rows)| rows).filter(|row| row.len() > column) {
                     row.remove(column);
                 }

@@ -3,7 +3,7 @@
 
 use crate::input::Records;
 use crate::input::run::{Run, lateness_in_words, passed};
-use crate::markup::{escape, markdown};
+use crate::markup::escape;
 use crate::numbers::{fixed, trimmed};
 use crate::page::count;
 use crate::page::overview::short;
@@ -21,7 +21,7 @@ const MOST_WARNINGS: usize = 50;
 const FEW_RUNS: u64 = 5;
 
 /// The section.
-pub(crate) fn section(records: &Records, limitations: Option<&str>) -> String {
+pub(crate) fn section(records: &Records) -> String {
     let mut out = String::new();
     let mut item = |name: &str, text: String| {
         let _ = writeln!(out, "<dt>{name}</dt><dd>{text}</dd>");
@@ -38,11 +38,6 @@ pub(crate) fn section(records: &Records, limitations: Option<&str>) -> String {
     failures(&mut out, records);
     warnings(&mut out, records);
     run_table(&mut out, records);
-    out.push_str("<h3>What is not modelled</h3>\n");
-    match limitations {
-        Some(text) if !text.trim().is_empty() => write_text(&mut out, text),
-        _ => out.push_str("<p>See <code>docs/limitations.md</code> of the build named above.</p>\n"),
-    }
     out
 }
 
@@ -238,41 +233,6 @@ fn run_row(run: &Run, point: Option<&String>) -> Vec<Field> {
     fields
 }
 
-/// A plain text with Markdown's plainest habits: paragraphs parted by empty lines, `#` headings, `*` or `-` lists.
-fn write_text(out: &mut String, text: &str) {
-    for block in text.replace("\r\n", "\n").split("\n\n").map(str::trim).filter(|b| !b.is_empty()) {
-        if block.starts_with('#') {
-            let (first, rest) = block.split_once('\n').unwrap_or((block, ""));
-            let _ = writeln!(out, "<p><strong>{}</strong></p>", markdown(first.trim_start_matches('#').trim()));
-            if !rest.trim().is_empty() {
-                write_text(out, rest);
-            }
-            continue;
-        }
-        if block.starts_with("* ") || block.starts_with("- ") {
-            let mut items: Vec<String> = Vec::new();
-            for line in block.lines() {
-                match line.strip_prefix("* ").or_else(|| line.strip_prefix("- ")) {
-                    Some(item) => items.push(item.to_owned()),
-                    None => {
-                        if let Some(last) = items.last_mut() {
-                            last.push(' ');
-                            last.push_str(line.trim());
-                        }
-                    }
-                }
-            }
-            out.push_str("<ul>");
-            for item in items {
-                let _ = write!(out, "<li>{}</li>", markdown(&item));
-            }
-            out.push_str("</ul>\n");
-        } else {
-            let _ = writeln!(out, "<p>{}</p>", markdown(block));
-        }
-    }
-}
-
 /// The command that makes the same records again.
 pub(crate) fn repeat(records: &Records) -> String {
     let builds: BTreeSet<&str> = records.runs.iter().map(|r| r.record.build.as_str()).collect();
@@ -298,19 +258,4 @@ pub(crate) fn repeat(records: &Records) -> String {
         "<p>This page and its plots alone: <code>fullpipe report DIR</code> with the folder of these records.</p>\n",
     );
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limitations_become_paragraphs_and_lists() {
-        let mut out = String::new();
-        write_text(&mut out, "# Limits\nNo <b>radio</b>.\n\n* one\n  more\n* two\n");
-        assert_eq!(
-            out,
-            "<p><strong>Limits</strong></p>\n<p>No &lt;b&gt;radio&lt;/b&gt;.</p>\n<ul><li>one more</li><li>two</li></ul>\n"
-        );
-    }
 }

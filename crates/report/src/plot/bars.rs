@@ -6,7 +6,7 @@ use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
 use crate::plot::frame::{Axis, Entry, Frame, Key};
 use crate::plot::gather::{self, Side};
-use crate::plot::line::{in_words, remarks};
+use crate::plot::line::{hint, in_words, numbers, remarks};
 use crate::plot::palette::style;
 
 /// Draws the plot.
@@ -20,6 +20,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let Some(height) = gather::height(&data.series, false) else {
         return Drawing::nothing(format!("Not drawn: the summary has no value of {y} over {x} at these points."));
     };
+    let behind = numbers(&data, x, y);
     let names = data.names.clone().unwrap_or_else(|| {
         // Numbers become names in rising order.
         let mut places: Vec<f64> = data.series.iter().flat_map(|s| &s.values).map(|v| v.x).collect();
@@ -31,7 +32,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         places.iter().map(|p| crate::numbers::trimmed(*p, 6)).collect()
     });
     let (y_axis, unit) = gather::number_axis(records, spec, Side::Y, y, &data.unit, height);
-    let x_axis = Axis::names(spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x)), names);
+    let x_axis = Axis::names(spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x)), names.clone());
     let mut legend = Vec::new();
     for (i, series) in data.series.iter().enumerate().filter(|(_, s)| !s.label.is_empty()) {
         legend.push(Entry { label: series.label.clone(), key: Key::Bar(style(i), i) });
@@ -52,12 +53,17 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
                     frame.interval(left + width / 2.0, unit.value(mean), unit.value(half), dark(i));
                 }
             }
+            let name = names.get(value.x as usize).map_or("", String::as_str);
+            if value.mean.is_some() {
+                frame.hint_between(left, left + width, &hint(&series.label, name, value, false, &unit));
+            }
             if let Some(published) = value.published {
                 frame.marker(left + width / 2.0, unit.value(published), dark(0), true);
+                frame.hint(left + width / 2.0, unit.value(published), &hint(&series.label, name, value, true, &unit));
             }
         }
     }
-    Drawing::of(frame, words, remarks(&data.series, 0))
+    Drawing::of(frame, words, remarks(&data.series, 0)).with(behind)
 }
 
 /// The style of what is drawn onto bar number `index`.

@@ -7,6 +7,7 @@ use crate::input::Records;
 use crate::input::study::PlotSpec;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
+use crate::plot::data::{Data, Datum};
 use crate::plot::frame::{Axis, Entry, Extent, Frame, Key};
 use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::palette::style;
@@ -122,6 +123,8 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     frame.clip(gather::cut(spec));
     let width = 0.76 / series.len().max(1) as f64;
     let (mut counts, mut outside) = (Vec::new(), 0);
+    let quantiles = ["whisker_low", "quartile_1", "median", "quartile_3", "whisker_high", "runs"];
+    let mut numbers = Data::new(["series", x.as_str()].into_iter().chain(quantiles));
     for (i, one) in series.iter().enumerate() {
         let line = style(i).solid();
         for (place, name) in names.iter().enumerate() {
@@ -144,6 +147,35 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
             for value in &summary.outside {
                 frame.dot(middle, unit.value(*value), line);
             }
+            let five = [
+                summary.whiskers.0,
+                summary.quartiles[0],
+                summary.quartiles[1],
+                summary.quartiles[2],
+                summary.whiskers.1,
+            ];
+            let [from, first, second, third, to] = five.map(|value| trimmed(unit.value(value), 4));
+            let name_of =
+                [one.label.as_str(), name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+            frame.hint_between(
+                left,
+                left + width,
+                &format!(
+                    "{name_of}: {} (quartiles {first} to {third}, whiskers {from} to {to})",
+                    unit.with_unit(&second)
+                ),
+            );
+            let [from, first, second, third, to] = five.map(Datum::from);
+            numbers.push([
+                one.label.as_str().into(),
+                (*name).into(),
+                from,
+                first,
+                second,
+                third,
+                to,
+                (runs as f64).into(),
+            ]);
             let label = if one.label.is_empty() { "Measured" } else { &one.label };
             words.push_str(&format!(
                 " {label}, {name}: median {}, quartiles {} and {}.",
@@ -171,7 +203,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     if outside > 0 {
         remarks.push(format!("Dots: the {outside} runs beyond the whiskers."));
     }
-    Drawing::of(frame, words, remarks)
+    Drawing::of(frame, words, remarks).with(numbers)
 }
 
 #[cfg(test)]

@@ -6,12 +6,18 @@ use crate::input::Records;
 use crate::input::flows::read_flow_column;
 use crate::input::study::PlotSpec;
 use crate::plot::Drawing;
+use crate::plot::data::Data;
 use crate::plot::decimate::thin;
 use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers, Scale};
 use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::palette::style;
 use crate::plot::ticks::Ends;
 use fullpipe_archive::FLOWS;
+
+/// So many rows of a distribution are written at most; a row for each of many more values would say no more.
+const MOST_ROWS: usize = 10_000;
+/// At these shares a pointer shows the value.
+const HINTS: [f64; 7] = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
 /// Draws the plot.
 pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, ReportError> {
@@ -73,19 +79,30 @@ pub(super) fn cumulative(
     let mut frame = Frame::new(&x_axis, &y_axis, legend);
     frame.clip(gather::cut(spec));
     let mut words = format!("Cumulative distribution of {}.", x_axis.title);
+    let mut numbers = Data::new(["series", x, "share"]);
     for (i, Series { label, values }) in series.iter().enumerate() {
         let n = values.len() as f64;
+        let stride = values.len().div_ceil(MOST_ROWS);
         let mut steps = Vec::with_capacity(values.len() * 2);
         for (k, value) in values.iter().enumerate() {
             steps.push((unit.value(*value), k as f64 / n));
             steps.push((unit.value(*value), (k + 1) as f64 / n));
+            if (k + 1) % stride == 0 || k + 1 == values.len() {
+                numbers.push([label.as_str().into(), (*value).into(), ((k + 1) as f64 / n).into()]);
+            }
         }
         let steps = thin(&steps, |v| if frame.shows(v, 1.0) { frame.x(v) } else { f64::MIN });
         frame.curve(&steps, style(i), 1.7);
+        for share in HINTS {
+            let value = unit.value(values[(share * n).ceil() as usize - 1]);
+            let percent = crate::numbers::trimmed(share * 100.0, 3);
+            let words = format!("{percent} % at most {}", unit.with_unit(&crate::numbers::trimmed(value, 4)));
+            frame.hint(value, share, &if label.is_empty() { words } else { format!("{label}: {words}") });
+        }
         let median = unit.value(values[(values.len() - 1) / 2]);
         words.push_str(&format!(" {label}: {} values, median {}.", values.len(), crate::numbers::trimmed(median, 4)));
     }
     let counts: Vec<String> = series.iter().map(|one| one.values.len().to_string()).collect();
     let remarks = vec![format!("Cumulative distribution over {of}; n = {}.", counts.join(", "))];
-    Drawing::of(frame, words, remarks)
+    Drawing::of(frame, words, remarks).with(numbers)
 }

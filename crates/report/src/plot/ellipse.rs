@@ -13,6 +13,7 @@ use crate::input::series::{Ends, averages, read_pair};
 use crate::input::study::PlotSpec;
 use crate::numbers::trimmed;
 use crate::plot::Drawing;
+use crate::plot::data::Data;
 use crate::plot::frame::{Entry, Extent, Frame, Key, Markers};
 use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::moments::{Ellipse, Moments};
@@ -117,9 +118,24 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
         let (at, height) = place(cloud, cloud.ellipse.centre);
         frame.marker(at, height, style(i), false);
         frame.label(at, height, &cloud.label, style(i), true);
+        frame.hint(at, height, in_words(cloud, &x_unit, &y_unit).trim_start_matches([' ', ':']));
     }
     frame.place_labels();
-    Ok(Drawing::of(frame, words, remarks(spec, group_ns, &clouds, empty)))
+    let columns = [x.clone(), y.clone(), format!("variance_{x}"), format!("variance_{y}"), "covariance".to_owned()];
+    let mut numbers = Data::new(["series", "intervals"].into_iter().chain(columns.iter().map(String::as_str)));
+    for Cloud { label, moments, .. } in &clouds {
+        let Moments { n, mean, variance, covariance } = *moments;
+        numbers.push([
+            label.as_str().into(),
+            (n as f64).into(),
+            mean.0.into(),
+            mean.1.into(),
+            variance.0.into(),
+            variance.1.into(),
+            covariance.into(),
+        ]);
+    }
+    Ok(Drawing::of(frame, words, remarks(spec, group_ns, &clouds, empty)).with(numbers))
 }
 
 /// The pairs of all intervals of the runs that count in which both metrics have samples.

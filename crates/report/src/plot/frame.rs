@@ -3,16 +3,18 @@
 //! titles carry the unit. A picture has no caption of its own: a paper and the report put it beside.
 
 use crate::markup::escape;
-use crate::plot::coordinates::pixel;
+use crate::plot::coordinates::{pixel, point};
 use crate::plot::label::{Area, Label, SIZE, place};
 use crate::plot::palette::{Style, marker};
 use crate::plot::shape::{Anchor, FONT, TEXT, bar, curve, fit, interval, line, outline, small_text, text, text_width};
-use crate::plot::ticks::{Ends, Tick, Ticks, linear, logarithmic};
+use crate::plot::ticks::{Ends, Tick, Ticks, at_values, linear, logarithmic};
 use fullpipe_units::math::log10;
 use std::fmt::Write;
 
 const WIDTH: f64 = 480.0;
 const PLOT_HEIGHT: f64 = 250.0;
+/// The plot area of one of several panels above each other.
+const PANEL_HEIGHT: f64 = 64.0;
 const INK: &str = "#222";
 const GRID: &str = "#e4e4e4";
 const LEGEND_ROW: f64 = 19.0;
@@ -27,6 +29,13 @@ pub(crate) enum Scale {
     Log,
     /// Names at equal distances; the value of name i is i.
     Names(Vec<String>),
+    /// A tick at each of a few rising values; by their logarithm (above zero) or in proportion.
+    Values {
+        /// Where the ticks are.
+        values: Vec<f64>,
+        /// Whether equal ratios take equal room.
+        log: bool,
+    },
 }
 
 /// What a frame must know of an axis.
@@ -115,6 +124,8 @@ pub(crate) struct Frame {
     y: Mapping,
     legend: Vec<Entry>,
     body: String,
+    /// Invisible areas with texts that a pointer shows.
+    hints: String,
     /// Labels of points that wait for their places.
     labels: Vec<Label>,
     /// Left, right, top and bottom of the plot area.
@@ -127,6 +138,19 @@ pub(crate) struct Frame {
     turned: bool,
     height: f64,
     clip: bool,
+    /// Which parts of the axes are drawn.
+    part: Part,
+}
+
+/// Whether a frame is a picture of its own, or a panel above others that share its axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A picture of its own.
+    Whole,
+    /// A panel with another one below.
+    Upper,
+    /// The lowest panel, which has the labels of the horizontal axis.
+    Lowest,
 }
 
 #[derive(Debug)]
@@ -150,9 +174,11 @@ impl Mapping {
                 let ticks = names.iter().enumerate().map(|(i, n)| Tick { value: i as f64, label: n.clone() }).collect();
                 Ticks { low: -0.5, high: names.len().max(1) as f64 - 0.5, ticks }
             }
+            Scale::Values { values, log } => at_values(values, axis.extent.low, axis.extent.high, *log),
         };
         let names = matches!(axis.scale, Scale::Names(_));
-        Mapping { log: axis.scale == Scale::Log, low, high, from: 0.0, to: 0.0, ticks, names }
+        let log = matches!(axis.scale, Scale::Log | Scale::Values { log: true, .. });
+        Mapping { log, low, high, from: 0.0, to: 0.0, ticks, names }
     }
 
     /// The room that the labels need.
@@ -173,7 +199,13 @@ impl Mapping {
 impl Frame {
     /// Lays out axes and legend.
     pub(crate) fn new(x_axis: &Axis, y_axis: &Axis, legend: Vec<Entry>) -> Self {
-        let (mut x, mut y) = (Mapping::new(x_axis, 6), Mapping::new(y_axis, 5));
+        Self::part(x_axis, y_axis, legend, Part::Whole)
+    }
+
+    /// Lays out a picture, or a panel of one.
+    pub(crate) fn part(x_axis: &Axis, y_axis: &Axis, legend: Vec<Entry>, part: Part) -> Self {
+        let (plot_height, steps) = if part == Part::Whole { (PLOT_HEIGHT, 5) } else { (PANEL_HEIGHT, 2) };
+        let (mut x, mut y) = (Mapping::new(x_axis, 6), Mapping::new(y_axis, steps));
         let left = (TEXT + 10.0 + y.widest_label() + 12.0).max(48.0);
         let mut labelled = x.ticks.iter().filter(|t| !t.label.is_empty());
         let last_label = if x_axis.reversed { labelled.next() } else { labelled.next_back() };
@@ -181,12 +213,15 @@ impl Frame {
         let right = if x.names { WIDTH - 10.0 } else { WIDTH - (last_label / 2.0).clamp(10.0, 40.0) };
         let rows = legend_rows(&legend, right - left);
         let top = 12.0 + rows.len() as f64 * LEGEND_ROW;
-        let bottom = top + PLOT_HEIGHT;
+        let bottom = top + plot_height;
         // Names are turned when they would touch.
         let room = (right - left) / x.ticks.len().max(1) as f64;
         let turned = x.names && x.ticks.iter().any(|t| text_width(&t.label) + 6.0 > room);
         let under = if turned { x.widest_label() * 0.65 + TEXT } else { TEXT + 8.0 };
-        let height = bottom + under + if x_axis.title.is_empty() { 6.0 } else { TEXT + 14.0 };
+        let height = match part {
+            Part::Upper => bottom + 4.0,
+            _ => bottom + under + if x_axis.title.is_empty() { 6.0 } else { TEXT + 14.0 },
+        };
         (x.from, x.to) = if x_axis.reversed { (right, left) } else { (left, right) };
         (y.from, y.to) = (bottom, top);
         Self {
@@ -194,6 +229,7 @@ impl Frame {
             y,
             legend,
             body: String::new(),
+            hints: String::new(),
             labels: Vec::new(),
             left,
             right,
@@ -203,7 +239,42 @@ impl Frame {
             turned,
             height,
             clip: false,
+            part,
         }
+    }
+
+    /// The ends of the horizontal axis.
+    pub(crate) fn across(&self) -> Extent {
+        Extent { low: self.x.low, high: self.x.high }
+    }
+
+    /// A text that a pointer shows at a value.
+    pub(crate) fn hint(&mut self, x: f64, y: f64, words: &str) {
+        if self.shows(x, y) {
+            let (px, py) = (self.x(x), self.y(y));
+            self.hint_area((px - 7.0, py - 7.0), (px + 7.0, py + 7.0), words);
+        }
+    }
+
+    /// A text that a pointer shows anywhere between two places of the horizontal axis.
+    pub(crate) fn hint_between(&mut self, from: f64, to: f64, words: &str) {
+        let (a, b) = (self.x(from), self.x(to));
+        let (left, right) = (a.min(b).max(self.left), a.max(b).min(self.right));
+        if right > left {
+            self.hint_area((left, self.top), (right, self.bottom), words);
+        }
+    }
+
+    fn hint_area(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64), words: &str) {
+        let _ = write!(
+            self.hints,
+            "<path d=\"M{}H{}V{}H{}z\"><title>{}</title></path>",
+            point(left, top),
+            pixel(right),
+            pixel(bottom),
+            pixel(left),
+            escape(words)
+        );
     }
 
     /// Horizontal place of a value.
@@ -335,21 +406,9 @@ impl Frame {
         self.clip = clip;
     }
 
-    /// The finished picture. `name` makes ids unique within a page; `title` and `description` are read aloud.
-    pub(crate) fn finish(&self, name: &str, title: &str, description: &str) -> String {
-        let mut out = String::new();
-        let _ = write!(
-            out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {h}\" width=\"{WIDTH}\" height=\"{h}\" \
-             role=\"img\" aria-labelledby=\"{name}-t {name}-d\" data-generator=\"fullpipe-report\" \
-             font-family=\"{FONT}\" font-size=\"{TEXT}\" fill=\"{INK}\"><title id=\"{name}-t\">{}</title>\
-             <desc id=\"{name}-d\">{}</desc>",
-            escape(title),
-            escape(description),
-            h = pixel(self.height.ceil())
-        );
-        let _ = write!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>");
-        self.grid_and_ticks(&mut out);
+    /// Everything that is in the frame; `name` makes ids unique within a page.
+    fn draw(&self, name: &str, out: &mut String) {
+        self.grid_and_ticks(out);
         if self.clip {
             let _ = write!(
                 out,
@@ -364,9 +423,10 @@ impl Frame {
         } else {
             let _ = write!(out, "<g>{}</g>", self.body);
         }
-        self.draw_legend(&mut out);
-        out.push_str("</svg>\n");
-        out
+        self.draw_legend(out);
+        if !self.hints.is_empty() {
+            let _ = write!(out, "<g fill-opacity=\"0\">{}</g>", self.hints);
+        }
     }
 
     fn grid_and_ticks(&self, out: &mut String) {
@@ -401,11 +461,13 @@ impl Frame {
             let x = self.x(tick.value);
             let length = if tick.label.is_empty() { 2.5 } else { 5.0 };
             line(out, (x, bottom), (x, bottom + length), INK, 1.0);
-            if tick.label.is_empty() {
+            if tick.label.is_empty() || self.part == Part::Upper {
                 continue;
             }
             if self.turned {
-                text(out, (x + 4.0, bottom + 15.0), Anchor::End, -40.0, &fit(&tick.label, 150.0));
+                // A turned label of width w reaches w cos 40° to the left of its tick.
+                let room = (x / 0.78).min(150.0);
+                text(out, (x + 4.0, bottom + 15.0), Anchor::End, -40.0, &fit(&tick.label, room));
                 continue;
             }
             let half = text_width(&tick.label) / 2.0;
@@ -416,10 +478,14 @@ impl Frame {
         }
         line(out, (left, top), (left, bottom), INK, 1.0);
         line(out, (left, bottom), (right, bottom), INK, 1.0);
-        let middle = f64::midpoint(left, right);
-        text(out, (middle, self.height - 9.0), Anchor::Middle, 0.0, &fit(&self.titles.0, WIDTH - 10.0));
-        let (x, y) = (TEXT + 2.0, f64::midpoint(top, bottom));
-        text(out, (x, y), Anchor::Middle, -90.0, &fit(&self.titles.1, PLOT_HEIGHT + 20.0));
+        if self.part != Part::Upper {
+            let middle = f64::midpoint(left, right);
+            text(out, (middle, self.height - 9.0), Anchor::Middle, 0.0, &fit(&self.titles.0, WIDTH - 10.0));
+        }
+        if self.part == Part::Whole {
+            let (x, y) = (TEXT + 2.0, f64::midpoint(top, bottom));
+            text(out, (x, y), Anchor::Middle, -90.0, &fit(&self.titles.1, PLOT_HEIGHT + 20.0));
+        }
     }
 
     fn draw_legend(&self, out: &mut String) {
@@ -446,6 +512,42 @@ impl Frame {
             }
         }
     }
+}
+
+/// The finished picture of a frame, or of several panels above each other. `name` makes ids unique within a page; `title` and
+/// `description` are read aloud.
+pub(crate) fn finish(frames: &[Frame], name: &str, title: &str, description: &str) -> String {
+    let height: f64 = frames.iter().map(|frame| frame.height).sum();
+    let mut out = String::new();
+    let _ = write!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {h}\" width=\"{WIDTH}\" height=\"{h}\" \
+         role=\"img\" aria-labelledby=\"{name}-t {name}-d\" data-generator=\"fullpipe-report\" \
+         font-family=\"{FONT}\" font-size=\"{TEXT}\" fill=\"{INK}\"><title id=\"{name}-t\">{}</title>\
+         <desc id=\"{name}-d\">{}</desc>",
+        escape(title),
+        escape(description),
+        h = pixel(height.ceil())
+    );
+    let _ = write!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>");
+    if let [frame] = frames {
+        frame.draw(name, &mut out);
+    } else {
+        let mut y = 0.0;
+        for (number, frame) in frames.iter().enumerate() {
+            let _ = write!(out, "<g transform=\"translate(0 {})\">", pixel(y));
+            frame.draw(&format!("{name}-{number}"), &mut out);
+            out.push_str("</g>");
+            y += frame.height;
+        }
+        // One title for the vertical axes of all panels.
+        if let Some(first) = frames.first() {
+            let at = (TEXT + 2.0, height / 2.0);
+            text(&mut out, at, Anchor::Middle, -90.0, &fit(&first.titles.1, height - 20.0));
+        }
+    }
+    out.push_str("</svg>\n");
+    out
 }
 
 /// Legend entries as they fill rows of a width, labels shortened to fit.

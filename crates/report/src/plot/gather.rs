@@ -4,8 +4,8 @@ use crate::input::Records;
 use crate::input::study::{PlotSpec, list};
 use crate::plot::frame::{Axis, Extent, Scale};
 use crate::plot::shape::{fit, text_width};
-use crate::plot::ticks::Ends;
-use crate::unit::{Scaled, Unit, words};
+use crate::plot::ticks::{Ends, scale_of_values};
+use crate::unit::{Scaled, Unit, in_words, words};
 use fullpipe_archive::parse_number;
 use fullpipe_archive::{Point, SummaryRow};
 use fullpipe_schema::Node;
@@ -127,7 +127,7 @@ pub(crate) fn series_label(axes: &[String], point: &Point) -> String {
         let bare = parse_number(value).is_none() && value != "true" && value != "false" && !value.is_empty();
         let shown = shown(value);
         // The axis' own name: its text may be long.
-        Some(if bare { shown } else { format!("{} {shown}", axis.replace('_', " ")) })
+        Some(if bare { shown } else { format!("{} {shown}", in_words(axis)) })
     };
     axes.iter().filter_map(part).collect::<Vec<_>>().join(", ")
 }
@@ -258,6 +258,29 @@ pub(crate) fn number_axis(
     let scale = if log { Scale::Log } else { Scale::Linear(Ends::OnStep) };
     let extent = Extent { low: scaled.value(extent.low), high: scaled.value(extent.high) };
     (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed == Some(true) }, scaled)
+}
+
+/// The horizontal axis of values of which each has a place of its own: with a tick at each if they are few. `None` without values.
+pub(crate) fn axis_of_values(
+    records: &Records,
+    spec: &PlotSpec,
+    name: &str,
+    mut values: Vec<f64>,
+) -> Option<(Axis, Scaled)> {
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let extent = Extent::of(values.iter().copied())?;
+    let (axis, unit) = number_axis(records, spec, Side::X, name, "", extent);
+    // The study's own ends are ends of the scale.
+    if spec.x_min.is_some() || spec.x_max.is_some() {
+        return Some((axis, unit));
+    }
+    let Some(log) = scale_of_values(&values, spec.x_scale.map(|scale| is_log(Some(scale)))) else {
+        return Some((axis, unit));
+    };
+    let values: Vec<f64> = values.into_iter().map(|value| unit.value(value)).collect();
+    let extent = if log { Extent::of(values.iter().copied())? } else { axis.extent };
+    Some((Axis { scale: Scale::Values { values, log }, extent, ..axis }, unit))
 }
 
 /// Whether an axis is logarithmic.

@@ -4,10 +4,11 @@
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
-use crate::numbers::trimmed;
+use crate::numbers::{mean_and_interval, trimmed};
 use crate::plot::Drawing;
+use crate::plot::data::Data;
 use crate::plot::frame::{Axis, Entry, Extent, Frame, Key, Markers};
-use crate::plot::gather::{self, Gathered, Series, Side};
+use crate::plot::gather::{self, Gathered, Series, Side, Value};
 use crate::plot::palette::{Style, style};
 use crate::unit::{Scaled, Unit};
 
@@ -42,14 +43,15 @@ pub(crate) fn draw_gathered(
     y: &str,
 ) -> Option<Drawing> {
     let apart = data.names.is_some() && !across.joined;
+    let numbers = numbers(data, across.x, y);
     let height = gather::height(&data.series, gather::is_log(spec.y_scale))?;
     let (y_axis, y_unit) = gather::number_axis(records, spec, Side::Y, y, &data.unit, height);
     let (x_axis, x_unit) = match &data.names {
         Some(names) => (Axis::names(across.title, names.clone()), Unit::new("%").unscaled()),
         None => {
             let places = data.series.iter().flat_map(|s| &s.values).map(|v| v.x);
-            let places = places.filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0);
-            gather::number_axis(records, spec, Side::X, across.x, "", Extent::of(places)?)
+            let places: Vec<f64> = places.filter(|v| !gather::is_log(spec.x_scale) || *v > 0.0).collect();
+            gather::axis_of_values(records, spec, across.x, places)?
         }
     };
     let styles: Vec<_> = (0..data.series.len()).map(style).collect();
@@ -80,11 +82,54 @@ pub(crate) fn draw_gathered(
                     let height = y_unit.value(height);
                     hidden += usize::from(!frame.shows(at, height));
                     frame.marker(at, height, *style, open);
+                    let place = data.names.as_ref().and_then(|names| names.get(value.x as usize).cloned());
+                    let place = place.unwrap_or_else(|| x_unit.with_unit(&trimmed(at, 6)));
+                    frame.hint(at, height, &hint(&series.label, &place, value, open, &y_unit));
                 }
             }
         }
     }
-    Some(Drawing::of(frame, words, remarks(&data.series, hidden)))
+    Some(Drawing::of(frame, words, remarks(&data.series, hidden)).with(numbers))
+}
+
+/// What a pointer at a value shows: "cubic, 4: 9.41 ± 0.02 Mbit/s (10 runs)".
+pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &Scaled) -> String {
+    let scaled = |value: f64| unit.value(value);
+    let (number, after) = match (open, value.mean) {
+        (false, Some(mean)) => {
+            let (mean, half) = mean_and_interval(scaled(mean), value.half_width.map(scaled));
+            let runs = if value.n == 1 { "1 run".to_owned() } else { format!("{} runs", value.n) };
+            (half.map_or(mean.clone(), |half| format!("{mean} ± {half}")), format!(" ({runs})"))
+        }
+        _ => (value.published.map_or_else(String::new, |v| trimmed(scaled(v), 6)), " (published)".to_owned()),
+    };
+    let label = [label, place].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+    format!("{label}: {}{after}", unit.with_unit(&number))
+}
+
+/// The numbers behind a plot over an axis.
+pub(crate) fn numbers(data: &Gathered, x: &str, y: &str) -> Data {
+    let x = if x.is_empty() { "position" } else { x };
+    let mut numbers = Data::new(["series", x, y, "low", "high", "runs", "published"]);
+    for series in &data.series {
+        for value in &series.values {
+            let place = match data.names.as_ref().and_then(|names| names.get(value.x as usize)) {
+                Some(name) => name.as_str().into(),
+                None => value.x.into(),
+            };
+            let end = |sign: f64| value.mean.zip(value.half_width).map(|(mean, half)| mean + sign * half);
+            numbers.push([
+                series.label.as_str().into(),
+                place,
+                value.mean.into(),
+                end(-1.0).into(),
+                end(1.0).into(),
+                (value.n as f64).into(),
+                value.published.into(),
+            ]);
+        }
+    }
+    numbers
 }
 
 /// Whether a line joins the points of a series: not across names that stand apart, and not where two values share a place.

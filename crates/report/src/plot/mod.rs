@@ -7,10 +7,12 @@ mod bars;
 mod boxes;
 mod coordinates;
 mod curve;
+pub(crate) mod data;
 pub(crate) mod decimate;
 mod distribution;
 mod ellipse;
 mod experience;
+mod flows;
 pub(crate) mod frame;
 pub(crate) mod gather;
 mod label;
@@ -29,6 +31,7 @@ use crate::input::series::{Times, read_times};
 use crate::input::study::PlotSpec;
 use crate::input::{Records, distinct};
 use crate::markup::slug;
+use crate::plot::data::Data;
 use fullpipe_archive::PlotKind as Kind;
 use fullpipe_units::Duration;
 use std::collections::BTreeSet;
@@ -40,18 +43,22 @@ pub(crate) struct Figure {
     pub(crate) name: String,
     /// Title.
     pub(crate) title: String,
-    /// What a reader must know to read it: intervals, open markers, what was left out.
-    pub(crate) caption: String,
+    /// What a reader must know to read it, sentence by sentence: intervals, open markers, what was left out.
+    pub(crate) caption: Vec<String>,
     /// The picture; `None` if there was nothing to draw, and the caption says why; or if it is a table.
     pub(crate) svg: Option<String>,
     /// A table in a picture's place, as markup.
     pub(crate) table: Option<String>,
+    /// The numbers behind the picture, as CSV.
+    pub(crate) csv: Option<String>,
 }
 
 /// What a kind's `draw` gives back.
 pub(crate) struct Drawing {
-    /// The filled frame, and the picture in words for those who cannot see it.
-    pub(crate) picture: Option<(frame::Frame, String)>,
+    /// The filled frame, or frames above each other, and the picture in words for those who cannot see it.
+    pub(crate) picture: Option<(Vec<frame::Frame>, String)>,
+    /// The numbers behind the picture.
+    pub(crate) data: Option<Data>,
     /// A table in its place.
     pub(crate) table: Option<crate::page::table::Table>,
     /// Sentences for the caption.
@@ -61,12 +68,17 @@ pub(crate) struct Drawing {
 impl Drawing {
     /// A picture, its words, and sentences for the caption.
     pub(crate) fn of(frame: frame::Frame, words: String, remarks: Vec<String>) -> Self {
-        Self { picture: Some((frame, words)), table: None, remarks }
+        Self { picture: Some((vec![frame], words)), data: None, table: None, remarks }
+    }
+
+    /// The same with the numbers behind it.
+    pub(crate) fn with(self, data: Data) -> Self {
+        Self { data: Some(data), ..self }
     }
 
     /// Nothing to draw, with the reason.
     pub(crate) fn nothing(why: impl Into<String>) -> Self {
-        Self { picture: None, table: None, remarks: vec![why.into()] }
+        Self { picture: None, data: None, table: None, remarks: vec![why.into()] }
     }
 }
 
@@ -79,6 +91,9 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
     };
     let mut used = BTreeSet::new();
     let mut figures = specs.iter().map(|spec| draw(records, spec, &mut used)).collect::<Result<Vec<_>, _>>()?;
+    let has_picture = figures.iter().any(|figure| figure.svg.is_some());
+    let of_flows = if records.is_single_run() && !has_picture { flows::draw(records)? } else { None };
+    figures.extend(of_flows.map(|(name, title, drawing)| finish(&name, title, drawing, Vec::new(), &mut used)));
     // A study that draws distributions has chosen which.
     if !specs.iter().any(|spec| spec.kind == Kind::Distribution) {
         for (name, title, drawing) in experience::draw(records)? {
@@ -127,15 +142,16 @@ fn finish(name: &str, title: String, drawing: Drawing, caption: Vec<String>, use
         name = format!("{stem}-{next}");
         next += 1;
     }
-    let caption = caption.into_iter().chain(drawing.remarks).collect::<Vec<_>>().join(" ");
-    let svg = drawing.picture.map(|(frame, words)| frame.finish(&name, &title, &words));
+    let caption = caption.into_iter().chain(drawing.remarks).collect();
+    let svg = drawing.picture.map(|(frames, words)| frame::finish(&frames, &name, &title, &words));
+    let csv = drawing.data.filter(|_| svg.is_some()).map(|data| data.to_csv());
     let table = drawing.table.map(|mut table| {
         table.caption.clone_from(&title);
         let mut out = String::new();
         table.write(&mut out);
         out
     });
-    Figure { name, title, caption, svg, table }
+    Figure { name, title, caption, svg, table, csv }
 }
 
 /// What the caption says of runs that are not to be trusted.
@@ -153,7 +169,10 @@ fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
 /// One plot per metric that a probe sampled.
 fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(Vec::new()) };
-    Ok(read_times(&run.folder)?
+    let mut times = read_times(&run.folder)?;
+    // What a run is about comes first.
+    times.sort_by_key(|(metric, _)| metric != THROUGHPUT);
+    Ok(times
         .into_iter()
         .map(|(metric, subjects)| PlotSpec {
             name: metric.clone(),

@@ -66,7 +66,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         }
         table.groups.push(((!label.is_empty()).then(|| label.clone()), body));
     }
-    Drawing { picture: None, table: Some(table), remarks: remarks(records, spec) }
+    Drawing { picture: None, data: None, table: Some(table), remarks: remarks(records, spec) }
 }
 
 /// A value with its interval, where it has one.

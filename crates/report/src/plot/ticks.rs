@@ -1,8 +1,9 @@
 //! Where the ticks of an axis stand and what they say. Linear axes step by 1, 2 or 5 times a power of ten; logarithmic
-//! axes mark the decades. An axis begins and ends on a step, so that its ends can be read.
+//! axes mark the decades. An axis begins and ends on a step, so that its ends can be read. An axis of few values has its ticks
+//! at these.
 
-use crate::numbers::{fixed, power_of_ten, superscript};
-use fullpipe_units::math::log10;
+use crate::numbers::{fixed, power_of_ten, superscript, trimmed};
+use fullpipe_units::math::{log10, pow};
 
 /// One tick.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,6 +140,47 @@ pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     Ticks { low, high, ticks }
 }
 
+/// An axis with more values than this has the ticks of its scale.
+const MOST_VALUES: usize = 9;
+/// Neighboring values are at least this share of the axis apart, so that their labels do not touch.
+const LEAST_DISTANCE: f64 = 0.065;
+/// Room beyond the first and the last value, as a share of the distance between them.
+const MARGIN: f64 = 0.04;
+
+/// How the values of an axis are best shown with a tick at each: on a logarithmic scale (`true`) if that is asked for, or if all
+/// are powers of two and no scale is asked for (`None`); `None` if they are too many or too close.
+pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option<bool> {
+    let (first, last) = (*rising.first()?, *rising.last()?);
+    if rising.len() < 2 || rising.len() > MOST_VALUES {
+        return None;
+    }
+    let doubling = rising.len() >= 4 && rising.iter().all(|value| is_power_of_two(*value));
+    let log = asked_log.unwrap_or(doubling);
+    if log && first <= 0.0 {
+        return None;
+    }
+    let distance = |a: f64, b: f64| if log { log10(b / a) } else { b - a };
+    let least = rising.windows(2).map(|pair| distance(pair[0], pair[1])).fold(f64::MAX, f64::min);
+    (least >= LEAST_DISTANCE * distance(first, last)).then_some(log)
+}
+
+/// Whether a value is a power of two, 1/4 for instance.
+fn is_power_of_two(value: f64) -> bool {
+    // The bits of the fraction of a normal number.
+    value.is_normal() && value > 0.0 && value.to_bits().trailing_zeros() >= 52
+}
+
+/// Ticks at rising values, with a margin around `low..=high`, which holds them. An axis that begins at zero begins there.
+pub(crate) fn at_values(values: &[f64], low: f64, high: f64, log: bool) -> Ticks {
+    let ticks = values.iter().map(|value| Tick { value: *value, label: trimmed(*value, 6) }).collect();
+    if log && low > 0.0 {
+        let margin = pow(high / low, MARGIN);
+        return Ticks { low: low / margin, high: high * margin, ticks };
+    }
+    let margin = MARGIN * (high - low);
+    Ticks { low: if low == 0.0 { 0.0 } else { low - margin }, high: high + margin, ticks }
+}
+
 /// 1, 2 and 5 times powers of ten around `value`, in rising order.
 fn around(value: f64) -> [f64; 6] {
     let exponent = log10(value).floor() as i32;
@@ -185,6 +227,44 @@ mod tests {
         assert_eq!(labels(&ticks), ["0", "20", "40", "60"]);
         assert_eq!(linear(0.0, 59.99, 6, Ends::Exact).high, 60.0);
         assert_eq!(labels(&linear(0.0, 100_000.0, 5, Ends::OnStep))[1], "20\u{202f}000");
+    }
+
+    #[test]
+    fn few_values_have_a_tick_each() {
+        // 1, 2, 4, ... 64 BDP: a factor of two each, so equal distances by logarithm.
+        let doubling = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+        assert_eq!(scale_of_values(&doubling, None), Some(true));
+        // In proportion, 1 and 2 are 1/63 of the axis apart: too close.
+        assert_eq!(scale_of_values(&doubling, Some(false)), None);
+        assert_eq!(scale_of_values(&[0.25, 0.5, 1.0, 2.0], None), Some(true));
+        // 3 is no power of two; three powers of two may be a coincidence; ten values are too many.
+        assert_eq!(scale_of_values(&[1.0, 2.0, 3.0, 4.0], None), Some(false));
+        assert_eq!(scale_of_values(&[1.0, 2.0, 4.0], None), Some(false));
+        assert_eq!(scale_of_values(&[1.0, 10.0, 100.0], Some(true)), Some(true));
+        assert_eq!(scale_of_values(&[0.0, 10.0, 20.0], Some(true)), None);
+        let ten: Vec<f64> = (0..10).map(f64::from).collect();
+        assert_eq!(
+            (scale_of_values(&ten, None), scale_of_values(&[5.0], None), scale_of_values(&[], None)),
+            (None, None, None)
+        );
+        let ticks = at_values(&[10.0, 30.0, 60.0], 10.0, 60.0, false);
+        assert_eq!(labels(&ticks), ["10", "30", "60"]);
+        // 4 % of 50 on both sides.
+        assert_eq!((ticks.low, ticks.high), (8.0, 62.0));
+        assert_eq!(at_values(&[10.0, 20.0], 0.0, 20.0, false).low, 0.0);
+        let ticks = at_values(&doubling, 1.0, 64.0, true);
+        // 64^0.04 = 2^0.24 = 1.181.
+        assert!((ticks.low * 1.181 - 1.0).abs() < 1e-3 && (ticks.high / 64.0 - 1.181).abs() < 1e-3, "{ticks:?}");
+    }
+
+    #[test]
+    fn powers_of_two() {
+        for value in [1.0, 2.0, 1024.0, 0.5, 0.0625] {
+            assert!(is_power_of_two(value), "{value}");
+        }
+        for value in [0.0, -2.0, 3.0, 0.1, f64::NAN, f64::INFINITY] {
+            assert!(!is_power_of_two(value), "{value}");
+        }
     }
 
     #[test]

@@ -23,7 +23,10 @@ fn a_missing_record_is_named() {
     // Samples are optional.
     let folder = Folder::copy_of("run");
     fs::remove_file(folder.0.join("runs/c0ffee0123456789abcdef01/series.csv")).unwrap();
-    assert_eq!(fullpipe_report::build(&folder.0).unwrap().plots.len(), 0);
+    let built = fullpipe_report::build(&folder.0).unwrap();
+    // Then the picture is that of the flows.
+    assert!(built.plots.len() == 1 && built.plots[0].ends_with("plots/flows.svg"), "{:?}", built.plots);
+    assert_eq!(folder.text("plots/flows.csv"), "series,flow,goodput_bps\n,bulk.2,46902000\n,bulk.1,46901000\n");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The report of whole folders of records.
 
+mod compare;
 mod corrupt;
 mod page;
 mod plots;

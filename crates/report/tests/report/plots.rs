@@ -93,7 +93,7 @@ fn a_long_series_stays_small_and_keeps_its_spike() {
     let mut text = "time_s,subject,metric,value\n".to_owned();
     for i in 0..1_000_000_u32 {
         let value = if i == 654_321 { 9_000_000 } else { 1000 + i % 997 };
-        text.push_str(&format!("{}.{:04},bulk.1,cwnd_bytes,{value}\n", i / 10_000, i % 10_000));
+        text.push_str(&format!("{}.{:05},bulk.1,cwnd_bytes,{value}\n", i / 20_000, i % 20_000 * 5));
     }
     folder.write("runs/c0ffee0123456789abcdef01/series.csv", &text);
     folder.build();
@@ -353,4 +353,88 @@ fn a_box_of_five_metrics_has_their_means_over_runs() {
     // The axis has room for what is drawn, not for the largest value of a run.
     assert!(!svg.contains(">1000<") && !svg.contains(">800<"), "{svg}");
     assert!(folder.text("report.html").contains("n = 2 runs per box"));
+}
+
+#[test]
+fn each_picture_has_its_numbers_beside_it() {
+    for fixture in ["study", "run", "suite"] {
+        let folder = Folder::copy_of(fixture);
+        for plot in fullpipe_report::build(&folder.0).unwrap().plots {
+            let mut reader = csv::Reader::from_path(plot.with_extension("csv")).unwrap();
+            let columns = reader.headers().unwrap().clone();
+            assert_eq!(&columns[0], "series", "{plot:?}");
+            assert!(reader.records().map(Result::unwrap).count() > 0, "{plot:?}");
+        }
+    }
+    // In base units, as in summary.csv.
+    let folder = Folder::copy_of("study");
+    folder.build();
+    let numbers = folder.text("plots/throughput.csv");
+    assert!(numbers.starts_with("series,packets,throughput_mibps,low,high,runs,published\n"), "{numbers}");
+}
+
+#[test]
+fn values_are_shown_to_a_pointer_without_scripts() {
+    let folder = Folder::copy_of("study");
+    folder.build();
+    let svg = folder.text("plots/throughput.svg");
+    let document = parse(&svg);
+    let hints: Vec<String> = document
+        .descendants()
+        .filter(|n| n.has_tag_name((SVG, "title")) && n.parent().unwrap().has_tag_name((SVG, "path")))
+        .map(text_of)
+        .collect();
+    assert!(hints.iter().any(|hint| hint.contains("Mibit/s (published)")), "{hints:?}");
+    assert!(hints.iter().any(|hint| hint.contains("run)") || hint.contains("runs)")), "{hints:?}");
+}
+
+/// Samples of the fixture `run`: time, subject, value of the congestion window.
+fn with_samples(samples: &[(f64, &str, &str)]) -> Folder {
+    let folder = Folder::copy_of("run");
+    let mut text = "time_s,subject,metric,value\n".to_owned();
+    for (time_s, subject, value) in samples {
+        text.push_str(&format!("{time_s},{subject},cwnd_bytes,{value}\n"));
+    }
+    folder.write("runs/c0ffee0123456789abcdef01/series.csv", &text);
+    folder.build();
+    folder
+}
+
+/// The lines of curves in a picture: the paths that are drawn with this width.
+fn curves(svg: &str) -> Vec<String> {
+    let document = parse(svg);
+    let is_curve = |n: &roxmltree::Node<'_, '_>| n.attribute("stroke-width") == Some("1.4");
+    document.descendants().filter(is_curve).filter_map(|n| n.attribute("d").map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_line_does_not_lead_over_a_gap() {
+    let gap = [(1.0, "1000"), (2.0, "2000"), (3.0, ""), (4.0, ""), (5.0, "1000"), (6.0, "3000"), (7.0, "1000")];
+    let folder = with_samples(&gap.map(|(time_s, value)| (time_s, "bulk.1", value)));
+    let points: Vec<usize> =
+        curves(&folder.text("plots/cwnd-bytes.svg")).iter().map(|d| d.matches(',').count()).collect();
+    assert_eq!(points, [2, 3]);
+    assert_eq!(folder.text("plots/cwnd-bytes.csv").lines().count(), 1 + 5);
+}
+
+#[test]
+fn a_curve_ends_with_the_last_packet_of_its_flow() {
+    // The flows' last packets are at 60 s: of the samples from there on the first is drawn.
+    let times = [0.0, 20.0, 40.0, 59.5, 60.0, 80.0, 100.0];
+    let folder = with_samples(&times.map(|time_s| (time_s, "bulk.1", "1000")));
+    let numbers = folder.text("plots/cwnd-bytes.csv");
+    assert!(numbers.ends_with("bulk.1,59.5,1000\nbulk.1,60,1000\n"), "{numbers}");
+    assert!(folder.text("report.html").contains("Each curve ends with the last packet of its flow"));
+}
+
+#[test]
+fn more_than_four_curves_have_panels() {
+    let names = ["a", "a.uplink", "b", "b.uplink", "c"];
+    let samples: Vec<_> = (1..=3).flat_map(|t| names.map(|name| (f64::from(t), name, "1000"))).collect();
+    let folder = with_samples(&samples);
+    let svg = folder.text("plots/cwnd-bytes.svg");
+    assert_eq!((svg.matches("<g transform=\"translate(0 ").count(), curves(&svg).len()), (3, 5));
+    // Four share one.
+    let folder = with_samples(&samples.iter().copied().filter(|(_, name, _)| *name != "c").collect::<Vec<_>>());
+    assert!(!folder.text("plots/cwnd-bytes.svg").contains("translate(0 "));
 }

@@ -1,0 +1,83 @@
+//! `fullpipe report`: rebuilds the report of a folder of records, in other formats and beside another folder if wanted.
+
+use crate::arguments::{PlotFormatName, ReportArguments};
+use crate::exit::Failure;
+use crate::open;
+use crate::output::{aligned, print_line};
+use crate::records::significant;
+use fullpipe::embedded;
+use fullpipe::report::{self, Difference, Options, PlotFormat};
+use std::cmp::Ordering;
+use std::path::Path;
+
+/// At most so many differences are printed; `comparison.csv` has all.
+const MOST_ROWS: usize = 200;
+
+/// Runs the command.
+pub(crate) fn report(arguments: &ReportArguments) -> Result<(), Failure> {
+    let formats: Vec<PlotFormat> = arguments.format.iter().map(|name| name.format()).collect();
+    #[cfg(not(feature = "plots"))]
+    if formats.iter().any(|format| !format.is_available()) {
+        return Err(crate::absent::missing_plots());
+    }
+    let folders = [Some(&arguments.folder), arguments.compare.as_ref()];
+    if let Some(missing) = folders.into_iter().flatten().find(|folder| !folder.is_dir()) {
+        return Err(Failure::usage(format!("{} is not a folder of records", missing.display())));
+    }
+    let options =
+        Options { limitations: Some(embedded::LIMITATIONS), compare: arguments.compare.as_deref(), formats: &formats };
+    let built = report::build_with(&arguments.folder, options).map_err(Failure::usage)?;
+    if let Some(other) = &arguments.compare {
+        print_line!("{}", table(&built.differences, &arguments.folder, other).trim_end_matches('\n'));
+    }
+    eprintln!("{} and {} plots", built.html.display(), built.plots.len());
+    if arguments.open {
+        open::open(&built.html);
+    }
+    if built.distrust.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::untrusted(format!("results that cannot be trusted:\n  {}", built.distrust.join("\n  "))))
+    }
+}
+
+/// The differences as a table for the terminal.
+fn table(differences: &[Difference], here: &Path, there: &Path) -> String {
+    const NUMERIC: [bool; 9] = [false, false, false, true, true, true, true, true, false];
+    let headings = ["point", "metric", "unit", "pairs", "here", "there", "difference", "ci95", "interval"];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    for one in differences.iter().take(MOST_ROWS) {
+        let interval = match one.direction() {
+            Some(Ordering::Greater) => "higher",
+            Some(_) => "lower",
+            None if one.ci95.is_some() && one.difference != 0.0 => "includes zero",
+            None => "",
+        };
+        rows.push(vec![
+            one.point.to_string(),
+            one.metric.clone(),
+            one.unit.clone(),
+            one.pairs.to_string(),
+            significant(one.mean, 6),
+            significant(one.other_mean, 6),
+            significant(one.difference, 4),
+            one.ci95.map_or_else(String::new, |half| significant(half, 2)),
+            interval.to_owned(),
+        ]);
+    }
+    let mut text = format!("here: {}; there: {}\n{}", here.display(), there.display(), aligned(&rows, &NUMERIC));
+    if differences.len() > MOST_ROWS {
+        text += &format!("and {} more in comparison.csv\n", differences.len() - MOST_ROWS);
+    }
+    text
+}
+
+impl PlotFormatName {
+    fn format(self) -> PlotFormat {
+        match self {
+            PlotFormatName::Svg => PlotFormat::Svg,
+            PlotFormatName::Pdf => PlotFormat::Pdf,
+            PlotFormatName::Png => PlotFormat::Png,
+        }
+    }
+}

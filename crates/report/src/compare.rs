@@ -1,0 +1,216 @@
+//! Two folders of records compared: the differences between runs of the same point and seed, with paired intervals.
+//!
+//! Runs with the same seed share their random streams, so their difference varies less than either of them. The interval of
+//! the mean difference is that of a paired t-test: mean ± t · s / √n, with s the sample standard deviation of the n
+//! differences and t the 97.5 % quantile of Student's distribution with n - 1 degrees of freedom.
+
+use crate::error::ReportError;
+use crate::input::{Records, distinct};
+use crate::plot::data::Data;
+use fullpipe_archive::{Point, ResultRow, Results};
+use fullpipe_verdict::statistics::{mean, summarize};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The difference of a metric at a point from that of another folder of records, over pairs of runs with the same seed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The point.
+    pub point: Point,
+    /// The metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Mean over this folder's runs.
+    pub mean: f64,
+    /// Mean over the other folder's runs.
+    pub other_mean: f64,
+    /// Mean of the differences, this folder's value less the other's.
+    pub difference: f64,
+    /// Half width of the 95 % interval of the mean difference; `None` of one pair.
+    pub ci95: Option<f64>,
+}
+
+impl Difference {
+    /// The mean difference as a share of the other folder's mean; `None` if that is zero.
+    pub fn relative(&self) -> Option<f64> {
+        let share = self.difference / self.other_mean.abs();
+        share.is_finite().then_some(share)
+    }
+
+    /// Whether the interval excludes zero: the metric is higher (`Greater`) or lower (`Less`) than in the other folder.
+    pub fn direction(&self) -> Option<Ordering> {
+        (self.difference.abs() > self.ci95?).then(|| self.difference.total_cmp(&0.0))
+    }
+}
+
+/// Two folders compared.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Comparison {
+    /// The other folder.
+    pub(crate) other: PathBuf,
+    /// By metric, then by point, in the order of this folder.
+    pub(crate) differences: Vec<Difference>,
+    /// Runs of this folder without a partner.
+    pub(crate) unpaired: usize,
+    /// Runs of the other folder without a partner.
+    pub(crate) unpaired_there: usize,
+    /// Pairs that were left out because a run in them is not to be trusted.
+    pub(crate) doubtful: usize,
+}
+
+/// Compares the records of a folder with those of another one.
+pub(crate) fn compare(records: &Records, folder: &Path) -> Result<Comparison, ReportError> {
+    let other = Records::read(folder)?;
+    let (pairs, unpaired_there) = pair(&records.results.rows, &other.results.rows);
+    let unpaired = records.results.rows.len() - pairs.len();
+    if pairs.is_empty() {
+        let problem = format!(
+            "no run has the point and the seed of a run of {}, which has {}; found {}",
+            records.folder.display(),
+            some_runs(&records.results.rows),
+            some_runs(&other.results.rows)
+        );
+        return Err(ReportError::corrupt(&folder.join(Results::FILE), problem));
+    }
+    let (bad, bad_there) = (records.doubtful(), other.doubtful());
+    let is_sound =
+        |(a, b): &(&ResultRow, &ResultRow)| !bad.contains(a.key.as_str()) && !bad_there.contains(b.key.as_str());
+    let all = pairs.len();
+    let sound: Vec<(&ResultRow, &ResultRow)> = pairs.into_iter().filter(is_sound).collect();
+    let points = distinct(sound.iter().map(|(row, _)| &row.point));
+    let mut differences = Vec::new();
+    for (here, metric) in records.results.metrics.iter().enumerate() {
+        let Some(there) = other.results.metrics.iter().position(|name| name == metric) else { continue };
+        for point in &points {
+            let of_point = sound.iter().filter(|(row, _)| row.point == **point);
+            let values: Vec<(f64, f64)> = of_point
+                .filter_map(|(a, b)| a.values[here].zip(b.values[there]))
+                .filter(|(a, b)| (a - b).is_finite())
+                .collect();
+            let column = |of: fn(&(f64, f64)) -> f64| values.iter().map(of).collect::<Vec<f64>>();
+            let means = mean(&column(|pair| pair.0)).zip(mean(&column(|pair| pair.1)));
+            let (Some(means), Some(summary)) = (means, summarize(&column(|pair| pair.0 - pair.1))) else { continue };
+            let row = records.summary.iter().find(|row| row.metric == *metric);
+            differences.push(Difference {
+                point: (*point).clone(),
+                metric: metric.clone(),
+                unit: row.map_or_else(String::new, |row| row.unit.clone()),
+                pairs: summary.n,
+                mean: means.0,
+                other_mean: means.1,
+                difference: summary.mean,
+                ci95: summary.ci95,
+            });
+        }
+    }
+    Ok(Comparison { other: folder.to_path_buf(), doubtful: all - sound.len(), differences, unpaired, unpaired_there })
+}
+
+/// The runs of two folders that have point and seed in common, and how many of the second have no partner. If several runs have the
+/// same point and seed, they are paired in their order.
+fn pair<'a>(here: &'a [ResultRow], there: &'a [ResultRow]) -> (Vec<(&'a ResultRow, &'a ResultRow)>, usize) {
+    let mut waiting: BTreeMap<(&Point, u64), Vec<&ResultRow>> = BTreeMap::new();
+    for row in there.iter().rev() {
+        waiting.entry((&row.point, row.seed)).or_default().push(row);
+    }
+    let mut partner = |row: &'a ResultRow| Some((row, waiting.get_mut(&(&row.point, row.seed))?.pop()?));
+    let pairs: Vec<_> = here.iter().filter_map(&mut partner).collect();
+    let unpaired = there.len() - pairs.len();
+    (pairs, unpaired)
+}
+
+/// Point and seed of the first run, for a message.
+fn some_runs(rows: &[ResultRow]) -> String {
+    match rows {
+        [] => "no runs".to_owned(),
+        [first, more @ ..] => {
+            let point = if first.point.is_empty() { String::new() } else { format!("{}, ", first.point.words()) };
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            format!("{point}seed {}{more}", first.seed)
+        }
+    }
+}
+
+impl Comparison {
+    /// The name of the file with the differences.
+    pub(crate) const FILE: &'static str = "comparison.csv";
+
+    /// The differences as CSV, in base units.
+    pub(crate) fn to_csv(&self) -> String {
+        let mut data = Data::new([
+            "point",
+            "metric",
+            "unit",
+            "pairs",
+            "mean",
+            "other_mean",
+            "difference",
+            "ci95",
+            "low",
+            "high",
+            "relative",
+        ]);
+        for one in &self.differences {
+            data.push([
+                one.point.to_string().as_str().into(),
+                one.metric.as_str().into(),
+                one.unit.as_str().into(),
+                (one.pairs as f64).into(),
+                one.mean.into(),
+                one.other_mean.into(),
+                one.difference.into(),
+                one.ci95.into(),
+                one.ci95.map(|half| one.difference - half).into(),
+                one.ci95.map(|half| one.difference + half).into(),
+                one.relative().into(),
+            ]);
+        }
+        data.to_csv()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(point: &str, seed: u64) -> ResultRow {
+        let pairs = point.split_once('=').map(|(axis, value)| (axis.to_owned(), value.to_owned()));
+        ResultRow { point: Point(pairs.into_iter().collect()), seed, key: String::new(), values: Vec::new() }
+    }
+
+    #[test]
+    fn runs_are_paired_by_point_and_seed() {
+        let here = [row("load=1", 5), row("load=1", 6), row("load=2", 5), row("load=1", 5)];
+        let there = [row("load=1", 6), row("load=1", 5), row("load=1", 5), row("load=3", 5)];
+        let (pairs, unpaired) = pair(&here, &there);
+        let place =
+            |rows: &[ResultRow], row: &ResultRow| rows.iter().position(|known| std::ptr::eq(known, row)).unwrap();
+        let places: Vec<_> = pairs.iter().map(|(a, b)| (place(&here, a), place(&there, b))).collect();
+        // Two runs of one point and seed are paired in their order.
+        assert_eq!((places, unpaired), (vec![(0, 1), (1, 0), (3, 2)], 1));
+    }
+
+    #[test]
+    fn a_difference_has_a_direction_if_its_interval_excludes_zero() {
+        let difference = |difference, ci95| Difference {
+            point: Point::default(),
+            metric: String::new(),
+            unit: String::new(),
+            pairs: 2,
+            mean: 0.0,
+            other_mean: -4.0,
+            difference,
+            ci95,
+        };
+        assert_eq!(difference(2.0, Some(1.0)).direction(), Some(Ordering::Greater));
+        assert_eq!(difference(-2.0, Some(1.0)).direction(), Some(Ordering::Less));
+        assert_eq!(difference(2.0, Some(2.5)).direction(), None);
+        assert_eq!((difference(0.0, Some(0.0)).direction(), difference(2.0, None).direction()), (None, None));
+        assert_eq!(difference(2.0, None).relative(), Some(0.5));
+    }
+}
