@@ -3,7 +3,7 @@
 pub(crate) use crate::masque::arguments::{Http3Arguments, MasqueArguments};
 pub(crate) use crate::real_time::arguments::{DoctorArguments, ShellArguments, SimulatorArguments};
 pub(crate) use crate::tmix::arguments::TmixCommand;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -101,6 +101,12 @@ pub(crate) enum Command {
         /// A command, or the words to search for
         topic: Vec<String>,
     },
+    /// Print the JSON Schema of scenario files, or of study files, for editors
+    Schema {
+        /// The kind of file
+        #[arg(default_value = "scenario")]
+        of: SchemaOf,
+    },
     /// Print the completion script of a shell
     Completions {
         /// The shell
@@ -117,6 +123,15 @@ pub(crate) enum Command {
     /// Slips of the finger
     #[command(external_subcommand)]
     Later(Vec<OsString>),
+}
+
+/// A kind of file that has a schema.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// Scenario files
+    Scenario,
+    /// Study files
+    Study,
 }
 
 #[derive(Debug, Subcommand)]
