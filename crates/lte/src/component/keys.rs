@@ -353,7 +353,7 @@ const MAXIMUM_RATE: Field = Field::optional(
     "maximum_rate",
     Kind::RATE,
     "no limit",
-    "Maximum bit rate of the downlink, by which `fd-tbfq` and `td-tbfq` give tokens. Nobody polices it.",
+    "Maximum bit rate of the downlink, by which `fd-tbfq` and `td-tbfq` give tokens. It is not enforced.",
 );
 
 static BEARER: Table = Table {
