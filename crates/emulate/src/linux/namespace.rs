@@ -19,14 +19,16 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use std::env;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -266,6 +268,8 @@ impl Home {
 #[derive(Debug)]
 pub(crate) struct Nursery {
     home: OwnedFd,
+    /// A folder with one file, the link `fullpipe` to this executable.
+    own_name: OwnedFd,
     first: sys::First,
     of_this_thread: PhantomData<*const ()>,
 }
@@ -275,10 +279,21 @@ impl Nursery {
     pub(crate) fn new(home: &Home, names: &[(IpAddr, String)]) -> io::Result<Self> {
         sys::unshare(UnshareFlags::NEWNS)?;
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        set_names(names)?;
+        let own_name = make_files(names)?;
         sys::unshare(UnshareFlags::NEWPID)?;
         let first = sys::First::start()?;
-        Ok(Nursery { home: home.network.try_clone()?, first, of_this_thread: PhantomData })
+        Ok(Nursery { home: home.network.try_clone()?, own_name, first, of_this_thread: PhantomData })
+    }
+
+    /// The folders in which programs are searched: first one in which `fullpipe` is this executable, whatever its file is
+    /// called, then the executable's own, then those of the environment.
+    pub(crate) fn search_path(&self) -> OsString {
+        let by_descriptor = format!("/proc/{}/fd/{}", std::process::id(), self.own_name.as_raw_fd());
+        let own_folder = env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
+        let others = env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(PathBuf::from(by_descriptor)).chain(own_folder).chain(env::split_paths(&others));
+        // A folder with a colon in its name cannot be in a path.
+        env::join_paths(folders).unwrap_or(others)
     }
 
     /// Starts a program at a host: in its network, and under its name (uts_namespaces(7)), which resolves to its address.
@@ -301,9 +316,10 @@ impl Nursery {
 /// The kernel takes no longer ones (sethostname(2)).
 const MAX_HOST_NAME_BYTES: usize = 64;
 
-/// Makes names known: what `/etc/hosts` says in the mount namespace of this thread is this from now on. Servers of names are
-/// none, since none can be reached: whoever asks for another name is told so at once, instead of after a time-out.
-fn set_names(names: &[(IpAddr, String)]) -> io::Result<()> {
+/// Makes names known: in the mount namespace of this thread, `/etc/hosts` has these names from now on. There are no name
+/// servers, since none can be reached: a query for another name fails at once, instead of after a time-out. Returns a folder
+/// with the link `fullpipe` to this executable.
+fn make_files(names: &[(IpAddr, String)]) -> io::Result<OwnedFd> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     names.iter().for_each(|(address, name)| text += &format!("{address} {name}\n"));
     // The files lie in a file system of their own that has no place in the tree: it stays while something of it is mounted.
@@ -319,9 +335,20 @@ fn set_names(names: &[(IpAddr, String)]) -> io::Result<()> {
         }
     };
     let put = put("hosts", &text, "/etc/hosts").and_then(|()| put("resolv.conf", "", "/etc/resolv.conf"));
+    let own_name = put.and_then(|()| own_name(&place.join("bin")));
     unmount(place, UnmountFlags::DETACH)?;
-    put
+    own_name
 }
+
+/// Makes a folder with the link `fullpipe` to this executable.
+fn own_name(folder: &Path) -> io::Result<OwnedFd> {
+    fs::create_dir(folder)?;
+    symlink(env::current_exe()?, folder.join(OWN_NAME))?;
+    Ok(open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// The name by which programs of a scenario start this executable.
+pub(crate) const OWN_NAME: &str = "fullpipe";
 
 /// The gateway that hosts send everything to, whatever their addresses: link-local, so that it is nobody else's.
 const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
