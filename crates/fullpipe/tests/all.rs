@@ -3,4 +3,6 @@
 mod architecture;
 mod builder;
 mod components;
+mod errors;
 mod floors;
+mod style;

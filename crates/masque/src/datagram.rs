@@ -40,7 +40,7 @@ pub enum Content {
     Udp(Bytes),
     /// A context nobody registered, or no whole context ID: dropped.
     Unknown,
-    /// A UDP payload longer than UDP has: the request stream is aborted.
+    /// A payload that exceeds the maximum UDP payload: the request stream is aborted.
     TooLong,
 }
 

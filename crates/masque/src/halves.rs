@@ -82,7 +82,7 @@ pub(crate) enum ReadEnd {
     Finished,
     /// The peer has finished within a capsule.
     Truncated,
-    /// A UDP payload longer than UDP has.
+    /// A payload exceeds the maximum UDP payload.
     TooLong,
     /// The peer has sent another field section: in a tunnel there are DATA frames alone (RFC 9114 section 4.4).
     Trailers,

@@ -127,7 +127,7 @@ struct Outgoing {
     finish: bool,
     /// The stack knows that.
     finished: bool,
-    /// The peer has acknowledged all of it, or wants no more.
+    /// The peer has acknowledged all of it, or has sent STOP_SENDING.
     done: bool,
 }
 

@@ -349,7 +349,7 @@ impl fmt::Debug for Binding {
 }
 
 impl Binding {
-    /// Hands on what has come, until `take` wants no more or nothing is left; waits if nothing has come.
+    /// Passes received datagrams to `take` until it returns that it accepts no more, or none is left; waits if there is none.
     pub(crate) fn poll_receive(
         &self,
         context: &mut Context<'_>,

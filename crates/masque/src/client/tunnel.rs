@@ -201,7 +201,7 @@ impl Receiver for Shared {
     }
 
     fn abort(&self) {
-        self.end("the proxy sent a UDP payload longer than UDP has".into());
+        self.end("a payload from the proxy exceeds the maximum UDP payload (65 527 bytes)".into());
     }
 }
 
@@ -221,7 +221,7 @@ async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, hand
     parts.push(Box::pin(closing(Arc::clone(&shared))));
     parts.push(Box::pin(async move {
         let _ = handle.stopped.await;
-        (None, "the proxy wants no more".into())
+        (None, "the proxy sent STOP_SENDING".into())
     }));
     if let Some(end) = parts.next().await {
         shared.end(told(end, &handle.ending).1);
@@ -234,7 +234,9 @@ async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: Ending) -
     let end = match read_capsules(&mut receive, &*shared, &shared.session.metrics).await {
         ReadEnd::Finished => (None, "the proxy has finished".into()),
         ReadEnd::Truncated => (Some(code::MESSAGE_ERROR), "the stream ended within a capsule".into()),
-        ReadEnd::TooLong => (Some(code::DATAGRAM_ERROR), "a UDP payload longer than UDP has".into()),
+        ReadEnd::TooLong => {
+            (Some(code::DATAGRAM_ERROR), "a payload exceeds the maximum UDP payload (65 527 bytes)".into())
+        }
         ReadEnd::Trailers => {
             shared.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
             (None, "the proxy sent a field section within the tunnel".into())

@@ -152,7 +152,7 @@ impl Receiver for Tunnel {
     }
 
     fn abort(&self) {
-        self.fail(End::new(code::DATAGRAM_ERROR, "a UDP payload longer than UDP has"));
+        self.fail(End::new(code::DATAGRAM_ERROR, "a payload exceeds the maximum UDP payload (65 527 bytes)"));
     }
 }
 
@@ -217,7 +217,7 @@ async fn run(
     parts.push(Box::pin(async move { watched.failure().await }));
     parts.push(Box::pin(async move {
         let _ = stopped.await;
-        End::new(None, "the client wants no more")
+        End::new(None, "the client sent STOP_SENDING")
     }));
     parts.next().await.unwrap_or_else(|| End::new(None, "nothing to do")).told(ending)
 }
@@ -237,7 +237,7 @@ async fn read(tunnel: &Tunnel, receive: &mut impl ReadHalf) -> End {
             End::new(None, "finished")
         }
         ReadEnd::Truncated => End::new(code::MESSAGE_ERROR, "the stream ended within a capsule"),
-        ReadEnd::TooLong => End::new(code::DATAGRAM_ERROR, "a UDP payload longer than UDP has"),
+        ReadEnd::TooLong => End::new(code::DATAGRAM_ERROR, "a payload exceeds the maximum UDP payload (65 527 bytes)"),
         ReadEnd::Trailers => {
             tunnel.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
             End::new(None, "the client sent a field section within the tunnel")
