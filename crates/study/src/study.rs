@@ -23,6 +23,8 @@ pub struct Study {
     pub description: String,
     /// Seed from which the seeds of runs follow.
     pub seeds: Seeds,
+    /// Further runs if there is one seed exactly: those of other seeds of the same scenario in the folder of records.
+    pub more_seeds: Vec<u64>,
     /// Study seeds under which each run is repeated.
     pub study_seeds: u64,
     /// How often the number of runs was raised after the verdict `undecided`.
@@ -74,7 +76,7 @@ pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
 pub enum Seeds {
     /// Run r has [`fullpipe_units::random::run_seed`] of this and r, at each point.
     Derived(u64),
-    /// There is one run, with this seed.
+    /// The run has this seed; further runs have those of [`Study::more_seeds`].
     Exactly(u64),
 }
 
@@ -121,6 +123,8 @@ pub struct Setting {
 pub struct Experiment {
     /// Its name.
     pub name: String,
+    /// Its former names, which are accepted with a hint.
+    pub former: Vec<String>,
     /// What it is about, for reports.
     pub text: String,
     /// Name of its scenario.
