@@ -4,5 +4,8 @@ mod command;
 mod declared;
 mod expectations;
 mod guidance;
+mod messages;
+mod schema;
+mod seeds;
 mod tmix;
 mod tunnels;
