@@ -270,6 +270,8 @@ pub(crate) struct Nursery {
     home: OwnedFd,
     /// A folder with one file, the link `fullpipe` to this executable.
     own_name: OwnedFd,
+    /// The file of this executable, found before `/proc` is that of the programs.
+    pub(crate) executable: Option<PathBuf>,
     first: sys::First,
     of_this_thread: PhantomData<*const ()>,
 }
@@ -279,19 +281,21 @@ impl Nursery {
     pub(crate) fn new(home: &Home, names: &[(IpAddr, String)]) -> io::Result<Self> {
         sys::unshare(UnshareFlags::NEWNS)?;
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        let own_name = make_files(names)?;
+        let (own_name, executable) = (make_files(names)?, env::current_exe().ok());
         sys::unshare(UnshareFlags::NEWPID)?;
-        let first = sys::First::start()?;
-        Ok(Nursery { home: home.network.try_clone()?, own_name, first, of_this_thread: PhantomData })
+        let first = sys::First::start(own_name.as_fd())?;
+        Ok(Nursery { home: home.network.try_clone()?, own_name, executable, first, of_this_thread: PhantomData })
     }
 
     /// The folders in which programs are searched: first one in which `fullpipe` is this executable, whatever its file is
     /// called, then the executable's own, then those of the environment.
     pub(crate) fn search_path(&self) -> OsString {
-        let by_descriptor = format!("/proc/{}/fd/{}", std::process::id(), self.own_name.as_raw_fd());
-        let own_folder = env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
+        // In `/proc` of the programs, or in that of this process where the kernel allows no other.
+        let by_descriptor =
+            [1, std::process::id()].map(|process| format!("/proc/{process}/fd/{}", self.own_name.as_raw_fd()));
+        let own_folder = self.executable.as_ref().and_then(|own| Some(own.parent()?.to_owned()));
         let others = env::var_os("PATH").unwrap_or_default();
-        let folders = std::iter::once(PathBuf::from(by_descriptor)).chain(own_folder).chain(env::split_paths(&others));
+        let folders = by_descriptor.into_iter().map(PathBuf::from).chain(own_folder).chain(env::split_paths(&others));
         // A folder with a colon in its name cannot be in a path.
         env::join_paths(folders).unwrap_or(others)
     }

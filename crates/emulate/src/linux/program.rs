@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::net::IpAddr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -310,7 +310,8 @@ impl Keeper<'_> {
     fn start_one(&mut self, number: usize, now: Instant) {
         let entry = &mut self.entries[number];
         let search_path = self.nursery.search_path();
-        let started = Self::command(&entry.settings, &search_path).and_then(|(mut command, output, errors)| {
+        let own = self.nursery.executable.as_deref();
+        let started = Self::command(&entry.settings, &search_path, own).and_then(|(mut command, output, errors)| {
             let child = self.nursery.spawn(&self.hosts[entry.settings.host], &mut command)?;
             Ok(Running { child, output, errors, started: now })
         });
@@ -327,7 +328,11 @@ impl Keeper<'_> {
         }
     }
 
-    fn command(settings: &ProgramSettings, search_path: &OsStr) -> io::Result<(Command, Output, Output)> {
+    fn command(
+        settings: &ProgramSettings,
+        search_path: &OsStr,
+        own: Option<&Path>,
+    ) -> io::Result<(Command, Output, Output)> {
         let [program, arguments @ ..] = settings.command.as_slice() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
         };
@@ -338,7 +343,7 @@ impl Keeper<'_> {
         let (output, to_output) = Output::new(wanted)?;
         let (errors, to_errors) = Output::new(wanted)?;
         // Even if the scenario has a `PATH` of its own.
-        let own = (program == OWN_NAME).then(|| std::env::current_exe().ok()).flatten();
+        let own = own.filter(|_| program == OWN_NAME);
         let mut command = own.map_or_else(|| Command::new(program), Command::new);
         command
             .args(arguments)
@@ -468,9 +473,12 @@ mod tests {
 
     #[test]
     fn a_program_has_its_environment_and_its_output_is_read() {
-        let (mut command, mut output, mut errors) =
-            Keeper::command(&settings(&["/bin/sh", "-c", "echo $GREETING; echo bad >&2; exit 4"]), OsStr::new("/bin"))
-                .expect("a command");
+        let (mut command, mut output, mut errors) = Keeper::command(
+            &settings(&["/bin/sh", "-c", "echo $GREETING; echo bad >&2; exit 4"]),
+            OsStr::new("/bin"),
+            None,
+        )
+        .expect("a command");
         let status = command.status().expect("a shell");
         // The ends that the program had are the command's until then.
         drop(command);
@@ -483,10 +491,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_started_is_told_before() {
-        let none = Keeper::command(&settings(&[]), OsStr::new("/bin")).expect_err("nothing to start");
+        let none = Keeper::command(&settings(&[]), OsStr::new("/bin"), None).expect_err("nothing to start");
         assert_eq!(none.to_string(), "no command");
         let nowhere = ProgramSettings { folder: Some(PathBuf::from("/no/such/folder")), ..settings(&["true"]) };
-        let nowhere = Keeper::command(&nowhere, OsStr::new("/bin")).expect_err("no folder");
+        let nowhere = Keeper::command(&nowhere, OsStr::new("/bin"), None).expect_err("no folder");
         assert_eq!(nowhere.to_string(), "there is no folder /no/such/folder");
     }
 

@@ -423,11 +423,13 @@ pub(crate) struct First {
 
 impl First {
     /// Starts it: a process that waits for its death, and is killed when the calling thread ends. It mounts `/proc` anew, in
-    /// the mount namespace of the calling thread, where the kernel allows that.
+    /// the mount namespace of the calling thread, where the kernel allows that. It keeps one descriptor open, which the
+    /// processes of its namespace find below `/proc/1/fd`.
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn start() -> io::Result<First> {
+    pub(crate) fn start(kept: BorrowedFd<'_>) -> io::Result<First> {
+        let kept = kept.as_raw_fd();
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // SAFETY: the child of a program with several threads may only make calls that are safe in a signal handler: it makes
         // system calls with constants and nothing else, and never returns.
@@ -445,7 +447,10 @@ impl First {
                 }
                 let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
                 libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), flags, ptr::null());
-                libc::syscall(libc::SYS_close_range, 0, c_int::MAX, 0);
+                if kept > 0 {
+                    libc::syscall(libc::SYS_close_range, 0, kept - 1, 0);
+                }
+                libc::syscall(libc::SYS_close_range, kept + 1, c_int::MAX, 0);
                 loop {
                     libc::pause();
                 }
