@@ -117,7 +117,9 @@ fn digest(files: impl Iterator<Item = (String, PathBuf)>) -> String {
 
 fn absolute(path: &Path) -> String {
     let path = fs::canonicalize(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    path.display().to_string()
+    let path = path.display().to_string();
+    // On Windows, canonical paths have a prefix under which `/` does not separate names.
+    path.strip_prefix(r"\\?\").unwrap_or(&path).to_owned()
 }
 
 fn relative(root: &Path, file: &Path) -> String {

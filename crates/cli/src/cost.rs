@@ -1,7 +1,7 @@
 //! `fullpipe check --cost`: what runs cost, estimated without making them.
 
 use crate::exit::Failure;
-use crate::measurement::{memory_bytes, seconds_of};
+use crate::measurement::{memory_bytes, thread_cpu_seconds};
 use crate::output::{self, print_line};
 use crate::records::{failure_of, find_scenario, find_study, is_study};
 use fullpipe::lab::cost::{Cost, PROGRAM_BYTES};
@@ -9,7 +9,6 @@ use fullpipe::scenario::{self, Override};
 use fullpipe::study::cost::{self, ExperimentCost, bytes_in_words, part_in_words};
 use fullpipe::study::{self, VirtualLaboratory};
 use fullpipe::{BUILD, embedded, lab};
-use rustix::time::ClockId;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -29,9 +28,9 @@ fn events_per_cpu_second() -> Result<f64, Failure> {
     for _ in 0..CALIBRATIONS {
         let prepared =
             lab::prepare(&loaded.scenario, &Default::default()).map_err(|error| failed(error.to_string()))?;
-        let begun = seconds_of(ClockId::ThreadCPUTime);
+        let begun = thread_cpu_seconds();
         let outcome = prepared.run();
-        let took = seconds_of(ClockId::ThreadCPUTime) - begun;
+        let took = thread_cpu_seconds() - begun;
         best = best.max(outcome.totals().events as f64 / took.max(1e-9));
     }
     Ok(best)

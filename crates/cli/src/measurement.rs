@@ -1,7 +1,8 @@
 //! Names of benchmarks, and what all of them measure and report.
 
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+use std::sync::OnceLock;
+use std::time::Instant;
 
 /// The benchmarks of this version, in the order of the contract.
 pub(crate) const NAMES: [&str; 18] = [
@@ -69,14 +70,47 @@ pub(crate) fn row(
     row
 }
 
-/// What a clock of this machine shows, in seconds.
-pub(crate) fn seconds_of(clock: ClockId) -> f64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+/// Seconds since the first call, by the monotonic clock.
+pub(crate) fn elapsed_seconds() -> f64 {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    #[expect(clippy::disallowed_methods, reason = "the time of a command, which no model reads")]
+    let now = Instant::now();
+    now.duration_since(*BEGIN.get_or_init(|| now)).as_secs_f64()
 }
 
+/// CPU time of this process, in seconds.
 pub(crate) fn cpu_seconds() -> f64 {
-    seconds_of(ClockId::ProcessCPUTime)
+    clocks::process_cpu_seconds()
+}
+
+/// CPU time of this thread, in seconds.
+pub(crate) fn thread_cpu_seconds() -> f64 {
+    clocks::thread_cpu_seconds()
+}
+
+#[cfg(unix)]
+mod clocks {
+    use rustix::time::{ClockId, clock_gettime};
+
+    fn seconds_of(clock: ClockId) -> f64 {
+        let time = clock_gettime(clock);
+        time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    }
+
+    pub(super) fn process_cpu_seconds() -> f64 {
+        seconds_of(ClockId::ProcessCPUTime)
+    }
+
+    pub(super) fn thread_cpu_seconds() -> f64 {
+        seconds_of(ClockId::ThreadCPUTime)
+    }
+}
+
+/// The standard library has no CPU clock. The elapsed time replaces it: it is the same for one busy thread on an idle core.
+#[cfg(not(unix))]
+mod clocks {
+    pub(super) use super::elapsed_seconds as process_cpu_seconds;
+    pub(super) use super::elapsed_seconds as thread_cpu_seconds;
 }
 
 /// Most memory that this process has held, in bytes; `None` where the system does not tell.

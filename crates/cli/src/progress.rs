@@ -1,10 +1,9 @@
 //! Progress of long work on standard error: a bar on a terminal, a line every few seconds elsewhere.
 
-use crate::measurement::seconds_of;
+use crate::measurement::elapsed_seconds;
 use crate::output;
 use fullpipe::study::{FinishedRun, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
-use rustix::time::ClockId;
 use std::io::IsTerminal;
 
 /// Progress on standard error.
@@ -75,7 +74,7 @@ impl Progress for Shown {
 }
 
 fn now_s() -> f64 {
-    seconds_of(ClockId::Monotonic)
+    elapsed_seconds()
 }
 
 /// The least time between two lines, in seconds. A failed run always has a line.

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::expectations;
 use crate::flow_table;
 use crate::junit;
-use crate::measurement::{memory_bytes, seconds_of};
+use crate::measurement::{cpu_seconds, elapsed_seconds, memory_bytes};
 use crate::open;
 use crate::output::{self, print_line};
 use crate::progress::Shown;
@@ -23,7 +23,6 @@ use fullpipe::study::{
 };
 use fullpipe::units::Duration;
 use fullpipe::{BUILD, embedded, scenario};
-use rustix::time::ClockId;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -261,7 +260,7 @@ fn make(
     let junit = common.junit.as_deref().map(junit::Target::open).transpose()?;
     let stop = stop_flag()?;
     end_if_blocked()?;
-    let clocks = || [ClockId::Monotonic, ClockId::ProcessCPUTime].map(seconds_of);
+    let clocks = || [elapsed_seconds(), cpu_seconds()];
     let begun = clocks();
     let mut progress = Shown::new(common.quiet);
     let outcome = study::run(study, laboratory, folder, &Files::new(), options, &mut progress, &stop);

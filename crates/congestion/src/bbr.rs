@@ -1,16 +1,16 @@
-//! What the two versions of BBR measure with: rounds, a windowed maximum, and the mark on rate samples that the control
-//! itself kept low.
+//! Measurements that both versions of BBR use: round trips, a windowed maximum, and the marking of rate samples from phases in
+//! which the control itself limited sending.
 //!
-//! **Source.** draft-ietf-ccwg-bbr sections "BBR.round_count" and "Detecting application-limited phases"; the window of
-//! the maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is more than so many rounds old. Linux
-//! keeps the three best samples, which is nearly the maximum; here it is the maximum.
+//! **Source.** draft-ietf-ccwg-bbr sections "BBR.round_count" and "Detecting application-limited phases". The window of the
+//! maximum is that of Linux `lib/win_minmax.c`: a sample counts until it is older than a given number of rounds. Linux keeps the
+//! three best samples and approximates the maximum; this filter computes it exactly.
 
 use crate::control::Control;
 use crate::window::segment;
 use fullpipe_schema::metric::MetricDeclaration;
 use fullpipe_units::Duration;
 
-/// What both versions show to probes.
+/// Values that probes can sample from both versions.
 pub(crate) static VALUES: &[MetricDeclaration] = &[
     MetricDeclaration {
         name: "control_state",
@@ -27,13 +27,13 @@ pub(crate) static VALUES: &[MetricDeclaration] = &[
     MetricDeclaration { name: "control_cwnd_gain", unit: "", text: "its window gain (BBR)." },
 ];
 
-/// No bound, of bytes or of bits per second.
+/// Unlimited, as a number of bytes or of bits per second.
 pub(crate) const UNBOUNDED: u64 = u64::MAX;
 
-/// Rounds over which both versions remember the most (bandwidth, aggregation).
+/// The rounds over which both versions keep a maximum (bandwidth, aggregation).
 pub(crate) const FILTER_ROUNDS: u64 = 10;
 
-/// What a delivery rate carries in a time, in bytes.
+/// The bytes that a delivery rate transmits in a time.
 pub(crate) fn bytes_in(rate_bps: u64, time: Duration) -> u64 {
     let bytes = u128::from(rate_bps) * u128::from(time.as_nanos()) / 8_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -44,23 +44,24 @@ pub(crate) fn times(gain: f64, quantity: u64) -> u64 {
     (gain * quantity as f64).round() as u64
 }
 
-/// The smallest window that keeps a path busy whose receiver acknowledges every other segment: four.
+/// Four segments: the smallest window that keeps a path busy whose receiver acknowledges every other segment.
 pub(crate) fn four_segments(control: &Control) -> u64 {
     segment(control).saturating_mul(4)
 }
 
-/// Round trips counted by delivery: one ends when something is acknowledged that was sent after it began.
+/// Counts round trips by delivery: a round ends when a packet is acknowledged that was sent after the round began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rounds {
-    /// Bytes delivered on the connection when the present round began.
+    /// Bytes delivered on the connection when the current round began.
     end_bytes: u64,
     pub(crate) count: u64,
-    /// Whether the present acknowledgement began a round.
+    /// Whether the current acknowledgement began a round.
     pub(crate) start: bool,
 }
 
 impl Rounds {
-    /// An acknowledgement; `prior_delivered_bytes` had been delivered when its newest packet was sent.
+    /// Processes an acknowledgement. `prior_delivered_bytes` is the number of bytes that had been delivered when its newest
+    /// packet was sent.
     pub(crate) fn on_ack(&mut self, prior_delivered_bytes: Option<u64>, delivered_bytes: u64) {
         self.start = prior_delivered_bytes.is_some_and(|prior| prior >= self.end_bytes);
         if self.start {
@@ -69,16 +70,16 @@ impl Rounds {
         }
     }
 
-    /// A round begins now.
+    /// Begins a round now.
     pub(crate) fn begin(&mut self, delivered_bytes: u64) {
         self.end_bytes = delivered_bytes;
     }
 }
 
-/// The most of what was seen in the present round and up to [`FILTER_ROUNDS`] before it.
+/// The maximum of the values in the current round and in the [`FILTER_ROUNDS`] rounds before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecentMax {
-    /// Maximum of each round, at the round's number modulo the length.
+    /// The maximum of each round, at the index of the round's number modulo the length.
     slots: [u64; FILTER_ROUNDS as usize + 1],
     newest: u64,
 }
@@ -94,7 +95,7 @@ impl RecentMax {
         *slot = value.max(*slot);
     }
 
-    /// The maximum over the round of the last update and `rounds` before it.
+    /// The maximum over the round of the last update and the `rounds` rounds before it.
     pub(crate) fn over(&self, rounds: u64) -> u64 {
         let length = self.slots.len() as u64;
         let oldest = self.newest.saturating_sub(rounds.min(length - 1));
@@ -106,26 +107,27 @@ impl RecentMax {
     }
 }
 
-/// While it probes for the round-trip time a BBR keeps the window too small to fill the path, and marks the connection
-/// as limited by the application, so that no low rate is taken for the path's. The control cannot mark the transport's
-/// packets, but it recognises them: a packet carries what had been delivered when it was sent.
+/// The phases in which the control itself limits sending. While BBR probes for the round-trip time, its window is too small to
+/// fill the path. It marks the connection as application-limited, so that a low rate is not taken for the rate of the path. The
+/// control cannot mark the transport's packets, but it can identify them: the state of a packet contains the bytes delivered when
+/// it was sent.
 ///
-/// Where a round trip takes seconds, packets of one phase are still acknowledged in the next: two are remembered.
+/// If a round trip takes seconds, packets of one phase may be acknowledged in the next. The last two phases are therefore stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnLimit {
-    /// Delivered when the last two phases began and ended: packets sent from the first to before the second are marked.
-    /// The second is unbounded while the phase lasts.
+    /// Bytes delivered when the last two phases began and ended. Packets sent from the first value to before the second are
+    /// marked. The second value is [`UNBOUNDED`] during the phase.
     phases: [(u64, u64); 2],
-    /// The phase ends when more than this is delivered; 0 outside.
+    /// The phase ends when more than this number of bytes is delivered; 0 outside a phase.
     until_bytes: u64,
 }
 
 impl OwnLimit {
-    /// The phase lasts at least until what is in flight now has been delivered.
+    /// Begins or extends a phase. It lasts at least until the bytes now in flight have been delivered.
     pub(crate) fn mark(&mut self, delivered_bytes: u64, in_flight_bytes: u64) {
         let [_, last] = &mut self.phases;
         if self.until_bytes == 0 && last.1 == delivered_bytes {
-            // It has only just ended: it goes on.
+            // The last phase has just ended, so it continues.
             last.1 = UNBOUNDED;
         } else if self.until_bytes == 0 {
             self.phases = [*last, (delivered_bytes, UNBOUNDED)];
@@ -133,7 +135,7 @@ impl OwnLimit {
         self.until_bytes = delivered_bytes.saturating_add(in_flight_bytes).max(1);
     }
 
-    /// An acknowledgement.
+    /// Processes an acknowledgement.
     pub(crate) fn on_ack(&mut self, delivered_bytes: u64) {
         if self.until_bytes != 0 && delivered_bytes > self.until_bytes {
             self.until_bytes = 0;
@@ -160,18 +162,18 @@ mod tests {
             assert_eq!(filter.get(), 900, "round {round}");
         }
         filter.update(14, 5);
-        // The rounds 4 to 14 are left; round 13 had 113.
+        // The rounds 4 to 14 remain; round 13 had 113.
         assert_eq!(filter.get(), 113);
         assert_eq!(filter.over(0), 5);
         assert_eq!(filter.over(1), 113);
-        // A jump forgets everything, by whichever distance.
+        // A jump in the round number discards all values, whatever its distance.
         for jump in [11, 12, 100] {
             let mut jumped = filter;
             jumped.update(14 + jump, 1);
             assert_eq!(jumped.get(), 1, "{jump}");
         }
         filter.update(24, 1);
-        assert_eq!(filter.get(), 5, "round 14 is just within");
+        assert_eq!(filter.get(), 5, "round 14 is the oldest that counts");
         let mut first = RecentMax::default();
         first.update(0, 900);
         first.update(11, 5);
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_lasts_until_something_sent_in_it_is_delivered() {
+    fn a_round_lasts_until_a_packet_sent_in_it_is_delivered() {
         let mut rounds = Rounds::default();
         rounds.on_ack(Some(0), 1_000);
         assert!(rounds.start && rounds.count == 1);
@@ -194,17 +196,17 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_the_phase_are_recognised() {
+    fn packets_sent_in_a_phase_are_identified() {
         let mut limit = OwnLimit::default();
         assert!(!limit.covers(0) && !limit.covers(u64::MAX));
         limit.mark(1_000, 500);
         limit.mark(1_200, 400);
         assert!(!limit.covers(999) && limit.covers(1_000) && limit.covers(1_300));
         limit.on_ack(1_600);
-        assert!(limit.covers(1_600), "exactly what was in flight has been delivered: not yet over");
+        assert!(limit.covers(1_600), "exactly what was in flight has been delivered: the phase continues");
         limit.on_ack(1_700);
         assert!(limit.covers(1_699) && !limit.covers(1_700));
-        // The next phase begins while packets of this one are still under way.
+        // The next phase begins while packets of this phase are in flight.
         limit.mark(2_000, 700);
         assert!(limit.covers(1_000) && limit.covers(1_699) && !limit.covers(1_700) && !limit.covers(1_999));
         assert!(limit.covers(2_000) && limit.covers(9_999));
@@ -214,8 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_is_marked_again_as_it_ends_goes_on() {
-        // With nothing in flight it ends with the next delivery, unless that is within the phase too.
+    fn a_phase_that_is_marked_again_at_its_end_continues() {
+        // With nothing in flight, the phase ends at the next delivery, unless that packet was sent in the phase too.
         let mut limit = OwnLimit::default();
         limit.mark(1_000, 0);
         for delivered in [1_100, 1_200, 1_300] {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_times_and_gains() {
+    fn bytes_in_a_time_and_gains_match_values_computed_by_hand() {
         // 100 Mbit/s for 20 ms are 250 kB.
         assert_eq!(bytes_in(100_000_000, Duration::from_millis(20)), 250_000);
         assert_eq!(bytes_in(u64::MAX, Duration::MAX), u64::MAX);

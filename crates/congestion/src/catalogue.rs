@@ -1,4 +1,4 @@
-//! The controls there are, by name.
+//! The catalogue of congestion controls, by name.
 
 use crate::component::ControlComponent;
 use crate::control::Controller;
@@ -10,7 +10,7 @@ use std::fmt;
 pub use crate::component::Options;
 pub use crate::window::initial_window_bytes;
 
-/// What every control declares, in the order of lists.
+/// The declarations of all controls, in the order of lists.
 pub const ENTRIES: &[Declaration] = &{
     let mut list = [Declaration::EMPTY; CONTROLS.len()];
     let mut n = 0;
@@ -21,12 +21,12 @@ pub const ENTRIES: &[Declaration] = &{
     list
 };
 
-/// Names of the contract that are not in this version.
+/// Names that are reserved for later versions.
 pub const LATER: &[&str] = &["lp", "ledbat", "copa", "prague"];
 
 const KNOWN: usize = ENTRIES.len() + LATER.len();
 
-/// What a file can name: the controls, and those of later versions.
+/// The names that a file can contain: the controls, and those of later versions.
 pub const CHOICES: &[Choice] = &{
     let mut list = [Choice::later(""); KNOWN];
     let mut n = 0;
@@ -37,14 +37,14 @@ pub const CHOICES: &[Choice] = &{
     list
 };
 
-/// A name that [`create`] does not know.
+/// The error for a name that is not in the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownControl {
-    /// What was asked for.
+    /// The name that was requested.
     pub found: String,
-    /// The known name that resembles it most, if one does.
+    /// The most similar known name, if one is similar.
     pub nearest: Option<&'static str>,
-    /// Every known name.
+    /// All known names.
     pub known: Vec<&'static str>,
     /// Whether the name is one of [`LATER`].
     pub later: bool,
@@ -66,10 +66,10 @@ impl fmt::Display for UnknownControl {
 
 impl std::error::Error for UnknownControl {}
 
-/// A new control, for one connection.
+/// Creates a control with this name for one connection.
 ///
 /// # Errors
-/// If there is no control of that name in this version.
+/// If this version has no control with this name.
 ///
 /// ```
 /// use fullpipe_congestion::catalogue::{Options, create};
@@ -80,12 +80,13 @@ pub fn create(name: &str, options: &Options) -> Result<Box<dyn Controller>, Unkn
     Ok((component(name).ok_or_else(|| unknown(name))?.create)(options))
 }
 
-/// What the control of that name declares; `None` for a control of the user's program.
+/// The component with this name; `None` for a control that the user's program defines.
 pub fn component(name: &str) -> Option<&'static ControlComponent> {
     CONTROLS.iter().copied().find(|control| control.declaration.name == name)
 }
 
-/// What the kernel of Linux calls a control of ours; another name may be one of its own.
+/// The name of the control in the Linux kernel. A name that is not in the catalogue is returned unchanged, because the kernel may
+/// have it.
 pub fn linux_name(name: &str) -> &str {
     component(name).and_then(|control| control.linux_name).unwrap_or(name)
 }
@@ -93,8 +94,8 @@ pub fn linux_name(name: &str) -> &str {
 fn unknown(name: &str) -> UnknownControl {
     let later = LATER.contains(&name);
     let known: Vec<&'static str> = ENTRIES.iter().map(|entry| entry.name).collect();
-    // A name of a later version was no slip of the finger. Else it is a part of a name, or up to a third of the letters
-    // may differ, at least two but not all.
+    // A name of a later version gets no suggestion. Otherwise a name is similar if it is part of a known name, or if up to a
+    // third of its letters differ; at least two letters may differ, but not all.
     let letters = name.chars().count();
     let most = (letters / 3).max(2);
     let nearest = known
@@ -106,8 +107,8 @@ fn unknown(name: &str) -> UnknownControl {
     UnknownControl { found: name.to_owned(), nearest, known, later }
 }
 
-/// Letters to insert, delete or exchange to turn one word into the other, capitals and underscores forgiven
-/// (Levenshtein 1966).
+/// The number of letters to insert, delete or replace to convert one word to the other (Levenshtein 1966). Case and underscores
+/// are ignored.
 fn distance(from: &str, to: &str) -> usize {
     let fold = |word: &str| word.to_ascii_lowercase().replace('_', "-");
     strsim::levenshtein(&fold(from), &fold(to))
@@ -123,18 +124,18 @@ mod tests {
     use std::mem::size_of;
 
     #[test]
-    fn every_entry_is_created_under_its_name() {
+    fn every_entry_creates_a_control_with_its_name() {
         for component in CONTROLS {
             for hystart in [false, true] {
                 let options = Options { hystart, ..Options::default() };
-                let control = create(component.declaration.name, &options).expect("a known name");
+                let control = create(component.declaration.name, &options).expect("the name is in the catalogue");
                 assert_eq!(control.name(), component.declaration.name);
                 let mut values = Vec::new();
                 control.inspect(&mut values);
                 let with = hystart && component.hystart;
                 assert_eq!(values.iter().any(|(name, _)| *name == "hystart_phase"), with);
                 for value in component.values {
-                    let name = value.name.strip_prefix("control_").expect("a metric of a control");
+                    let name = value.name.strip_prefix("control_").expect("the metric has the prefix `control_`");
                     assert!(values.iter().any(|(given, _)| *given == name), "{} has no {name}", control.name());
                 }
             }
@@ -142,8 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn the_contract_names_them_all_once() {
-        // The list of the command line's contract; both lists are in its order.
+    fn every_name_of_the_command_line_contract_is_listed_once() {
+        // The list in the contract of the command line. Both lists have the same order.
         let contract = "newreno linux-reno cubic bic highspeed htcp hybla illinois scalable vegas veno westwood yeah \
                         lp ledbat dctcp bbr1 bbr3 copa prague";
         let known: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
@@ -152,11 +153,11 @@ mod tests {
     }
 
     fn error(name: &str) -> UnknownControl {
-        create(name, &Options::default()).expect_err("not a name")
+        create(name, &Options::default()).expect_err("the name is not in the catalogue")
     }
 
     #[test]
-    fn a_slip_of_the_finger_is_answered_with_the_nearest_name() {
+    fn a_misspelled_name_is_rejected_with_the_nearest_name() {
         for (found, nearest) in [
             ("cubik", Some("cubic")),
             ("CUBIC", Some("cubic")),
@@ -166,9 +167,9 @@ mod tests {
             ("linux_reno", Some("linux-reno")),
             ("linux", Some("linux-reno")),
             ("reno", Some("newreno")),
-            // Thirteen letters, of which four may differ.
+            // Of thirteen letters, four may differ.
             ("linux-rennnno", Some("linux-reno")),
-            // Part of a name before one that differs by a letter.
+            // A name that contains the input has precedence over one that differs in a letter.
             ("westwod", Some("westwood")),
             ("h-tcp", Some("htcp")),
             ("cubbic-x", None),
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_of_a_later_version_is_said_to_be_one() {
+    fn a_name_of_a_later_version_is_reported_as_such() {
         for name in LATER {
             let error = error(name);
             assert!(error.later && error.nearest.is_none());
@@ -202,9 +203,10 @@ mod tests {
     }
 
     #[test]
-    fn dctcp_sends_what_it_is_told() {
+    fn dctcp_sends_the_configured_codepoint() {
         for (ect1, codepoint) in [(false, Codepoint::Ect0), (true, Codepoint::Ect1)] {
-            let mut dctcp = create("dctcp", &Options { ect1, ..Options::default() }).expect("a known name");
+            let mut dctcp =
+                create("dctcp", &Options { ect1, ..Options::default() }).expect("the name is in the catalogue");
             let mut control = crate::Control::new(1_448, 14_480);
             dctcp.on_established(&mut control, fullpipe_units::Instant::ZERO, None);
             assert_eq!(control.codepoint, codepoint);
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_by_hand() {
+    fn distances_match_values_computed_by_hand() {
         for (from, to, letters) in
             [("", "", 0), ("abc", "", 3), ("kitten", "sitting", 3), ("ab", "ba", 2), ("a_B", "A-b", 0)]
         {
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_initial_window_of_rfc_6928() {
+    fn the_initial_window_matches_rfc_6928() {
         // min(10 MSS, max(2 MSS, 14600)).
         for (mss, window) in [(536, 5_360), (1_448, 14_480), (1_460, 14_600), (1_500, 14_600), (8_948, 17_896)] {
             assert_eq!(initial_window_bytes(mss), window);
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_connections_have_small_controls() {
+    fn controls_are_small_enough_for_100_000_connections() {
         assert!(size_of::<NewReno>() <= 128, "{}", size_of::<NewReno>());
         assert!(size_of::<LinuxReno>() <= 128, "{}", size_of::<LinuxReno>());
         assert!(size_of::<Cubic>() <= 104, "{}", size_of::<Cubic>());

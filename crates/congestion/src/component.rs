@@ -1,4 +1,4 @@
-//! What a congestion control declares of itself, and the options that it is created with.
+//! The declaration of a congestion control, and the options with which it is created.
 
 use crate::control::Controller;
 use crate::hystart::HyStart;
@@ -8,22 +8,22 @@ use std::fmt;
 
 /// A congestion control as a component.
 pub struct ControlComponent {
-    /// What it declares.
+    /// The name, text and parameters of the component.
     pub declaration: Declaration,
-    /// A new control, for one connection.
+    /// Creates a control for one connection.
     pub create: fn(&Options) -> Box<dyn Controller>,
-    /// Whether its first slow start can use HyStart++ ([`Options::hystart`]); the others leave it aside.
+    /// Whether the first slow start of the control can use HyStart++ ([`Options::hystart`]). Other controls ignore the option.
     pub hystart: bool,
-    /// Which of the values that [`Controller::inspect`] gives a probe can sample, each under its name after `control_`.
+    /// The values of [`Controller::inspect`] that a probe can sample. The name of each begins with `control_`.
     pub values: &'static [MetricDeclaration],
-    /// What qlog calls the values of `state` of [`Controller::inspect`], by number; empty if the control has none.
+    /// The qlog names of the values of `state` in [`Controller::inspect`], by number; empty if the control has no states.
     pub states: &'static [&'static str],
-    /// What Linux calls it, if not by our name.
+    /// The name of the control in Linux, if it differs from ours.
     pub linux_name: Option<&'static str>,
 }
 
 impl ControlComponent {
-    /// A control without HyStart++ and without states, whose own values no probe samples, with one name here and in Linux.
+    /// Declares a control without HyStart++, states and values for probes, and with the same name in Linux.
     pub const fn new(declaration: Declaration, create: fn(&Options) -> Box<dyn Controller>) -> Self {
         ControlComponent { declaration, create, hystart: false, values: &[], states: &[], linux_name: None }
     }
@@ -35,27 +35,27 @@ impl fmt::Debug for ControlComponent {
     }
 }
 
-/// How to create a control.
+/// Options of a new control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// HyStart++ (RFC 9406) in the first slow start, for the controls that can ([`ControlComponent::hystart`]).
+    /// Enables HyStart++ (RFC 9406) in the first slow start of controls that support it ([`ControlComponent::hystart`]).
     pub hystart: bool,
-    /// That HyStart is Linux's: its own in CUBIC, with Linux's growth after it ([`CubicConfig::early_growth`](crate::cubic::CubicConfig::early_growth)), and none in
-    /// `linux-reno`.
+    /// Selects the behavior of Linux. CUBIC then uses its own HyStart and Linux's growth after it
+    /// ([`CubicConfig::early_growth`](crate::cubic::CubicConfig::early_growth)), and `linux-reno` uses no HyStart.
     pub linux_hystart: bool,
-    /// Whether the transport paces; HyStart++ then leaves growth per acknowledgement unlimited.
+    /// Whether the transport paces. HyStart++ then does not limit the growth per acknowledgement.
     pub paced: bool,
-    /// Whether NewReno is QUIC's (RFC 9002), whose growth counts bytes, and not TCP's.
+    /// Selects the NewReno of QUIC (RFC 9002), whose growth counts bytes, instead of that of TCP.
     pub quic: bool,
-    /// DCTCP sends its packets as ECT(1), for queues that treat L4S traffic apart (RFC 9331), instead of ECT(0).
+    /// DCTCP sends packets as ECT(1), for queues that separate L4S traffic (RFC 9331), instead of ECT(0).
     pub ect1: bool,
-    /// Seed of the random choices that a control makes (BBR's phases and waits). Connections that shall not choose
-    /// alike need seeds of their own.
+    /// Seed of the random choices of the control (phases and probe intervals of BBR). Connections need different seeds to make
+    /// different choices.
     pub seed: u64,
 }
 
 impl Options {
-    /// HyStart++ as RFC 9406 has it, if it is wanted.
+    /// The HyStart++ of RFC 9406, if the options enable it.
     pub(crate) fn standard_hystart(&self) -> Option<HyStart> {
         self.hystart.then(|| HyStart::new(self.paced))
     }

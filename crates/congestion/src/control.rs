@@ -1,33 +1,33 @@
-//! The congestion-control trait: everything a control is told, and what it answers.
+//! The congestion-control trait: the inputs that a control receives, and the outputs that it sets.
 //!
-//! A transport calls, in this order for one acknowledgement batch: [`Controller::on_packet_lost`] for each packet
-//! newly marked lost, [`Controller::on_congestion`] if that (or a congestion mark) begins a reduction, or
-//! [`Controller::on_recovery_exit`] if the batch ends one, then [`Controller::on_ack`] once. While the transport is in
-//! fast recovery it sets the window itself by proportional rate reduction (RFC 9937) unless
-//! [`Signals::own_recovery`] says that the control does.
+//! For one acknowledgement batch, a transport calls these methods in this order. It calls [`Controller::on_packet_lost`] for each
+//! packet newly marked lost. If a loss or a congestion mark begins a reduction, it calls [`Controller::on_congestion`]. If the
+//! batch ends a recovery, it calls [`Controller::on_recovery_exit`] instead. Then it calls [`Controller::on_ack`] once. In fast
+//! recovery, the transport sets the window itself by proportional rate reduction (RFC 9937), unless [`Signals::own_recovery`]
+//! declares that the control sets it.
 
 pub use fullpipe_units::Codepoint;
 use fullpipe_units::{Duration, Instant};
 
-/// What the transport may do; owned by the transport, set by the control.
+/// The limits within which the transport may send. The transport owns this struct, and the control sets its values.
 #[derive(Clone, Debug)]
 pub struct Control {
-    /// Congestion window: bytes that may be in flight.
+    /// Congestion window: the number of bytes that may be in flight.
     pub cwnd_bytes: u64,
     /// Slow-start threshold in bytes; `u64::MAX` until the first reduction.
     pub ssthresh_bytes: u64,
-    /// Pacing rate in bits per second; 0 leaves the choice to the transport's own pacing setting.
+    /// Pacing rate in bits per second. With 0, the transport's own pacing setting applies.
     pub pacing_bps: u64,
-    /// Bytes that may leave in one burst when paced; 0 leaves the choice to the transport.
+    /// Bytes that may leave in one burst when paced. With 0, the transport chooses.
     pub send_quantum_bytes: u64,
     /// Largest segment payload in bytes; set by the transport.
     pub mss_bytes: u64,
-    /// The codepoint to send with, once ECN has been negotiated.
+    /// The codepoint of sent packets, once ECN has been negotiated.
     pub codepoint: Codepoint,
 }
 
 impl Control {
-    /// At the start of a connection: this window, no threshold, no pacing.
+    /// The values at the start of a connection: this window, no threshold, no pacing.
     pub fn new(mss_bytes: u64, cwnd_bytes: u64) -> Self {
         Control {
             cwnd_bytes,
@@ -40,25 +40,25 @@ impl Control {
     }
 }
 
-/// What is remembered of a packet when it is sent, handed back when it is acknowledged or lost
+/// The state of a packet that the transport stores when it sends the packet and returns when the packet is acknowledged or lost
 /// (draft-ietf-ccwg-bbr section 4.1, "per-packet state").
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketState {
-    /// When it was sent.
+    /// When the packet was sent.
     pub sent_at: Instant,
     /// Payload bytes.
     pub bytes: u64,
-    /// Bytes delivered on the connection when it was sent.
+    /// Bytes delivered on the connection when the packet was sent.
     pub delivered_bytes: u64,
-    /// When the last of those was delivered.
+    /// When the last of these bytes was delivered.
     pub delivered_at: Instant,
-    /// When the first packet of the flight it belongs to was sent.
+    /// When the first packet of its flight was sent.
     pub first_sent_at: Instant,
-    /// Bytes in flight after it was sent, itself included.
+    /// Bytes in flight after the packet was sent, including it.
     pub in_flight_bytes: u64,
-    /// Bytes declared lost on the connection when it was sent.
+    /// Bytes declared lost on the connection when the packet was sent.
     pub lost_bytes: u64,
-    /// Whether the application, not the window, limited sending then.
+    /// Whether the application, not the window, limited sending at that time.
     pub app_limited: bool,
 }
 
@@ -71,9 +71,9 @@ pub struct DeliveryRate {
     pub interval: Duration,
     /// Bytes delivered on the connection when the sampled packet was sent.
     pub prior_delivered_bytes: u64,
-    /// Bytes lost between the sampled packet's departure and now.
+    /// Bytes lost from the departure of the sampled packet until now.
     pub lost_bytes: u64,
-    /// Bytes in flight when the sampled packet was sent, itself included.
+    /// Bytes in flight when the sampled packet was sent, including it.
     pub in_flight_bytes: u64,
     /// Whether the sampled packet was sent while the application limited sending.
     pub app_limited: bool,
@@ -93,7 +93,7 @@ impl DeliveryRate {
 /// One acknowledgement batch.
 #[derive(Clone, Debug)]
 pub struct Ack {
-    /// Now.
+    /// The current time.
     pub now: Instant,
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub acked_bytes: u64,
@@ -105,19 +105,19 @@ pub struct Ack {
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time (RFC 6298), zero before the first sample.
     pub smoothed_rtt: Duration,
-    /// Smallest round-trip time seen on the path.
+    /// Smallest round-trip time of the path so far.
     pub min_rtt: Duration,
-    /// Delay that the peer says it added (QUIC), zero where unknown.
+    /// Acknowledgement delay that the peer reports (QUIC); zero if unknown.
     pub ack_delay: Duration,
-    /// One-way delay of the acknowledged packet where known.
+    /// One-way delay of the acknowledged packet, if known.
     pub one_way_delay: Option<Duration>,
     /// Bytes in flight before this batch.
     pub prior_in_flight_bytes: u64,
     /// Bytes in flight after this batch.
     pub in_flight_bytes: u64,
-    /// Bytes delivered on the connection, this batch included.
+    /// Bytes delivered on the connection, including this batch.
     pub delivered_bytes: u64,
-    /// Round trips counted so far by delivery (a round ends when data sent in it is acknowledged).
+    /// Number of round trips so far, counted by delivery: a round ends when data sent in it is acknowledged.
     pub round_count: u64,
     /// Whether this batch began a new round.
     pub round_start: bool,
@@ -130,16 +130,16 @@ pub struct Ack {
     pub cwnd_limited: bool,
     /// Whether the transport is in fast recovery (after this batch).
     pub in_recovery: bool,
-    /// Congestion-experienced marks newly reported: packets.
+    /// Packets newly reported with the codepoint CE.
     pub ce_packets: u64,
-    /// Congestion-experienced marks newly reported: bytes (AccECN), estimated where only packets are known.
+    /// Bytes newly reported with the codepoint CE (AccECN); an estimate if only packets are reported.
     pub ce_bytes: u64,
 }
 
-/// What an acknowledgement in congestion avoidance says that reports no loss and no mark and is not in a recovery.
+/// An acknowledgement in congestion avoidance that reports no loss and no mark and arrives outside recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainAck {
-    /// Now.
+    /// The current time.
     pub now: Instant,
     /// As [`Ack::acked_bytes`].
     pub acked_bytes: u64,
@@ -149,16 +149,16 @@ pub struct PlainAck {
     pub cwnd_limited: bool,
 }
 
-/// The begin of a reduction.
+/// The beginning of a reduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
-    /// Now.
+    /// The current time.
     pub now: Instant,
-    /// Bytes in flight when the loss or mark was found, before lost packets were taken out.
+    /// Bytes in flight when the loss or mark was detected, including the lost packets.
     pub in_flight_bytes: u64,
     /// Bytes newly declared lost.
     pub lost_bytes: u64,
-    /// Whether a congestion mark, not a loss, is the cause.
+    /// Whether the cause is a congestion mark, not a loss.
     pub ecn: bool,
     /// Whether QUIC's persistent congestion (RFC 9002 section 7.6) was established.
     pub persistent: bool,
@@ -167,88 +167,88 @@ pub struct Congestion {
 /// The end of a recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryExit {
-    /// Now.
+    /// The current time.
     pub now: Instant,
     /// Bytes in flight.
     pub in_flight_bytes: u64,
-    /// Whether the reduction proved spurious (RFC 4015, 5682): the control restores what it had.
+    /// Whether the reduction was spurious (RFC 4015, RFC 5682). The control then restores its state before the reduction.
     pub undone: bool,
 }
 
-/// A retransmission time-out or probe.
+/// The expiry of a retransmission timer, or a probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout {
-    /// Now.
+    /// The current time.
     pub now: Instant,
-    /// Bytes in flight before they were given up.
+    /// Bytes in flight before the transport declared them lost.
     pub in_flight_bytes: u64,
-    /// Whether an earlier time-out of the same data came before (the threshold is then left alone, RFC 5681 eq. 4).
+    /// Whether the timer has expired before for the same data. The threshold then does not change (RFC 5681 equation 4).
     pub repeated: bool,
 }
 
-/// What a control needs of its transport; a pair that lacks something is refused with the reason.
+/// The signals that a control needs from its transport. A transport that cannot provide one rejects the control with the reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Signals {
-    /// Needs counts of congestion marks.
+    /// Needs the counts of congestion marks.
     pub ecn_counts: bool,
     /// Needs delivery-rate samples.
     pub delivery_rate: bool,
-    /// Needs to be paced.
+    /// Needs pacing.
     pub pacing: bool,
     /// Needs one-way delays.
     pub one_way_delay: bool,
-    /// Wants [`Controller::on_sent`] for each packet.
+    /// Needs a call of [`Controller::on_sent`] for each packet.
     pub on_sent: bool,
     /// Sets the window itself during fast recovery.
     pub own_recovery: bool,
-    /// Takes [`Controller::on_plain_ack`].
+    /// Implements [`Controller::on_plain_ack`].
     pub plain_acks: bool,
 }
 
-/// A congestion control: a state machine told of sends, acknowledgements and losses, which sets a [`Control`].
+/// A congestion control: a state machine that receives sends, acknowledgements and losses, and sets a [`Control`].
 pub trait Controller: std::fmt::Debug + Send {
-    /// The name by which scenarios choose it.
+    /// The name of the control in scenarios.
     fn name(&self) -> &'static str;
 
-    /// What it needs of its transport.
+    /// The signals that the control needs from its transport.
     fn signals(&self) -> Signals {
         Signals::default()
     }
 
-    /// The connection is established; `rtt` is the handshake's sample where there was one.
+    /// The connection is established. `rtt` is the round-trip sample of the handshake, if there is one.
     fn on_established(&mut self, _control: &mut Control, _now: Instant, _rtt: Option<Duration>) {}
 
-    /// A packet was sent (only if [`Signals::on_sent`]).
+    /// A packet was sent. Called only if the control requests [`Signals::on_sent`].
     fn on_sent(&mut self, _control: &mut Control, _packet: &PacketState) {}
 
     /// An acknowledgement batch with newly acknowledged bytes.
     fn on_ack(&mut self, control: &mut Control, ack: &Ack);
 
-    /// The same as [`Controller::on_ack`], where a [`PlainAck`] tells all that the control needs: only if [`Signals::plain_acks`],
-    /// at or above the threshold, outside of recovery, without losses and marks. A transport need not use it. To
-    /// fill in an [`Ack`] takes 50 instructions.
+    /// Does the same as [`Controller::on_ack`] if a [`PlainAck`] contains all that the control needs. It is called only if the
+    /// control declares [`Signals::plain_acks`], the window is at or above the threshold, and there is no recovery, loss or mark.
+    /// Its use is optional for a transport. It saves the 50 instructions that fill in an [`Ack`].
     fn on_plain_ack(&mut self, _control: &mut Control, _ack: &PlainAck) {}
 
     /// A packet was marked lost.
     fn on_packet_lost(&mut self, _control: &mut Control, _now: Instant, _packet: &PacketState) {}
 
-    /// A reduction begins: fast recovery is entered, or a mark calls for one. Sets at least `ssthresh_bytes`; during
-    /// fast recovery the transport derives the window from it.
+    /// A reduction begins, because fast recovery begins or because of a mark. The control sets at least `ssthresh_bytes`. In fast
+    /// recovery the transport derives the window from it.
     fn on_congestion(&mut self, control: &mut Control, congestion: &Congestion);
 
-    /// Recovery ends. The transport has set the window to `ssthresh_bytes` (unless [`Signals::own_recovery`]).
+    /// Recovery ends. The transport has set the window to `ssthresh_bytes`, unless [`Signals::own_recovery`] is declared.
     fn on_recovery_exit(&mut self, _control: &mut Control, _exit: &RecoveryExit) {}
 
-    /// The retransmission timer expired. Sets `ssthresh_bytes`; the transport then sets the window to one segment
-    /// (unless [`Signals::own_recovery`]).
+    /// The retransmission timer expired. The control sets `ssthresh_bytes`. The transport then sets the window to one segment,
+    /// unless [`Signals::own_recovery`] is declared.
     fn on_timeout(&mut self, control: &mut Control, timeout: &Timeout);
 
     /// Sending restarts after an idle period longer than the retransmission time-out.
     fn on_idle_restart(&mut self, _control: &mut Control, _now: Instant) {}
 
-    /// The path or the largest segment changed; `control.mss_bytes` is the new one.
+    /// The path or the segment size changed; `control.mss_bytes` is the new size.
     fn on_path_change(&mut self, _control: &mut Control, _now: Instant) {}
 
-    /// Named internal values for series ("state", "w_max_bytes", ...), appended to `out`.
+    /// Appends named internal values for series ("state", "w_max_bytes", ...) to `out`.
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }

@@ -29,14 +29,14 @@ pub struct Driver {
     rate: RateSampler,
     /// Bytes delivered at the end of the current round.
     round_end_bytes: u64,
-    /// 32 bits, so that it shares a word with the flags below.
+    /// 32 bits wide, so that it shares a word with the flags below.
     round_count: u32,
     on_sent: bool,
     paces: bool,
     own_recovery: bool,
-    /// Delivery-rate samples over less than the smallest round-trip time are used.
+    /// Whether delivery-rate samples over less than the smallest round-trip time are used.
     short_samples: bool,
-    /// No delivery-rate samples are taken, and the control takes plain acknowledgements.
+    /// Whether no delivery-rate samples are taken and the control accepts plain acknowledgements.
     plain_acks: bool,
     /// The recovery of a transport without sequence numbers. It is allocated at the first congestion to save memory.
     recovery: Option<Box<Recovery>>,
@@ -47,7 +47,7 @@ pub struct Driver {
 pub struct Delivered {
     /// Bytes of these packets.
     pub bytes: u64,
-    /// The largest number of bytes that had been delivered when one of them was sent.
+    /// The largest number of bytes that had been delivered when one of these packets was sent.
     prior_delivered_bytes: u64,
 }
 
@@ -109,7 +109,7 @@ impl Driver {
 
     /// Takes no delivery-rate samples from now on, unless the control declares that it uses them
     /// ([`delivery_rate`](crate::Signals::delivery_rate)) or departures. [`Ack::rate`] is then `None`, and
-    /// [`Driver::delivery_rate_bps`] 0. To be called before the first packet is sent.
+    /// [`Driver::delivery_rate_bps`] 0. Must be called before the first packet is sent.
     pub fn disable_rate_samples(&mut self) {
         let signals = self.controller.signals();
         if !signals.delivery_rate && !signals.on_sent {
@@ -164,7 +164,7 @@ impl Driver {
         self.rate.lost_bytes()
     }
 
-    /// Whether a recovery that began with [`Driver::on_congestion`] is going on.
+    /// Whether a recovery that began with [`Driver::on_congestion`] is active.
     #[inline(always)]
     pub fn in_recovery(&self) -> bool {
         self.recovery.as_ref().is_some_and(|recovery| recovery.is_on())
@@ -221,7 +221,7 @@ impl Driver {
         self.rate.on_delivered(now, state);
     }
 
-    /// Does what [`Driver::on_delivered`] does for packets of so many bytes, where no delivery-rate samples are taken.
+    /// As [`Driver::on_delivered`], for packets of this number of bytes in total, if no delivery-rate samples are taken.
     /// `prior_delivered_bytes` is the largest number of bytes that had been delivered when one of them was sent.
     #[inline(always)]
     pub fn on_delivered_unsampled(&mut self, bytes: u64, prior_delivered_bytes: u64, delivered: &mut Delivered) {
@@ -333,14 +333,15 @@ impl Driver {
         }
     }
 
-    /// Whether an acknowledgement without losses, marks and recovery may be passed to the control by [`Driver::on_plain_ack`]:
-    /// the control takes those, no delivery-rate samples are taken, and the window is not below the threshold.
+    /// Whether an acknowledgement without losses, marks and recovery may be passed to the control by [`Driver::on_plain_ack`].
+    /// This requires that the control accepts plain acknowledgements, no delivery-rate samples are taken, and the window is not
+    /// below the threshold.
     #[inline(always)]
     pub fn takes_plain_acks(&self) -> bool {
         self.plain_acks && self.control.cwnd_bytes >= self.control.ssthresh_bytes
     }
 
-    /// Does for such an acknowledgement what [`Driver::summarize`] and [`Driver::on_ack`] do.
+    /// Has the effect of [`Driver::summarize`] and [`Driver::on_ack`] for such an acknowledgement.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, ack: &PlainAck, delivered: &Delivered) {
         self.rate.end_app_limited_phase();

@@ -1,14 +1,14 @@
-//! HyStart++: leaving the first slow start before it overflows the queue.
+//! HyStart++: ends the first slow start before the queue overflows.
 //!
-//! **Model.** In each round trip the smallest of at least eight round-trip samples is compared with that of the round
-//! before. If it has grown by an eighth (at least 4 ms, at most 16 ms), a queue is building: the window then grows at a
-//! quarter of the speed (*conservative slow start*). If the delay falls below what it was at that moment, it was jitter
-//! and slow start goes on; if it has not after five rounds, congestion avoidance begins at the present window.
+//! **Model.** In each round trip, the smallest of at least eight round-trip samples is compared with that of the previous round.
+//! If it has grown by an eighth (at least 4 ms, at most 16 ms), a queue is building. The window then grows at a quarter of the
+//! speed (*conservative slow start*). If the delay falls below its value at that moment, the growth was jitter and slow start
+//! continues. If it has not fallen after five rounds, congestion avoidance begins at the current window.
 //!
-//! **Source.** RFC 9406 (May 2023), sections 4.2 and 4.3. Used for the first slow start only, that is while the
-//! threshold is still unlimited, as the RFC demands. Round trips are those counted by delivery
-//! ([`Ack::round_start`](crate::control::Ack::round_start)); the sample that comes with the start of a round belongs to
-//! that round. Samples are kept in microseconds to keep a connection small.
+//! **Source.** RFC 9406 (May 2023), sections 4.2 and 4.3. It is used for the first slow start only, while the threshold is
+//! unlimited, as the RFC requires. Round trips are counted by delivery ([`Ack::round_start`](crate::control::Ack::round_start)).
+//! A sample that arrives with the start of a round belongs to that round. Samples are in microseconds, which keeps a connection
+//! small.
 
 mod linux;
 
@@ -23,19 +23,19 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u8 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u8 = 5;
-/// Segments by which the window may grow per acknowledgement if nothing else breaks up bursts.
+/// The limit of window growth in segments per acknowledgement without pacing.
 const L: u64 = 8;
-/// No sample.
+/// The value without a sample.
 const INFINITY: u32 = u32::MAX;
 
-/// Where slow start stands.
+/// The phase of slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Doubling.
+    /// The window doubles per round trip.
     SlowStart,
-    /// Conservative slow start: a quarter of that.
+    /// Conservative slow start: a quarter of that growth.
     Conservative,
-    /// Over: the threshold is to be set to the present window.
+    /// Slow start is over: the control sets the threshold to the current window.
     Done,
 }
 
@@ -49,19 +49,20 @@ pub struct HyStart {
     css_rounds: u8,
     phase: Phase,
     paced: bool,
-    /// Linux's HyStart takes the place of this one, and whether its connection is paced.
+    /// Set if Linux's HyStart replaces this one: whether its connection is paced.
     linux_paced: Option<bool>,
-    /// Its state, from the first acknowledgement on: most ends of connections send no data.
+    /// The state of Linux's HyStart, allocated at the first acknowledgement, because most ends of connections send no data.
     linux: Option<Box<LinuxHyStart>>,
 }
 
-/// By how much a round-trip time must grow to show a queue; Linux's HyStart has the same.
+/// The growth of the round-trip time that indicates a queue. Linux's HyStart uses the same.
 pub(crate) fn delay_threshold(rtt: Duration) -> Duration {
     (rtt / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
 }
 
 impl HyStart {
-    /// At the start of a connection. If it is `paced`, growth per acknowledgement is unlimited, else eight segments.
+    /// Creates the state at the start of a connection. If it is `paced`, growth per acknowledgement is unlimited, otherwise it is
+    /// at most eight segments.
     pub fn new(paced: bool) -> Self {
         HyStart {
             last_round_min_us: INFINITY,
@@ -76,12 +77,12 @@ impl HyStart {
         }
     }
 
-    /// Linux's HyStart in its place.
+    /// Creates Linux's HyStart instead.
     pub fn linux(paced: bool) -> Self {
         HyStart { linux_paced: Some(paced), ..HyStart::new(true) }
     }
 
-    /// The same as [`HyStart::on_ack`] for a control's window.
+    /// As [`HyStart::on_ack`], with the window of a control.
     #[inline]
     pub(crate) fn on_ack_of(&mut self, control: &Control, ack: &Ack) -> Phase {
         let Some(paced) = self.linux_paced else { return self.on_ack(ack) };
@@ -92,19 +93,20 @@ impl HyStart {
         self.phase
     }
 
-    /// Where slow start stands.
+    /// The current phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// An acknowledgement during the first slow start: the phase by whose rule this one lets the window grow.
+    /// Handles an acknowledgement during the first slow start. Returns the phase whose rule applies to the growth for this
+    /// acknowledgement.
     pub fn on_ack(&mut self, ack: &Ack) -> Phase {
         if ack.round_start {
             self.last_round_min_us = self.current_round_min_us;
             self.current_round_min_us = INFINITY;
             self.samples = 0;
             if self.phase == Phase::Conservative {
-                // The round in which it began counts as the first, however little of it was left.
+                // The round in which the phase began counts as the first, however short the rest of it was.
                 self.css_rounds += 1;
                 if self.css_rounds >= CSS_ROUNDS {
                     self.phase = Phase::Done;
@@ -128,7 +130,7 @@ impl HyStart {
             Phase::SlowStart if self.last_round_min_us != INFINITY => {
                 let last = Duration::from_micros(self.last_round_min_us.into());
                 let current = Duration::from_micros(self.current_round_min_us.into());
-                // In whole microseconds, as the samples are.
+                // In whole microseconds, like the samples.
                 if current >= last + Duration::from_micros(delay_threshold(last).as_nanos() / 1_000) {
                     self.baseline_min_us = self.current_round_min_us;
                     self.css_rounds = 0;
@@ -143,7 +145,7 @@ impl HyStart {
         }
     }
 
-    /// Bytes by which the window grows for `acked_bytes` in this phase.
+    /// The bytes by which the window grows for `acked_bytes` in this phase.
     #[inline]
     pub fn growth_bytes(&self, phase: Phase, acked_bytes: u64, mss_bytes: u64) -> u64 {
         let bytes = if self.paced { acked_bytes } else { acked_bytes.min(mss_bytes.saturating_mul(L)) };
@@ -154,7 +156,7 @@ impl HyStart {
         }
     }
 
-    /// The phase as a number for series: 0, 1, 2.
+    /// The phase as a number for series: 0, 1 or 2.
     pub(crate) fn phase_number(&self) -> f64 {
         match self.phase {
             Phase::SlowStart => 0.0,
@@ -204,7 +206,7 @@ mod tests {
         acknowledgement(Instant::ZERO, Duration::from_micros(rtt_us), round_start)
     }
 
-    /// A round of so many samples, all alike; the phase after it.
+    /// Runs a round with this number of equal samples; returns the phase after it.
     fn round(hystart: &mut HyStart, samples: u32, rtt_us: u64) -> Phase {
         for n in 0..samples {
             hystart.on_ack(&ack(rtt_us, n == 0));
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_round_trip_time_keeps_slow_start() {
+    fn slow_start_continues_with_a_constant_round_trip_time() {
         let mut hystart = HyStart::new(true);
         for _ in 0..100 {
             assert_eq!(round(&mut hystart, 20, 100_000), Phase::SlowStart);
@@ -221,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn a_growing_round_trip_time_ends_it_after_five_conservative_rounds() {
-        // 100 ms, then 113: an eighth (12.5 ms) more. Conservative from the eighth sample of that round; it counts as the
-        // first of five, so the start of the fifth after it ends slow start.
+    fn slow_start_ends_after_five_conservative_rounds_with_a_grown_round_trip_time() {
+        // 100 ms, then 113 ms: an eighth (12.5 ms) more. The phase is conservative from the eighth sample of that round. That
+        // round is the first of five, so the start of the fifth round after it ends slow start.
         let mut hystart = HyStart::new(true);
         round(&mut hystart, 20, 100_000);
         assert_eq!(round(&mut hystart, 7, 113_000), Phase::SlowStart);
-        assert_eq!(hystart.on_ack(&ack(113_000, false)), Phase::SlowStart, "this one still by the old rule");
+        assert_eq!(hystart.on_ack(&ack(113_000, false)), Phase::SlowStart, "the old rule still applies");
         assert_eq!(hystart.phase(), Phase::Conservative);
         for n in 1..=4 {
             assert_eq!(round(&mut hystart, 20, 115_000), Phase::Conservative, "round {n}");
@@ -250,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_sample_of_a_round_counts_and_eight_are_needed() {
+    fn the_smallest_of_at_least_eight_samples_of_a_round_counts() {
         let mut hystart = HyStart::new(true);
         round(&mut hystart, 8, 100_000);
-        // One of eight is as short as before: jitter.
+        // One of eight samples is as short as before: jitter.
         assert_eq!(round(&mut hystart, 7, 200_000), Phase::SlowStart);
         hystart.on_ack(&ack(100_000, false));
         assert_eq!(hystart.phase(), Phase::SlowStart);
-        // Fewer than eight say nothing; an acknowledgement without a sample is none.
+        // Fewer than eight samples are not evaluated. An acknowledgement without a sample does not count.
         assert_eq!(round(&mut hystart, 7, 200_000), Phase::SlowStart);
         let none = Ack { rtt: None, ..ack(0, false) };
         hystart.on_ack(&none);
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_without_samples_gives_nothing_to_compare_with() {
+    fn a_round_without_samples_is_not_compared() {
         let mut hystart = HyStart::new(true);
         round(&mut hystart, 8, 100_000);
         hystart.on_ack(&Ack { rtt: None, ..ack(0, true) });
@@ -273,16 +275,16 @@ mod tests {
     }
 
     #[test]
-    fn falling_delay_resumes_slow_start() {
+    fn slow_start_resumes_when_the_delay_falls() {
         let mut hystart = HyStart::new(true);
         round(&mut hystart, 8, 100_000);
         assert_eq!(round(&mut hystart, 8, 120_000), Phase::Conservative);
-        // At the baseline it stays, below it resumes.
+        // At the baseline the phase stays conservative; below it, slow start resumes.
         assert_eq!(round(&mut hystart, 8, 120_000), Phase::Conservative);
         assert_eq!(round(&mut hystart, 7, 119_999), Phase::Conservative);
         hystart.on_ack(&ack(119_999, false));
         assert_eq!(hystart.phase(), Phase::SlowStart);
-        // And can end again: 119.999 + 14.999 ms. The count of conservative rounds begins anew.
+        // It can end again: 119.999 + 14.999 ms. The count of conservative rounds begins anew.
         assert_eq!(round(&mut hystart, 8, 135_000), Phase::Conservative);
         for _ in 0..4 {
             assert_eq!(round(&mut hystart, 8, 135_000), Phase::Conservative);
@@ -291,10 +293,10 @@ mod tests {
     }
 
     #[test]
-    fn growth_by_phase() {
+    fn growth_depends_on_the_phase_and_on_pacing() {
         let paced = HyStart::new(true);
         let unpaced = HyStart::new(false);
-        // 20 segments acknowledged: all of them, or eight; a quarter in conservative slow start.
+        // 20 segments acknowledged: the growth is all of them, or eight; a quarter of that in conservative slow start.
         assert_eq!(paced.growth_bytes(Phase::SlowStart, 20 * MSS, MSS), 20 * MSS);
         assert_eq!(unpaced.growth_bytes(Phase::SlowStart, 20 * MSS, MSS), 8 * MSS);
         assert_eq!(unpaced.growth_bytes(Phase::SlowStart, 3 * MSS, MSS), 3 * MSS);
@@ -312,10 +314,10 @@ mod tests {
         assert_eq!(hystart.growth_bytes(Phase::SlowStart, u64::MAX, u64::MAX), u64::MAX);
     }
 
-    /// Every control with HyStart++: rounds of a full window with this round-trip time, from ten segments.
+    /// Runs rounds of a full window with these round-trip times, from ten segments on, with any control that has HyStart++.
     fn drive(name: &str, paced: bool, rtts_us: &[u64]) -> Control {
-        let mut controller =
-            create(name, &Options { hystart: true, paced, ..Options::default() }).expect("a name of the catalogue");
+        let mut controller = create(name, &Options { hystart: true, paced, ..Options::default() })
+            .expect("the name is in the catalogue");
         let mut control = Control::new(MSS, 10 * MSS);
         for rtt in rtts_us {
             for n in 0..control.cwnd_bytes / MSS {
@@ -326,11 +328,11 @@ mod tests {
     }
 
     #[test]
-    fn every_control_leaves_its_first_slow_start_by_delay() {
+    fn every_control_ends_its_first_slow_start_when_the_delay_grows() {
         for name in CONTROLS.iter().filter(|control| control.hystart).map(|control| control.declaration.name) {
-            // 10, 20, 40 segments; in the round of 40 the delay has grown by 30 ms: seven acknowledgements count for one
-            // segment each, the eighth still does, the other 32 for a quarter each: 56. Then four rounds of a quarter
-            // more: 70, 87, 108, 135 segments (rounded down to whole acknowledgements), and the end.
+            // 10, 20, 40 segments. In the round of 40 the delay has grown by 30 ms. Eight acknowledgements count for one segment
+            // each and the other 32 for a quarter each: 56. Four more rounds grow by a quarter each: 70, 87, 108, 135 segments
+            // (rounded down to whole acknowledgements). Then slow start ends.
             let mut rtts = vec![100_000, 100_000];
             assert_eq!(drive(name, true, &rtts).cwnd_bytes, 40 * MSS, "{}", name);
             rtts.push(130_000);
@@ -349,10 +351,10 @@ mod tests {
     }
 
     #[test]
-    fn series_show_the_phase_as_a_number() {
-        // Rounds at 100 ms, one at 130 (conservative), and four more to its end.
-        let mut controller =
-            create("cubic", &Options { hystart: true, paced: true, ..Options::default() }).expect("a known name");
+    fn series_contain_the_phase_as_a_number() {
+        // Rounds at 100 ms, one at 130 ms (conservative), and four more until the end.
+        let mut controller = create("cubic", &Options { hystart: true, paced: true, ..Options::default() })
+            .expect("the name is in the catalogue");
         let mut control = Control::new(MSS, 10 * MSS);
         let mut phases = Vec::new();
         for rtt in [100_000, 130_000, 130_000, 130_000, 130_000, 130_000, 130_000] {
@@ -367,13 +369,13 @@ mod tests {
     }
 
     #[test]
-    fn no_control_leaves_it_without_delay_and_none_uses_it_after_a_reduction() {
+    fn no_control_ends_slow_start_without_delay_or_uses_hystart_after_a_reduction() {
         for name in CONTROLS.iter().filter(|control| control.hystart).map(|control| control.declaration.name) {
             let control = drive(name, true, &[100_000; 8]);
             assert_eq!((control.cwnd_bytes, control.ssthresh_bytes), (2_560 * MSS, u64::MAX), "{}", name);
-            // A threshold: slow start goes up to it whatever the delay.
-            let mut controller =
-                create(name, &Options { hystart: true, paced: true, ..Options::default() }).expect("a known name");
+            // With a threshold, slow start continues up to it, whatever the delay.
+            let mut controller = create(name, &Options { hystart: true, paced: true, ..Options::default() })
+                .expect("the name is in the catalogue");
             let mut control = Control::new(MSS, 10 * MSS);
             control.ssthresh_bytes = 80 * MSS;
             for rtt in [100_000, 200_000, 300_000] {
@@ -386,11 +388,11 @@ mod tests {
     }
 
     #[test]
-    fn without_pacing_one_acknowledgement_opens_the_window_by_eight_segments() {
+    fn growth_per_acknowledgement_without_pacing_is_at_most_eight_segments() {
         for name in CONTROLS.iter().filter(|control| control.hystart).map(|control| control.declaration.name) {
             for (paced, segments) in [(false, 8), (true, 30)] {
-                let mut controller =
-                    create(name, &Options { hystart: true, paced, ..Options::default() }).expect("a known name");
+                let mut controller = create(name, &Options { hystart: true, paced, ..Options::default() })
+                    .expect("the name is in the catalogue");
                 let mut control = Control::new(MSS, 40 * MSS);
                 let stretch = Ack { acked_bytes: 30 * MSS, cumulative_bytes: 30 * MSS, ..ack(100_000, true) };
                 controller.on_ack(&mut control, &stretch);

@@ -1,21 +1,21 @@
-//! The frame of the window-based controls that differ from Reno in their laws only: by how much the window grows per
-//! round trip, and what is left of it after a reduction.
+//! The common part of window-based controls that differ from Reno only in their laws: the growth of the window per round trip,
+//! and the window after a reduction.
 //!
-//! **Model.** Slow start, up to the threshold, adds every byte acknowledged. Congestion avoidance adds a law's number of
-//! segments for each window of bytes acknowledged, never more than slow start would add. The window grows only while it
-//! limits sending, and not in recovery. A loss, a mark or a time-out lowers it to what the law says; what proves
-//! spurious is undone. Like Reno's in Linux, growth follows bytes, so that delayed acknowledgements do not change it;
-//! unlike there the window grows by bytes and not by whole segments.
+//! **Model.** Slow start, up to the threshold, adds every byte acknowledged. Congestion avoidance adds the law's number of
+//! segments for each window of bytes acknowledged, but never more than slow start would add. The window grows only while it
+//! limits sending, and not in recovery. A loss, a mark or a time-out reduces it to the value of the law. A spurious reduction is
+//! undone. As in Linux's Reno, growth depends on bytes, so that delayed acknowledgements do not change it. Unlike in Linux, the
+//! window grows by bytes, not by whole segments.
 //!
-//! **Source.** RFC 5681, RFC 3168 (marks), RFC 7661 and RFC 6928 (idling), as in [`linux_reno`](crate::linux_reno); each
-//! law names its own.
+//! **Source.** RFC 5681, RFC 3168 (marks), RFC 7661 and RFC 6928 (idle periods), as in [`linux_reno`](crate::linux_reno). Each
+//! law states its own source.
 
 use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
 use crate::window::{self, Undo};
 use fullpipe_units::{Duration, Instant};
 use std::fmt;
 
-/// Why the window is reduced.
+/// The cause of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A packet was lost.
@@ -26,17 +26,17 @@ pub enum Cause {
     Timeout,
 }
 
-/// What a control of this family adds to the frame.
+/// The rules in which a control of this family differs from Reno.
 pub trait Law: fmt::Debug + Send {
-    /// The name by which scenarios choose it.
+    /// The name of the control in scenarios.
     const NAME: &'static str;
 
-    /// The round-trip times that the law keeps, which the next two methods sample unless the law has its own.
+    /// The round-trip times that the law stores. The default implementations of the next two methods update them.
     fn round_trips(&mut self) -> Option<&mut RoundTrips> {
         None
     }
 
-    /// The connection is established; `rtt` is the handshake's sample where there was one.
+    /// The connection is established. `rtt` is the round-trip sample of the handshake, if there is one.
     fn established(&mut self, _now: Instant, rtt: Option<Duration>) {
         if let (Some(times), Some(rtt)) = (self.round_trips(), rtt) {
             times.sample(rtt);
@@ -44,53 +44,53 @@ pub trait Law: fmt::Debug + Send {
         }
     }
 
-    /// An acknowledgement, in recovery too, before the window changes.
+    /// Handles an acknowledgement before the window changes, also in recovery.
     fn measure(&mut self, _control: &Control, ack: &Ack) {
         if let (Some(times), Some(rtt)) = (self.round_trips(), ack.rtt) {
             times.sample(rtt);
         }
     }
 
-    /// A round ended outside recovery. Only here can a law lower the window without a reduction.
+    /// A round ended outside recovery. Only in this method can a law lower the window without a reduction.
     fn end_round(&mut self, _control: &mut Control, _ack: &Ack) {}
 
-    /// Segments by which slow start grows for each segment acknowledged; congestion avoidance never grows faster.
+    /// Segments that slow start adds for each segment acknowledged. Congestion avoidance never grows faster.
     fn slow_start_segments(&self) -> f64 {
         1.0
     }
 
-    /// Segments by which congestion avoidance grows for each window acknowledged.
+    /// Segments that congestion avoidance adds for each window acknowledged.
     fn increase_segments(&mut self, control: &Control, ack: &Ack) -> f64;
 
-    /// The window after a reduction.
+    /// The window after a reduction, in bytes.
     fn reduced_bytes(&mut self, control: &Control, now: Instant, cause: Cause) -> u64;
 
-    /// The last reduction was for nothing.
+    /// The last reduction was spurious; the law restores its state.
     fn undo(&mut self) {}
 
     /// Sending restarts after an idle period.
     fn restart(&mut self, _now: Instant) {}
 
-    /// Named internal values, appended to `out`.
+    /// Appends named internal values to `out`.
     fn inspect(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
 
-/// A control made of the frame and a law.
+/// A control that consists of the common part and a law.
 #[derive(Clone, Debug, Default)]
 pub struct Governed<L> {
     law: L,
-    /// Part of a byte that the window has earned.
+    /// The fraction of a byte by which the window has grown.
     fraction: f64,
     undo: Undo,
 }
 
 impl<L: Law> Governed<L> {
-    /// A control of this law.
+    /// Creates a control with this law.
     pub fn new(law: L) -> Self {
         Governed { law, fraction: 0.0, undo: Undo::default() }
     }
 
-    /// Slow start by bytes up to the threshold: returns the acknowledged bytes left over for congestion avoidance.
+    /// Slow start by bytes up to the threshold. Returns the acknowledged bytes that remain for congestion avoidance.
     fn slow_start(&self, control: &mut Control, ack: &Ack) -> u64 {
         if !ack.cwnd_limited {
             return 0;
@@ -103,7 +103,7 @@ impl<L: Law> Governed<L> {
         ack.acked_bytes.saturating_sub(used)
     }
 
-    /// Growth of slow start for so many bytes acknowledged.
+    /// The growth of slow start for this number of bytes acknowledged.
     fn most_bytes(&self, acked_bytes: u64) -> u64 {
         let per_segment = self.law.slow_start_segments();
         // A float would round bytes beyond 2^53; `as` saturates.
@@ -190,13 +190,13 @@ impl<L: Law> Controller for Governed<L> {
     }
 }
 
-/// Round-trip times of the connection and of the present round, as the laws that watch queues need them.
+/// Round-trip times of the connection and of the current round, for laws that estimate queues.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrips {
-    /// Smallest and largest of the connection; the smallest is [`Duration::MAX`] before the first sample.
+    /// Smallest and largest sample of the connection; the smallest is [`Duration::MAX`] before the first sample.
     pub(crate) base: Duration,
     pub(crate) largest: Duration,
-    /// Smallest of the round, their sum and number.
+    /// Smallest sample of the round, with the sum and the number of its samples.
     pub(crate) smallest: Duration,
     sum: Duration,
     pub(crate) samples: u32,
@@ -215,7 +215,7 @@ impl Default for RoundTrips {
 }
 
 impl RoundTrips {
-    /// A sample. None is zero, for they divide.
+    /// Adds a sample. Zero is replaced, because samples are divisors.
     pub(crate) fn sample(&mut self, rtt: Duration) {
         let rtt = rtt.max(Duration::from_nanos(1));
         self.base = self.base.min(rtt);
@@ -225,27 +225,27 @@ impl RoundTrips {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// Forgets the round.
+    /// Resets the values of the round.
     pub(crate) fn begin_round(&mut self) {
         *self = RoundTrips { base: self.base, largest: self.largest, ..RoundTrips::default() };
     }
 
-    /// The mean of the round beyond the base, if the round has a sample.
+    /// The mean of the round less the base, if the round has a sample.
     pub(crate) fn mean_delay(&self) -> Option<Duration> {
         let mean = self.sum.as_nanos().checked_div(u64::from(self.samples))?;
         Some(Duration::from_nanos(mean).saturating_sub(self.base))
     }
 
-    /// Bytes of this window that stood in queues, by the smallest round-trip time of the round: what the window
-    /// exceeds rate * base by, the rate being window / rtt (as Vegas has it). `None` with fewer than three samples,
-    /// which may all come from delayed acknowledgements.
+    /// The bytes of this window in queues, from the smallest round-trip time of the round: the excess of the window over rate *
+    /// base, with the rate window / rtt (as in Vegas). `None` with fewer than three samples, all of which may be due to delayed
+    /// acknowledgements.
     pub(crate) fn queued_bytes(&self, cwnd_bytes: u64) -> Option<u64> {
         if self.samples <= 2 {
             return None;
         }
         let (rtt, base) = (u128::from(self.smallest.as_nanos()), u128::from(self.base.as_nanos()));
         let queued = u128::from(cwnd_bytes) * (rtt - base) / rtt;
-        // No more than the window.
+        // Limited to the window.
         Some(u64::try_from(queued).unwrap_or(cwnd_bytes))
     }
 }

@@ -1,18 +1,18 @@
-//! Congestion controls, and what they are told.
+//! Congestion controls, and the interface to the transports that use them.
 //!
-//! A control is written once. It knows units (bytes, nanoseconds, bits per second), not packets, and is driven alike by
-//! the TCP model, the QUIC model and the real QUIC stack. The transport owns the window ([`Control`]) and hands it to
-//! the control by `&mut`: one call per acknowledgement batch.
+//! A control is implemented once. It uses bytes, nanoseconds and bits per second, not packets. The TCP model, the QUIC model and
+//! the real QUIC stack use it in the same way. The transport owns the window ([`Control`]) and passes it to the control as
+//! `&mut`, with one call per acknowledgement batch.
 //!
-//! * [`control`]: the trait, and what passes through it;
+//! * [`control`]: the trait and its data types;
 //! * [`controls`]: a file for each control, with its declaration ([`component`]); [`catalogue`]: the controls by name;
-//!   [`source`]: where a flow's connections get theirs from;
+//!   [`source`]: creates the controls for a flow's connections;
 //! * [`newreno`], [`linux_reno`], [`cubic`], with [`hystart`] for the first slow start; [`vegas`]; [`dctcp`]; [`bbr1`]
 //!   and [`bbr3`]: the controls;
-//! * [`law`], the frame of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`],
-//!   [`westwood`] and [`yeah`];
-//! * [`driver`]: what every transport does for its control, with [`rate`] and [`recovery`]; [`rtt`], [`pacing`]: what a
-//!   transport adds.
+//! * [`law`], the common part of [`bic`], [`highspeed`], [`htcp`], [`hybla`], [`illinois`], [`scalable`], [`veno`], [`westwood`]
+//!   and [`yeah`];
+//! * [`driver`]: the code that every transport needs for its control, with [`rate`] and [`recovery`]; [`rtt`], [`pacing`]:
+//!   further parts of a transport.
 
 mod bbr;
 pub mod catalogue;

@@ -1,49 +1,48 @@
-//! Pacing: spreading packets over time instead of sending a window at once.
+//! Pacing: spreads packets over time instead of sending a window at once.
 //!
-//! **Model.** A virtual clock runs ahead by the time each packet takes at the pacing rate; nothing may leave before
-//! real time has caught up. To save timers, up to a *quantum* of bytes leaves in one burst, and the next burst waits
-//! for the time the whole burst takes. The part of a nanosecond that a packet leaves over is carried on, so the rate is
-//! exact over any number of packets. A sender that comes late (the window was shut, a timer ran late) may win back at
-//! most the time of half a quantum; time idled away beyond that is lost and never becomes a burst.
+//! **Model.** A virtual clock advances by the time that each packet takes at the pacing rate. No packet may leave before real
+//! time has reached the virtual clock. To save timers, up to a *quantum* of bytes leaves in one burst, and the next burst waits
+//! for the time of the whole burst. The remaining fraction of a nanosecond of a packet is carried to the next, so the rate is
+//! exact over any number of packets. A sender that is late (a closed window, a late timer) may catch up by at most the time of
+//! half a quantum. Longer idle time is lost and does not permit a burst.
 //!
-//! **Source.** Linux `tcp_update_skb_after_send` and `fq`'s earliest departure times (win-back there: half a packet's
-//! time per packet); the default rate is Linux's `tcp_update_pacing_rate` (200 % of the window per smoothed round trip
-//! in slow start, 120 % after it).
+//! **Source.** Linux `tcp_update_skb_after_send` and the earliest departure times of `fq` (where a packet may catch up by half of
+//! its time). The default rate is that of Linux's `tcp_update_pacing_rate` (200 % of the window per smoothed round trip in slow
+//! start, 120 % after it).
 
 use fullpipe_units::{Duration, Instant};
 
 const NANOSECOND_BITS_PER_BYTE: u64 = 8 * 1_000_000_000;
-/// Bytes times nanosecond-bits stay within 64 bits; no packet or quantum is larger.
+/// Keeps bytes times nanosecond-bits within 64 bits; all packets and quanta are smaller.
 const MAX_BYTES: u64 = u64::MAX / NANOSECOND_BITS_PER_BYTE;
 
-/// Says when the next packet may leave.
+/// Computes when the next packet may leave.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     rate_bps: u64,
     quantum_bytes: u64,
-    /// End of the time that the packets sent so far take.
+    /// The end of the transmission times of all packets sent so far.
     next_at: Instant,
-    /// Part of a nanosecond on top, in units of 1/rate nanoseconds; always below the rate.
+    /// The additional fraction of a nanosecond, in units of 1/rate nanoseconds; always below the rate.
     remainder: u64,
-    /// What the burst under way may still send before `next_at`.
+    /// The bytes that the current burst may still send before `next_at`.
     burst_bytes: u64,
 }
 
 impl Pacer {
-    /// A pacer that does not pace until it is given a rate, with this much per burst (at least one packet leaves
-    /// whatever the quantum).
+    /// Creates a pacer that does not pace until a rate is set. Up to `quantum_bytes` leave in a burst, but at least one packet.
     pub fn new(quantum_bytes: u64) -> Self {
         Pacer { rate_bps: 0, quantum_bytes, next_at: Instant::ZERO, remainder: 0, burst_bytes: 0 }
     }
 
-    /// Sets the rate; 0 stops pacing. Packets already sent keep the time they were given.
+    /// Sets the rate; 0 stops pacing. The transmission times of packets already sent do not change.
     #[inline]
     pub fn set_rate_bps(&mut self, rate_bps: u64) {
         if rate_bps == self.rate_bps {
             return;
         }
         if self.rate_bps == 0 || rate_bps == 0 {
-            // What a pacer without a rate left behind is no debt.
+            // Time from the period without a rate does not count.
             self.next_at = Instant::ZERO;
             self.burst_bytes = 0;
             self.remainder = 0;
@@ -55,18 +54,18 @@ impl Pacer {
         self.rate_bps = rate_bps;
     }
 
-    /// The rate in bits per second; 0 if unpaced.
+    /// The rate in bits per second; 0 without pacing.
     pub fn rate_bps(&self) -> u64 {
         self.rate_bps
     }
 
-    /// Sets how many bytes may leave in one burst.
+    /// Sets the number of bytes that may leave in one burst.
     #[inline]
     pub fn set_quantum_bytes(&mut self, quantum_bytes: u64) {
         self.quantum_bytes = quantum_bytes;
     }
 
-    /// When the next packet may leave; [`Instant::ZERO`] or any time past: at once.
+    /// When the next packet may leave. [`Instant::ZERO`] or any past time means immediately.
     #[inline]
     pub fn release_at(&self) -> Instant {
         if self.burst_bytes > 0 { Instant::ZERO } else { self.next_at }
@@ -78,7 +77,7 @@ impl Pacer {
         self.burst_bytes > 0 || now >= self.next_at
     }
 
-    /// A packet of `bytes` (as the rate counts them) leaves now.
+    /// Records that a packet of `bytes` (as the rate counts them) leaves now.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
         if self.rate_bps == 0 {
@@ -104,7 +103,7 @@ impl Pacer {
         self.next_at = self.next_at.saturating_add(Duration::from_nanos(nanoseconds));
     }
 
-    /// Of the time by which `now` is late, all but half a quantum's is lost.
+    /// If `now` is late, discards all of the lateness except the time of half a quantum.
     fn forgive(&mut self, now: Instant) {
         let half = self.quantum_bytes.min(MAX_BYTES) / 2 * NANOSECOND_BITS_PER_BYTE / self.rate_bps;
         if now.saturating_since(self.next_at).as_nanos() > half {
@@ -114,9 +113,9 @@ impl Pacer {
     }
 }
 
-/// The pacing rate of a control that sets none, in bits per second: the window per smoothed round-trip time, times 2
-/// while the window is below half the threshold and times 1.2 after that (Linux `tcp_pacing_ss_ratio`,
-/// `tcp_pacing_ca_ratio`). 0 (unpaced) before the first round-trip sample.
+/// The pacing rate for a control that sets none, in bits per second: the window per smoothed round-trip time, times 2 while the
+/// window is below half the threshold, and times 1.2 after that (Linux `tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`). 0 (no
+/// pacing) before the first round-trip sample.
 #[inline]
 pub fn window_rate_bps(cwnd_bytes: u64, ssthresh_bytes: u64, smoothed_rtt: Duration) -> u64 {
     if smoothed_rtt.is_zero() {
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Sends so many packets as early as the pacer allows, beginning now; the instant of each.
+    /// Sends this number of packets as early as the pacer permits, from now on; returns the instant of each.
     fn departures(pacer: &mut Pacer, mut now: Instant, packets: usize, bytes: u64) -> Vec<u64> {
         (0..packets)
             .map(|_| {
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_take_exactly_their_time() {
+    fn packets_take_exactly_their_transmission_time_at_the_rate() {
         // 1500 bytes at 7 Mbit/s: 12 000 / 7e6 s = 1 714 285.714... ns. The sums, rounded down; 7000 of them are 12 s.
         let mut pacer = pacer(7_000_000, 1_500);
         let times = departures(&mut pacer, Instant::ZERO, 7_001, 1_500);
@@ -161,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn a_quantum_leaves_at_once_and_the_next_waits_for_all_of_it() {
-        // 1000 bytes at 8 Mbit/s: a millisecond each. Quantum of 2500: three leave (the third is begun within it).
+    fn a_quantum_leaves_at_once_and_the_next_waits_for_the_time_of_all_of_it() {
+        // 1000 bytes at 8 Mbit/s: a millisecond each. Three leave with a quantum of 2500 (the third begins within it).
         let mut pacer = pacer(8_000_000, 2_500);
         let milliseconds: Vec<_> =
             departures(&mut pacer, Instant::ZERO, 8, 1_000).iter().map(|t| t / 1_000_000).collect();
         assert_eq!(milliseconds, [0, 0, 0, 3, 3, 3, 6, 6]);
-        // With no quantum at all one packet still leaves.
+        // With a quantum of 0 one packet still leaves.
         let mut pacer = super::tests::pacer(8_000_000, 0);
         let milliseconds: Vec<_> =
             departures(&mut pacer, Instant::ZERO, 4, 1_000).iter().map(|t| t / 1_000_000).collect();
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_burst_may_leave_until_its_time_is_over() {
+    fn the_rest_of_a_burst_may_leave_until_the_time_of_the_burst_is_over() {
         let mut pacer = pacer(8_000_000, 2_000);
         pacer.on_sent(Instant::ZERO, 1_000);
         let later = Instant::from_nanos(400_000);
@@ -187,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn lateness_is_won_back_up_to_half_a_quantum() {
-        // One packet of 1000 bytes per millisecond; the second leaves 0.3 ms late, the third at its own time.
+    fn a_late_sender_catches_up_by_at_most_half_a_quantum() {
+        // One packet of 1000 bytes per millisecond. The second leaves 0.3 ms late, the third at its original time.
         let mut late = pacer(8_000_000, 1_000);
         late.on_sent(Instant::ZERO, 1_000);
         late.on_sent(Instant::from_nanos(1_300_000), 1_000);
         assert_eq!(late.release_at(), Instant::from_nanos(2_000_000));
-        // Ten milliseconds late: only half a millisecond is won back, once.
+        // Ten milliseconds late: the sender catches up by half a millisecond only, once.
         late.on_sent(Instant::from_nanos(12_000_000), 1_000);
         assert_eq!(late.release_at(), Instant::from_nanos(12_500_000));
         late.on_sent(Instant::from_nanos(12_500_000), 1_000);
@@ -201,10 +200,10 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nothing_waits() {
+    fn packets_leave_immediately_without_a_rate() {
         let mut pacer = Pacer::new(1_500);
         assert_eq!(departures(&mut pacer, Instant::from_nanos(5), 4, 1_500), [5; 4]);
-        // Nor does an unpaced time leave a debt or a burst.
+        // A period without pacing leaves neither a delay nor a burst.
         pacer.set_rate_bps(8_000_000);
         assert_eq!(pacer.rate_bps(), 8_000_000);
         assert!(pacer.may_send(Instant::ZERO));
@@ -215,16 +214,16 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_rate_keeps_what_was_owed_and_its_fraction() {
-        // At 3 Gbit/s a byte takes 2.667 ns: after one, 0.667 ns are owed beyond 2 ns. At 6 Gbit/s a byte takes 1.333 ns:
-        // 2.667 + 1.333 = 4 ns exactly.
+    fn a_change_of_the_rate_keeps_the_remaining_time_and_its_fraction() {
+        // At 3 Gbit/s a byte takes 2.667 ns: 2 ns and a remainder of 0.667 ns. At 6 Gbit/s a byte takes 1.333 ns: 2.667 + 1.333 =
+        // 4 ns exactly.
         let mut pacer = pacer(3_000_000_000, 1);
         pacer.on_sent(Instant::ZERO, 1);
         assert_eq!(pacer.release_at().as_nanos(), 2);
         pacer.set_rate_bps(6_000_000_000);
         pacer.on_sent(Instant::from_nanos(2), 1);
         assert_eq!(pacer.release_at().as_nanos(), 4);
-        // Two bytes at 3 Gbit/s, 5.333 ns, and one at 6: 6.667 ns, still within the seventh.
+        // Two bytes at 3 Gbit/s, 5.333 ns, and one at 6 Gbit/s: 6.667 ns, still within the seventh nanosecond.
         let mut pacer = super::tests::pacer(3_000_000_000, 3);
         pacer.on_sent(Instant::ZERO, 2);
         pacer.set_rate_bps(6_000_000_000);
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_quantum_shows_with_the_next_burst() {
+    fn a_change_of_the_quantum_applies_to_the_next_burst() {
         let mut pacer = pacer(8_000_000, 1_000);
         pacer.on_sent(Instant::ZERO, 1_000);
         pacer.set_quantum_bytes(3_000);
@@ -243,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_a_window_is_linuxs() {
-        // 100 kB per 100 ms are 8 Mbit/s: twice that while below half the threshold, 1.2 times after.
+    fn the_default_rate_of_a_window_matches_linux() {
+        // 100 kB per 100 ms are 8 Mbit/s: the rate is twice that below half the threshold, and 1.2 times that above.
         let rtt = Duration::from_millis(100);
         assert_eq!(window_rate_bps(100_000, u64::MAX, rtt), 16_000_000);
         assert_eq!(window_rate_bps(100_000, 200_002, rtt), 16_000_000);
@@ -256,9 +255,9 @@ mod tests {
     }
 
     proptest! {
-        /// A token bucket of one and a half quanta and one packet: no interval carries more.
+        /// The pacer conforms to a token bucket of one and a half quanta and one packet.
         #[test]
-        fn no_interval_carries_more_than_the_rate_and_a_burst(
+        fn no_interval_exceeds_the_rate_and_a_burst(
             rate_bps in 1_000..10_000_000_000u64,
             quantum in 1..20_000u64,
             attempts in prop::collection::vec((0..3_000_000u64, 1..9_000u64), 1..200),
@@ -277,7 +276,7 @@ mod tests {
                 for to in from..sent.len() {
                     total += sent[to].1;
                     let bits = u128::from(rate_bps) * u128::from(sent[to].0 - sent[from].0) / 1_000_000_000;
-                    // The burst under way at the start may have begun up to a quantum earlier.
+                    // The burst in progress at the start may have begun up to a quantum earlier.
                     let burst = u128::from(quantum * 5 / 2 + 2 * 9_000);
                     prop_assert!(u128::from(total) <= bits / 8 + burst + 1);
                 }

@@ -1,35 +1,35 @@
-//! Delivery-rate samples: how fast the network delivered, seen from the sender.
+//! Delivery-rate samples: the rate at which the network delivers, measured at the sender.
 //!
-//! **Model.** When a packet leaves, it takes along how much had been delivered and when. When it is acknowledged, what
-//! was delivered in between, over the longer of the time it took to send that and the time it took to acknowledge it,
-//! is a sample of the path's rate. The longer of both, because acknowledgements may arrive compressed and packets may
-//! leave in bursts. A sample from a time in which the application had nothing to send says only that the path carries
-//! at least so much, and is marked.
+//! **Model.** When a packet leaves, the bytes delivered so far and the time of the last delivery are stored with it. When it is
+//! acknowledged, the bytes delivered since then are divided by the longer of the send interval and the acknowledgement interval.
+//! The result is a sample of the rate of the path. The longer interval is used because acknowledgements may arrive compressed and
+//! packets may leave in bursts. A sample from a time in which the application had no data to send is only a lower bound of the
+//! rate, and is marked.
 //!
 //! **Source.** draft-ietf-ccwg-bbr, section 4.1 (version of July 2026); Linux `net/ipv4/tcp_rate.c`.
 //!
-//! A transport calls [`RateSampler::on_sent`] for each packet and keeps the state; for one acknowledgement batch
-//! [`RateSampler::on_delivered`] once for each packet newly acknowledged (never twice for the same), then
+//! A transport calls [`RateSampler::on_sent`] for each packet and stores the returned state. For one acknowledgement batch, it
+//! calls [`RateSampler::on_delivered`] once for each packet newly acknowledged (never twice for the same packet), then
 //! [`RateSampler::finish`].
 
 use crate::control::{DeliveryRate, PacketState};
 use fullpipe_units::{Duration, Instant};
 
-/// The connection's part of the sampler.
+/// The state of the sampler for a connection.
 #[derive(Clone, Debug)]
 pub struct RateSampler {
     delivered_bytes: u64,
     lost_bytes: u64,
-    /// The application-limited phase ends when more than this is delivered; 0 outside such a phase.
+    /// The application-limited phase ends when more than this number of bytes is delivered; 0 outside such a phase.
     app_limited_until_bytes: u64,
-    /// What only samples need; `None` where none are taken. Apart: most connections of a large run take none.
+    /// State for samples only; `None` if no samples are taken. It is boxed because most connections of a large run take none.
     sampling: Option<Box<Sampling>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Sampling {
     delivered_at: Instant,
-    /// Departure of the packet most recently found delivered, or of the first of a flight.
+    /// The departure of the packet most recently delivered, or of the first packet of a flight.
     first_sent_at: Instant,
     // The packet of the current batch that was sent last.
     batch_prior_delivered_bytes: u64,
@@ -50,12 +50,12 @@ impl Default for RateSampler {
 }
 
 impl RateSampler {
-    /// A sampler of a connection that has delivered nothing.
+    /// A sampler for a connection that has delivered nothing.
     pub fn new() -> Self {
         RateSampler { delivered_bytes: 0, lost_bytes: 0, app_limited_until_bytes: 0, sampling: Some(Box::default()) }
     }
 
-    /// Takes no samples from now on, but still counts. To be called before the first packet leaves.
+    /// Takes no samples from now on, but still counts bytes. Must be called before the first packet leaves.
     pub(crate) fn disable(&mut self) {
         self.sampling = None;
     }
@@ -66,7 +66,7 @@ impl RateSampler {
         self.sampling.is_some()
     }
 
-    /// A packet of `bytes` leaves, on top of `in_flight_bytes` before it. Returns what to remember of it.
+    /// Records that a packet of `bytes` leaves while `in_flight_bytes` are in flight. Returns the state to store for it.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, in_flight_bytes: u64) -> PacketState {
         let state = PacketState {
@@ -79,7 +79,7 @@ impl RateSampler {
         };
         let Some(sampling) = &mut self.sampling else { return state };
         if in_flight_bytes == 0 {
-            // Time in which nothing was in flight says nothing about the path.
+            // Time with nothing in flight contains no information about the path.
             sampling.first_sent_at = now;
             sampling.delivered_at = now;
         }
@@ -91,7 +91,7 @@ impl RateSampler {
         }
     }
 
-    /// A packet is newly acknowledged.
+    /// Records that a packet is newly acknowledged.
     #[inline]
     pub fn on_delivered(&mut self, now: Instant, packet: &PacketState) {
         self.delivered_bytes = self.delivered_bytes.saturating_add(packet.bytes);
@@ -100,20 +100,20 @@ impl RateSampler {
         }
     }
 
-    /// As [`RateSampler::on_delivered`] for packets of so many bytes, where no samples are taken.
+    /// As [`RateSampler::on_delivered`] for packets of this number of bytes, if no samples are taken.
     #[inline(always)]
     pub(crate) fn on_delivered_unsampled(&mut self, bytes: u64) {
         self.delivered_bytes = self.delivered_bytes.saturating_add(bytes);
     }
 
-    /// A packet was declared lost.
+    /// Records that a packet was declared lost.
     #[inline]
     pub fn on_lost(&mut self, bytes: u64) {
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
     }
 
-    /// Ends a batch. `None` if nothing was delivered, or over an interval shorter than `min_rtt` (a spurious
-    /// retransmission whose original was acknowledged), which would overestimate the rate.
+    /// Ends a batch and returns its sample. `None` if nothing was delivered, or if the interval is shorter than `min_rtt`, which
+    /// would overestimate the rate. Such an interval is due to a spurious retransmission whose original was acknowledged.
     #[inline]
     pub fn finish(&mut self, min_rtt: Duration) -> Option<DeliveryRate> {
         self.end_app_limited_phase();
@@ -121,7 +121,7 @@ impl RateSampler {
         sampling.finish(self.delivered_bytes, self.lost_bytes, min_rtt)
     }
 
-    /// Ends the application-limited phase if all that was in flight at its start has been delivered.
+    /// Ends the application-limited phase if all bytes in flight at its start have been delivered.
     #[inline(always)]
     pub(crate) fn end_app_limited_phase(&mut self) {
         if self.app_limited_until_bytes != 0 && self.delivered_bytes > self.app_limited_until_bytes {
@@ -129,14 +129,14 @@ impl RateSampler {
         }
     }
 
-    /// The application has nothing more to send though the window would allow it: packets are marked until what is in
-    /// flight now has been delivered.
+    /// The application has no more data to send although the window permits it. Packets are marked until the bytes now in flight
+    /// have been delivered.
     #[inline]
     pub fn mark_app_limited(&mut self, in_flight_bytes: u64) {
         self.app_limited_until_bytes = self.delivered_bytes.saturating_add(in_flight_bytes).max(1);
     }
 
-    /// Whether an application-limited phase lasts.
+    /// Whether an application-limited phase is active.
     #[inline]
     pub fn app_limited(&self) -> bool {
         self.app_limited_until_bytes != 0
@@ -148,7 +148,7 @@ impl RateSampler {
         self.delivered_bytes
     }
 
-    /// When the last of them was.
+    /// When the last of these bytes was delivered.
     #[inline]
     pub fn delivered_at(&self) -> Instant {
         self.sampling.as_ref().map_or(Instant::ZERO, |sampling| sampling.delivered_at)
@@ -172,7 +172,8 @@ impl Sampling {
     #[inline]
     fn on_delivered(&mut self, now: Instant, packet: &PacketState) {
         self.delivered_at = now;
-        // Only the packet sent last counts; of two sent in the same instant, the later found more in flight.
+        // Only the packet sent last counts. Of two packets sent at the same instant, the later one had more bytes in flight
+        // before it.
         let newest = packet.sent_at > self.first_sent_at
             || packet.sent_at == self.first_sent_at && packet.in_flight_bytes >= self.batch_in_flight_bytes;
         if !self.batch_any || newest {
@@ -187,7 +188,7 @@ impl Sampling {
         }
     }
 
-    /// The sample of a batch, when so much was delivered and lost on the connection.
+    /// The sample of a batch, with the totals of bytes delivered and lost on the connection.
     #[inline]
     fn finish(&mut self, delivered_bytes: u64, lost_bytes: u64, min_rtt: Duration) -> Option<DeliveryRate> {
         self.batch_any = false;
@@ -220,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_stream_gives_its_rate() {
-        // 1250 bytes each millisecond are 10 Mbit/s; the round trip takes 20 ms. From the first packet sent after the first
-        // acknowledgement on, 20 packets are delivered between its departure and its acknowledgement: 25 000 bytes in 20 ms.
+    fn the_samples_of_a_constant_stream_equal_its_rate() {
+        // 1250 bytes per millisecond are 10 Mbit/s; the round trip takes 20 ms. This applies from the first packet sent after the
+        // first acknowledgement: 20 packets are delivered between its departure and its acknowledgement, 25 000 bytes in 20 ms.
         let mut sampler = RateSampler::new();
         let mut packets = Vec::new();
         for now in 0..200u64 {
-            // The acknowledgement of this millisecond comes before its departure.
+            // The acknowledgement of this millisecond is handled before the departure.
             if now >= 20 {
                 sampler.on_delivered(at(now), &packets[now as usize - 20]);
                 let rate = sampler.finish(MS * 20).expect("a sample");
@@ -236,7 +237,7 @@ mod tests {
                     assert_eq!(rate.in_flight_bytes, 25_000);
                     assert_eq!(rate.prior_delivered_bytes, (now - 39) * 1_250);
                 } else {
-                    // Packets of the first flight: one more is delivered with each, over the time since the first left.
+                    // Packets of the first flight: each sample has one more packet, over the time since the first departure.
                     assert_eq!(rate.delivered_bytes, (now - 19) * 1_250);
                     assert_eq!(rate.interval, MS * 20 + MS * u64::from(now > 20) * (now - 20));
                 }
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn compressed_acknowledgements_do_not_raise_the_rate() {
-        // The same stream, but acknowledgements are held back and arrive ten at a time: no sample is above 10 Mbit/s.
+        // The same stream, but acknowledgements arrive in groups of ten: no sample exceeds 10 Mbit/s.
         let mut sampler = RateSampler::new();
         let mut packets = Vec::new();
         for now in 0..400u64 {
@@ -261,7 +262,7 @@ mod tests {
                 }
                 let rate = sampler.finish(MS * 20).expect("a sample");
                 assert!(rate.bits_per_second() <= 10_000_000, "{rate:?}");
-                // Whole groups of ten over 20 or 30 ms: never far below either.
+                // Whole groups of ten over 20 or 30 ms: samples are not much lower either.
                 assert!(now < 60 || rate.bits_per_second() >= 6_600_000, "{rate:?}");
             }
             packets.push(sampler.on_sent(at(now), 1_250, packets.len() as u64));
@@ -269,9 +270,9 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_measured_by_the_acknowledgements_and_not_by_its_departure() {
-        // Ten packets leave at once; the link delivers one per millisecond from 20 ms on. The tenth is acknowledged at
-        // 29 ms: 12 500 bytes in 29 ms, not in none.
+    fn a_burst_is_measured_by_its_acknowledgements_not_by_its_departure() {
+        // Ten packets leave at once; from 20 ms on, the link delivers one per millisecond. The tenth is acknowledged at 29 ms: 12
+        // 500 bytes in 29 ms, not in zero time.
         let mut sampler = RateSampler::new();
         let packets: Vec<_> = (0..10).map(|n| sampler.on_sent(at(0), 1_250, n * 1_250)).collect();
         let mut last = None;
@@ -284,19 +285,20 @@ mod tests {
     }
 
     #[test]
-    fn the_send_interval_counts_when_it_is_longer() {
-        // Two packets, sent 50 ms apart, acknowledged 1 ms apart: 20 ms of silence lie in the send interval of the second.
+    fn the_send_interval_counts_if_it_is_longer() {
+        // Two packets, sent 50 ms apart, acknowledged 1 ms apart. The send interval of the second contains 20 ms of silence.
         let mut sampler = RateSampler::new();
         let first = sampler.on_sent(at(0), 1_000, 0);
         let second = sampler.on_sent(at(50), 1_000, 1_000);
         sampler.on_delivered(at(69), &first);
         sampler.on_delivered(at(69), &second);
         let rate = sampler.finish(MS).expect("a sample");
-        // ack_elapsed is 69 ms here; after an idle start the send interval rules:
+        // ack_elapsed is 69 ms here; after an idle start the send interval is the longer one:
         assert_eq!((rate.delivered_bytes, rate.interval), (2_000, MS * 69));
         let third = sampler.on_sent(at(70), 1_000, 500);
         let fourth = sampler.on_sent(at(120), 1_000, 1_500);
-        // The connection had last delivered at 69 ms, its newest packet left at 50 ms: third: 20 ms, fourth: 70 ms.
+        // The connection last delivered at 69 ms, and its newest packet left at 50 ms. Intervals: third packet 20 ms, fourth
+        // 70 ms.
         sampler.on_delivered(at(121), &third);
         let rate = sampler.finish(MS).expect("a sample");
         assert_eq!(rate.interval, MS * 52);
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_batch_the_packet_sent_last_counts_whatever_the_order() {
+    fn the_packet_of_a_batch_that_was_sent_last_counts_in_any_order() {
         for newest_first in [false, true] {
             let mut sampler = RateSampler::new();
             let old = sampler.on_sent(at(0), 1_000, 0);
@@ -320,14 +322,14 @@ mod tests {
                 sampler.on_delivered(at(60), packet);
             }
             let rate = sampler.finish(MS).expect("a sample");
-            // newest left when 1000 bytes had been delivered, at 30 ms.
+            // The newest packet left when 1000 bytes had been delivered, at 30 ms.
             assert_eq!((rate.prior_delivered_bytes, rate.delivered_bytes), (1_000, 2_000));
             assert_eq!(rate.interval, MS * 31);
         }
     }
 
     #[test]
-    fn of_two_packets_sent_at_once_the_second_counts() {
+    fn the_second_of_two_packets_sent_at_once_counts() {
         for second_first in [false, true] {
             let mut sampler = RateSampler::new();
             let first = sampler.on_sent(at(0), 1_000, 0);
@@ -341,12 +343,12 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_is_not_measured() {
+    fn idle_time_is_excluded_from_samples() {
         let mut sampler = RateSampler::new();
         let packet = sampler.on_sent(at(0), 1_000, 0);
         sampler.on_delivered(at(20), &packet);
         sampler.finish(MS);
-        // Nothing in flight for a second; the sample covers 20 ms.
+        // Nothing is in flight for a second; the sample covers 20 ms.
         let packet = sampler.on_sent(at(1_020), 1_000, 0);
         sampler.on_delivered(at(1_040), &packet);
         let rate = sampler.finish(MS).expect("a sample");
@@ -354,25 +356,25 @@ mod tests {
     }
 
     #[test]
-    fn no_sample_without_a_delivery_or_below_the_minimum_round_trip() {
+    fn no_sample_is_returned_without_a_delivery_or_below_the_minimum_round_trip_time() {
         let mut sampler = RateSampler::new();
         assert!(sampler.finish(Duration::ZERO).is_none());
         let packet = sampler.on_sent(at(0), 1_000, 0);
         sampler.on_delivered(at(5), &packet);
         assert!(sampler.finish(MS * 20).is_none());
         assert!(sampler.finish(Duration::ZERO).is_none(), "a batch is used once");
-        // No time at all gives no rate.
+        // A zero interval gives no rate.
         let packet = sampler.on_sent(at(9), 1_000, 0);
         sampler.on_delivered(at(9), &packet);
         assert!(sampler.finish(Duration::ZERO).is_none());
-        // Exactly the minimum is good.
+        // An interval equal to the minimum is accepted.
         let packet = sampler.on_sent(at(10), 1_000, 0);
         sampler.on_delivered(at(30), &packet);
         assert!(sampler.finish(MS * 20).is_some());
     }
 
     #[test]
-    fn packets_are_marked_until_what_was_in_flight_is_delivered() {
+    fn packets_are_marked_until_the_bytes_in_flight_are_delivered() {
         let mut sampler = RateSampler::new();
         let first = sampler.on_sent(at(0), 1_000, 0);
         assert!(!first.app_limited);
@@ -387,7 +389,7 @@ mod tests {
         sampler.on_delivered(at(21), &second);
         assert!(sampler.finish(MS).expect("a sample").app_limited);
         assert!(!sampler.app_limited());
-        // With nothing delivered and nothing in flight the phase is one all the same.
+        // With nothing delivered and nothing in flight, the phase is still active.
         let mut sampler = RateSampler::new();
         sampler.mark_app_limited(0);
         assert!(sampler.app_limited());

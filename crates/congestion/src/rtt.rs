@@ -1,21 +1,21 @@
-//! Round-trip time, and the retransmission time-out made from it.
+//! Round-trip time estimation, and the retransmission time-out derived from it.
 //!
-//! **Model.** Each sample moves a smoothed round-trip time by an eighth of the difference, and a smoothed mean
-//! deviation by a quarter of its own. The time-out is the smoothed time plus four deviations, at least the clock
-//! granularity more, within bounds; every expiry doubles it until a new sample arrives.
+//! **Model.** Each sample moves the smoothed round-trip time by an eighth of the difference, and the smoothed mean deviation by a
+//! quarter of its difference. The time-out is the smoothed time plus four deviations, or plus the clock granularity if that is
+//! larger, within bounds. Every expiry doubles it until a new sample arrives.
 //!
-//! **Source.** RFC 6298 (June 2011), sections 2 and 5. Two readings of the lower bound exist and give different
-//! time-outs, so the choice is explicit: [`RtoFloor::Total`] (RFC 6298 rule 2.4: the whole time-out is at least the
-//! minimum) and [`RtoFloor::Variation`] (Linux `tcp_rto_min`: the deviation term is at least the minimum, hence the
-//! time-out at least the smoothed time plus the minimum). Linux also lets the deviation fall more slowly than it rises
-//! (`mdev_max`, once per window); that is not modelled.
+//! **Source.** RFC 6298 (June 2011), sections 2 and 5. The lower bound has two interpretations with different time-outs, so the
+//! choice is explicit. With [`RtoFloor::Total`] (RFC 6298 rule 2.4) the whole time-out is at least the minimum. With
+//! [`RtoFloor::Variation`] (Linux `tcp_rto_min`) the deviation term is at least the minimum, so the time-out is at least the
+//! smoothed time plus the minimum. Linux also lets the deviation fall more slowly than it rises (`mdev_max`, once per window);
+//! this is not modeled.
 //!
-//! The minimum round-trip time is kept by [`WindowedMin`]: over the whole connection unless a window is given, then by
-//! the three-sample filter of Kathleen Nichols that Linux uses (`lib/win_minmax.c`).
+//! [`WindowedMin`] keeps the minimum round-trip time: of the whole connection, or of a window by the three-sample filter of
+//! Kathleen Nichols that Linux uses (`lib/win_minmax.c`).
 
 use fullpipe_units::{Duration, Instant};
 
-/// How the smallest time-out bounds the computed one.
+/// How the minimum time-out applies to the computed one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RtoFloor {
     /// `max(min_rto, srtt + max(granularity, 4 rttvar))`: RFC 6298 rule 2.4, and ns-3.
@@ -25,25 +25,25 @@ pub enum RtoFloor {
     Variation,
 }
 
-/// Settings of the time-out.
+/// Settings of the retransmission time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttConfig {
     /// Time-out before the first sample (RFC 6298 rule 2.1: one second).
     pub initial_rto: Duration,
-    /// Lower bound, applied as `floor` says (RFC 6298 rule 2.4: one second; Linux: 200 ms).
+    /// Lower bound, applied according to `floor` (RFC 6298 rule 2.4: one second; Linux: 200 ms).
     pub min_rto: Duration,
-    /// Upper bound, of the backed-off time-out too (RFC 6298 rule 2.5: at least 60 s; Linux: 120 s).
+    /// Upper bound, also of the doubled time-out (RFC 6298 rule 2.5: at least 60 s; Linux: 120 s).
     pub max_rto: Duration,
     /// Clock granularity G (RFC 6298 rule 2.2).
     pub granularity: Duration,
-    /// What the lower bound bounds.
+    /// The term to which the lower bound applies.
     pub floor: RtoFloor,
     /// Window of the minimum round-trip time; [`Duration::MAX`] is the whole connection.
     pub min_rtt_window: Duration,
 }
 
 impl RttConfig {
-    /// RFC 6298 as written.
+    /// The values of RFC 6298.
     pub const RFC_6298: RttConfig = RttConfig {
         initial_rto: Duration::from_secs(1),
         min_rto: Duration::from_secs(1),
@@ -72,17 +72,17 @@ impl Default for RttConfig {
 
 /// Smoothed round-trip time, its variation, the time-out and the minimum.
 ///
-/// The settings are not stored: connections are many, and share theirs. Each call must get the same.
+/// The settings are not stored, because many connections share them. Each call must pass the same settings.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     smoothed: Duration,
     variation: Duration,
     latest: Duration,
-    /// The time-out without backing off.
+    /// The time-out without exponential backoff.
     base_rto: Duration,
-    /// The time-out.
+    /// The time-out with backoff.
     rto: Duration,
-    /// The minimum of the whole connection, or of the window where one is kept.
+    /// The minimum of the whole connection, or of the window if there is one.
     min: Duration,
     windowed: Option<Box<WindowedMin>>,
     sampled: bool,
@@ -107,8 +107,7 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample (of a packet that was sent once, Karn's rule, or one told apart by its timestamp), and with it
-    /// ends any backing off.
+    /// Adds a sample and ends any backoff. The packet must have been sent once (Karn's rule) or be identified by its timestamp.
     #[inline]
     pub fn on_sample(&mut self, config: &RttConfig, now: Instant, rtt: Duration) {
         self.latest = rtt;
@@ -120,7 +119,7 @@ impl RttEstimator {
             }
         }
         if self.sampled {
-            // Rule 2.3; the variation first, because it uses the old smoothed value.
+            // Rule 2.3. The variation is updated first, because it uses the old smoothed value.
             self.variation = toward::<4>(self.variation, self.smoothed.abs_diff(rtt));
             self.smoothed = toward::<8>(self.smoothed, rtt);
         } else {
@@ -137,7 +136,7 @@ impl RttEstimator {
         self.set_rto(rto.min(config.max_rto));
     }
 
-    /// Sets the time-out and ends backing off.
+    /// Sets the time-out and ends the backoff.
     #[inline]
     fn set_rto(&mut self, rto: Duration) {
         self.base_rto = rto;
@@ -145,30 +144,30 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The retransmission time-out, backed off (rule 5.5).
+    /// The retransmission time-out with backoff (rule 5.5).
     #[inline]
     pub fn rto(&self) -> Duration {
         self.rto
     }
 
-    /// The timer expired: the next time-out is twice as long (rule 5.5).
+    /// Doubles the time-out, because the timer expired (rule 5.5).
     pub fn on_timeout(&mut self, config: &RttConfig) {
         self.backoff = self.backoff.saturating_add(1);
         self.rto = self.rto.saturating_mul(2).min(config.max_rto);
     }
 
-    /// How often the time-out has been doubled.
+    /// The number of times that the time-out has been doubled.
     pub fn backoff(&self) -> u8 {
         self.backoff
     }
 
-    /// Ends backing off without a sample, where new data was acknowledged but Karn's rule forbids a sample.
+    /// Ends the backoff without a sample, when new data was acknowledged but Karn's rule forbids a sample.
     pub fn reset_backoff(&mut self) {
         self.set_rto(self.base_rto);
     }
 
-    /// The handshake needed a retransmission and gave no sample: data begin with three seconds (rule 5.7). Has no
-    /// effect once there is a sample, or if the initial time-out is longer.
+    /// The handshake needed a retransmission and gave no sample: the time-out for data begins with three seconds (rule 5.7).
+    /// There is no effect if there is a sample, or if the initial time-out is longer.
     pub fn after_lost_syn(&mut self, config: &RttConfig) {
         if !self.sampled {
             self.set_rto(config.initial_rto.max(Duration::from_secs(3)).min(config.max_rto));
@@ -209,11 +208,11 @@ fn toward<const GAIN: u64>(value: Duration, sample: Duration) -> Duration {
     if sample >= value { value + (sample - value) / GAIN } else { value - (value - sample) / GAIN }
 }
 
-/// The smallest value of the last window of time, in constant memory.
+/// The smallest value in the last window of time, in constant memory.
 ///
-/// Keeps the best, second and third best value, each later than the one before. A value is dropped when it is older
-/// than the window; the second and third are renewed after a quarter and a half of it, so that a successor is there.
-/// The answer is never older than the window and never below the true minimum of the window.
+/// The filter keeps the best, second and third best value, each later than the one before. It drops a value that is older than
+/// the window. It renews the second and third value after a quarter and half of the window, so that a successor exists. The
+/// result is never older than the window, and never below the true minimum of the window.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowedMin {
     window: Duration,
@@ -221,17 +220,17 @@ pub struct WindowedMin {
 }
 
 impl WindowedMin {
-    /// An empty filter; [`Duration::MAX`] never forgets.
+    /// An empty filter. With [`Duration::MAX`] it never drops a value.
     pub const fn new(window: Duration) -> Self {
         WindowedMin { window, best: [(Instant::ZERO, Duration::MAX); 3] }
     }
 
-    /// Takes a value measured now.
+    /// Adds a value measured now.
     #[inline]
     pub fn update(&mut self, now: Instant, value: Duration) {
         let sample = (now, value);
         if value <= self.best[0].1 || now.saturating_since(self.best[2].0) > self.window {
-            // A new minimum makes all others moot; so does a gap in which all three have aged out.
+            // A new minimum replaces all values, and so does a value after a gap in which all three have expired.
             self.best = [sample; 3];
             return;
         }
@@ -250,13 +249,13 @@ impl WindowedMin {
     fn age(&mut self, sample: (Instant, Duration)) {
         let age = sample.0.saturating_since(self.best[0].0);
         if age > self.window {
-            // The best is too old: the others move up; once more if the second is too old as well.
+            // The best value has expired: the others move up, twice if the second has expired too.
             self.best = [self.best[1], self.best[2], sample];
             if sample.0.saturating_since(self.best[0].0) > self.window {
                 self.best = [self.best[1], self.best[2], sample];
             }
         } else if self.best[1].0 == self.best[0].0 && age > self.window / 4 {
-            // A quarter has passed without a second choice from a later time: this is it.
+            // A quarter of the window has passed without a second value from a later time: use this one.
             self.best[1] = sample;
             self.best[2] = sample;
         } else if self.best[2].0 == self.best[1].0 && age > self.window / 2 {
@@ -264,7 +263,7 @@ impl WindowedMin {
         }
     }
 
-    /// The minimum; `None` if there was no value yet.
+    /// The minimum; `None` if there is no value yet.
     #[inline]
     pub fn get(&self) -> Option<Duration> {
         if self.best[0].1 == Duration::MAX { None } else { Some(self.best[0].1) }
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_by_hand() {
+    fn the_estimate_matches_values_computed_by_hand() {
         // RFC 6298 rules 2.2 and 2.3.
         // 100 ms: srtt 100, rttvar 50, time-out 100 + 200 = 300.
         // 140 ms: rttvar 3/4 * 50 + 1/4 * 40 = 47.5, srtt 7/8 * 100 + 1/8 * 140 = 105, time-out 105 + 190 = 295.
@@ -310,22 +309,22 @@ mod tests {
     }
 
     #[test]
-    fn the_two_readings_of_the_lower_bound() {
-        // After 100, 140, 60 ms: srtt 99.375, 4 rttvar 187.5, sum 286.875. A minimum of 200 ms does not touch the sum but
-        // replaces the 187.5; a minimum of 400 replaces either.
+    fn the_lower_bound_applies_to_the_total_or_to_the_variation() {
+        // After 100, 140, 60 ms: srtt 99.375, 4 rttvar 187.5, sum 286.875. A minimum of 200 ms does not affect the sum but
+        // replaces the 187.5; a minimum of 400 ms replaces either.
         let samples = [100, 140, 60];
         assert_eq!(after(config(200, RtoFloor::Total), &samples).rto(), Duration::from_micros(286_875));
         assert_eq!(after(config(200, RtoFloor::Variation), &samples).rto(), Duration::from_micros(299_375));
         assert_eq!(after(config(400, RtoFloor::Total), &samples).rto(), MS * 400);
         assert_eq!(after(config(400, RtoFloor::Variation), &samples).rto(), Duration::from_micros(499_375));
-        // The presets: RFC 6298 has at least a second, Linux srtt + 200 ms.
+        // The presets: with RFC 6298 at least one second, with Linux srtt + 200 ms.
         assert_eq!(after(RttConfig::RFC_6298, &samples).rto(), Duration::from_secs(1));
         assert_eq!(after(RttConfig::LINUX, &samples).rto(), Duration::from_micros(299_375));
     }
 
     #[test]
-    fn a_constant_round_trip_leaves_the_granularity() {
-        // The deviation decays by 3/4 per sample: after 200 samples nothing is left of it, and rule 2.2 adds G instead.
+    fn the_variation_term_of_a_constant_round_trip_time_is_the_granularity() {
+        // The deviation decays by 3/4 per sample. After 200 samples it is zero, and rule 2.2 adds G instead.
         let estimator = after(config(0, RtoFloor::Total), &[50; 200]);
         assert_eq!(estimator.smoothed(), MS * 50);
         assert_eq!(estimator.rto(), MS * 51);
@@ -334,17 +333,17 @@ mod tests {
     }
 
     #[test]
-    fn before_a_sample_the_timer_has_its_initial_value() {
+    fn the_time_out_before_a_sample_is_the_initial_value() {
         let config = RttConfig::default();
         let mut estimator = RttEstimator::new(&config);
         assert!(!estimator.has_sample());
         assert_eq!((estimator.smoothed(), estimator.min()), (Duration::ZERO, None));
         assert_eq!(estimator.rto(), Duration::from_secs(1));
-        // Rule 5.7: three seconds once the SYN was lost, and the doubling is forgotten.
+        // Rule 5.7: three seconds after a lost SYN, and the doubling is reset.
         estimator.on_timeout(&config);
         estimator.after_lost_syn(&config);
         assert_eq!((estimator.rto(), estimator.backoff()), (Duration::from_secs(3), 0));
-        // But not if the handshake gave a sample after all.
+        // This does not apply if the handshake gave a sample.
         let mut estimator = after(config, &[100]);
         assert!(estimator.has_sample());
         estimator.after_lost_syn(&config);
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn backing_off_doubles_up_to_the_upper_bound_and_ends_with_a_sample() {
+    fn backoff_doubles_up_to_the_upper_bound_and_ends_with_a_sample() {
         let config = RttConfig::RFC_6298;
         let mut estimator = after(config, &[100]);
         let mut seconds = Vec::new();
@@ -374,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_upper_bound_holds_without_backing_off_too() {
+    fn the_upper_bound_also_applies_without_backoff() {
         assert_eq!(after(RttConfig::RFC_6298, &[90_000]).rto(), Duration::from_secs(60));
         assert_eq!(after(RttConfig::LINUX, &[90_000]).rto(), Duration::from_secs(120));
     }
@@ -386,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_forgets() {
+    fn the_minimum_of_a_window_drops_old_values() {
         let mut min = WindowedMin::new(MS * 100);
         min.update(Instant::ZERO, MS * 10);
         for n in 1..=100 {
@@ -395,22 +394,22 @@ mod tests {
         }
         min.update(Instant::ZERO + MS * 101, MS * 20);
         assert_eq!(min.get(), Some(MS * 20));
-        // A gap longer than the window: whatever comes next is the minimum.
+        // After a gap longer than the window, the next value is the minimum.
         min.update(Instant::ZERO + MS * 1_000, MS * 70);
         assert_eq!(min.get(), Some(MS * 70));
     }
 
     #[test]
-    fn a_window_keeps_a_successor_from_later_quarters() {
-        // Rising values, one per millisecond, window 100 ms. The successor of the first (at 0 ms) must be a value from the
-        // middle of the window, not the last one: when the first ages out at 101 ms, the answer is the second choice,
-        // taken after a quarter: the value of 26 ms.
+    fn the_minimum_of_a_window_has_a_successor_from_a_later_quarter() {
+        // Rising values, one per millisecond, window 100 ms. The successor of the first value (at 0 ms) must be from the middle
+        // of the window, not the last one. When the first expires at 101 ms, the result is the second value, which was stored
+        // after a quarter: the value of 26 ms.
         let mut min = WindowedMin::new(MS * 100);
         for n in 0..=101 {
             min.update(Instant::ZERO + MS * n, MS * (10 + n));
         }
         assert_eq!(min.get(), Some(MS * 36));
-        // The third, taken after half the window (at 51 ms), follows when that has aged out too.
+        // The third value, stored after half the window (at 51 ms), follows when the second has expired too.
         for n in 102..=127 {
             min.update(Instant::ZERO + MS * n, MS * (10 + n));
         }
@@ -430,10 +429,10 @@ mod tests {
                 now += wait;
                 past.push((now, value));
                 min.update(Instant::from_nanos(now), Duration::from_nanos(value));
-                let answer = min.get().expect("a value was given").as_nanos();
+                let answer = min.get().expect("the filter has a value").as_nanos();
                 let recent = past.iter().filter(|(at, _)| now - at <= window).map(|(_, value)| *value);
                 prop_assert!(recent.clone().any(|value| value == answer), "{answer} is not in the window");
-                prop_assert!(answer >= recent.min().expect("the present value"));
+                prop_assert!(answer >= recent.min().expect("the window contains the current value"));
                 prop_assert!(answer <= value);
             }
         }

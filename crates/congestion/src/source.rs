@@ -1,5 +1,5 @@
-//! Creates the congestion controls of a flow's connections, from a name in the catalogue with options, or by a function of
-//! the user's program. A transport that cannot drive a control rejects it before the first connection.
+//! Creates the congestion controls of a flow's connections, from a name in the catalogue with options, or with a function of the
+//! user's program. A transport that cannot use a control rejects it before the first connection.
 //!
 //! ```
 //! use fullpipe_congestion::catalogue::Options;
@@ -49,11 +49,11 @@ impl fmt::Debug for ControlSource {
 }
 
 impl ControlSource {
-    /// The source of the control with this name in the catalogue. `refusal` returns the reason if the transport cannot drive
-    /// it. The seed of the options is not used.
+    /// The source of the control with this name in the catalogue. `refusal` returns the reason if the transport cannot use it.
+    /// The seed of the options is not used.
     ///
     /// # Errors
-    /// The reason as a sentence: the catalogue has no such name (with the nearest name), or the transport's reason.
+    /// A sentence with the reason: the catalogue does not contain the name (with the nearest name), or the transport's reason.
     pub fn named(
         name: &str,
         options: Options,
@@ -63,8 +63,8 @@ impl ControlSource {
         ControlSource::accepted(&*control, Kind::Catalogue(options), refusal)
     }
 
-    /// The source of controls that a function of the user's program creates. `refusal` returns the reason if the transport
-    /// cannot drive them. The function is called once in advance, to get the name and the signals of the control.
+    /// The source of controls that a function of the user's program creates. `refusal` returns the reason if the transport cannot
+    /// use them. The function is called once in advance, to get the name and the signals of the control.
     ///
     /// # Errors
     /// The transport's reason, as a sentence.
@@ -93,7 +93,7 @@ impl ControlSource {
     pub fn create(&self, end: ConnectionEnd) -> Box<dyn Controller> {
         match &self.kind {
             Kind::Catalogue(options) => {
-                create(&self.name, &Options { seed: end.seed, ..*options }).expect("its name was found before")
+                create(&self.name, &Options { seed: end.seed, ..*options }).expect("the name was checked before")
             }
             Kind::Program(function) => function(end),
         }

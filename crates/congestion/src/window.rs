@@ -1,18 +1,16 @@
-//! What the window-based controls share: the initial and the smallest window, and what to go back to when a reduction
-//! proves spurious.
+//! Common functions of the window-based controls: the initial and the smallest window, and the undo of a spurious reduction.
 //!
-//! **Source.** RFC 6928 (initial window), RFC 5681 sections 3.1 and 4.1 (lower bounds, restart after idling), RFC 4015
-//! and Linux `tcp_undo_cwnd_reduction` (undo).
+//! **Source.** RFC 6928 (initial window), RFC 5681 sections 3.1 and 4.1 (lower bounds, restart after idle periods), RFC 4015 and
+//! Linux `tcp_undo_cwnd_reduction` (undo).
 
 use crate::control::{Congestion, Control, RecoveryExit, Timeout};
 
-/// The initial window of RFC 6928 section 2: ten segments, but no more than 14 600 bytes or two segments, whichever is
-/// more.
+/// The initial window of RFC 6928 section 2: ten segments, but at most 14 600 bytes or two segments, whichever is larger.
 pub fn initial_window_bytes(mss_bytes: u64) -> u64 {
     mss_bytes.saturating_mul(10).min(mss_bytes.saturating_mul(2).max(14_600))
 }
 
-/// The segment size as a divisor: never zero.
+/// The segment size as a divisor, at least 1.
 #[inline(always)]
 pub(crate) fn segment(control: &Control) -> u64 {
     control.mss_bytes.max(1)
@@ -24,9 +22,9 @@ pub(crate) fn two_segments(control: &Control) -> u64 {
     segment(control).saturating_mul(2)
 }
 
-/// Sets threshold and, where the transport does not do it, the window of a reduction to `reduced_bytes`. A loss leaves
-/// the window to the transport's proportional rate reduction. A mark may take the window down to one segment (RFC 3168
-/// section 6.1.2), the threshold not below two.
+/// Reduces the window to `reduced_bytes`: sets the threshold, and the window if the transport does not set it. After a loss, the
+/// transport sets the window by proportional rate reduction. A mark may reduce the window to one segment (RFC 3168 section
+/// 6.1.2), but the threshold not below two.
 pub(crate) fn reduce(control: &mut Control, congestion: &Congestion, reduced_bytes: u64) {
     control.ssthresh_bytes = reduced_bytes.max(two_segments(control));
     if congestion.ecn {
@@ -38,25 +36,25 @@ pub(crate) fn reduce(control: &mut Control, congestion: &Congestion, reduced_byt
     }
 }
 
-/// The restart after idling: no more than the initial window leaves at once (RFC 5681 section 4.1).
+/// Restarts after an idle period: limits the window to the initial window (RFC 5681 section 4.1).
 pub(crate) fn restart(control: &mut Control) {
     control.cwnd_bytes = control.cwnd_bytes.min(initial_window_bytes(segment(control)));
 }
 
-/// A change of the segment size: no window below one segment, no threshold below two.
+/// Applies a change of the segment size: the window is at least one segment, the threshold at least two.
 pub(crate) fn resize(control: &mut Control) {
     control.cwnd_bytes = control.cwnd_bytes.max(segment(control));
     control.ssthresh_bytes = control.ssthresh_bytes.max(two_segments(control));
 }
 
-/// Remembers the way back to the window at which doubling may end: three quarters of the present one (RFC 7661
-/// section 4.4.1, Linux `tcp_current_ssthresh`).
+/// Raises the threshold to three quarters of the current window, so that slow start resumes up to there (RFC 7661 section 4.4.1,
+/// Linux `tcp_current_ssthresh`).
 pub(crate) fn keep_three_quarters(control: &mut Control) {
     let three_quarters = control.cwnd_bytes / 4 * 3;
     control.ssthresh_bytes = control.ssthresh_bytes.max(three_quarters);
 }
 
-/// Window and threshold before the last reduction, to go back to if it proves spurious.
+/// Window and threshold before the last reduction, for an undo.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
     cwnd_bytes: u64,
@@ -66,7 +64,7 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    /// A reduction begins. A mark is never spurious, and what was before it must not come back.
+    /// Saves the state at the beginning of a reduction. A mark is never spurious, and the state before it must not be restored.
     pub(crate) fn on_congestion(&mut self, control: &Control, congestion: &Congestion) {
         if congestion.ecn {
             self.saved = false;
@@ -76,7 +74,7 @@ impl Undo {
         }
     }
 
-    /// The timer expired. If it ended a fast recovery, what was before that recovery counts.
+    /// Saves the state at an expiry of the timer. If it ends a fast recovery, the state before that recovery is kept.
     pub(crate) fn on_timeout(&mut self, control: &Control, timeout: &Timeout) {
         if !timeout.repeated && !self.in_recovery {
             self.save(control);
@@ -84,8 +82,8 @@ impl Undo {
         self.in_recovery = false;
     }
 
-    /// Recovery ends; goes back if it was for nothing, and says whether it did. That may become known only after its
-    /// end.
+    /// Handles the end of a recovery: restores the state if the recovery was spurious, and returns whether it did. That may
+    /// be detected only after the end.
     pub(crate) fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) -> bool {
         let goes_back = exit.undone && self.saved;
         if goes_back {

@@ -1,4 +1,4 @@
-//! The driver in the three ways in which transports use it, and its values worked out by hand.
+//! Tests of the driver with three kinds of transports, against values computed by hand.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -24,7 +24,7 @@ fn in_ms(duration: Duration) -> u64 {
     duration.as_nanos() / 1_000_000
 }
 
-/// Writes down its calls; halves the window when asked.
+/// A control that records its calls, and halves the window on congestion.
 #[derive(Debug, Default)]
 struct Recorder {
     calls: Arc<Mutex<Vec<String>>>,
@@ -98,14 +98,14 @@ fn driver(needs: Signals) -> (Driver, Arc<Mutex<Vec<String>>>) {
     (Driver::new(Box::new(recorder), PACKET, 10 * PACKET), calls)
 }
 
-/// How a transport knows when a recovery begins and ends, and when it hands a summary over.
+/// How a transport determines when a recovery begins and ends, and when it passes a summary to the control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// As TCP: by sequence numbers, and what is remembered of a lost packet is made when it is lost.
+    /// As TCP: by sequence numbers. The state of a lost packet is created when the packet is lost.
     Sequence,
-    /// As the QUIC model: by the time at which packets left.
+    /// As the QUIC model: by the times at which packets left.
     Time,
-    /// As the real stack's adapter: the same, but the summary waits until the window is asked for.
+    /// As the adapter of the real stack: by times too, but the summary is passed when the window is requested.
     Deferred,
 }
 
@@ -194,11 +194,12 @@ impl User {
     }
 }
 
-/// Four packets at 0 to 3 ms, one at 21 ms. Packet 1 is found lost at 23 ms; packet 5, sent at 24 ms, ends the recovery.
+/// Four packets leave at 0 to 3 ms, one at 21 ms. Packet 1 is detected as lost at 23 ms; packet 5, sent at 24 ms, ends the
+/// recovery.
 ///
-/// Packets 0, 2 and 3 left with nothing delivered: their samples begin at 0 ms and end with their acknowledgements. Packet 5
-/// left with 3000 bytes delivered, the last at 23 ms: 2000 bytes in 27 ms, longer than the 24 - 3 ms of the departures. The
-/// second round begins with it, for 3000 are not less than the 1000 at which the first one ends.
+/// Packets 0, 2 and 3 left with nothing delivered: their samples begin at 0 ms and end with their acknowledgements. Packet 5 left
+/// with 3000 bytes delivered, the last at 23 ms: 2000 bytes in 27 ms, longer than the 24 - 3 ms of the departures. It begins the
+/// second round, because 3000 are at least the 1000 at which the first round ends.
 #[test]
 fn three_transports_report_the_same_acknowledgements() {
     let expected = [
@@ -246,16 +247,16 @@ fn congestion(now: u64, in_flight_bytes: u64, lost_bytes: u64, persistent: bool)
 }
 
 #[test]
-fn a_loss_of_what_left_before_the_recovery_begins_no_other() {
+fn a_loss_of_a_packet_sent_before_the_recovery_begins_no_other() {
     let (mut driver, calls) = driver(Signals::default());
     assert!(driver.on_congestion(&congestion(30, 5_000, 1_000, false), at(10)));
     assert!(!driver.on_congestion(&congestion(40, 4_000, 1_000, false), at(30)));
     assert_eq!((driver.control.cwnd_bytes, driver.in_recovery()), (5_000, true));
-    // What left later begins another, which ends the first: 4000 - 1000 bytes are in flight then.
+    // The loss of a later packet begins another recovery, which ends the first: 4000 - 1000 bytes are in flight then.
     assert!(driver.on_congestion(&congestion(60, 4_000, 1_000, false), at(31)));
     assert_eq!(driver.control.cwnd_bytes, 2_500);
     driver.end_recovery_by(at(80), at(60), 0);
-    assert!(driver.in_recovery(), "it left when the recovery began, not later");
+    assert!(driver.in_recovery(), "the packet left when the recovery began, not later");
     driver.end_recovery_by(at(90), at(61), 2_000);
     assert!(!driver.in_recovery());
     let calls = calls.lock().unwrap();
@@ -271,7 +272,7 @@ fn a_loss_of_what_left_before_the_recovery_begins_no_other() {
 }
 
 #[test]
-fn a_recovery_that_is_undone_leaves_its_losses_unanswered() {
+fn an_undone_recovery_does_not_count_as_a_reaction_to_its_losses() {
     let (mut driver, calls) = driver(Signals::default());
     driver.on_congestion(&congestion(30, 5_000, 1_000, false), at(10));
     driver.end_recovery(at(35), 4_000, true);
@@ -280,14 +281,14 @@ fn a_recovery_that_is_undone_leaves_its_losses_unanswered() {
 }
 
 #[test]
-fn a_control_with_a_recovery_of_its_own_keeps_its_window() {
+fn a_control_with_its_own_recovery_keeps_its_window() {
     let (mut driver, _) = driver(Signals { own_recovery: true, ..Signals::default() });
     driver.on_congestion(&congestion(30, 5_000, 1_000, false), at(10));
     assert_eq!((driver.control.cwnd_bytes, driver.control.ssthresh_bytes), (10_000, 5_000));
 }
 
 #[test]
-fn departures_and_idle_restarts_reach_only_controls_that_ask() {
+fn departures_and_idle_restarts_are_passed_only_to_controls_that_request_them() {
     for (on_sent, pacing) in [(false, false), (true, true)] {
         let (mut driver, calls) = driver(Signals { on_sent, pacing, ..Signals::default() });
         assert!(!driver.restart_if_idle(at(0), 0, false), "there is no round-trip sample yet");
@@ -300,7 +301,7 @@ fn departures_and_idle_restarts_reach_only_controls_that_ask() {
 }
 
 #[test]
-fn a_lost_packet_is_made_from_the_count_that_includes_it() {
+fn the_state_of_a_lost_packet_is_created_from_the_count_that_includes_it() {
     let (mut driver, _) = driver(Signals::default());
     let mut counts = Vec::new();
     for bytes in [700, 300] {
@@ -313,7 +314,7 @@ fn a_lost_packet_is_made_from_the_count_that_includes_it() {
 }
 
 #[test]
-fn a_new_path_has_the_window_of_a_beginning_and_no_recovery() {
+fn a_new_path_has_the_initial_window_and_no_recovery() {
     let (mut driver, _) = driver(Signals::default());
     driver.on_congestion(&congestion(30, 5_000, 1_000, false), at(10));
     (driver.control.codepoint, driver.control.pacing_bps) = (Codepoint::Ect1, 7);
@@ -326,8 +327,8 @@ fn a_new_path_has_the_window_of_a_beginning_and_no_recovery() {
 }
 
 #[test]
-fn short_rate_samples_are_discarded_unless_they_are_to_be_kept() {
-    // One packet leaves at 0 ms and is acknowledged at 10 ms, where the smallest round-trip time is said to be 20 ms.
+fn short_rate_samples_are_discarded_unless_they_are_enabled() {
+    // One packet leaves at 0 ms and is acknowledged at 10 ms; the smallest round-trip time is set to 20 ms.
     let rate = |keep: bool| {
         let (mut driver, calls) = driver(Signals::default());
         if keep {
@@ -353,12 +354,12 @@ fn short_rate_samples_are_discarded_unless_they_are_to_be_kept() {
 }
 
 #[test]
-fn rate_samples_without_a_reader_are_not_taken() {
+fn rate_samples_are_not_taken_if_the_control_does_not_use_them() {
     let signals =
         |delivery_rate, on_sent, plain_acks| Signals { delivery_rate, on_sent, plain_acks, ..Signals::default() };
     for (needs, is_taken) in [
         (signals(false, false, false), false),
-        // This is how CUBIC and Reno are declared.
+        // The declaration of CUBIC and Reno.
         (signals(false, false, true), false),
         (signals(true, false, false), true),
         (signals(false, true, false), true),

@@ -1,30 +1,31 @@
-//! Our congestion controls in the stack's place for one.
+//! Adapter that runs Fullpipe's congestion controls in the real QUIC stack, in place of the stack's own.
 //!
-//! **What the stack tells**, and what becomes of it:
+//! **Input from the stack**, and its use:
 //!
-//! * each packet that left, was acknowledged or lost, with its number: the state that our controls are told of
-//!   ([`PacketState`]), delivery-rate samples, rounds and the round-trip time of the newest packet of a batch come from
-//!   here, as in our TCP;
-//! * the end of an acknowledgement's packets, *before* the losses that the same acknowledgement shows. Our controls hear
-//!   of losses first, so the batch waits until the stack asks for the window or tells something new;
-//! * a congestion event with the time when the newest packet of it had left. It begins a recovery if that was after the
-//!   present one began (RFC 9002 section 7.3.2), and the window falls to the threshold at once, as that section allows. The
-//!   recovery ends with the first acknowledgement of a packet sent after its beginning;
-//! * persistent congestion, and that a congestion event was for nothing;
-//! * whether the application had nothing to send. If it had, window or pacer were the limit; RFC 9002 section 7.8 counts
+//! * Each packet that was sent, acknowledged or lost, with its number. The adapter derives from it the state passed to
+//!   the controls ([`PacketState`]), delivery-rate samples, rounds and the round-trip time of the newest packet of a
+//!   batch, as the TCP model does.
+//! * The end of an acknowledgment's packets, *before* the losses that the same acknowledgment reveals. Our controls
+//!   process losses first, so the batch waits until the stack reads the window or reports a new event.
+//! * A congestion event with the sending time of its newest packet. It begins a recovery if that packet was sent after
+//!   the current recovery began (RFC 9002 section 7.3.2). The window is reduced to the threshold at once, as that
+//!   section allows. The recovery ends with the first acknowledgment of a packet sent after its beginning.
+//! * Persistent congestion, and spurious congestion events.
+//! * Whether the application had no data to send. Otherwise window or pacer were the limit; RFC 9002 section 7.8 counts
 //!   both as using the window.
 //!
-//! **What it does not tell**, so that controls which need it are refused ([`refusal`]): how many packets were marked (only
-//! that there are new marks), and one-way delays. It always sends ECT(0). Nor does it tell of its probe time-outs, which
-//! reduce nothing in QUIC, nor the delay that the peer added to an acknowledgement, which our round-trip samples therefore
-//! contain (at most 25 ms, for an acknowledgement of a single packet).
+//! **Missing input**, for which [`refusal`] rejects controls that need it: the number of marked packets (the stack
+//! reports only that there are new marks), and one-way delays. The stack always sends ECT(0). It also does not report
+//! probe timeouts, which reduce no window in QUIC, nor the delay that the peer added to an acknowledgment. Round-trip
+//! samples therefore contain this delay (at most 25 ms, for an acknowledgment of a single packet).
 //!
-//! **What it does with the answer**: packets leave while fewer bytes than the window are in flight, and no window is below two
-//! packets (RFC 9002 section 7.2). A pacing rate is kept with the stack's own bursts (2 ms worth, 10 to 256 packets, at most
-//! 10 ms worth); the send quantum bounds only how many datagrams one call yields. Without a rate the stack paces with 1.25
-//! windows per smoothed round-trip time. It has no unpaced mode.
+//! **Output**: The stack sends while fewer bytes than the window are in flight, with a minimum window of two packets
+//! (RFC 9002 section 7.2). It applies a pacing rate with its own bursts (2 ms worth, 10 to 256 packets, at most 10 ms
+//! worth). The send quantum limits only the number of datagrams per call. Without a rate the stack paces 1.25 windows
+//! per smoothed round-trip time. It has no unpaced mode.
 //!
-//! Bytes are those of whole QUIC packets; the segment size that a control hears of is the largest UDP payload of the path.
+//! Bytes are those of complete QUIC packets. The segment size passed to a control is the largest UDP payload of the
+//! path.
 
 use crate::RoundTrips;
 use crate::clock::{duration, from_std};
@@ -37,7 +38,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Why the stack cannot drive a control, as a sentence; `None`: it can.
+/// Reason why the stack cannot drive a control, as a sentence; `None` if it can.
 pub fn refusal(control: &dyn Controller) -> Option<String> {
     let Signals { ecn_counts, one_way_delay, .. } = control.signals();
     let missing = if ecn_counts {
@@ -50,10 +51,11 @@ pub fn refusal(control: &dyn Controller) -> Option<String> {
     Some(format!("congestion control `{}` needs {missing}", control.name()))
 }
 
-/// Called for each packet that is declared lost, with its number (its packet number space is unknown) and its bytes.
+/// Callback for each packet declared lost, with its packet number (its packet number space is unknown) and its size in
+/// bytes.
 pub type LossListener = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// What a control shows of itself.
+/// Current state of a control.
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
     /// Congestion window in bytes.
@@ -62,28 +64,28 @@ pub struct Inspection {
     pub ssthresh_bytes: u64,
     /// Bytes in flight, as the control counts them.
     pub in_flight_bytes: u64,
-    /// Pacing rate that the control asks for; 0: none.
+    /// Pacing rate of the control in bit/s; 0 if it does not pace.
     pub pacing_bps: u64,
-    /// The last delivery-rate sample; 0 before the first.
+    /// Latest delivery-rate sample in bit/s; 0 before the first.
     pub delivery_rate_bps: u64,
-    /// Smallest round-trip time that it was told; zero before the first sample.
+    /// Smallest round-trip sample; zero before the first.
     pub min_rtt: Duration,
-    /// Newest round-trip sample; zero before the first.
+    /// Latest round-trip sample; zero before the first.
     pub latest_rtt: Duration,
-    /// Whether a recovery is going on.
+    /// Whether the control is in recovery.
     pub in_recovery: bool,
-    /// Probe time-outs in a row, where the transport tells.
+    /// Consecutive probe timeouts, if the transport reports them.
     pub pto_count: Option<u32>,
     /// The control's own named values.
     pub named: Vec<(&'static str, f64)>,
 }
 
-/// One of our controls, as the stack sees it. A clone (the stack makes one when the peer's port changes) drives the same
-/// control, for it is the same path then.
+/// A congestion control of Fullpipe behind the stack's interface. The stack clones it when the peer's port changes; a
+/// clone drives the same control, since the path is the same.
 #[derive(Clone)]
 pub struct Adapter(Arc<Mutex<Path>>);
 
-/// A control, for whoever does not keep it alive.
+/// A reference that does not keep the control alive.
 #[derive(Default)]
 pub(crate) struct WeakAdapter(Weak<Mutex<Path>>);
 
@@ -99,32 +101,32 @@ impl fmt::Debug for Adapter {
     }
 }
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     number: u64,
     state: PacketState,
 }
 
-/// What an acknowledgement has brought so far.
+/// The packets that an acknowledgment has covered so far.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     now: Instant,
     delivered: Delivered,
     lost_bytes: u64,
-    /// When the packet sent last of those acknowledged left, and its number.
+    /// Of the acknowledged packets, the sending time and number of the one sent last.
     newest: (Instant, u64),
     prior_in_flight_bytes: u64,
-    /// The stack's smoothed and smallest round-trip time, before this acknowledgement.
+    /// The stack's smoothed and minimum round-trip times before this acknowledgment.
     smoothed_rtt: Duration,
     min_rtt: Duration,
     app_limited: bool,
     rtt: Option<Duration>,
-    /// All packets of it were told.
+    /// All packets of the acknowledgment were reported.
     complete: bool,
 }
 
-/// The control's values in the units of the stack.
+/// Values of the control in the stack's units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answer {
     window_bytes: u64,
@@ -136,20 +138,20 @@ struct Answer {
 
 struct Path {
     driver: Driver,
-    /// What [`congestion::Controller::metrics`] returned last; `None` after a change of the control. The stack asks for it or
-    /// for the window about six times per datagram (`masque-1-datagram`).
+    /// Latest result of [`congestion::Controller::metrics`]; `None` after a change of the control. The stack reads it
+    /// or the window about six times per datagram (`masque-1-datagram`).
     answer: Option<Answer>,
     round_trips: RoundTrips,
     initial_window_bytes: u64,
-    /// Packets on their way, in the order in which they left.
+    /// Packets in flight, in the order of sending.
     sent: VecDeque<Sent>,
     in_flight_bytes: u64,
     batch: Option<Batch>,
     smoothed_rtt: Duration,
     min_rtt: Option<Duration>,
-    /// When anything was told last.
+    /// Time of the latest event.
     now: Instant,
-    /// The newest round-trip sample; zero before the first.
+    /// Latest round-trip sample; zero before the first.
     latest_rtt: Duration,
     losses: Option<LossListener>,
 }
@@ -183,24 +185,24 @@ impl Adapter {
         WeakAdapter(Arc::downgrade(&self.0))
     }
 
-    /// The stack drives a connection from one place at a time: nobody else holds the lock.
+    /// Locks the path. The stack drives a connection from one place at a time, so the lock is free.
     fn path(&self) -> MutexGuard<'_, Path> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path, for an event that changes what the control answers.
+    /// Locks the path for an event that changes the control's values.
     fn change(&self) -> MutexGuard<'_, Path> {
         let mut path = self.path();
         path.answer = None;
         path
     }
 
-    /// The control's name.
+    /// Name of the control.
     pub fn name(&self) -> &'static str {
         self.path().driver.controller().name()
     }
 
-    /// What the control shows of itself.
+    /// Current state of the control.
     pub fn inspect(&self) -> Inspection {
         let mut path = self.path();
         path.finish_batch();
@@ -222,8 +224,8 @@ impl Adapter {
 }
 
 impl Path {
-    /// Takes a packet out of those on their way. Numbers of the handshake's packet spaces repeat each other, so the
-    /// size must be right, too.
+    /// Removes a packet from those in flight. The handshake's packet number spaces reuse numbers, so the size must
+    /// match, too.
     fn take(&mut self, number: u64, bytes: u64) -> Option<PacketState> {
         let place = self.sent.iter().position(|sent| sent.number == number && sent.state.bytes == bytes)?;
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
@@ -242,7 +244,7 @@ impl Path {
         self.sent.push_back(Sent { number, state });
     }
 
-    /// `estimates`: the stack's smoothed and smallest round-trip time.
+    /// `estimates` are the stack's smoothed and minimum round-trip times.
     fn on_ack(&mut self, now: Instant, sent_at: Instant, bytes: u64, number: u64, estimates: [Duration; 2]) {
         if self.batch.is_some_and(|batch| batch.complete) {
             self.finish_batch();
@@ -264,14 +266,14 @@ impl Path {
         batch.newest = batch.newest.max((sent_at, number));
         match state {
             Some(state) => self.driver.on_delivered(now, &state, &mut batch.delivered),
-            // Its record was dropped before: the bytes count, but they yield no rate sample.
+            // Its record was removed earlier: its bytes count, but there is no rate sample.
             None => batch.delivered.bytes = batch.delivered.bytes.saturating_add(bytes),
         }
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight_bytes: u64, app_limited: bool, largest: Option<u64>) {
-        // What the stack counts is right: packets whose keys were discarded and lost probes of the path's MTU leave its count
-        // without a word.
+        // The stack's count is authoritative: it excludes packets with discarded keys and lost path MTU probes without
+        // an event.
         self.in_flight_bytes = in_flight_bytes;
         if in_flight_bytes == 0 {
             self.sent.clear();
@@ -279,11 +281,11 @@ impl Path {
         if app_limited {
             self.driver.mark_app_limited(in_flight_bytes);
         }
-        // An acknowledgement of nothing that was told of leaves a batch before it as it was.
+        // An acknowledgment without known packets does not change an earlier batch.
         if let Some(batch) = self.batch.as_mut().filter(|batch| !batch.complete) {
             batch.complete = true;
             batch.app_limited = app_limited;
-            // RFC 9002 section 5.1: a sample is that of the largest packet, if it is newly acknowledged.
+            // RFC 9002 section 5.1: only the largest packet gives a sample, and only if it is newly acknowledged.
             batch.rtt = (Some(batch.newest.1) == largest).then(|| now.saturating_since(batch.newest.0));
         }
     }
@@ -300,7 +302,7 @@ impl Path {
     }
 
     fn on_congestion(&mut self, now: Instant, sent_at: Instant, lost_bytes: u64, ecn: bool, persistent: bool) {
-        // Lost packets were taken out before.
+        // Lost packets were removed earlier.
         let in_flight_bytes = self.in_flight_bytes.saturating_add(lost_bytes);
         self.driver.on_congestion(&Congestion { now, in_flight_bytes, lost_bytes, ecn, persistent }, sent_at);
     }
@@ -309,7 +311,7 @@ impl Path {
         self.driver.end_recovery(now, self.in_flight_bytes, undone);
     }
 
-    /// Hands a complete batch to the control.
+    /// Passes a complete batch to the control.
     fn finish_batch(&mut self) {
         let Some(batch) = self.batch.take_if(|batch| batch.complete) else { return };
         self.answer = None;
@@ -334,7 +336,8 @@ impl Path {
         self.driver.on_ack(&ack);
     }
 
-    /// The stack's estimates are those from before this batch: its first one has none yet.
+    /// Records a round-trip sample. The stack's estimates are from before this batch; for the first batch there are
+    /// none.
     fn note_rtt(&mut self, batch: &Batch) {
         let Some(sample) = batch.rtt else { return };
         self.latest_rtt = sample;
@@ -350,7 +353,7 @@ impl Path {
         }
     }
 
-    /// What the control answers now, after the acknowledgements so far.
+    /// The control's values after the acknowledgments so far.
     fn answer(&mut self) -> Answer {
         self.finish_batch();
         match self.answer {
@@ -417,7 +420,7 @@ impl congestion::Controller for Adapter {
         self.change().on_packet_lost(from_std(now), u64::from(lost_bytes), pn);
     }
 
-    /// The stack does not say when; it was at the latest told event or shortly after.
+    /// The stack does not report the time. It was at the latest event or shortly afterwards.
     fn on_spurious_congestion_event(&mut self) {
         let mut path = self.change();
         path.finish_batch();
@@ -475,7 +478,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(milliseconds)
     }
 
-    /// Writes down what it is told; halves the window when asked.
+    /// Records its input; halves the window on demand.
     #[derive(Debug, Default)]
     struct Scribe {
         told: Arc<Mutex<Vec<String>>>,
@@ -571,24 +574,24 @@ mod tests {
             self.adapter.path().on_end_acks(at(now), in_flight, false, largest);
         }
 
-        /// The last acknowledgement that was told, after the stack has asked for the window.
+        /// The latest acknowledgment passed to the control, after the stack has read the window.
         fn last_ack(&self) -> Ack {
             self.adapter.window();
-            self.acks.lock().unwrap().last().cloned().expect("one was told")
+            self.acks.lock().unwrap().last().cloned().expect("an acknowledgment was passed to the control")
         }
 
-        /// What was told since the last call.
+        /// The events passed to the control since the last call.
         fn told(&self) -> Vec<String> {
             std::mem::take(&mut *self.told.lock().unwrap())
         }
     }
 
     #[test]
-    fn losses_of_an_acknowledgement_are_told_before_it() {
+    fn losses_of_an_acknowledgment_are_passed_before_it() {
         let mut play = Play::new(Signals::default());
         (0..5).for_each(|number| play.send(number, number));
         play.ack(24, &[(0, 0), (4, 4)], 3_000);
-        // Nothing is told while losses may follow.
+        // Nothing is passed to the control while losses may follow.
         assert_eq!(play.told(), [""; 0]);
         play.adapter.change().on_packet_lost(at(24), MTU, 1);
         play.adapter.change().on_congestion(at(24), at(1), MTU, false, false);
@@ -605,12 +608,12 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_reduces_once_and_ends_with_what_was_sent_in_it() {
+    fn recovery_reduces_once_and_ends_with_a_packet_sent_in_it() {
         let mut play = Play::new(Signals::default());
         (0..6).for_each(|number| play.send(number, number));
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
         play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
-        // Sent before the recovery began: no further reduction (RFC 9002 section 7.3.1).
+        // It was sent before the recovery began: no further reduction (RFC 9002 section 7.3.1).
         play.adapter.change().on_packet_lost(at(31), MTU, 5);
         play.adapter.change().on_congestion(at(31), at(5), MTU, false, false);
         assert_eq!(play.adapter.window(), 5_000);
@@ -624,7 +627,7 @@ mod tests {
             play.told(),
             ["exit undone false", "ack 1000 lost 0 flight 4000 to 3000 rtt 20 round 1 recovery false limited true"]
         );
-        // A loss of a later packet is a reduction of its own.
+        // A loss of a later packet causes another reduction.
         play.send(53, 7);
         play.adapter.change().on_packet_lost(at(80), MTU, 7);
         play.adapter.change().on_congestion(at(80), at(53), MTU, false, false);
@@ -632,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reduction_that_was_for_nothing_is_undone() {
+    fn spurious_reduction_is_undone() {
         let mut play = Play::new(Signals::default());
         (0..2).for_each(|number| play.send(number, number));
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
@@ -640,7 +643,7 @@ mod tests {
         play.told();
         play.adapter.on_spurious_congestion_event();
         assert_eq!(play.told(), ["exit undone true"]);
-        // No recovery is left that an acknowledgement could end.
+        // No recovery remains that an acknowledgment could end.
         play.send(40, 2);
         play.ack(60, &[(2, 40)], 1_000);
         play.adapter.window();
@@ -648,19 +651,19 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_persistent_congestion_are_told_as_such() {
+    fn marks_and_persistent_congestion_are_passed_with_their_cause() {
         let mut play = Play::new(Signals::default());
         play.send(0, 0);
         play.adapter.change().on_congestion(at(20), at(0), 0, true, false);
         assert_eq!(play.told(), ["congestion flight 1000 lost 0 ecn true persistent false"]);
-        // Persistent congestion is one, in recovery or not.
+        // Persistent congestion is reported in and outside recovery.
         play.adapter.change().on_congestion(at(21), at(0), 0, false, true);
         assert_eq!(play.told(), ["congestion flight 1000 lost 0 ecn false persistent true"]);
         assert_eq!(play.adapter.window(), 2_500);
     }
 
     #[test]
-    fn packets_of_two_spaces_with_one_number_are_told_apart_by_their_sizes() {
+    fn packets_with_one_number_in_two_spaces_are_distinguished_by_size() {
         let play = Play::new(Signals::default());
         let mut path = play.adapter.path();
         path.on_packet_sent(at(0), 1_200, 0);
@@ -671,10 +674,10 @@ mod tests {
     }
 
     #[test]
-    fn a_control_that_paces_hears_of_a_new_beginning() {
+    fn pacing_control_is_notified_of_an_idle_restart() {
         let heard = |pacing| {
             let mut play = Play::new(Signals { pacing, ..Signals::default() });
-            // Not at the first packet of all.
+            // The very first packet is no restart.
             play.send(0, 0);
             play.ack(20, &[(0, 0)], 0);
             (1..3).for_each(|number| play.send(100, number));
@@ -684,7 +687,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_with_nothing_to_send_is_told_of() {
+    fn application_limit_is_passed_to_the_control() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
         play.ack(20, &[(0, 0)], 2_000);
@@ -697,28 +700,29 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_sample_knows_what_was_lost_on_its_way() {
+    fn rate_sample_contains_bytes_lost_since_its_packet_was_sent() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
         play.ack(20, &[(0, 0)], 2_000);
         play.adapter.change().on_packet_lost(at(20), MTU, 1);
         play.ack(22, &[(2, 2)], 0);
-        assert_eq!(play.last_ack().rate.expect("a sample").lost_bytes, 1_000);
+        assert_eq!(play.last_ack().rate.expect("the acknowledgment has a rate sample").lost_bytes, 1_000);
     }
 
     #[test]
-    fn a_recovery_takes_what_was_sent_until_its_beginning_and_ends_with_what_was_sent_later() {
+    fn recovery_covers_packets_sent_until_its_beginning_and_ends_with_a_later_one() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
         play.adapter.change().on_congestion(at(30), at(0), MTU, false, false);
         (3..6).for_each(|number| play.send(30 + (number - 3) * 2, number));
-        // At the very instant at which it began: of it (RFC 9002 section 7.3.2), and not its end.
+        // A packet sent at the instant at which recovery began belongs to it (RFC 9002 section 7.3.2) and does not end
+        // it.
         play.adapter.change().on_congestion(at(50), at(30), MTU, false, false);
         play.ack(51, &[(3, 30)], 4_000);
         assert_eq!((play.adapter.window(), play.last_ack().in_recovery), (5_000, true));
         play.told();
-        // A loss of what was sent later begins another.
+        // A loss of a packet sent later begins another recovery.
         play.adapter.change().on_packet_lost(at(60), MTU, 4);
         play.adapter.change().on_congestion(at(60), at(32), MTU, false, false);
         let told = play.told();
@@ -727,10 +731,10 @@ mod tests {
         assert_eq!(play.adapter.window(), 2_500);
     }
 
-    /// RFC 9002 appendix B.6 keeps the time at which the last recovery began: what was sent before and is found lost after its end
-    /// belongs to it. Unless it was for nothing: then nothing was answered.
+    /// RFC 9002 appendix B.6 keeps the time at which the last recovery began. A packet sent before this time belongs to
+    /// that recovery even if its loss is detected after its end. This does not apply to a spurious recovery.
     #[test]
-    fn what_is_found_lost_late_begins_no_second_recovery() {
+    fn late_detected_loss_begins_no_second_recovery() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
@@ -747,7 +751,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_with_a_recovery_of_its_own_keeps_its_window() {
+    fn control_with_its_own_recovery_keeps_its_window() {
         let mut play = Play::new(Signals { own_recovery: true, ..Signals::default() });
         play.send(0, 0);
         play.adapter.change().on_packet_lost(at(30), MTU, 0);
@@ -756,13 +760,13 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_are_the_stacks_and_rounds_those_of_the_newest_packet() {
+    fn round_trip_times_are_the_stacks_and_rounds_follow_the_newest_packet() {
         let mut play = Play::new(Signals::default());
         (0..2).for_each(|number| play.send(number, number));
         play.ack(20, &[(0, 0)], 1_000);
         let first = play.last_ack();
         assert_eq!((first.smoothed_rtt, first.min_rtt, first.round_count), (RTT, RTT, 1));
-        // It leaves after a round trip: with its acknowledgement the second round begins, with that of packet 1 none.
+        // It is sent after a round trip. Its acknowledgment begins the second round; that of packet 1 begins none.
         play.send(21, 2);
         let estimates = [Duration::from_millis(25), Duration::from_millis(18)];
         play.adapter.path().on_ack(at(31), at(1), MTU, 1, estimates);
@@ -775,7 +779,7 @@ mod tests {
     }
 
     #[test]
-    fn no_window_is_below_two_packets() {
+    fn window_is_at_least_two_packets() {
         let play = Play::new(Signals::default());
         play.adapter.change().driver.control.cwnd_bytes = 1;
         assert_eq!(play.adapter.window(), 2_000);
@@ -784,9 +788,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_stack_takes_out_without_a_word_is_no_longer_in_flight() {
+    fn packet_removed_by_the_stack_without_an_event_leaves_the_flight() {
         let mut play = Play::new(Signals { on_sent: true, ..Signals::default() });
-        // Packet 0 of two packet spaces; the keys of the first are discarded.
+        // Packet 0 of two packet number spaces; the keys of the first are discarded.
         play.send(0, 0);
         play.send(0, 0);
         play.send(1, 1);
@@ -797,11 +801,11 @@ mod tests {
         play.ack(41, &[(1, 1), (2, 21)], 0);
         play.send(42, 3);
         assert_eq!(play.told().last().map(String::as_str), Some("sent 1000 in flight 1000"));
-        assert_eq!(play.adapter.path().sent.len(), 1, "what nobody will ask for is forgotten");
+        assert_eq!(play.adapter.path().sent.len(), 1, "records of discarded packets are removed");
     }
 
     #[test]
-    fn an_acknowledgement_without_the_largest_packet_is_no_round_trip() {
+    fn acknowledgment_without_the_largest_packet_gives_no_round_trip_sample() {
         let mut play = Play::new(Signals::default());
         (0..3).for_each(|number| play.send(number, number));
         play.adapter.path().on_ack(at(20), at(0), MTU, 0, [RTT, RTT]);
@@ -811,11 +815,11 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_of_acknowledgements_alone_changes_no_batch() {
+    fn acknowledgment_of_only_acknowledgments_changes_no_batch() {
         let mut play = Play::new(Signals::default());
         play.send(0, 0);
         play.ack(20, &[(0, 0)], 0);
-        // Nobody has asked for the window since; packet 0 is still the largest.
+        // The stack has not read the window since; packet 0 is still the largest.
         play.adapter.path().on_end_acks(at(50), 0, true, Some(0));
         play.adapter.window();
         let [_, ack] = &play.told()[..] else { panic!("the round-trip time and the acknowledgement") };
@@ -823,8 +827,8 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_stream_gives_its_rate() {
-        // 1000 bytes each millisecond are 8 Mbit/s; the round trip takes 20 ms.
+    fn constant_stream_yields_its_rate() {
+        // 1000 bytes per millisecond are 8 Mbit/s; the round-trip time is 20 ms.
         let mut play = Play::new(Signals::default());
         for now in 0..100u64 {
             if now >= 20 {
@@ -837,7 +841,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_paces_and_a_new_path_size_is_heard_of() {
+    fn pacing_rate_and_new_path_mtu_are_passed_on() {
         let mut play = Play::new(Signals::default());
         let metrics = play.adapter.metrics();
         assert_eq!((metrics.pacing_rate, metrics.send_quantum, metrics.ssthresh), (None, None, None));
@@ -858,14 +862,14 @@ mod tests {
     }
 
     proptest! {
-        /// The answer that is kept equals a fresh one, after any sequence of events, for all controls.
+        /// The cached values equal fresh ones after any sequence of events, for all controls.
         #[test]
-        fn a_kept_answer_equals_a_fresh_one(
+        fn cached_answer_equals_a_fresh_one(
             which in 0..ENTRIES.len(),
             steps in prop::collection::vec((0u8..10, 0u64..60), 1..150),
         ) {
             let options = Options { quic: true, paced: true, ..Options::default() };
-            let control = create(ENTRIES[which].name, &options).expect("it is in the catalogue");
+            let control = create(ENTRIES[which].name, &options).expect("the catalog lists this control");
             let mut adapter = Adapter::new(control, MTU, 10, RoundTrips::default(), None);
             let (mut now, mut next, mut flying) = (0, 0, VecDeque::new());
             for (kind, pause) in steps {
@@ -901,7 +905,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_that_need_what_the_stack_does_not_tell_are_refused() {
+    fn controls_that_need_missing_input_are_rejected() {
         let refused: Vec<&str> = ENTRIES
             .iter()
             .filter(|entry| refusal(&*create(entry.name, &Options::default()).unwrap()).is_some())
@@ -909,7 +913,7 @@ mod tests {
             .collect();
         assert_eq!(refused, ["dctcp"]);
         let needy = Scribe { needs: Signals { one_way_delay: true, ..Signals::default() }, ..Scribe::default() };
-        let reason = refusal(&needy).expect("refused");
+        let reason = refusal(&needy).expect("this control is rejected");
         assert_eq!(reason, "congestion control `scribe` needs one-way delays, which the QUIC stack does not measure");
     }
 }

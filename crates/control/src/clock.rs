@@ -1,10 +1,9 @@
-//! Instants of the stack as ours.
+//! Conversion between the stack's instants and Fullpipe's.
 //!
-//! The stack computes with [`std::time::Instant`], which cannot be made from a number: only by adding to another one. So
-//! the clock of the machine is read once in the life of the process. Virtual instants are that reading plus their
-//! nanoseconds; real ones are, to our controls, the time since that reading. The stack and the controls use instants only by
-//! their differences, which are exact, so that the reading reaches no result of virtual time: runs in two processes are equal to
-//! the bit.
+//! The stack uses [`std::time::Instant`], which can be created only by adding to another instant. The machine's clock
+//! is therefore read once per process. A virtual instant is that reading plus its nanoseconds; for our controls, a real
+//! instant is the time since that reading. The stack and the controls use only differences of instants, which are
+//! exact. The reading therefore affects no result in virtual time, and runs in two processes are identical to the bit.
 
 use fullpipe_units::{Duration, Instant};
 use std::sync::LazyLock;
@@ -15,28 +14,28 @@ use std::sync::LazyLock;
 )]
 static BASE: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
-/// Takes that reading, if nobody has: real instants before it are the beginning of time.
+/// Reads the clock unless that has been done. Real instants before the reading convert to the beginning of time.
 pub fn begin() {
     LazyLock::force(&BASE);
 }
 
-/// The stack's form of an instant.
+/// Converts to the stack's form of an instant.
 pub fn to_std(at: Instant) -> std::time::Instant {
     *BASE + std::time::Duration::from_nanos(at.as_nanos())
 }
 
-/// The instant that the stack means; what would be before the beginning or beyond the end of time is that beginning or
-/// end.
+/// Converts an instant of the stack. Instants before the beginning or after the end of time convert to that beginning
+/// or end.
 pub fn from_std(at: std::time::Instant) -> Instant {
     Instant::from_nanos(saturating(at.saturating_duration_since(*BASE)))
 }
 
-/// A time span of the stack.
+/// Converts a duration of the stack.
 pub fn duration(span: std::time::Duration) -> Duration {
     Duration::from_nanos(saturating(span))
 }
 
-/// A time span for the stack.
+/// Converts to the stack's form of a duration.
 pub fn std_duration(span: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(span.as_nanos())
 }
@@ -50,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_go_there_and_back_to_the_nanosecond() {
+    fn instants_survive_both_conversions_to_the_nanosecond() {
         for nanoseconds in [0, 1, 999_999_999, 1_000_000_000, 3_600_000_000_001, u64::MAX] {
             let at = Instant::from_nanos(nanoseconds);
             assert_eq!(from_std(to_std(at)), at);
@@ -61,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_of_time_is_its_edge() {
+    fn instants_out_of_range_are_clamped() {
         let far = to_std(Instant::NEVER) + std::time::Duration::from_secs(5);
         assert_eq!(from_std(far), Instant::NEVER);
         if let Some(before) = to_std(Instant::ZERO).checked_sub(std::time::Duration::from_nanos(1)) {

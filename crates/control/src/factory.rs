@@ -1,9 +1,9 @@
-//! Makes the congestion controls of the stack's connections.
+//! Factory for the congestion controls of the stack's connections.
 //!
-//! **Model.** The stack asks a factory for a control when a connection begins and when its path becomes another; a factory
-//! wraps one of ours into an [`Adapter`] each time. Who cannot reach a connection (a proxy's, deep within HTTP/3) looks on
-//! through what the factory was given: a listener for losses, the round-trip times, and [`Newest`], the control made last,
-//! which does not keep a connection's control alive.
+//! **Model.** The stack calls its factory when a connection begins and when its path changes. The factory
+//! creates one of ours and wraps it into an [`Adapter`]. Some callers cannot access a connection, such as one of a
+//! proxy deep within HTTP/3. They observe it through objects passed to the factory: a listener for losses, the
+//! round-trip times, and [`Newest`], a weak reference to the latest control.
 
 use crate::adapter::WeakAdapter;
 use crate::{Adapter, Inspection, LossListener, RoundTrips, clock};
@@ -12,10 +12,10 @@ use noq_proto::congestion;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Makes the congestion control of a connection: when it is made, and anew when its path becomes another.
+/// Creates the congestion control of a connection, when the connection begins and after each change of its path.
 pub type Maker = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
 
-/// The control that a factory has made last, for whoever cannot reach its connection; a clone looks at the same one.
+/// The latest control of a factory, for callers that cannot access its connection. Clones refer to the same control.
 #[derive(Clone, Default)]
 pub struct Newest(Arc<Mutex<WeakAdapter>>);
 
@@ -30,14 +30,14 @@ impl Newest {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = adapter.downgrade();
     }
 
-    /// What it shows of itself; `None` before there is one, and when its connection is gone.
+    /// Current state of the control; `None` before the first connection and after its end.
     pub fn inspect(&self) -> Option<Inspection> {
         let adapter = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         Some(adapter.inspect())
     }
 }
 
-/// Makes controllers for the stack.
+/// Creates controllers for the stack.
 pub struct Factory {
     maker: Maker,
     initial_window_packets: u64,
@@ -47,20 +47,21 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// A factory of controls with this initial window, whose connections note their round-trip times there.
+    /// Creates a factory of controls with this initial window. Their connections record round-trip times in
+    /// `round_trips`.
     pub fn new(maker: Maker, initial_window_packets: u64, round_trips: RoundTrips) -> Factory {
-        // No packet of theirs leaves before their time begins.
+        // None of their packets is sent before their time begins.
         clock::begin();
         Factory { maker, initial_window_packets, round_trips, losses: None, newest: Newest::default() }
     }
 
-    /// The same, and somebody hears of losses.
+    /// Sets the listener for losses.
     #[must_use]
     pub fn with_losses(self, losses: Option<LossListener>) -> Factory {
         Factory { losses, ..self }
     }
 
-    /// The same, and somebody can look at the control that was made last.
+    /// Stores each new control in `newest`, so that it can be observed.
     #[must_use]
     pub fn with_newest(self, newest: Newest) -> Factory {
         Factory { newest, ..self }

@@ -1,6 +1,6 @@
-//! Congestion control of the real QUIC stack (noq): ours in the place of its own ([`Factory`]), or none ([`Uncontrolled`]), and
-//! what connections tell of their round-trip times ([`RoundTrips`]). It is the same on virtual time and on the machine's clock,
-//! since the stack takes instants as arguments ([`clock`]).
+//! Congestion control of the real QUIC stack (noq): Fullpipe's controls in place of its own ([`Factory`]), or none
+//! ([`Uncontrolled`]), and the round-trip times of connections ([`RoundTrips`]). The crate works in virtual time and in
+//! real time, since the stack receives instants as arguments ([`clock`]).
 
 mod adapter;
 pub mod clock;

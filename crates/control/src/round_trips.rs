@@ -1,9 +1,9 @@
-//! The round-trip times that connections have seen, as one number.
+//! Accumulated round-trip times of connections, reported as their mean.
 
 use fullpipe_units::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Round-trip times that connections have seen: the smoothed one at each acknowledged packet.
+/// Sum and count of the smoothed round-trip times at each acknowledged packet.
 #[derive(Clone, Debug, Default)]
 pub struct RoundTrips(Arc<Mutex<(u128, u64)>>);
 
@@ -13,7 +13,7 @@ impl RoundTrips {
         *sum = (sum.0 + u128::from(smoothed.as_nanos()), sum.1 + 1);
     }
 
-    /// Their mean; `None` before the first.
+    /// Mean of all samples; `None` before the first.
     pub fn mean(&self) -> Option<Duration> {
         let (sum, count) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (count > 0).then(|| Duration::from_nanos(u64::try_from(sum / u128::from(count)).unwrap_or(u64::MAX)))

@@ -1,11 +1,11 @@
-//! No congestion control.
+//! A congestion controller without congestion control.
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{self, ControllerFactory, ControllerMetrics};
 use std::any::Any;
 use std::sync::Arc;
 
-/// No congestion control: what is handed to the connection leaves at once.
+/// No congestion control: the connection sends data immediately.
 #[derive(Clone, Copy, Debug)]
 pub struct Uncontrolled;
 
@@ -40,7 +40,7 @@ impl congestion::Controller for Uncontrolled {
 
     fn on_mtu_update(&mut self, _new_mtu: u16) {}
 
-    /// More than any path holds, and little enough for sums of windows.
+    /// Larger than any path's BDP, and small enough that sums of windows do not overflow.
     fn window(&self) -> u64 {
         1 << 40
     }
@@ -48,7 +48,7 @@ impl congestion::Controller for Uncontrolled {
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = ControllerMetrics::default();
         metrics.congestion_window = self.window();
-        // A petabit per second: the stack's pacer lets everything through.
+        // A rate of a petabit per second, which the stack's pacer does not limit.
         metrics.pacing_rate = Some(1 << 47);
         metrics
     }

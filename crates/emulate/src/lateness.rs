@@ -91,16 +91,16 @@ pub struct Lateness {
 /// Largest recorded lateness, one hour; longer ones are recorded as this.
 const LONGEST_NANOS: u64 = 3_600_000_000_000;
 
-/// Most stalls that are stored individually.
+/// Maximum number of stalls that are stored individually.
 const STALLS_KEPT: usize = 1000;
 
 fn histogram() -> Histogram<u64> {
     // Three significant digits: 0.1 % of a value.
-    Histogram::new_with_bounds(1, LONGEST_NANOS, 3).expect("constant bounds are good")
+    Histogram::new_with_bounds(1, LONGEST_NANOS, 3).expect("the constant bounds are valid")
 }
 
 impl Lateness {
-    /// No recorded values.
+    /// Creates a record without values.
     pub fn new(limits: Limits) -> Self {
         Lateness {
             limits,
@@ -140,7 +140,7 @@ impl Lateness {
         self.arrivals.saturating_record(by.as_nanos());
     }
 
-    /// Records a delay of the loop. Returns whether it is a stall.
+    /// Records a gap of the loop. Returns whether it is a stall.
     pub fn gap(&mut self, by: Duration) -> bool {
         let stalled = by > self.limits.stall_after;
         if stalled && self.stalls.len() < STALLS_KEPT {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_a_ladder() {
+    fn quantiles_of_equidistant_values_are_exact_to_three_digits() {
         // 1, 2, ..., 1000 us: the median is the 500th value, p99 the 990th; three digits are exact to 0.1 %.
         let mut lateness = Lateness::new(Limits { late_after: micros(900), ..Limits::default() });
         (1..=1000).for_each(|step| lateness.packet(micros(step)));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_on_time_until_one_of_its_limits_is_passed() {
+    fn run_is_late_when_any_limit_is_exceeded() {
         let clean = || {
             let mut lateness = Lateness::new(Limits::default());
             for _ in 0..1000 {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_beyond_those_kept_are_counted() {
+    fn stalls_beyond_the_stored_ones_are_counted() {
         let mut lateness = Lateness::new(Limits::default());
         (0..1005).for_each(|_| assert!(lateness.gap(Duration::from_secs(1))));
         assert_eq!((lateness.stalls().len(), lateness.stall_count()), (1000, 1005));

@@ -1,9 +1,9 @@
-//! What real time needs of a Linux machine: namespaces for hosts, packet sockets between them and the model, the wall
-//! clock, waiting for deadlines, and an account of how late everything was.
+//! Real-time support for a Linux machine: namespaces for hosts, packet sockets between them and the model, the wall
+//! clock, waiting for deadlines, and the record of lateness.
 //!
-//! Nothing here knows the model. `fullpipe-lab` drives it: it takes frames from [`Port`]s, lets the model run up to the
-//! clock, and hands back the frames that are due. On other systems, and without the
-//! feature `real-time`, only the account ([`Lateness`]) and the interface of a [`Machine`] are there.
+//! This crate does not depend on the model. `fullpipe-lab` drives it: it reads frames from [`Port`]s, runs the model up
+//! to the current time, and returns the frames that are due. On other systems, and without the feature `real-time`,
+//! only [`Lateness`] and the trait [`Machine`] are available.
 
 mod lateness;
 #[cfg(all(feature = "real-time", target_os = "linux"))]

@@ -1,5 +1,5 @@
-//! The machine as the driver of a real-time run sees it: a clock, ports, and waiting. Tests drive the same driver with a
-//! machine that they make up, in which time and frames are what they say.
+//! The interface between a machine and the driver of a real-time run: a clock, ports, and waiting. Tests run the same
+//! driver on a simulated machine, which determines time and frames.
 
 use bytes::Bytes;
 use fullpipe_units::{Duration, Instant};
@@ -8,49 +8,49 @@ use std::io;
 /// A frame from a real host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Number of the port.
+    /// Index of the port.
     pub port: usize,
-    /// When it arrived there; never before one that the same port handed over earlier.
+    /// Arrival time; never before that of an earlier frame of the same port.
     pub at: Instant,
     /// The frame.
     pub bytes: Bytes,
 }
 
-/// What the driver needs of a machine.
+/// A machine for real-time runs.
 pub trait Machine {
-    /// Time since the run's begin.
+    /// Time since the beginning of the run.
     fn now(&self) -> Instant;
 
-    /// Waits until `deadline`, or less long if frames come.
+    /// Waits until `deadline` or until frames arrive, whichever is first.
     ///
     /// # Errors
-    /// The machine's.
+    /// Returns the machine's error.
     fn wait(&mut self, deadline: Instant) -> io::Result<()>;
 
-    /// Appends the frames that have come, in order of arrival at each port.
+    /// Appends the received frames, in order of arrival at each port.
     ///
     /// # Errors
-    /// The machine's.
+    /// Returns the machine's error.
     fn receive(&mut self, arrivals: &mut Vec<Arrival>) -> io::Result<()>;
 
-    /// Puts a frame on its way; [`Machine::flush`] sees it off.
+    /// Queues a frame for sending by [`Machine::flush`].
     fn send(&mut self, port: usize, frame: Vec<u8>);
 
-    /// Sends what was put on its way.
+    /// Sends the queued frames.
     ///
     /// # Errors
-    /// The machine's.
+    /// Returns the machine's error.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Sets the clock back, as if it had stood still for so long.
+    /// Sets the clock back by `by`, as if it had been stopped for that long.
     fn hold(&mut self, by: Duration);
 
-    /// Frames that the machine has lost on either way since the last call.
+    /// Frames that the machine has lost in either direction since the last call.
     ///
     /// # Errors
-    /// The machine's.
+    /// Returns the machine's error.
     fn take_drops(&mut self) -> io::Result<u64>;
 
-    /// Whether the run should end before its time: what real programs were to do is done, or one has failed.
+    /// Whether the run should end early: the real programs have finished, or one has failed.
     fn done(&self) -> bool;
 }

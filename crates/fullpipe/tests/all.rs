@@ -6,3 +6,4 @@ mod components;
 mod errors;
 mod floors;
 mod style;
+mod version;

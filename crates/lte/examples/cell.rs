@@ -1,7 +1,7 @@
-//! What a saturated cell costs: `cell [UES [METRES|spread [none|epa|repeat [SECONDS]]]]`, by default one UE at 99 m with EPA fading
-//! at 3 km/h for 2 s. 90 Mbit/s in packets of 1400 bytes of UDP payload are offered over all UEs; 100 resource blocks. `repeat`
-//! is EPA fading that is generated once, for 2 s, as in the benchmark scenarios. The digest covers the outcome of each packet: two
-//! builds with the same digest compute the same.
+//! Simulates a saturated cell, to measure its cost: `cell [UES [METERS|spread [none|epa|repeat [SECONDS]]]]`. By default there is
+//! one UE at 99 m with EPA fading at 3 km/h for 2 s. All UEs together are offered 90 Mbit/s in packets with 1400 bytes of UDP
+//! payload; the cell has 100 resource blocks. `repeat` is EPA fading that is generated once, for 2 s, as in the benchmark
+//! scenarios. The digest covers the outcome of each packet: two builds with the same digest have the same results.
 //!
 //! `cargo run --release -p fullpipe-lte --example cell -- 500 spread repeat`
 
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bandwidth = Bandwidth::new(100)?;
     let phones = (0..ues).map(|number| {
         let name = format!("ue{number}");
-        // Evenly over the area between 50 m and 3 km.
+        // Uniform over the area between 50 m and 3 km.
         let metres = match place.parse() {
             Ok(metres) => metres,
             Err(_) => 50.0 + 2_950.0 * Stream::new(1, &name, "place").uniform().sqrt(),
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut network = AccessNetwork::new(config)?;
     let end = Instant::ZERO + Duration::from_secs(seconds);
-    // One packet after another, to one UE after another.
+    // One packet after another, to the UEs in turn.
     let interval = Duration::from_nanos(1_428 * 8 * 1_000 / 90);
     let (mut at, mut ue, mut delivered) = (Instant::ZERO, 0, 0u64);
     let (mut token, mut digest) = (0, 0u64);

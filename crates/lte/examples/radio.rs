@@ -1,13 +1,13 @@
-//! What the radio costs: each of its answers asked for many times, over fading that is generated beforehand. Run it under
-//! a profiler or with `time`:
+//! Calls each function of the radio many times, over fading that is generated in advance, to measure its cost. Run it under a
+//! profiler or with `time`:
 //!
 //! ```text
 //! cargo build --release -p fullpipe-lte --example radio
 //! time target/release/examples/radio subbands 12 1000000
 //! ```
 //!
-//! The words are what is asked (`row`, `subbands`, `wideband`, `information`, `block`, `control`, `generate`, `sequence`),
-//! the mean SINR in dB, and how often. Without arguments: each a few times.
+//! The arguments are the function (`row`, `subbands`, `wideband`, `information`, `block`, `control`, `generate`, `sequence`), the
+//! mean SINR in dB, and the number of calls. Without arguments, each function is called a few times.
 
 use fullpipe_lte::radio::ROW;
 use fullpipe_lte::radio::amc::{Amc, CqiTables, MOST_GROUPS};
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// Asks for something of 50 pairs in turn; what is returned depends on all answers.
+/// Calls a function for 50 pairs in turn. The result depends on all return values.
 #[allow(clippy::too_many_arguments, reason = "an example")]
 fn ask(
     what: &str,

@@ -1,8 +1,8 @@
-//! The access network as its neighbours see it: packets go in at the PGW or at a UE and come out at the other end, or do not.
+//! The LTE access network: packets enter at the PGW or at a UE, and leave at the other end or are dropped.
 //!
-//! Between PGW and eNB lie two links (S5 to the SGW, S1-U to the eNB), on which each packet travels in GTP-U, UDP and IPv4;
-//! they are booked when a packet is offered. Everything else happens in subframes, and only in those in which something waits,
-//! is on the air or falls due: an idle network is never woken.
+//! Two links connect the PGW and the eNB (S5 to the SGW, S1-U to the eNB). On them each packet is encapsulated in GTP-U, UDP and
+//! IPv4. They are reserved when a packet is offered. Everything else happens in subframes, and only in those in which data wait,
+//! are on the air or are due: an idle network causes no events.
 
 use crate::air::Air;
 use crate::bearer::{MOST_BEARERS, TUNNEL_BYTES};
@@ -20,50 +20,53 @@ use crate::ue::{Last, Process, Ue, UplinkBlock, WayCounters, WayStatus};
 use fullpipe_units::{Instant, Stream};
 use std::collections::VecDeque;
 
-/// A packet that is offered.
+/// A packet offered to the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offered {
     /// Bytes of the IP packet.
     pub bytes: u32,
-    /// Whatever the caller knows it by.
+    /// The caller's identifier of the packet.
     pub token: u64,
 }
 
-/// What can be seen of a UE.
+/// The status of a UE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UeStatus {
     /// Counters, downlink first.
     pub counters: [WayCounters; 2],
     /// The last transmissions, downlink first.
     pub last: [WayStatus; 2],
-    /// When it comes to its bearers.
+    /// When the UE's bearers are established.
     pub established: Established,
 }
 
-/// An access network.
+/// An LTE access network.
 ///
-/// A UE is known by its index in [`Config::ues`], a bearer by its index in [`UeConfig::bearers`].
+/// A UE is identified by its index in [`Config::ues`], a bearer by its index in [`UeConfig::bearers`].
 #[derive(Debug)]
 pub struct AccessNetwork {
     shared: Shared,
     on_air: OnAir,
     cells: Vec<Cell>,
-    /// Cell and place in it of each UE.
+    /// Cell of each UE, and its index there.
     places: Vec<(usize, usize)>,
-    /// When each UE comes to its bearers, and when all have them.
+    /// When the bearers of each UE are established, and when all of them are.
     established: Vec<Established>,
     all_ready: Instant,
-    /// Packets on their way to each eNB.
+    /// Packets in transmission to each eNB.
     coming: Vec<VecDeque<Coming>>,
-    /// The next subframe to be worked through; `u64::MAX` if there is none.
+    /// The next subframe to process; `u64::MAX` if there is none.
     due: u64,
-    /// The one after the last that was.
+    /// The subframe after the last processed one.
     next: u64,
     exit: Exit,
 }
 
 impl AccessNetwork {
-    /// Puts a network together. Errors say what of the configuration cannot be.
+    /// Creates a network.
+    ///
+    /// # Errors
+    /// If the configuration is invalid. The error states the reason.
     pub fn new(config: Config) -> Result<Self, Invalid> {
         check(&config)?;
         let mut shared = Shared {
@@ -125,7 +128,7 @@ impl AccessNetwork {
         })
     }
 
-    /// A packet arrives at the PGW and is to go to a UE on this bearer. `now` is never less than in the call before.
+    /// Offers a packet that arrives at the PGW for a bearer of a UE. `now` must not decrease between calls.
     pub fn downlink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
         self.shared.air.packet(now, packet.bytes);
         let (cell, place) = self.places[usize::from(ue)];
@@ -133,13 +136,13 @@ impl AccessNetwork {
         let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: at };
         self.coming[cell].push_back(Coming { ue: place as u16, bearer, sdu });
         self.exit.inside[0] += 1;
-        // What comes exactly when a subframe begins has missed it.
+        // A packet that arrives exactly at the beginning of a subframe misses it.
         if self.due > self.next {
             self.wake(at.as_nanos() / 1_000_000 + 1);
         }
     }
 
-    /// A packet arrives at a UE's stack and is to go to the PGW on this bearer. `now` is never less than in the call before.
+    /// Offers a packet that a UE sends to the PGW on one of its bearers. `now` must not decrease between calls.
     pub fn uplink(&mut self, now: Instant, ue: u16, bearer: u8, packet: Offered) {
         self.shared.air.packet(now, packet.bytes);
         if self.comes_early(now, Way::Uplink, ue) {
@@ -149,7 +152,7 @@ impl AccessNetwork {
         let (cell, place) = self.places[usize::from(ue)];
         let sdu = Sdu { bytes: packet.bytes + PDCP_HEADER_BYTES, token: packet.token, arrived: now };
         let taken = self.cells[cell].offer_uplink(place, usize::from(bearer), sdu, now);
-        // What is reported has to be heard, of a packet that found no room, too.
+        // The buffer status report must be processed even if the packet was dropped.
         self.wake(subframe_from(now));
         if taken {
             self.exit.inside[1] += 1;
@@ -158,7 +161,7 @@ impl AccessNetwork {
         }
     }
 
-    /// Whether a packet comes to a UE, or to the eNB for it, that has no bearers yet: it is counted as such.
+    /// Whether a packet is dropped because its UE has no bearers yet. Counts such a packet.
     #[inline]
     fn comes_early(&mut self, at: Instant, way: Way, ue: u16) -> bool {
         if at >= self.all_ready || at >= self.established[usize::from(ue)].ready {
@@ -171,7 +174,7 @@ impl AccessNetwork {
         true
     }
 
-    /// Drops what has come to eNBs before its UE had its bearers.
+    /// Drops packets that arrived at eNBs before their UEs had bearers.
     fn drop_early(&mut self, now: Instant) {
         for cell in 0..self.cells.len() {
             let mut index = 0;
@@ -188,8 +191,8 @@ impl AccessNetwork {
         }
     }
 
-    /// Until this instant, the beginning of a subframe, a packet that arrives at the PGW at `at` changes nothing: so long
-    /// [`AccessNetwork::downlink`] may be put off, if nothing that comes later is told before.
+    /// Returns the time until which a packet that arrives at the PGW at `at` has no effect: the beginning of a subframe. The call
+    /// of [`AccessNetwork::downlink`] can be delayed until then, if no later arrival is offered earlier.
     pub fn offer_by(at: Instant) -> Instant {
         start(at.as_nanos() / 1_000_000 + 1)
     }
@@ -198,13 +201,13 @@ impl AccessNetwork {
         self.due = self.due.min(subframe.max(self.next));
     }
 
-    /// When it wants to be advanced; [`Instant::NEVER`] if there is nothing to do.
+    /// Returns when [`AccessNetwork::advance`] must be called next; [`Instant::NEVER`] if there is nothing to do.
     pub fn next(&self) -> Instant {
         if self.due == u64::MAX { Instant::NEVER } else { start(self.due) }
     }
 
-    /// Works through all subframes that have begun by `now`. Packets that arrive at the very beginning of a subframe are
-    /// offered after it.
+    /// Processes all subframes that have begun by `now`. Packets that arrive at the very beginning of a subframe must be offered
+    /// after this call.
     pub fn advance(&mut self, now: Instant) {
         while self.next() <= now {
             self.subframe(self.due);
@@ -213,7 +216,7 @@ impl AccessNetwork {
 
     fn subframe(&mut self, n: u64) {
         let now = start(n);
-        // What is taken in now has come since the last subframe began.
+        // The packets accepted here arrived after the beginning of the last subframe.
         if now < self.all_ready.saturating_add(start(1) - start(0)) {
             self.drop_early(now);
         }
@@ -250,13 +253,13 @@ impl AccessNetwork {
         }
     }
 
-    /// The next packet's end. To be asked until there is none, after each of the other calls.
+    /// Returns the next packet outcome. Call it after every other call until it returns `None`.
     #[inline]
     pub fn output(&mut self) -> Option<Output> {
         self.exit.told.pop_front()
     }
 
-    /// Tells of all ends that [`AccessNetwork::output`] would give, in order, in one or two parts.
+    /// Calls `tell` with all outcomes that [`AccessNetwork::output`] would return, in order, in one or two slices.
     #[inline]
     pub fn outputs(&mut self, mut tell: impl FnMut(&[Output])) {
         let (first, second) = self.exit.told.as_slices();
@@ -267,12 +270,13 @@ impl AccessNetwork {
         }
     }
 
-    /// Packets that are inside: offered, and their end not yet in [`AccessNetwork::output`]'s queue; downlink first.
+    /// The number of packets in the network, downlink first: offered, with an outcome not yet in the queue of
+    /// [`AccessNetwork::output`].
     pub fn inside(&self) -> [u64; 2] {
         self.exit.inside
     }
 
-    /// What can be seen of a UE.
+    /// Returns the status of a UE.
     pub fn ue(&self, ue: u16) -> UeStatus {
         let (cell, place) = self.places[usize::from(ue)];
         let (cell, of) = (&self.cells[cell], &self.cells[cell].ues[place]);
@@ -293,27 +297,27 @@ impl AccessNetwork {
         }
     }
 
-    /// What RLC has done for a UE's bearers, the default one first: mode and counters, downlink first.
+    /// Returns the RLC mode and the counters, downlink first, of each bearer of a UE, starting with the default bearer.
     pub fn bearers(&self, ue: u16) -> impl Iterator<Item = (Mode, [&Counters; 2])> {
         let (cell, place) = self.places[usize::from(ue)];
         let bearers = &self.cells[cell].ues[place].bearers;
         bearers.iter().map(|bearer| (bearer.mode(), Way::BOTH.map(|way| bearer.counters(way))))
     }
 
-    /// Keeps a record of each transport block from now on.
+    /// Records each transport block from now on.
     pub fn record_blocks(&mut self) {
         for cell in &mut self.cells {
             cell.records.get_or_insert_default();
         }
     }
 
-    /// The records of blocks since the last call, cell by cell.
+    /// Returns the block records since the last call, cell by cell.
     pub fn blocks(&mut self) -> Vec<BlockRecord> {
         self.cells.iter_mut().flat_map(|cell| cell.records.as_mut().map(std::mem::take).unwrap_or_default()).collect()
     }
 }
 
-/// When each UE comes to its bearers.
+/// Computes when each UE's bearers are established.
 fn establish_all(config: &Config) -> Result<Vec<Established>, Invalid> {
     let mut all = vec![Established::default(); config.ues.len()];
     for cell in 0..config.cells.len() {
@@ -328,7 +332,7 @@ fn establish_all(config: &Config) -> Result<Vec<Established>, Invalid> {
     Ok(all)
 }
 
-/// A UE as it is when it has its bearers, or when the run begins.
+/// Creates a UE in its state with bearers.
 fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue {
     let mode = config.transmission_mode;
     Ue {
@@ -357,7 +361,7 @@ fn attach(seed: u64, number: u16, config: &UeConfig, sounding_offset: u32) -> Ue
     }
 }
 
-/// Refuses what cannot be.
+/// Checks the configuration.
 fn check(config: &Config) -> Result<(), Invalid> {
     let refuse = |sentence: String| Err(Invalid::new(sentence));
     if config.cells.is_empty() {

@@ -1,7 +1,7 @@
-//! The air between all cells and all UEs: mean gains, fading, interference, and random draws, all of them functions of
-//! (seed, who, subframe), so that they are evaluated where somebody needs them, and in any order.
+//! The radio channel between all cells and all UEs: mean gains, fading, interference and random draws. All are functions of
+//! (seed, entity, subframe), so they can be evaluated on demand and in any order.
 //!
-//! Ratios are to the receiver's noise in one resource block: a *row* holds, for each block, the signal or the interference
+//! Ratios are relative to the receiver's noise in one resource block. A *row* has, for each block, the signal or the interference
 //! in units of noise. SINR = signal / (1 + interference).
 
 use crate::config::{Config, Course, FadingBegins, Position};
@@ -23,10 +23,10 @@ pub(crate) type Powers = [f32; MOST_GROUPS];
 /// Thermal noise in one resource block, dBm: -174 dBm/Hz over 180 kHz (36.101; section 5.6 has the width).
 const NOISE_DBM: f64 = -121.447_274_948_966_93;
 
-/// Interference of nobody: the noise alone, in its own unit.
+/// No interference: only the noise, in units of itself.
 pub(crate) const NO_INTERFERENCE: Row = [1.0; ROW];
 
-/// What can happen by chance.
+/// The kinds of random draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Chance {
@@ -36,7 +36,7 @@ pub(crate) enum Chance {
     UplinkBlock = 4,
 }
 
-/// Mixes 64 bits (the finaliser of SplitMix64, Steele et al. 2014).
+/// Mixes 64 bits (the finalizer of SplitMix64, Steele et al. 2014).
 #[inline(always)]
 pub(crate) fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -44,26 +44,26 @@ pub(crate) fn mix(mut bits: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// A number in (0, 1] for this key, subframe and chance.
+/// Returns a number in (0, 1] for this key, subframe and kind of draw.
 #[inline(always)]
 pub(crate) fn draw(key: u64, subframe: u64, chance: Chance) -> f64 {
     let bits = mix(mix(key ^ subframe.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_add(chance as u64));
     ((bits >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// What is between a cell and a UE.
+/// The channel between a cell and a UE.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
-    /// Key of the fading of the downlink; the uplink's is one more.
+    /// Key of the downlink's fading; that of the uplink is one more.
     fading: u64,
     shadowing_db: f64,
-    /// For UEs that do not move.
+    /// For UEs that do not move: the mean signals.
     downlink: f32,
     uplink_gain_db: f64,
     downlink_loss_db: f64,
 }
 
-/// Facts of a cell.
+/// Properties of a cell.
 #[derive(Clone, Debug)]
 struct Site {
     position: Position,
@@ -75,7 +75,7 @@ struct Site {
     bandwidth: Bandwidth,
 }
 
-/// Facts of a UE.
+/// Properties of a UE.
 #[derive(Clone, Debug)]
 struct Mobile {
     course: Course,
@@ -83,35 +83,35 @@ struct Mobile {
     noise_figure_db: f64,
 }
 
-/// The air.
+/// The radio channel.
 #[derive(Debug)]
 pub(crate) struct Air {
     path_loss: PathLoss,
     downlink_fading: Fading,
     uplink_fading: Fading,
     fading_begins: FadingBegins,
-    /// The subframe in which the time of the fading begins; `u64::MAX` while nobody knows.
+    /// The subframe in which the time of the fading starts; `u64::MAX` while unknown.
     fading_start: u64,
     sites: Vec<Site>,
     mobiles: Vec<Mobile>,
-    /// By cell, then by UE.
+    /// Pairs by cell, then by UE.
     pairs: Vec<Vec<Pair>>,
 }
 
-/// Rows of the last subframes of a UE's own cell: what a UE hears of the control region and of its data in one subframe, and
-/// reports as CQI five later, is one row, which a generator of fading makes in a quarter of a microsecond.
+/// A cache of the last rows of a UE's own cell. The UE receives the control region and its data in one subframe and reports CQI
+/// five subframes later. All three use the same row, and a fading generator takes a quarter of a microsecond per row.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     of: [u64; KEPT],
     least: [f32; KEPT],
     rows: Vec<Row>,
-    /// The last bound that was asked for, and its subframe.
+    /// The subframe and value of the last bound.
     bound: (u64, f32),
-    /// Where the UE reads a trace: a window and its beginning.
+    /// The UE's position in a trace: a window and its start.
     start: (u64, u32),
 }
 
-/// Rows that are kept: more than from a measurement to its use.
+/// Number of rows in the cache: more than the subframes from a measurement to its use.
 const KEPT: usize = 8;
 
 impl Rows {
@@ -125,15 +125,15 @@ impl Rows {
         }
     }
 
-    /// [`Air::least_downlink_signal`], for which a UE that is sent something is asked twice in a subframe, for its
-    /// control region and for its data: 90 instructions.
+    /// [`Air::least_downlink_signal`] with a cache. A UE that receives data needs it twice per subframe, for its control region
+    /// and for its data: 90 instructions.
     #[inline]
     pub(crate) fn least(&mut self, air: &Air, cell: usize, ue: usize, subframe: u64) -> f32 {
         if self.bound.0 != subframe {
             let least = match &air.downlink_fading {
                 Fading::Trace(traced) => {
                     let (pair, moment) = (air.pair(cell, ue, subframe), traced.moment(air.faded(subframe)));
-                    // (The hash of a place takes 60 instructions.)
+                    // The hash of a position takes 60 instructions.
                     if self.start.0 != moment.window {
                         self.start = (moment.window, traced.start(pair.fading, moment.window));
                     }
@@ -146,7 +146,7 @@ impl Rows {
         self.bound.1
     }
 
-    /// The signal of a cell at a UE, and the least of it in the band.
+    /// Computes the signal of a cell at a UE and its minimum over the band.
     #[inline]
     pub(crate) fn signal(&mut self, air: &Air, cell: usize, ue: usize, subframe: u64) -> (&Row, f32) {
         let place = subframe as usize % KEPT;
@@ -162,11 +162,11 @@ impl Rows {
     }
 }
 
-/// Where the UEs of a cell read the trace of its downlink, and what its gains are multiplied by: what a scheduler with many UEs
-/// needs of each of them.
+/// The positions of a cell's UEs in the trace of its downlink, and the factors of their gains. A scheduler with many UEs needs
+/// these of each UE.
 #[derive(Debug)]
 pub(crate) struct Tracks {
-    /// The window that the UEs' starts are of.
+    /// The window to which the UEs' start positions belong.
     window: u64,
     ues: Vec<Track>,
 }
@@ -179,7 +179,7 @@ struct Track {
 }
 
 impl Tracks {
-    /// For UEs with these numbers and these gains of a transmission.
+    /// Creates the positions of UEs with these numbers and transmission gains.
     pub(crate) fn new(air: &Air, cell: usize, ues: impl Iterator<Item = (u16, f32)>) -> Self {
         let factors = ues.map(|(number, gain)| match air.moves(usize::from(number)) {
             true => [f32::INFINITY, gain],
@@ -188,7 +188,7 @@ impl Tracks {
         Tracks { window: u64::MAX, ues: factors.map(|factors| Track { start: 0, factors }).collect() }
     }
 
-    /// The trace and the moment of a subframe, where there is a trace. UEs have these numbers.
+    /// Returns the trace and the moment of a subframe, if there is a trace for UEs with these numbers.
     #[inline]
     pub(crate) fn begin<'a>(
         &mut self,
@@ -208,13 +208,13 @@ impl Tracks {
         Some((traced, moment))
     }
 
-    /// The millisecond of the trace that is on the air at a UE.
+    /// Returns the millisecond of the trace that applies to a UE.
     #[inline]
     pub(crate) fn millisecond(&self, ue: usize, (traced, moment): (&Traced, Moment)) -> usize {
         traced.millisecond_from(self.ues[ue].start, moment)
     }
 
-    /// No block of the band has a higher SINR at this UE.
+    /// Returns an upper bound of the SINR at this UE in any block of the band.
     #[inline]
     pub(crate) fn largest(&self, ue: usize, (traced, moment): (&Traced, Moment)) -> f32 {
         let Track { start, factors: [first, second] } = self.ues[ue];
@@ -288,8 +288,8 @@ impl Air {
         air
     }
 
-    /// A packet has come, of which the time of the fading may begin. What was evaluated before, up to the subframe of `now`,
-    /// remains right: there the fading is that of time 0 in either case.
+    /// Handles the arrival of a packet, which may start the time of the fading. Rows computed earlier, up to the subframe of
+    /// `now`, stay valid, since their fading is that of time 0 in either case.
     pub(crate) fn packet(&mut self, now: Instant, bytes: u32) {
         if let FadingBegins::Packet { least_bytes } = self.fading_begins
             && self.fading_start == u64::MAX
@@ -299,13 +299,13 @@ impl Air {
         }
     }
 
-    /// The subframe of the fading that is on the air in subframe `n`.
+    /// Returns the subframe of the fading that applies in subframe `n`.
     #[inline]
     fn faded(&self, n: u64) -> u64 {
         n.saturating_sub(self.fading_start)
     }
 
-    /// Gains of a pair in a subframe, without fading.
+    /// Computes the gains of a pair in a subframe, without fading.
     fn place(&self, pair: &mut Pair, cell: usize, ue: usize, subframe: u64) {
         let (site, mobile) = (&self.sites[cell], &self.mobiles[ue]);
         let position = mobile.course.position(subframe as f64 * 1e-3);
@@ -313,7 +313,7 @@ impl Air {
         let geometry =
             Geometry { horizontal_m: (x * x + y * y).sqrt(), height_m: site.position.z, other_height_m: position.z };
         let gain_db = site.antenna.gain_db(x, y);
-        // Nearer than any model is meant for, some give a gain without end: free of loss is as near as it gets.
+        // Some models give an unlimited gain at distances below their range. The loss is limited to 0 dB.
         let path_loss_db = |hz| match self.path_loss {
             PathLoss::Constant { db } => db,
             model => model.loss_db(&geometry, hz).max(0.0),
@@ -335,17 +335,17 @@ impl Air {
         pair
     }
 
-    /// Mean signal of a cell at a UE in a block.
+    /// The mean signal of a cell at a UE in a block.
     pub(crate) fn mean_downlink_signal(&self, cell: usize, ue: usize, subframe: u64) -> f32 {
         self.pair(cell, ue, subframe).downlink
     }
 
-    /// Whether signals fade.
+    /// Whether there is fading.
     pub(crate) fn fades(&self) -> bool {
         self.downlink_fading != Fading::None
     }
 
-    /// Whether [`Rows::least`] is the least of a row itself, and not only a bound of it.
+    /// Whether [`Rows::least`] is the exact minimum of a row rather than a lower bound.
     #[inline]
     pub(crate) fn knows_least(&self) -> bool {
         !matches!(self.downlink_fading, Fading::Generator(_))
@@ -360,24 +360,24 @@ impl Air {
         self.sites.len()
     }
 
-    /// Power of a cell's signal at a UE, without fading, dBm.
+    /// Power of a cell's signal at a UE in dBm, without fading.
     pub(crate) fn received_dbm(&self, cell: usize, ue: usize, subframe: u64) -> f64 {
         self.sites[cell].power_dbm - self.downlink_loss_db(cell, ue, subframe)
     }
 
-    /// Loss from a cell to a UE, shadowing and antenna included, fading not, dB.
+    /// Loss from a cell to a UE in dB, including shadowing and antenna, without fading.
     fn downlink_loss_db(&self, cell: usize, ue: usize, subframe: u64) -> f64 {
         self.pair(cell, ue, subframe).downlink_loss_db
     }
 
-    /// Signal of a cell at a UE.
+    /// Computes the signal of a cell at a UE.
     #[inline]
     pub(crate) fn downlink_signal(&self, cell: usize, ue: usize, subframe: u64, row: &mut Row) {
         let pair = self.pair(cell, ue, subframe);
         self.downlink_fading.scaled(pair.fading, self.faded(subframe), pair.downlink, row);
     }
 
-    /// The smallest of [`Air::downlink_signal`]'s row, or less; cheap.
+    /// A lower bound of the row of [`Air::downlink_signal`], at little cost.
     #[inline]
     pub(crate) fn least_downlink_signal(&self, cell: usize, ue: usize, subframe: u64) -> f32 {
         let pair = self.pair(cell, ue, subframe);
@@ -390,8 +390,8 @@ impl Air {
         self.downlink_fading.largest_ever(pair.fading) * pair.downlink
     }
 
-    /// Adds what other cells make at a UE of `cell`. `powers` gives the power in each group of a cell, relative to its full power,
-    /// or nothing if the cell sends in all blocks with full power.
+    /// Adds the interference of other cells at a UE of `cell`. `powers` returns the power in each group of a cell, relative to
+    /// its full power, or `None` if the cell sends in all blocks with full power.
     pub(crate) fn add_downlink_interference<'a>(
         &self,
         cell: usize,
@@ -413,9 +413,9 @@ impl Air {
         }
     }
 
-    /// What a UE that sends `dbm_per_block` in each block makes at a cell, in units of the cell's noise; added to the row in
-    /// blocks `first` up to `first + count`.
-    #[allow(clippy::too_many_arguments, reason = "who, when, where, how much")]
+    /// Adds the signal of a UE that sends `dbm_per_block` in each block, in units of the receiving cell's noise. It is added to
+    /// blocks `first` up to `first + count` of the row.
+    #[allow(clippy::too_many_arguments, reason = "sender, receiver, time, blocks and power")]
     pub(crate) fn add_uplink(
         &self,
         cell: usize,

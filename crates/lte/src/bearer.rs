@@ -192,7 +192,7 @@ const fn bits_of(address: IpAddr) -> (bool, u8, u128) {
 }
 
 impl Addresses {
-    /// The addresses that share a prefix with this address.
+    /// Returns the addresses that share a prefix with this address.
     pub const fn prefix(address: IpAddr, prefix_bits: u8) -> Result<Addresses, Error> {
         let (is_ipv6, most, bits) = bits_of(address);
         if prefix_bits > most {
@@ -204,7 +204,7 @@ impl Addresses {
         Ok(Addresses { is_ipv6, bits: bits & mask, mask })
     }
 
-    /// The addresses equal to this address in the bits of the mask.
+    /// Returns the addresses that equal this address in the bits of the mask.
     pub fn masked(address: IpAddr, mask: IpAddr) -> Result<Addresses, Error> {
         let ((is_ipv6, _, bits), (mask_is_ipv6, _, mask)) = (bits_of(address), bits_of(mask));
         if is_ipv6 != mask_is_ipv6 {
@@ -213,7 +213,7 @@ impl Addresses {
         Ok(Addresses { is_ipv6, bits: bits & mask, mask })
     }
 
-    /// Whether this is one of them.
+    /// Whether the address is in the set.
     pub const fn contain(&self, address: IpAddr) -> bool {
         let (is_ipv6, _, bits) = bits_of(address);
         is_ipv6 == self.is_ipv6 && bits & self.mask == self.bits
@@ -231,17 +231,17 @@ impl Ports {
     /// All ports, and packets without ports.
     pub const ANY: Ports = Ports { first: 0, last: u16::MAX };
 
-    /// The ports from `first` to `last`, inclusive.
+    /// Returns the ports from `first` to `last`, inclusive.
     pub const fn new(first: u16, last: u16) -> Result<Ports, Error> {
         if first <= last { Ok(Ports { first, last }) } else { Err(Error::PortsReversed { first, last }) }
     }
 
-    /// This port.
+    /// Returns a range of a single port.
     pub const fn one(port: u16) -> Ports {
         Ports { first: port, last: port }
     }
 
-    /// Whether this is one of them.
+    /// Whether the port is in the range.
     pub const fn contain(&self, port: u16) -> bool {
         self.first <= port && port <= self.last
     }
@@ -260,7 +260,7 @@ pub enum Ways {
 }
 
 impl Ways {
-    /// Whether this is one of them.
+    /// Whether the direction is included.
     pub const fn contain(self, way: Way) -> bool {
         match self {
             Ways::Downlink => matches!(way, Way::Downlink),
@@ -304,7 +304,7 @@ impl PacketFilter {
         type_of_service_mask: 0,
     };
 
-    /// Whether it matches a packet in this direction.
+    /// Whether the filter matches a packet in this direction.
     pub fn matches(&self, way: Way, headers: &Headers) -> bool {
         let ((remote, remote_port), (local, local_port)) = match way {
             Way::Downlink => (headers.source, headers.destination),
@@ -338,17 +338,17 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// A UE without bearers.
+    /// Creates the classifier of a UE without bearers.
     pub fn new() -> Classifier {
         Classifier::default()
     }
 
-    /// A UE with the default bearer, which matches every packet.
+    /// Creates the classifier of a UE with the default bearer, which matches every packet.
     pub fn with_default_bearer() -> Classifier {
         Classifier { bearers: vec![(1, vec![PacketFilter::ANY])] }
     }
 
-    /// Adds a bearer of this number, 1 to [`MOST_BEARERS`], with at most [`MOST_FILTERS`] filters.
+    /// Adds a bearer with this number, 1 to [`MOST_BEARERS`], with at most [`MOST_FILTERS`] filters.
     pub fn add(&mut self, bearer: u8, filters: &[PacketFilter]) -> Result<(), Error> {
         logical_channel(bearer)?;
         if filters.len() > MOST_FILTERS {
@@ -414,13 +414,13 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     #[test]
-    fn classes_are_those_of_the_table() {
+    fn classes_have_the_parameters_of_the_table() {
         assert_eq!(Qci::new(0), Err(Error::UnknownQci(0)));
         assert_eq!(Qci::new(10), Err(Error::UnknownQci(10)));
         assert_eq!(Qci::new(9), Ok(Qci::DEFAULT));
         let classes: Vec<&Class> = (1..=9).map(|qci| Qci::new(qci).unwrap().class()).collect();
         assert_eq!(classes.iter().filter(|class| class.guaranteed).count(), 4);
-        // Every priority has its class.
+        // Each priority belongs to one class.
         let mut priorities: Vec<u8> = classes.iter().map(|class| class.priority).collect();
         priorities.sort_unstable();
         assert_eq!(priorities, (1..=9).collect::<Vec<u8>>());
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn rlc_follows_the_loss_rate_if_asked() {
+    fn rlc_mode_follows_the_loss_rate_if_selected() {
         let modes: String = (1..=9)
             .map(|qci| match RlcChoice::ByLossRate.mode(Qci::new(qci).unwrap()) {
                 Mode::Unacknowledged => 'u',
@@ -445,13 +445,13 @@ mod tests {
     }
 
     #[test]
-    fn data_has_logical_channels_3_to_10() {
+    fn data_bearers_have_logical_channels_3_to_10() {
         assert_eq!([1, 8].map(logical_channel), [Ok(3), Ok(10)]);
         assert_eq!([0, 9].map(logical_channel), [Err(Error::NoSuchBearer(0)), Err(Error::NoSuchBearer(9))]);
     }
 
     #[test]
-    fn the_tunnel_adds_forty_bytes() {
+    fn tunnel_adds_forty_bytes() {
         assert_eq!(TUNNEL_BYTES, 40);
     }
 
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_agree_where_the_mask_has_ones() {
+    fn addresses_match_in_the_bits_of_the_mask() {
         let net = Addresses::prefix(v4(10, 1, 255, 3), 12).unwrap();
         assert!(net.contain(v4(10, 15, 0, 0)) && !net.contain(v4(10, 16, 0, 0)));
         assert!(Addresses::prefix(v4(1, 2, 3, 4), 0).unwrap().contain(v4(200, 0, 0, 1)));
@@ -483,13 +483,13 @@ mod tests {
         assert!(!Addresses::prefix(six(1), 128).unwrap().contain(six(2)));
         assert!(Addresses::prefix(six(1), 129).is_err());
         assert_eq!(Addresses::masked(six(1), v4(255, 0, 0, 0)), Err(Error::MixedFamilies));
-        // Families never match each other, whatever the mask.
+        // Addresses of different families never match, whatever the mask.
         assert!(!Addresses::prefix(six(1), 0).unwrap().contain(v4(1, 1, 1, 1)));
         assert!(!Addresses::prefix(v4(1, 1, 1, 1), 0).unwrap().contain(six(1)));
     }
 
     #[test]
-    fn a_filter_looks_at_way_and_type_of_service() {
+    fn filter_compares_direction_and_type_of_service() {
         let mut packet = headers(v4(9, 9, 9, 9), 80, v4(7, 0, 0, 2), 4000);
         let down = PacketFilter { ways: Ways::Downlink, ..PacketFilter::ANY };
         assert!(down.matches(Way::Downlink, &packet) && !down.matches(Way::Uplink, &packet));
@@ -502,14 +502,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_was_expected() {
+    fn invalid_bearers_and_filters_are_rejected_with_the_accepted_values() {
         let mut classifier = Classifier::with_default_bearer();
         assert_eq!(classifier.add(2, &[PacketFilter::ANY; 16]), Ok(()));
         assert_eq!(classifier.add(3, &[PacketFilter::ANY; 17]), Err(Error::TooManyFilters(17)));
         assert_eq!(classifier.add(1, &[]), Err(Error::BearerTwice(1)));
         assert_eq!(classifier.add(9, &[]), Err(Error::NoSuchBearer(9)));
         assert_eq!(Ports::new(5, 4), Err(Error::PortsReversed { first: 5, last: 4 }));
-        // What the others expect follows from the key of a scenario that they are said of.
+        // The other messages are completed by the scenario key to which they refer.
         for error in [Error::UnknownQci(0), Error::NoSuchBearer(9), Error::TooManyFilters(17), Error::MixedFamilies] {
             assert!(error.to_string().contains("expected"), "{error}");
         }
@@ -530,8 +530,8 @@ mod tests {
     }
 
     #[test]
-    fn steps_grow_as_the_specification_has_them() {
-        // 36.321: from 10 to 150000 in 61 steps of one ratio.
+    fn steps_grow_by_the_ratio_of_the_specification() {
+        // 36.321: 61 steps of one ratio from 10 to 150000.
         let ratio = fullpipe_units::math::exp(fullpipe_units::math::ln(15_000.0) / 61.0);
         let mut exact = 10.0;
         let mut others = vec![];
@@ -542,7 +542,7 @@ mod tests {
             }
             exact *= ratio;
         }
-        // Two digits are the other way round in the reference model.
+        // Two digits are swapped in the reference model.
         assert_eq!(others, [(59, 93_749, 93_478)]);
         assert_eq!((buffer_status_bytes(0), buffer_status_bytes(63), buffer_status_bytes(200)), (0, 150_000, 150_000));
     }

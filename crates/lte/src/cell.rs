@@ -1,14 +1,16 @@
-//! One cell, subframe by subframe: what the eNB's MAC decides, and what its and its UEs' receivers make of it.
+//! One cell, subframe by subframe: the decisions of the eNB's MAC, and reception at the eNB and at its UEs.
 //!
-//! **Timing** (the reference's): in subframe n the scheduler decides what the downlink carries in n + 2, and grants the uplink
-//! of n + 6 (the grant is on the air in n + 2). Feedback on a block of the downlink in subframe t reaches the scheduler in
-//! t + 5, so it is sent again in t + 7 or later; a block of the uplink is sent again in t + 7 and never in another subframe.
-//! A buffer status report made at the beginning of subframe b reaches the scheduler in b + 5, the CQI measured in m in
-//! m + 5. The UE fills its transport block when it has read the grant, 3 symbols after the beginning of the subframe that is four
+//! **Timing** (that of the reference model): in subframe n the scheduler decides the downlink of n + 2, and grants the uplink of
+//! n + 6 (the grant is on the air in n + 2). Feedback on a downlink block of subframe t reaches the scheduler in t + 5, so the
+//! retransmission is in t + 7 or later. An uplink block is retransmitted in t + 7 and in no other subframe. A buffer status
+//! report made at the beginning of subframe b reaches the scheduler in b + 5, and the CQI measured in m reaches it in m + 5. The
+//! UE fills its transport block after reading the grant: 3 symbols after the beginning of the subframe that is four before its
+//! transmission.
 //! before the one in which it sends.
 //!
-//! `downlink.rs` and `uplink.rs` have the two directions, `outer_loop.rs` what the eNB learns from the outcome of blocks; here is
-//! what they share. All lists are kept by the subframe in which they fall due, in rings that are longer than the longest of these delays.
+//! `downlink.rs` and `uplink.rs` contain the two directions, `outer_loop.rs` the link adaptation from the outcome of blocks. This
+//! file contains what they share. All lists are in rings, by the subframe in which their entries are due. The rings are longer
+//! than the longest of these delays.
 
 mod downlink;
 mod outer_loop;
@@ -35,12 +37,12 @@ use crate::ue::{Report, Ue};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Length of the rings: longer than the longest delay of 11 subframes.
+/// Length of the rings: longer than the longest delay, which is 11 subframes.
 const RING: usize = 16;
-/// Subframes for which the eNB goes by a measurement of the uplink (the reference's CqiTimerThreshold).
+/// Subframes for which the eNB uses an uplink measurement (CqiTimerThreshold of the reference model).
 const MEASUREMENT_HOLDS: u64 = 1_000;
 
-/// Something for each of the next subframes.
+/// A list for each of the next subframes.
 #[derive(Debug)]
 struct Ring<T>([Vec<T>; RING]);
 
@@ -57,8 +59,8 @@ impl<T> Ring<T> {
         self.0.iter().all(Vec::is_empty)
     }
 
-    /// The list of a subframe, which the caller gives back so that its memory is used again. Nearly all lists are
-    /// empty, and stay where they are.
+    /// Returns the list of a subframe. The caller returns it so that its memory is reused. Nearly all lists are empty and stay in
+    /// place.
     #[inline]
     fn take(&mut self, subframe: u64) -> Vec<T> {
         let list = self.at(subframe);
@@ -72,7 +74,7 @@ impl<T> Ring<T> {
         }
         list.clear();
         let now = self.at(subframe);
-        debug_assert!(now.is_empty(), "nothing falls due in the subframe that it is made in");
+        debug_assert!(now.is_empty(), "no entry is due in the subframe in which it is created");
         *now = list;
     }
 }
@@ -80,7 +82,7 @@ impl<T> Ring<T> {
 /// Powers of a cell that sends no data.
 const NOTHING: Powers = [0.0; MOST_GROUPS];
 
-/// What all cells share and none changes.
+/// Constant data of all cells.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) air: Air,
@@ -88,19 +90,19 @@ pub(crate) struct Shared {
     pub(crate) data_errors: bool,
     pub(crate) control_errors: bool,
     pub(crate) eager: bool,
-    /// Power of each UE: controlled, or fixed, dBm.
+    /// Power of each UE, by power control or fixed, in dBm.
     pub(crate) powers: Vec<(Option<PowerControl>, f64)>,
-    /// Who sounds: cell, UE, and in which subframes of the period.
+    /// UEs that send sounding signals: cell, UE, and offset in the sounding period.
     pub(crate) sounders: Vec<(usize, u16, u32)>,
 }
 
 impl Shared {
-    /// Power of a UE in each of so many resource blocks, dBm.
+    /// Power of a UE in each of `blocks` resource blocks, in dBm.
     fn dbm_per_block(&self, cell: usize, ue: usize, blocks: usize, sounding: bool, subframe: u64) -> f64 {
         let total = match &self.powers[ue] {
             (None, fixed) => *fixed,
             (Some(settings), _) => {
-                // No scheduler sends commands that change the power, so that it follows from the path alone.
+                // No scheduler sends power commands, so the power depends on the path only.
                 let mut control = UplinkPowerControl::new(*settings);
                 control.measured(self.air.received_dbm(cell, ue, subframe));
                 if sounding { control.sounding_dbm(blocks) } else { control.data_dbm(blocks) }
@@ -110,7 +112,7 @@ impl Shared {
     }
 }
 
-/// A transmission of the uplink that other cells hear.
+/// An uplink transmission that is interference at other cells.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     cell: usize,
@@ -120,10 +122,10 @@ struct Heard {
     dbm_per_block: f64,
 }
 
-/// What cells send, by subframe; kept only where there is more than one cell.
+/// Transmissions of the cells by subframe, kept only if there are several cells.
 #[derive(Debug)]
 pub(crate) struct OnAir {
-    /// By cell and place in the ring: subframe and the power in each group.
+    /// By cell and index in the ring: subframe, and power in each group.
     downlink: Vec<[(u64, Powers); RING]>,
     uplink: Vec<(u64, Vec<Heard>)>,
 }
@@ -166,48 +168,48 @@ impl OnAir {
     }
 }
 
-/// A packet that comes to an eNB when its SDU says.
+/// A packet that arrives at an eNB at the time in its SDU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coming {
-    /// Its place in the cell.
+    /// Index of the UE in the cell.
     pub(crate) ue: u16,
     pub(crate) bearer: u8,
     pub(crate) sdu: Sdu,
 }
 
-/// A transport block as it was sent, for tests and for whoever wants to see.
+/// A record of a transmitted transport block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockRecord {
-    /// Subframe in which it was on the air.
+    /// Subframe of the transmission.
     pub subframe: u64,
-    /// UE.
+    /// Index of the UE.
     pub ue: u16,
-    /// Whether it is of the uplink.
+    /// Whether it is an uplink block.
     pub uplink: bool,
-    /// First resource block group and set of groups of the downlink; first resource block and count of the uplink.
+    /// Downlink: first resource block group and set of groups. Uplink: first resource block and number of blocks.
     pub place: (u32, u32),
-    /// Layer.
+    /// Index of the layer.
     pub layer: u8,
-    /// MCS.
+    /// MCS of the block.
     pub mcs: u8,
-    /// Bytes that it holds.
+    /// Size of the block in bytes.
     pub bytes: u32,
-    /// How often it was sent before.
+    /// Number of earlier transmissions.
     pub redundancy: u8,
-    /// Whether it was decoded.
+    /// Whether the receiver decoded it.
     pub decoded: bool,
 }
 
-/// Feedback on a process of the downlink.
+/// Feedback on a downlink HARQ process.
 #[derive(Clone, Copy, Debug)]
 struct Feedback {
     ue: u16,
     process: u8,
-    /// One bit for each layer that could not be decoded.
+    /// One bit for each layer that was not decoded.
     refused: u8,
 }
 
-/// A grant on its way to the UE.
+/// A grant in transmission to the UE.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
     ue: u16,
@@ -224,9 +226,9 @@ pub(crate) struct Cell {
     cqi_period: u64,
     uplink_reports: UplinkReports,
     harq: bool,
-    /// Whether the outcome of blocks corrects CQI.
+    /// Whether outer-loop link adaptation is active.
     outer_loop: bool,
-    /// Groups that may be used at all.
+    /// Groups that the cell may use.
     usable: Groups,
     scheduler: Box<dyn Scheduler>,
     rates: [Rates; 2],
@@ -235,40 +237,40 @@ pub(crate) struct Cell {
     reports: Vec<Report>,
     rows: Vec<Rows>,
     tracks: Tracks,
-    /// Free HARQ processes of the downlink, by UE.
+    /// Free downlink HARQ processes, by UE.
     free: Vec<u8>,
-    /// UEs that have one.
+    /// UEs with a free process.
     available: Bits,
-    /// Error rate of a block whose mutual information is 1, by MCS and number of groups.
+    /// Error rate of a block with mutual information 1, by MCS and number of groups.
     best: Vec<[f64; 29]>,
-    /// UEs for which something waits, as the scheduler counts.
+    /// UEs with waiting data, by the scheduler's count.
     waiting: Bits,
     uplink_waiting: Bits,
-    /// UEs with blocks to be sent again, in the order in which they came.
+    /// UEs with blocks to retransmit, in order of the feedback.
     retransmitting: Vec<u16>,
-    /// Those to which blocks are sent again in this subframe.
+    /// UEs with a retransmission in this subframe.
     repeated: Vec<u16>,
     air_downlink: Ring<(u16, u8)>,
     feedback: Ring<Feedback>,
-    /// Processes of which no feedback came: UE, process, use of it.
+    /// Processes without feedback: UE, process, use of the process.
     unheard: Ring<(u16, u8, u32)>,
     grants: Ring<Grant>,
     air_uplink: Ring<Grant>,
     uplink_again: Ring<Grant>,
     statuses: Ring<(u16, u32)>,
     next_uplink: u16,
-    /// The subframe after the last that was worked through.
+    /// The subframe after the last processed one.
     next: u64,
-    /// Subframes in which the cell sent data, with what its neighbours sent then; the last few, for CQI.
+    /// The last few subframes with data, and the powers of the neighbors in them, for CQI.
     last_data: Vec<(u64, Vec<Powers>)>,
     timers: Timers,
     /// UEs whose timer expires in this subframe.
     expired: Vec<u16>,
-    /// UEs that may be given groups, as a set and as a list. The list is made again when the set changes, which it seldom does in a
+    /// UEs to which groups may be assigned, as a set and as a list. The list is rebuilt when the set changes, which is rare in a
     /// saturated cell (500 instructions for 50 UEs).
     active_set: Bits,
     active: Vec<u16>,
-    /// Lists of one subframe, whose memory is used again: who was given groups, and what RLC has said of packets.
+    /// Lists of one subframe, whose memory is reused: assignments of groups, and RLC's packet outcomes.
     shares: Vec<(u16, Groups, u8)>,
     arrived: Vec<Outcome>,
     pub(crate) records: Option<Vec<BlockRecord>>,
@@ -313,7 +315,7 @@ impl Bits {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// Becomes the members that both sets have. Returns whether these are others than before.
+    /// Replaces this set by the intersection of both sets. Returns whether it has changed.
     #[inline]
     fn become_common(&mut self, one: &Bits, other: &Bits) -> bool {
         let mut changes = 0;
@@ -325,12 +327,12 @@ impl Bits {
         changes != 0
     }
 
-    /// Writes the members in order. (8 instructions for each; 27 by the iterator below.)
+    /// Writes the members in order. (8 instructions per member; 27 with the iterator below.)
     fn list(&self, members: &mut Vec<u16>) {
         members.clear();
         for (word, &bits) in (0u16..).zip(&self.0) {
             let mut bits = bits;
-            // The length once, as it is looked at with each number that is pushed.
+            // Sets the length once, since each `push` would check it.
             let from = members.len();
             members.resize(from + bits.count_ones() as usize, 0);
             for member in &mut members[from..] {
@@ -340,7 +342,7 @@ impl Bits {
         }
     }
 
-    /// The members in order.
+    /// Returns the members in order.
     fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.0.iter().enumerate().flat_map(|(word, &bits)| {
             let mut bits = bits;
@@ -451,7 +453,7 @@ impl Cell {
         })
     }
 
-    /// Whether the next subframe has to be worked through.
+    /// Whether the next subframe must be processed.
     pub(crate) fn has_work(&self) -> bool {
         !(self.waiting.is_empty()
             && self.uplink_waiting.is_empty()
@@ -465,7 +467,7 @@ impl Cell {
             && self.statuses.is_empty())
     }
 
-    /// Works through the beginning of subframe `n`: what is on the air in it, and what is decided in it.
+    /// Processes the beginning of subframe `n`: its transmissions and its decisions.
     pub(crate) fn subframe(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir, exit: &mut Exit) {
         if n > self.next {
             self.scheduler.passed(n - self.next);
@@ -477,18 +479,18 @@ impl Cell {
         self.schedule_downlink(n, shared, on_air);
         self.schedule_uplink(n, shared);
         self.scheduler.passed(1);
-        // What is received in this subframe is received after all that.
+        // Reception in this subframe follows all of the above.
         self.receive_uplink(n, shared, on_air, exit);
         self.receive_downlink(n, shared, on_air, exit);
     }
 
-    /// A HARQ process of the downlink is free again.
+    /// Releases a downlink HARQ process.
     fn release(&mut self, ue: usize, process: u8) {
         self.free[ue] |= 1 << process;
         self.available.set(ue, true);
     }
 
-    /// What waits of a bearer has changed, in a way that RLC tells MAC.
+    /// Updates MAC after a change of a bearer's buffer that RLC reports.
     pub(crate) fn report(&mut self, ue: usize, bearer: usize, way: Way, at: Instant) {
         let owner = &mut self.ues[ue];
         match way {
@@ -500,7 +502,7 @@ impl Cell {
         }
     }
 
-    /// Sources that never end say so before the first subframe.
+    /// Reports saturated sources before the first subframe.
     pub(crate) fn report_saturated(&mut self) {
         for ue in 0..self.ues.len() {
             for bearer in 0..self.ues[ue].bearers.len() {
@@ -513,13 +515,13 @@ impl Cell {
         }
     }
 
-    /// Hands on what RLC has said of packets.
+    /// Forwards RLC's packet outcomes to the exit.
     fn hand_over(&mut self, ue: usize, way: Way, at: Instant, exit: &mut Exit) {
         exit.tell(self.index, self.ues[ue].number, way, at, &self.arrived);
         self.arrived.clear();
     }
 
-    /// Gives a decoded block's PDUs to RLC.
+    /// Passes the PDUs of a decoded block to RLC.
     fn decoded(&mut self, ue: usize, way: Way, at: Instant, pdus: &[(u8, crate::rlc::Pdu)], exit: &mut Exit) {
         for &(bearer, pdu) in pdus {
             let bearer = usize::from(bearer);
@@ -532,7 +534,7 @@ impl Cell {
         self.hand_over(ue, way, at, exit);
     }
 
-    /// A packet comes to a UE's buffer at `at`; whether there was room for it.
+    /// Offers a packet to a UE's buffer at `at`. Returns whether there was room for it.
     pub(crate) fn offer_uplink(&mut self, ue: usize, bearer: usize, sdu: Sdu, at: Instant) -> bool {
         let owner = &mut self.ues[ue];
         let counters = &mut owner.counters[Way::Uplink as usize];
@@ -541,17 +543,17 @@ impl Cell {
         counters.buffer_drops += u64::from(!taken);
         self.fill_late(ue, bearer, at);
         self.note_timer(ue, bearer);
-        // Of what was refused, too.
+        // The report is also sent for a dropped packet.
         self.report(ue, bearer, Way::Uplink, at);
         taken
     }
 
-    /// What has come to the eNB before `now` goes to the buffers; `refused` hears of each packet that finds no room:
-    /// its UE's number and its token.
+    /// Moves packets that have arrived at the eNB before `now` into the buffers. `refused` is called for each packet that is
+    /// dropped, with the UE's number and the token.
     ///
-    /// MAC is told what waits after the last of a row of packets for one bearer: it looks at nothing in between, and
-    /// what it is told takes the place of what it was told before. (Of eight packets in a subframe each takes 125
-    /// instructions; 276 with a report for each.)
+    /// MAC receives one report after the last of a sequence of packets for a bearer. It uses no intermediate state, and each
+    /// report replaces the previous one. (With eight packets per subframe each takes 125 instructions; 276 with a report for
+    /// each.)
     pub(crate) fn take_in(
         &mut self,
         coming: &mut VecDeque<Coming>,
@@ -577,14 +579,14 @@ impl Cell {
                 self.timers.add(index, bearer.next_timer());
                 owner.counters[0].packets += row.len() as u64;
                 owner.counters[0].buffer_drops += drops;
-                // Of what was refused, too, as in the reference: the eNB may believe that nothing waits.
+                // Dropped packets are reported too, as in the reference model, so the eNB may assume an empty buffer.
                 self.report(index, entity, Way::Downlink, now);
             }
         }
         coming.drain(..packets);
     }
 
-    /// RLC wants MAC to know what waits.
+    /// Schedules a report from RLC to MAC.
     fn note_due(&mut self, ue: usize, bearer: usize, due: Due, at: Instant) {
         for way in Way::BOTH {
             if due.report[way as usize] {
@@ -593,18 +595,18 @@ impl Cell {
         }
     }
 
-    /// A bearer's timers may have changed.
+    /// Updates the timer of a UE after a possible change of a bearer's timers.
     #[inline]
     fn note_timer(&mut self, ue: usize, bearer: usize) {
         self.timers.add(ue, self.ues[ue].bearers[bearer].next_timer());
     }
 
-    /// No timer is due before this.
+    /// Returns a lower bound of the next timer's expiry.
     pub(crate) fn next_timer(&self) -> Instant {
         self.timers.earliest()
     }
 
-    /// Runs all UEs' timers up to the beginning of subframe `n`.
+    /// Runs the timers of all UEs up to the beginning of subframe `n`.
     pub(crate) fn run_timers(&mut self, n: u64, exit: &mut Exit) {
         let mut expired = std::mem::take(&mut self.expired);
         self.timers.expire(n, &mut expired);
@@ -614,7 +616,7 @@ impl Cell {
         self.expired = expired;
     }
 
-    /// Runs a UE's timers up to `now`.
+    /// Runs the timers of a UE up to `now`.
     fn expire(&mut self, ue: usize, now: Instant, exit: &mut Exit) {
         self.remind(ue, now);
         let mut next = self.ues[ue].remind_at;
@@ -627,7 +629,7 @@ impl Cell {
                 };
                 let before = told(entity);
                 let due = entity.expire(now, &mut self.arrived);
-                // Those of the downlink come first.
+                // Downlink outcomes come first.
                 let split = (told(entity) - before) as usize;
                 let mut uplink = self.arrived.split_off(split);
                 self.hand_over(ue, Way::Downlink, now, exit);
@@ -640,7 +642,7 @@ impl Cell {
         self.timers.put(ue, next.min(self.ues[ue].remind_at));
     }
 
-    /// Whether the UE understands the control region of a subframe, in which all cells send in all blocks.
+    /// Whether the UE decodes the control region of a subframe. In it all cells send in all blocks.
     fn hears_control(&mut self, ue: usize, subframe: u64, shared: &Shared) -> bool {
         if !shared.control_errors {
             return true;
@@ -669,7 +671,7 @@ impl Cell {
     }
 }
 
-/// What the SINR of the control region is multiplied by when a UE measures its CQI.
+/// The factor of the control region's SINR for the CQI.
 fn control_gain(source: CqiSource, ue: &Ue) -> f32 {
     match source {
         CqiSource::Control => ue.mode_gain,
@@ -677,7 +679,7 @@ fn control_gain(source: CqiSource, ue: &Ue) -> f32 {
     }
 }
 
-/// Signal over noise and interference.
+/// Divides the signal by noise and interference.
 fn divide(row: &mut Row, noise: &Row) {
     for (signal, noise) in row.iter_mut().zip(noise) {
         *signal /= noise;
@@ -690,7 +692,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever members come and go in two sets, a list that is made only when their common members change is that of these.
+        /// A list that is rebuilt only when the intersection of two sets changes equals that intersection.
         #[test]
         fn a_list_is_made_again_when_the_common_members_change(
             steps in prop::collection::vec((0usize..2, 0usize..130, any::<bool>()), 1..200),

@@ -1,7 +1,7 @@
-//! What an LTE access network is made of: cells, UEs, the air between them, the core behind them.
+//! The configuration of an LTE access network: cells, UEs, the radio channel and the core network.
 //!
-//! Defaults are those of the reference model (ns-3's `lte` module) wherever it is a model of something, since figures are
-//! compared with it; where it merely is small (a buffer of 10 kB), they are ours and the reference's have a preset.
+//! Defaults are those of the reference model (ns-3's `lte` module) if they are parts of the model, since results are compared
+//! with it. A default that is merely small there (a buffer of 10 kB) is replaced here, and a preset has the reference's value.
 
 use crate::bearer::Qci;
 use crate::connection::{Attach, Signalling};
@@ -17,7 +17,7 @@ use crate::rlc::{Limits, Mode};
 use crate::scheduler::catalogue;
 use fullpipe_units::{Duration, Rate};
 
-/// Position in metres.
+/// Position in meters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Position {
     /// East.
@@ -28,81 +28,81 @@ pub struct Position {
     pub z: f64,
 }
 
-/// A way through the plane: positions and when they are reached; between them the way is straight and the speed even, before
-/// the first and after the last it stands still.
+/// A path in the plane: positions and the times at which they are reached. The UE moves between them in a straight line at
+/// constant speed. It does not move before the first and after the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
-    /// Seconds since the start, rising, and where it is then; at least one.
+    /// Times in seconds since the start, ascending, with the position at each; at least one.
     pub points: Vec<(f64, Position)>,
 }
 
-/// Frequency bands of a cell's carriers.
+/// The frequency band of a carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carrier {
-    /// Centre frequency, Hz.
+    /// Center frequency in Hz.
     pub centre_hz: f64,
     /// Resource blocks.
     pub bandwidth: Bandwidth,
 }
 
-/// Where the SINR that a CQI reports is measured.
+/// Where the SINR of a CQI report is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CqiSource {
-    /// In the control region, in which all cells always send: interference at its fullest.
+    /// In the control region, in which all cells always send: maximum interference.
     Control,
-    /// The signal of the control region over the interference of the last data region in which something was received
-    /// (the reference's "mixed" method).
+    /// The signal of the control region over the interference of the last data region with a reception (the "mixed" method of the
+    /// reference model).
     #[default]
     Mixed,
 }
 
-/// What an eNB knows of the uplink's channel.
+/// The source of the eNB's estimate of the uplink channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UplinkReports {
-    /// Sounding reference signals over the whole band, every so many subframes (2, 5, 10, 20, 40, 80, 160, 320).
+    /// Sounding reference signals over the whole band, every 2, 5, 10, 20, 40, 80, 160 or 320 subframes.
     Sounding {
-        /// Subframes between two.
+        /// Subframes between sounding signals of a UE.
         period: u32,
     },
-    /// The last transmission in those resource blocks.
+    /// The last transmission in the same resource blocks.
     Data,
 }
 
 /// An eNB with one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellConfig {
-    /// Its name, for errors and random streams.
+    /// Name, for errors and random streams.
     pub name: String,
-    /// Where its antenna stands.
+    /// Position of the antenna.
     pub position: Position,
-    /// Its antenna.
+    /// Antenna pattern.
     pub antenna: Antenna,
     /// Carrier of the downlink.
     pub downlink: Carrier,
     /// Carrier of the uplink.
     pub uplink: Carrier,
-    /// Transmission power, dBm.
+    /// Transmission power in dBm.
     pub power_dbm: f64,
-    /// Noise figure, dB.
+    /// Noise figure in dB.
     pub noise_figure_db: f64,
-    /// Scheduler's name ([`crate::scheduler::catalogue`]).
+    /// Name of the scheduler ([`crate::scheduler::catalogue`]).
     pub scheduler: String,
-    /// What schedulers can be set to.
+    /// Parameters of the scheduler.
     pub scheduler_parameters: catalogue::Parameters,
-    /// Resource blocks of the downlink that may be used, as whole groups from `first` on: hard frequency reuse.
+    /// First resource block group and number of groups of the downlink that may be used: hard frequency reuse. `None`: all.
     pub downlink_groups: Option<(usize, usize)>,
-    /// How CQI follow from SINR.
+    /// How CQI is computed from SINR.
     pub amc: Amc,
-    /// Where they are measured.
+    /// Where the SINR for CQI is measured.
     pub cqi_source: CqiSource,
-    /// Subframes between two reports of CQI.
+    /// Subframes between CQI reports.
     pub cqi_period: u32,
-    /// What is known of the uplink.
+    /// Source of the uplink channel estimates.
     pub uplink_reports: UplinkReports,
-    /// Whether what was not decoded is sent again (HARQ).
+    /// Whether blocks that were not decoded are retransmitted (HARQ).
     pub harq: bool,
-    /// Whether the outcome of blocks corrects the SINR that the MCS follows from (outer-loop link adaptation). Without effect where
-    /// no block is lost ([`Errors::data`]).
+    /// Whether outer-loop link adaptation corrects the SINR from which the MCS is selected, by the outcome of blocks. It has no
+    /// effect if no block can be lost ([`Errors::data`]).
     pub outer_loop: bool,
 }
 
@@ -111,9 +111,9 @@ pub struct CellConfig {
 pub struct BearerConfig {
     /// Class of service.
     pub qci: Qci,
-    /// Guaranteed bit rate of the downlink; zero without.
+    /// Guaranteed bit rate of the downlink; 0 if there is none.
     pub guaranteed: Rate,
-    /// Maximum bit rate of the downlink; zero without limit.
+    /// Maximum bit rate of the downlink; 0 if there is none.
     pub maximum: Rate,
     /// RLC mode.
     pub mode: Mode,
@@ -124,32 +124,32 @@ pub struct BearerConfig {
 /// A UE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UeConfig {
-    /// Its name, for errors and random streams.
+    /// Name, for errors and random streams.
     pub name: String,
-    /// The cell that serves it: an index into [`Config::cells`].
+    /// Serving cell: an index into [`Config::cells`].
     pub cell: usize,
-    /// Where it is.
+    /// Position over time.
     pub course: Course,
-    /// Power of its transmitter without power control, dBm.
+    /// Transmission power without power control, in dBm.
     pub power_dbm: f64,
-    /// How its power is controlled, if it is.
+    /// Power control, if there is any.
     pub power_control: Option<PowerControl>,
-    /// Noise figure, dB.
+    /// Noise figure in dB.
     pub noise_figure_db: f64,
     /// Transmission mode.
     pub transmission_mode: TransmissionMode,
-    /// Offset of the data region's power to the control region's, P_A, dB.
+    /// P_A: power of the data region relative to the control region, in dB.
     pub data_power_offset_db: f64,
-    /// Its bearers, the default bearer first; at most 11.
+    /// The bearers, the default bearer first; at most 11.
     pub bearers: Vec<BearerConfig>,
-    /// How it comes to them. Until then packets from and to it are dropped.
+    /// How the bearers are established. Until then packets from and to the UE are dropped.
     pub attach: Attach,
 }
 
-/// The links between eNB, SGW and PGW: each packet takes both, with 40 bytes of GTP-U, UDP and IPv4 around it.
+/// The links between eNB, SGW and PGW. Each packet passes both, with 40 bytes of GTP-U, UDP and IPv4 headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Core {
-    /// Rate of either link.
+    /// Rate of each link.
     pub rate: Rate,
     /// Delay of S1-U.
     pub s1_delay: Duration,
@@ -163,14 +163,14 @@ impl Default for Core {
     }
 }
 
-/// Which errors the air makes.
+/// The modeled errors of the radio channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errors {
-    /// Whether transport blocks are lost.
+    /// Whether transport blocks can be lost.
     pub data: bool,
-    /// Whether the control region is.
+    /// Whether the control region can be lost.
     pub control: bool,
-    /// How mutual information is looked up.
+    /// How mutual information is computed.
     pub grid: Grid,
 }
 
@@ -180,55 +180,56 @@ impl Default for Errors {
     }
 }
 
-/// When the time of the fading begins to run; until then the channel stands still as it is at time 0.
+/// When the time of the fading starts. Until then the channel stays as it is at time 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FadingBegins {
-    /// With the run.
+    /// At the start of the run.
     #[default]
     Run,
-    /// With the subframe in which the first IP packet of at least so many bytes comes to the network, at the PGW or at a UE.
+    /// In the subframe in which the first IP packet of at least `least_bytes` arrives, at the PGW or at a UE.
     Packet {
-        /// Least size, bytes.
+        /// Smallest size in bytes.
         least_bytes: u32,
     },
 }
 
-/// An access network.
+/// The configuration of an LTE access network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Seed of the run.
     pub seed: u64,
-    /// Cells.
+    /// The cells.
     pub cells: Vec<CellConfig>,
-    /// UEs.
+    /// The UEs.
     pub ues: Vec<UeConfig>,
-    /// Path loss between any cell and any UE.
+    /// Path loss between cells and UEs.
     pub path_loss: PathLoss,
-    /// Standard deviation of the shadowing, dB, drawn once for each pair of cell and UE; zero without.
+    /// Standard deviation in dB of the shadowing, drawn once for each pair of cell and UE; 0 for none.
     pub shadowing_db: f64,
     /// Fading of the downlink.
     pub downlink_fading: Fading,
     /// Fading of the uplink.
     pub uplink_fading: Fading,
-    /// When the time of both begins.
+    /// When the time of both starts.
     pub fading_begins: FadingBegins,
-    /// Errors of the air.
+    /// Errors of the radio channel.
     pub errors: Errors,
-    /// How messages of RRC are carried.
+    /// How RRC messages are transmitted.
     pub signalling: Signalling,
-    /// The core.
+    /// The links of the core network.
     pub core: Core,
-    /// Evaluate everything in every subframe, needed or not: slow, and the same (a test holds it).
+    /// Whether everything is evaluated in every subframe, even if it is not needed. The results are equal (a test checks this),
+    /// but the run is slow.
     pub eager: bool,
 }
 
 impl Course {
-    /// Stands still.
+    /// Returns a course that stays at one position.
     pub fn at(position: Position) -> Self {
         Course { points: vec![(0.0, position)] }
     }
 
-    /// Where it is, so many seconds after the start.
+    /// Returns the position `seconds` seconds after the start.
     pub fn position(&self, seconds: f64) -> Position {
         let after = self.points.partition_point(|(at, _)| *at <= seconds);
         if after == 0 {
@@ -241,12 +242,15 @@ impl Course {
         Position { x: between(from.x, to.x), y: between(from.y, to.y), z: between(from.z, to.z) }
     }
 
-    /// Whether it never moves.
+    /// Whether the position never changes.
     pub fn is_static(&self) -> bool {
         self.points.windows(2).all(|pair| pair[0].1 == pair[1].1)
     }
 
-    /// Checks that there is a point and that times rise.
+    /// Checks that there is a position and that times ascend.
+    ///
+    /// # Errors
+    /// If not; the error contains `name`.
     pub fn check(&self, name: &str) -> Result<(), Invalid> {
         if self.points.is_empty() {
             return Err(Invalid::new(format!("{name} has no position; expected at least one")));
@@ -262,7 +266,7 @@ impl Course {
 }
 
 impl Position {
-    /// Distance in metres, heights included.
+    /// Returns the distance in meters, including the difference of heights.
     pub fn distance(&self, other: &Position) -> f64 {
         let (x, y, z) = (self.x - other.x, self.y - other.y, self.z - other.z);
         (x * x + y * y + z * z).sqrt()
@@ -270,8 +274,9 @@ impl Position {
 }
 
 impl CellConfig {
-    /// A cell at the origin as the reference model has it: 30 dBm, noise figure 5 dB, EARFCN 100 and 18100 (2120 and 1930 MHz),
-    /// proportional fair, CQI every 2 subframes by the error model, sounding every 40 subframes, HARQ, no outer loop.
+    /// Returns a cell at the origin with the settings of the reference model: 30 dBm, noise figure 5 dB, EARFCN 100 and 18100
+    /// (2120 and 1930 MHz), proportional fair, CQI every 2 subframes by the error model, sounding every 40 subframes, HARQ, no
+    /// outer loop.
     pub fn reference(name: &str, bandwidth: Bandwidth) -> Self {
         CellConfig {
             name: name.into(),
@@ -295,8 +300,9 @@ impl CellConfig {
 }
 
 impl UeConfig {
-    /// A UE of the first cell as the reference model has it, with a default bearer of QCI 9 over RLC UM: noise figure 9 dB, power
-    /// control on; but with the buffer given, since the reference's 10 kB hold a millisecond of the largest cell.
+    /// Returns a UE of the first cell with the settings of the reference model: a default bearer of QCI 9 over RLC UM, noise
+    /// figure 9 dB, power control. Only the buffer is a parameter, since the reference's 10 kB are a millisecond of the largest
+    /// cell.
     pub fn reference(name: &str, position: Position, max_buffer_bytes: u32) -> Self {
         UeConfig {
             name: name.into(),
@@ -314,7 +320,7 @@ impl UeConfig {
 }
 
 impl BearerConfig {
-    /// A default bearer: QCI 9, no promise.
+    /// Returns a default bearer: QCI 9, without a bit rate.
     pub fn best_effort(mode: Mode, max_buffer_bytes: u32) -> Self {
         BearerConfig {
             qci: Qci::DEFAULT,
@@ -327,7 +333,7 @@ impl BearerConfig {
 }
 
 impl Config {
-    /// One reference cell and UEs of it, on Friis's free space without fading.
+    /// Returns a network of one cell with UEs, in Friis free space without fading.
     pub fn reference(seed: u64, cell: CellConfig, ues: Vec<UeConfig>) -> Self {
         Config {
             seed,

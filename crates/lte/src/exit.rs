@@ -1,4 +1,4 @@
-//! Where packets leave the access network: what became of each, and the two links of the core that each passes.
+//! The exit of the access network: the outcome of each packet, and the two links of the core network that each packet passes.
 
 use crate::bearer::TUNNEL_BYTES;
 use crate::config::Core;
@@ -6,46 +6,46 @@ use crate::rlc::{Outcome, PDCP_HEADER_BYTES, Way};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// What became of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It arrived.
+    /// The packet arrived.
     Delivered,
-    /// The RLC buffer had no room for it.
+    /// The RLC buffer was full.
     BufferFull,
-    /// It, or a part of it, was lost on the air or given up, or its UE had no bearers yet.
+    /// The packet or a part of it was lost on the air or discarded, or its UE had no bearers yet.
     Lost,
 }
 
-/// A packet's end.
+/// The outcome of a packet and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// When: now or later. Packets of one direction that are delivered come in order of this time.
+    /// Time of the outcome, now or later. Delivered packets of one direction are in the order of this time.
     pub at: Instant,
-    /// Its direction.
+    /// The direction of the packet.
     pub way: Way,
-    /// Its UE.
+    /// The UE of the packet.
     pub ue: u16,
-    /// What the caller knows it by.
+    /// The caller's identifier of the packet.
     pub token: u64,
-    /// What became of it.
+    /// The outcome.
     pub fate: Fate,
 }
 
-/// Two links in a row, by when each falls free.
+/// Two links in series, by the time at which each becomes free.
 #[derive(Debug)]
 pub(crate) struct Links {
     pub(crate) core: Core,
-    /// Bytes of the last packet, and their time on a link: most packets are as large as the one before, and the
-    /// division took 55 instructions.
+    /// Bytes of the last packet, and their transmission time on a link. Most packets have the size of the previous one, and the
+    /// division takes 55 instructions.
     pub(crate) last: (u32, Duration),
     pub(crate) s5: [Instant; 2],
-    /// By cell.
+    /// The S1 link of each cell, by direction.
     pub(crate) s1: Vec<[Instant; 2]>,
 }
 
 impl Links {
-    /// When a packet that enters now comes out.
+    /// Returns when a packet that enters now leaves the links.
     pub(crate) fn pass(&mut self, cell: usize, way: Way, bytes: u32, now: Instant) -> Instant {
         if bytes != self.last.0 {
             self.last = (bytes, self.core.rate.time_for(u64::from(bytes + TUNNEL_BYTES)));
@@ -63,7 +63,7 @@ impl Links {
     }
 }
 
-/// Where packets end: their reported outcomes, and the links on which uplink packets continue from the eNB.
+/// The exit: the packet outcomes, and the links on which uplink packets continue from the eNB.
 #[derive(Debug)]
 pub(crate) struct Exit {
     pub(crate) links: Links,
@@ -72,7 +72,7 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
-    /// What RLC says at `at` of packets of a UE in this cell.
+    /// Handles RLC's outcomes at `at` of packets of a UE in this cell.
     pub(crate) fn tell(&mut self, cell: usize, ue: u16, way: Way, at: Instant, outcomes: &[Outcome]) {
         self.inside[way as usize] -= outcomes.len() as u64;
         let links = &mut self.links;
@@ -88,7 +88,7 @@ impl Exit {
         }));
     }
 
-    /// A packet does not come as far as RLC.
+    /// Drops a packet that does not reach RLC.
     pub(crate) fn drop(&mut self, ue: u16, way: Way, at: Instant, token: u64, fate: Fate) {
         self.told.push_back(Output { at, way, ue, token, fate });
     }
@@ -98,8 +98,8 @@ impl Exit {
 mod tests {
     use super::*;
 
-    /// At 10 Gbit/s, with 40 bytes of tunnel, 1400 bytes take 1152 ns and 100 bytes 112 ns: on the first link until
-    /// 1152, 1264, 1376 and 2528; on the second from 1152, 2304, 2416 and 2528 on.
+    /// At 10 Gbit/s, with 40 bytes of tunnel headers, 1400 bytes take 1152 ns and 100 bytes 112 ns. The first link is busy until
+    /// 1152, 1264, 1376 and 2528; transmissions on the second start at 1152, 2304, 2416 and 2528.
     #[test]
     fn packets_of_all_sizes_take_their_time_on_both_links() {
         let core = Core { s1_delay: Duration::ZERO, s5_delay: Duration::ZERO, ..Core::default() };
@@ -108,10 +108,10 @@ mod tests {
         assert_eq!(out, [2304, 2416, 2528, 3680]);
     }
 
-    /// Uplink takes the cell's own link first and then the one that all share: 1400 bytes from one cell have the second until 2304
-    /// ns, and 100 bytes from another, over their first at 112, wait for it. Delays of both links are on the way.
+    /// Uplink packets pass the cell's own link and then the shared one. 1400 bytes from one cell occupy the second link until
+    /// 2304 ns. 100 bytes from another cell, which leave their first link at 112, wait for it. Both links' delays are added.
     #[test]
-    fn uplink_of_all_cells_shares_the_second_link() {
+    fn uplink_packets_of_all_cells_share_the_second_link() {
         let core = Core { s1_delay: Duration::ZERO, s5_delay: Duration::ZERO, ..Core::default() };
         let s1 = vec![[Instant::ZERO; 2]; 2];
         let mut links = Links { core, last: (0, Duration::ZERO), s5: [Instant::ZERO; 2], s1 };

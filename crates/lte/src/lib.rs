@@ -1,20 +1,21 @@
-//! An LTE access network (3GPP release 8 to 11, FDD) at the level of resource blocks and subframes: packets and time come
-//! in; packets that arrive, and when, come out. No clock, no event queue, no packet's bytes.
+//! An LTE access network (3GPP release 8 to 11, FDD) at the level of resource blocks and subframes. The inputs are packets and
+//! time; the outputs are packet outcomes and their times. It has no clock, no event queue and no packet content.
 //!
-//! Three layers, from the air upwards; none knows the one above it:
+//! The network has three layers. Each is independent of the layers above it:
 //!
-//! * [`radio`]: what the air does: carriers, powers, path loss, fading, interference; which CQI is reported, which
-//!   transport blocks are lost. Pure functions of (seed, who, subframe).
-//! * [`rlc`]: what becomes of packets: buffers, segments, reordering, retransmission; and [`bearer`], which packet takes which.
-//! * [`scheduler`]: who may send when, in which resource blocks.
+//! * [`radio`]: the radio channel: carriers, powers, path loss, fading, interference, CQI reports and losses of transport blocks.
+//!   Pure functions of (seed, entity, subframe).
+//! * [`rlc`]: radio link control: buffers, segments, reordering, retransmission; and [`bearer`]: the classification of packets.
+//! * [`scheduler`]: the assignment of resource blocks to UEs.
 //!
-//! Beside them, [`connection`]: when UEs come to their bearers.
+//! In addition, [`connection`] computes when the bearers of UEs are established.
 //!
-//! [`AccessNetwork`] puts them together; [`config`] says what it is made of. Its cells are `cell.rs`, their surroundings `air.rs`.
+//! [`AccessNetwork`] combines them; [`config`] is its configuration. Its cells are in `cell.rs`, the radio channel between them
+//! in `air.rs`.
 //!
-//! [`component`] makes it an access network of a scenario and a medium of the network.
+//! [`component`] provides it as an access network of a scenario and a medium of the network.
 //!
-//! A subframe is 1 ms and has a number: subframe n begins n ms after the run's start.
+//! A subframe is 1 ms and has a number: subframe n begins n ms after the start of the run.
 
 pub mod bearer;
 pub mod component;

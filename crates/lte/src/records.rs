@@ -58,7 +58,7 @@ table! {
 }
 
 impl UeRecord {
-    /// A row with the counters of one direction. The names of network, UE, cell and direction and the times are empty.
+    /// Returns a row with the counters of one direction. The names of network, UE, cell and direction and the times are empty.
     pub fn of_counters(counters: &WayCounters) -> Self {
         let sum: u64 = (0..).zip(counters.blocks_by_mcs).map(|(mcs, blocks): (u64, u64)| mcs * blocks).sum();
         UeRecord {
@@ -82,7 +82,7 @@ impl UeRecord {
 }
 
 impl BearerRecord {
-    /// A row with the counters of one direction. The columns that identify the bearer are empty.
+    /// Returns a row with the counters of one direction. The columns that identify the bearer are empty.
     pub fn of_counters(counters: &rlc::Counters) -> Self {
         BearerRecord {
             packets: counters.sdus_offered,
@@ -106,14 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_column_has_the_unit_that_its_name_ends_with() {
+    fn every_column_has_the_unit_of_its_name() {
         for table in [UES.reference(), BEARERS.reference()] {
             assert_eq!(table.faults(), Vec::<String>::new());
         }
     }
 
     #[test]
-    fn the_mean_mcs_is_weighted_by_blocks() {
+    fn mean_mcs_is_weighted_by_blocks() {
         let mut counters = WayCounters { blocks: 4, ..WayCounters::default() };
         counters.blocks_by_mcs[2] = 1;
         counters.blocks_by_mcs[10] = 3;

@@ -1,4 +1,4 @@
-//! A UE as the eNB and it itself see it: bearers, HARQ processes, what was reported when; and what is counted.
+//! The state of a UE at the eNB and at the UE itself: bearers, HARQ processes, reports and their times, counters.
 
 use crate::cell::OuterLoop;
 use crate::radio::errors::Combining;
@@ -6,46 +6,46 @@ use crate::rlc::{Bearer, Pdu, Way};
 use crate::scheduler::{Groups, MOST_GROUPS};
 use fullpipe_units::Instant;
 
-/// HARQ processes of either direction (36.213 section 7 and 8, FDD).
+/// Number of HARQ processes of each direction (36.213 section 7 and 8, FDD).
 pub(crate) const PROCESSES: usize = 8;
-/// Layers that a UE can have.
+/// Largest number of layers of a UE.
 pub(crate) const LAYERS: usize = 2;
 
-/// What is counted of one direction.
+/// Counters of one direction of a UE.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WayCounters {
     /// Transport blocks sent for the first time.
     pub blocks: u64,
-    /// Their bytes.
+    /// Bytes of those transport blocks.
     pub block_bytes: u64,
-    /// Transport blocks sent again.
+    /// Transport blocks retransmitted.
     pub retransmissions: u64,
     /// Receptions of transport blocks that could not be decoded.
     pub errors: u64,
-    /// Transport blocks that were given up.
+    /// Transport blocks given up after the last retransmission.
     pub lost_blocks: u64,
-    /// Subframes in which a UE did not understand what was granted.
+    /// Subframes in which the UE did not decode a grant or an assignment.
     pub control_errors: u64,
     /// Transport blocks sent for the first time, by MCS.
     pub blocks_by_mcs: [u64; 29],
-    /// Bytes of RLC PDUs that arrived.
+    /// Bytes of RLC PDUs received.
     pub pdu_bytes: u64,
-    /// Packets that came to the buffer, or before there was one.
+    /// Packets offered to the UE's bearers, including those before the bearers existed.
     pub packets: u64,
-    /// Packets that came before the UE had its bearers, and were dropped.
+    /// Packets dropped because they arrived before the UE had its bearers.
     pub early_packets: u64,
-    /// Packets for which the buffer had no room.
+    /// Packets dropped because the buffer was full.
     pub buffer_drops: u64,
     /// Packets lost on the air.
     pub lost_packets: u64,
-    /// Packets that arrived.
+    /// Packets delivered.
     pub delivered_packets: u64,
-    /// Bytes of those.
+    /// Bytes of the delivered packets.
     pub delivered_bytes: u64,
 }
 
 impl WayCounters {
-    /// A transport block is sent for the first time.
+    /// Counts a transport block that is sent for the first time.
     pub(crate) fn count_block(&mut self, mcs: u8, bytes: u32) {
         self.blocks += 1;
         self.block_bytes += u64::from(bytes);
@@ -53,12 +53,12 @@ impl WayCounters {
     }
 }
 
-/// What a UE's last transmission or report was like.
+/// The last transmission of a UE in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WayStatus {
-    /// Mean SINR over the resource blocks of the last transport block, dB; not a number before the first.
+    /// Mean SINR in dB over the resource blocks of the last transport block; NaN before the first.
     pub sinr_db: f64,
-    /// CQI by which the last transport block was made.
+    /// CQI from which the MCS of the last transport block was selected.
     pub cqi: u8,
     /// MCS of the last transport block.
     pub mcs: u8,
@@ -66,36 +66,37 @@ pub struct WayStatus {
     pub buffer_bytes: u64,
 }
 
-/// The bytes that still wait, as a scheduler counts, after a grant of `granted` bytes, `header` of which are RLC's header.
+/// Returns the bytes that still wait, by the scheduler's count, after a grant of `granted` bytes, of which `header` bytes are
+/// RLC's header.
 pub(crate) fn left_after(waiting: u32, granted: u32, header: u32) -> u32 {
     waiting.saturating_sub(granted.saturating_sub(header))
 }
 
-/// A transport block on its way.
+/// A transport block in transmission.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
-    /// CQI that the MCS follows from.
+    /// CQI from which the MCS was selected.
     pub(crate) cqi: u8,
     pub(crate) mcs: u8,
     pub(crate) bytes: u32,
-    /// Number of the bearer, and the PDU.
+    /// PDUs with the number of their bearer.
     pub(crate) pdus: Vec<(u8, Pdu)>,
     pub(crate) combining: Combining,
-    /// Whether it is still to be decoded.
+    /// Whether it still has to be decoded.
     pub(crate) open: bool,
 }
 
-/// A HARQ process of the downlink: blocks of all layers in the same groups.
+/// A downlink HARQ process: blocks of all layers in the same groups.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
     pub(crate) groups: Groups,
     pub(crate) redundancy: u8,
     pub(crate) blocks: [Block; LAYERS],
-    /// Which use of the process this is, so that what comes late does not meet the next one.
+    /// Number of the process's use, so that late feedback does not affect the next use.
     pub(crate) generation: u32,
 }
 
-/// A transport block of the uplink.
+/// An uplink transport block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UplinkBlock {
     pub(crate) first: usize,
@@ -104,28 +105,28 @@ pub(crate) struct UplinkBlock {
     pub(crate) block: Block,
 }
 
-/// What the UE has reported, as far as somebody has asked.
+/// The reports of the UE that have been computed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
-    /// Subframe in which the channel was measured, for the subbands and for the band; `u64::MAX` before the first.
+    /// Subframe in which the channel was measured, for the subbands and for the band; `u64::MAX` before the first measurement.
     pub(crate) measured: [u64; 2],
     pub(crate) subbands: [u8; MOST_GROUPS],
-    /// Groups of which `subbands` has only an upper bound.
+    /// Groups for which `subbands` has only an upper bound.
     pub(crate) open: Groups,
-    /// The CQI that all subbands have, where that is known.
+    /// The CQI of all subbands, if they are known to be equal.
     pub(crate) even: Option<u8>,
     pub(crate) wideband: u8,
     pub(crate) ceiling: u8,
-    /// `subbands`, corrected by the outer loop, where there is one; of which measurement, by which offset.
+    /// `subbands` after the outer loop's correction, if any, with the measurement and the offset that were used.
     pub(crate) corrected: [u8; MOST_GROUPS],
     pub(crate) corrected_of: Option<(u64, OuterLoop)>,
 }
 
-/// The last transport block of a direction that was on the air.
+/// The last transmitted transport block of a direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Last {
     pub(crate) subframe: u64,
-    /// Groups; or first resource block and count.
+    /// Downlink: groups. Uplink: first resource block and count.
     pub(crate) place: (u32, u32),
     pub(crate) cqi: u8,
     pub(crate) mcs: u8,
@@ -134,9 +135,9 @@ pub(crate) struct Last {
 /// A UE in its cell.
 #[derive(Debug)]
 pub(crate) struct Ue {
-    /// Its number in the whole network.
+    /// The UE's number in the whole network.
     pub(crate) number: u16,
-    /// Key of its random draws.
+    /// Key of the UE's random draws.
     pub(crate) key: u64,
     pub(crate) bearers: Vec<Bearer>,
     /// Logical channel group of each bearer.
@@ -148,33 +149,33 @@ pub(crate) struct Ue {
     pub(crate) mode_gain: f32,
     /// P_A, linear.
     pub(crate) data_power: f32,
-    /// Bytes that wait for the downlink on each bearer, as the scheduler counts.
+    /// Waiting downlink bytes of each bearer, by the scheduler's count.
     pub(crate) waiting: Vec<u32>,
     pub(crate) processes: Vec<Process>,
     pub(crate) retransmissions: Vec<u8>,
-    /// When blocks of the uplink were last sent again.
+    /// Subframe of the last uplink retransmission.
     pub(crate) repeated: u64,
-    /// When the buffer status report that is under way reaches the scheduler, and its place in that subframe's list.
+    /// When the pending buffer status report reaches the scheduler, and its index in that subframe's list.
     pub(crate) status_due: Option<(u64, usize)>,
-    /// When the UE reports again what still waits then.
+    /// When the UE reports again if data still wait.
     pub(crate) remind_at: Instant,
-    /// Bytes that wait for the uplink, as the scheduler counts.
+    /// Waiting uplink bytes, by the scheduler's count.
     pub(crate) uplink_waiting: u32,
-    /// The last grant that the UE read: subframe and place of its block.
+    /// The last grant that the UE read: subframe and index of its block.
     pub(crate) grant_read: Option<(u64, u8)>,
     pub(crate) uplink_blocks: Vec<UplinkBlock>,
-    /// Sounding: subframe, and its SINR by resource block.
+    /// Last sounding: subframe, and SINR by resource block.
     pub(crate) sounded: Option<(u64, Box<crate::air::Row>)>,
     pub(crate) sounding_offset: u32,
-    /// What the outcome of its blocks has shown, by direction.
+    /// State of the outer loop by direction.
     pub(crate) outer_loop: [OuterLoop; 2],
-    /// All but what became of packets; see [`Ue::counters`].
+    /// Counters except those of packet outcomes; see [`Ue::counters`].
     pub(crate) counters: [WayCounters; 2],
     pub(crate) last: [Last; 2],
 }
 
 impl Ue {
-    /// All counters. What became of packets, RLC has counted.
+    /// Returns all counters. Those of packet outcomes come from RLC.
     pub(crate) fn counters(&self) -> [WayCounters; 2] {
         let mut counters = self.counters.clone();
         for (way, counters) in Way::BOTH.into_iter().zip(&mut counters) {
@@ -192,9 +193,9 @@ impl Ue {
 mod tests {
     use super::*;
 
-    /// A grant of a block counts less RLC's header, and no count falls below 0 (reference, section 8.2).
+    /// A grant counts without RLC's header, and no count falls below 0 (reference, section 8.2).
     #[test]
-    fn a_grant_counts_without_the_header() {
+    fn grant_counts_without_the_header() {
         assert_eq!(left_after(1_000, 501, 2), 501);
         assert_eq!(left_after(1_000, 501, 4), 503);
         assert_eq!(left_after(1_000, 1_001, 2), 1);

@@ -1,8 +1,9 @@
-//! What is on the air and what the cells make of it: SINR of both ways, gains of antennas and modes, sounding, and what
-//! neighbours add. Each number is worked out by hand beside its test.
+//! Tests of the radio channel between cells and UEs: SINR of both directions, gains of antennas and modes, sounding, and
+//! interference of neighbors. Each number is computed by hand at its test.
 //!
-//! In free space the loss is 20 log10(4 pi d f / c), in the downlink at 2120 MHz 78.97 dB at 100 m and 6.02 dB more for each
-//! doubling, in the uplink at 1930 MHz 0.82 dB less. Noise is -121.45 dBm in a resource block, and the receiver's figure.
+//! In free space the loss is 20 log10(4 pi d f / c): in the downlink at 2120 MHz 78.97 dB at 100 m and 6.02 dB more for each
+//! doubling, in the uplink at 1930 MHz 0.82 dB less. The noise is -121.45 dBm in a resource block plus the receiver's noise
+//! figure.
 
 use crate::common::*;
 use fullpipe_lte::config::{CellConfig, Config, CqiSource, UeConfig, UplinkReports};
@@ -26,7 +27,7 @@ fn saturated(number: usize, x: f64) -> UeConfig {
     phone
 }
 
-/// Blocks and end of a run of a network without sources.
+/// Runs a network without sources. Returns its blocks and its final state.
 fn blocks(config: Config, until: f64) -> (Vec<BlockRecord>, AccessNetwork) {
     let mut network = network(config);
     network.record_blocks();
@@ -38,7 +39,7 @@ fn schemes(blocks: &[BlockRecord], uplink: bool, ue: u16) -> Vec<u8> {
     blocks.iter().filter(|block| (block.uplink, block.ue) == (uplink, ue)).map(|block| block.mcs).collect()
 }
 
-/// A cell of 25 resource blocks and a UE 4 km away with a noise figure of 7 dB: 19.45 dB in the downlink (reference, row
+/// A cell with 25 resource blocks and a UE 4 km away with a noise figure of 7 dB: 19.45 dB in the downlink (reference, row
 /// throughput-011). Without power control the uplink has 10 - 13.98 - 110.20 + 121.45 - 5 = 2.27 dB.
 fn four_kilometres() -> Config {
     let phone = UeConfig { noise_figure_db: 7.0, power_control: None, ..saturated(0, 4_000.0) };
@@ -56,10 +57,10 @@ fn assert_near(found: [f64; 2], expected: [f64; 2]) {
     }
 }
 
-/// An antenna has its gain both ways: 1 dB on its axis and 3 dB less at half of its beam's width. Transmission modes gain 4.2 dB and
-/// lose 2.8 dB in the downlink (reference, section 7), to which the data region's power is added.
+/// An antenna has its gain in both directions: 1 dB on its axis and 3 dB less at half of its beam width. Transmission modes gain
+/// 4.2 dB and lose 2.8 dB in the downlink (reference, section 7), plus the data region's power offset.
 #[test]
-fn antennas_modes_and_powers_gain_what_they_should() {
+fn antennas_modes_and_power_offsets_have_their_gains() {
     assert_near(sinr_db(four_kilometres()), [19.45, 2.27]);
     let mut config = four_kilometres();
     config.cells[0].antenna =
@@ -74,10 +75,10 @@ fn antennas_modes_and_powers_gain_what_they_should() {
     }
 }
 
-/// The control region is sent with full power, whatever the data has: a CQI from it alone does not know that the data has 6 dB less.
-/// MCS 26 belongs to 19.45 dB, 18 to 13.43 (reference, rows throughput-011 and -012).
+/// The control region is sent with full power, whatever the power of the data. So a CQI from the control region does not include
+/// the 6 dB by which the data are weaker. MCS 26 belongs to 19.45 dB, 18 to 13.43 (reference, rows throughput-011 and -012).
 #[test]
-fn the_power_of_data_is_in_the_mixed_cqi_only() {
+fn only_the_mixed_cqi_includes_the_power_of_data() {
     for (source, mcs) in [(CqiSource::Control, 26), (CqiSource::Mixed, 18)] {
         let mut config = four_kilometres();
         config.ues[0].data_power_offset_db = -6.0;
@@ -87,14 +88,15 @@ fn the_power_of_data_is_in_the_mixed_cqi_only() {
     }
 }
 
-/// Fading of each resource block, dB, without change in time.
+/// Fading that is constant in time, given in dB for each resource block.
 fn still(gains: &[f64], band: Bandwidth) -> Fading {
     let text: String = gains.iter().map(|gain| format!("{gain} {gain} {gain}\n")).collect();
     Fading::trace(Arc::new(Trace::read(text.as_bytes()).unwrap()), Places::Continuous, 1, band).unwrap()
 }
 
-/// UEs 99 m from a cell of 6 resource blocks, each of which is to arrive with so many dBm. At -100 they have -100 + 0.82 + 121.45 - 5
-/// = 17.26 dB and the efficiency log2(1 + 53.2 / 5.529) = 3.41: CQI 11 (3.32 to 3.90), MCS 20. At -80, with 37.26 dB, MCS 28.
+/// UEs 99 m from a cell with 6 resource blocks, each with a target of `target_dbm`. At -100 dBm they have -100 + 0.82 + 121.45 -
+/// 5 = 17.26 dB and the efficiency log2(1 + 53.2 / 5.529) = 3.41: CQI 11 (3.32 to 3.90), MCS 20. At -80 dBm, with 37.26 dB, MCS
+/// 28.
 fn uplink(ues: usize, target_dbm: f64, gains: [f64; 6], reports: UplinkReports) -> Config {
     let phones = (0..ues).map(|number| {
         let control = PowerControl { target_dbm, ..PowerControl::default() };
@@ -109,9 +111,9 @@ fn uplink(ues: usize, target_dbm: f64, gains: [f64; 6], reports: UplinkReports) 
 
 const SOUNDING: UplinkReports = UplinkReports::Sounding { period: 40 };
 
-/// The fourth resource block has 20 dB less. Alone a UE has all of them; of two the first has the first three.
+/// The fourth resource block has 20 dB less. A single UE has all of them; of two UEs the first has the first three.
 #[test]
-fn the_worst_resource_block_of_a_grant_decides() {
+fn worst_resource_block_of_a_grant_determines_the_mcs() {
     for (ues, expected) in [(1, vec![20]), (2, vec![28, 20])] {
         let (blocks, _) = blocks(uplink(ues, -80.0, [0.0, 0.0, 0.0, -20.0, 0.0, 0.0], SOUNDING), 50.0);
         for (ue, mcs) in expected.into_iter().enumerate() {
@@ -120,10 +122,10 @@ fn the_worst_resource_block_of_a_grant_decides() {
     }
 }
 
-/// With an offset of 7 the sounding signal is as strong as data, with 1 it is 9 dB weaker: 8.25 dB, log2(1 + 6.68 / 5.529) = 1.14,
-/// CQI 5 (0.88 to 1.18), MCS 8.
+/// With an offset of 7 the sounding signal is as strong as data, with 1 it is 9 dB weaker: 8.25 dB, log2(1 + 6.68 / 5.529) =
+/// 1.14, CQI 5 (0.88 to 1.18), MCS 8.
 #[test]
-fn sounding_has_a_power_of_its_own() {
+fn sounding_signal_has_its_own_power() {
     for (sounding_offset, mcs) in [(7, 20), (1, 8)] {
         let mut config = uplink(1, -100.0, [0.0; 6], SOUNDING);
         config.ues[0].power_control.as_mut().unwrap().sounding_offset = sounding_offset;
@@ -132,15 +134,16 @@ fn sounding_has_a_power_of_its_own() {
     }
 }
 
-/// The second and third resource block have 10 dB less: 7.25 dB, log2(1 + 5.31 / 5.529) = 0.97, CQI 5, MCS 8 for who has just sent in
-/// the first three. For the others that is taken for their mean, of 1, 0.1 and 0.1: 0.4 times 53.2 are 13.25 dB, and log2(1 + 21.1 /
-/// 5.529) = 2.27 is CQI 8 (1.91 to 2.41), MCS 14.
+/// The second and third resource block have 10 dB less: 7.25 dB, log2(1 + 5.31 / 5.529) = 0.97, CQI 5, MCS 8 for a UE that has
+/// just sent in the first three. For the other blocks the mean of 1, 0.1 and 0.1 is assumed: 0.4 times 53.2 is 13.25 dB, and
+/// log2(1 + 21.1 / 5.529) = 2.27 is CQI 8 (1.91 to 2.41), MCS 14.
 #[test]
-fn data_shows_the_channel_where_it_was_sent_and_its_mean_elsewhere() {
+fn data_measures_the_channel_in_its_blocks_and_its_mean_elsewhere() {
     let gains = [0.0, -10.0, -10.0, 0.0, 0.0, 0.0];
-    // Two UEs, always in the same places; what is granted before subframe 12 goes without knowledge, up to subframe 17.
+    // Two UEs, always in the same blocks. Grants before subframe 12 have no measurement, which applies up to subframe 17.
     let (two, _) = blocks(uplink(2, -100.0, gains, UplinkReports::Data), 50.0);
-    // Of three, a UE has the first three blocks and the others in turn, so that its last measurement is always of the other half.
+    // Of three UEs, one has the first three blocks and the others in turn, so that its last measurement is always of the other
+    // half.
     let (three, _) = blocks(uplink(3, -100.0, gains, UplinkReports::Data), 50.0);
     for (blocks, schemes) in [(two, [8, 20]), (three, [20, 14])] {
         let blocks: Vec<&BlockRecord> = blocks.iter().filter(|block| block.uplink).collect();
@@ -151,10 +154,10 @@ fn data_shows_the_channel_where_it_was_sent_and_its_mean_elsewhere() {
     }
 }
 
-/// Downlink and uplink of a pair fade each for itself, by generators of the same seed: over many seeds their difference has a
-/// standard deviation of 5.57 sqrt(2) = 7.9 dB, or a little less, as each is a mean over the band.
+/// Downlink and uplink of a pair fade independently, by generators with the same seed. Over many seeds their difference has a
+/// standard deviation of 5.57 sqrt(2) = 7.9 dB, or slightly less, as each value is a mean over the band.
 #[test]
-fn both_ways_fade_each_for_itself() {
+fn both_directions_fade_independently() {
     let differences = (0..40).map(|seed| {
         let mut config = Config::reference(seed, cell("cell", 0.0, 6), vec![saturated(0, 1_000.0)]);
         let band = Bandwidth::new(6).unwrap();
@@ -170,12 +173,12 @@ fn both_ways_fade_each_for_itself() {
     assert!(differences.len() > 30 && square.sqrt() > 4.0, "{} dB of {}", square.sqrt(), differences.len());
 }
 
-/// A UE of the neighbour stands 200 m from this cell's antenna and sounds with all its power, 23 - 7.78 - 84.17 = -68.95 dBm in a
-/// resource block, as its own cell is 2.8 km away. In the subframe of this cell's UE, which arrives with -79.2 dBm, that leaves it
-/// -10.2 dB and CQI 0 (log2(1 + 0.095 / 5.529) = 0.02). A UE beside the neighbour's antenna arrives with -109 dBm and disturbs
-/// nobody. It matters who of them sounds first, that is, in the same subframe.
+/// A UE of the neighbor is 200 m from this cell's antenna and sounds with full power, 23 - 7.78 - 84.17 = -68.95 dBm in a
+/// resource block, since its own cell is 2.8 km away. In the same subframe, this cell's UE, which arrives with -79.2 dBm, has
+/// -10.2 dB and CQI 0 (log2(1 + 0.095 / 5.529) = 0.02). A UE near the neighbor's antenna arrives with -109 dBm and causes no
+/// interference. So the result depends on which of them sounds first, that is, in the same subframe.
 #[test]
-fn who_sounds_in_another_subframe_does_not_disturb() {
+fn sounding_in_another_subframe_causes_no_interference() {
     for (first, second, granted) in [(3_100.0, 200.0, true), (200.0, 3_100.0, false)] {
         let mut phones = vec![ue(0, 99.0), ue(1, first), ue(2, second)];
         phones[1].cell = 1;
@@ -198,11 +201,11 @@ fn who_sounds_in_another_subframe_does_not_disturb() {
     }
 }
 
-/// Two cells 1 km apart and a UE of the first between them: both arrive with the same power. The other cell's UE hears nothing, so
-/// that what is sent to it in subframe 4, with 6 dB less, is sent again in 11: 6 dB remain in either, in which the UE here is sent
-/// the same block.
+/// Two cells are 1 km apart, with a UE of the first in the middle: both arrive with the same power. The other cell's UE decodes
+/// nothing, so its block of subframe 4, with 6 dB less, is retransmitted in 11. In both subframes, in which the UE here gets the
+/// same block, the SINR is 6 dB.
 #[test]
-fn what_is_sent_again_disturbs_with_the_power_of_data() {
+fn retransmission_interferes_with_the_power_of_data() {
     let mut phones = vec![ue(0, 500.0), ue(1, 900.0)];
     phones[1].cell = 1;
     phones[1].noise_figure_db = 100.0;
@@ -230,11 +233,12 @@ fn what_is_sent_again_disturbs_with_the_power_of_data() {
     }
 }
 
-/// Of two cells with the UE between them that of 50 resource blocks has groups of three, that of 25 of two. In group 4 of the
-/// larger, blocks 12 to 14, it has 13 dBm each: in its own group 6, blocks 12 and 13, the smaller has 16 dBm and 3.01 dB remain; in
-/// its group 4, blocks 8 and 9, nothing disturbs it and the SINR is 16.02 - 92.95 + 121.45 - 9 = 35.52 dB.
+/// The UE is in the middle between two cells. The one with 50 resource blocks has groups of three, the one with 25 groups of two.
+/// In group 4 of the larger cell, blocks 12 to 14, each block has 13 dBm. In its own group 6, blocks 12 and 13, the smaller cell
+/// has 16 dBm and the SINR is 3.01 dB. In its group 4, blocks 8 and 9, there is no interference and the SINR is 16.02 - 92.95 +
+/// 121.45 - 9 = 35.52 dB.
 #[test]
-fn groups_of_a_neighbour_are_where_its_own_bandwidth_has_them() {
+fn groups_of_a_neighbor_have_the_positions_of_its_own_bandwidth() {
     for (group, expected) in [(6, 3.01), (4, 35.52)] {
         let mut phones = vec![saturated(0, 500.0), saturated(1, 1_050.0)];
         phones[1].cell = 1;
@@ -248,11 +252,11 @@ fn groups_of_a_neighbour_are_where_its_own_bandwidth_has_them() {
     }
 }
 
-/// The control region of a neighbour with 25 resource blocks reaches those of a cell with 50 up to number 24. There -3.01 dB remain
-/// of 13 against 16 dBm, too little for any CQI (log2(1 + 0.5 / 5.529) = 0.125, less than the 0.15 of CQI 1); from group 9 on, block
-/// 27, there is nothing but noise.
+/// The control region of a neighbor with 25 resource blocks overlaps blocks 0 to 24 of a cell with 50. There the SINR is -3.01
+/// dB, 13 against 16 dBm, too low for any CQI (log2(1 + 0.5 / 5.529) = 0.125, less than the 0.15 of CQI 1). From group 9 on,
+/// block 27, there is only noise.
 #[test]
-fn a_neighbour_disturbs_no_further_than_its_own_bandwidth_goes() {
+fn neighbor_interferes_only_within_its_own_bandwidth() {
     for (groups, mcs) in [((0, 8), None), ((9, 7), Some(28))] {
         let mut config = Config::reference(1, cell("a", 0.0, 50), vec![saturated(0, 500.0)]);
         config.cells[0].downlink_groups = Some(groups);
@@ -265,10 +269,10 @@ fn a_neighbour_disturbs_no_further_than_its_own_bandwidth_goes() {
     }
 }
 
-/// The mixed CQI has the interference of the last data region before its own control region. The neighbour sends from subframe 4 on,
-/// which the control region of 4 comes before; that of 6 knows of 5 and is used seven subframes later.
+/// The mixed CQI has the interference of the last data region before its own control region. The neighbor sends from subframe 4
+/// on, after the control region of 4. The control region of 6 includes the interference of 5 and is used seven subframes later.
 #[test]
-fn the_data_region_comes_after_the_control_region_that_a_cqi_is_measured_in() {
+fn mixed_cqi_uses_the_data_region_before_its_control_region() {
     let mut phones = vec![saturated(0, 500.0), ue(1, 1_050.0)];
     phones[1].cell = 1;
     let mut config = Config::reference(1, cell("a", 0.0, 6), phones);

@@ -1,4 +1,4 @@
-//! What users expect of a cell, each with its reason.
+//! Tests of the behavior that users expect of a cell, with the derivation of each expectation.
 
 use crate::common::*;
 use fullpipe_lte::bearer::Qci;
@@ -15,9 +15,9 @@ fn band(blocks: u32) -> Bandwidth {
     Bandwidth::new(blocks).unwrap()
 }
 
-/// A UE at 3 km in fading so fast that its reports are out of date when they are used: at 60 km/h the channel's correlation
-/// after 7 ms is J0(2 pi 118 Hz 7 ms)^2, nearly nothing; and round robin goes by the CQI of the whole band, not by the lowest of
-/// a part. In a narrow band that fades as one, a good part of all blocks is lost.
+/// A UE at 3 km in fading so fast that its reports are outdated when they are used. At 60 km/h the channel's correlation after 7
+/// ms is J0(2 pi 118 Hz 7 ms)^2, nearly 0. Round robin uses the CQI of the whole band, not the lowest of a part. In a narrow band
+/// with flat fading, a large part of all blocks is lost.
 fn outdated(seed: u64, harq: bool, phone: UeConfig) -> Config {
     let cell = CellConfig { harq, scheduler: "rr".into(), ..CellConfig::reference("cell", band(6)) };
     let mut config = Config::reference(seed, cell, vec![phone]);
@@ -39,7 +39,7 @@ fn steady(way: Way, ue: u16, bytes: u32, microseconds: u64, until: f64) -> Sourc
     }
 }
 
-/// A packet at the beginning of a subframe.
+/// A single packet at the beginning of a subframe.
 fn once(way: Way, bytes: u32) -> Source {
     steady(way, 0, bytes, 1_000_000, 2.0)
 }
@@ -59,20 +59,22 @@ fn acknowledged_mode_loses_nothing_where_unacknowledged_mode_does() {
         } else {
             assert!(story.lost[0] > 100, "{}", story.lost[0]);
         }
-        // In order, each once.
+        // Packets arrive in order and once.
         let sent: Vec<_> = story.arrivals.iter().map(|arrival| arrival.sent).collect();
         assert!(sent.windows(2).all(|pair| pair[0] < pair[1]));
     }
 }
 
-/// A packet of 1428 bytes each 7.616 ms, 1.5 Mbit/s, in RLC AM over 25 resource blocks at 99 m: MCS 28, blocks of 2196 bytes, no errors.
-/// A packet is one PDU of 1434 bytes, so the downlink has one block for each, and no STATUS report, as no data goes up.
+/// A packet of 1428 bytes every 7.616 ms, 1.5 Mbit/s, in RLC AM over 25 resource blocks at 99 m: MCS 28, blocks of 2196 bytes, no
+/// errors. A packet is one PDU of 1434 bytes. So the downlink has one block per packet, and no STATUS report, as there is no
+/// uplink data.
 ///
-/// The uplink has one block for each STATUS report. A packet received at the end of subframe n is reported in n + 1; the grant reaches
-/// the UE 7 subframes later, when the UE makes the STATUS report. The next may be sent 10 ms after it (t-StatusProhibit), by when
-/// another packet has come, so that the UE asks at once: a report each 17 ms, 588 in 10 s, one more or less at either end.
+/// The uplink has one block per STATUS report. A packet received at the end of subframe n is reported in n + 1. The grant reaches
+/// the UE 7 subframes later, when the UE creates the STATUS report. The next may be sent 10 ms after it (t-StatusProhibit). By
+/// then another packet has arrived, so the UE requests a grant at once: one report per 17 ms, 588 in 10 s, with a tolerance of
+/// one at either end.
 #[test]
-fn acknowledged_mode_sends_as_many_blocks_as_packets_and_status_reports() {
+fn acknowledged_mode_sends_one_block_per_packet_and_status_report() {
     let mut phone = ue(0, 99.0);
     phone.bearers = vec![BearerConfig::best_effort(Mode::Acknowledged, 1_000_000)];
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
@@ -85,7 +87,7 @@ fn acknowledged_mode_sends_as_many_blocks_as_packets_and_status_reports() {
     assert_eq!((up.blocks, up.retransmissions), (status_reports, 0));
 }
 
-/// Where blocks are lost, so are PDUs, and each block that is sent has one. (A PDU that does not fit into what a UE was given waits: no
+/// If blocks are lost, PDUs are lost, and each block that is sent has a PDU. (A PDU that does not fit into a UE's grant waits: no
 /// block without a PDU is sent.)
 #[test]
 fn no_transport_block_is_empty() {
@@ -93,7 +95,7 @@ fn no_transport_block_is_empty() {
         let mut phone = ue(0, 3_000.0);
         phone.bearers = vec![BearerConfig::best_effort(mode, 10_000_000)];
         let mut network = network(outdated(3, true, phone));
-        // In the uplink packets arrive at the beginning of a subframe, after its control region: none is added to a full block.
+        // Uplink packets arrive at the beginning of a subframe, after its control region, so none is added to a full block.
         let sources = Way::BOTH.map(|way| Source { first: ms(1.5), ..steady(way, 0, 700, 4_000, 5_000.0) });
         run(&mut network, &sources, ms(20_000.0));
         let counters = network.ue(0).counters;
@@ -104,8 +106,9 @@ fn no_transport_block_is_empty() {
     }
 }
 
-/// A packet whose size is just that of a step of the buffer status report, 1326 bytes with PDCP's two, over so many blocks that the headers
-/// of AM's PDUs, 4 bytes each, matter: the eNB grants until all of it was sent, not until the report is repeated after 20 ms.
+/// The packet has exactly the size of a step of the buffer status report, 1326 bytes with PDCP's two. It takes so many blocks
+/// that the headers of AM's PDUs, 4 bytes each, matter. The eNB grants until all is sent, without the repeated report after 20
+/// ms.
 #[test]
 fn acknowledged_mode_is_granted_headers_too() {
     let mut phone = ue(0, 12_000.0);
@@ -114,21 +117,22 @@ fn acknowledged_mode_is_granted_headers_too() {
     let story = run(&mut network, &[once(Way::Uplink, 1_324)], ms(1_000.0));
     let delay = (story.arrivals[0].at - story.arrivals[0].sent).as_secs_f64() * 1e3;
     let blocks = network.ue(0).counters[1].blocks;
-    // The first block ends 11.93 ms after the packet (a packet at the beginning of a subframe), each other a millisecond later.
+    // The first block ends 11.93 ms after the packet (a packet at the beginning of a subframe), each further block a millisecond
+    // later.
     assert!(blocks > 2, "{blocks}");
     assert!((delay - 11.93 - (blocks - 1) as f64).abs() < 0.01, "{delay} with {blocks} blocks");
 }
 
-/// Blocks of a direction by where they were sent first, each with the subframes in which it was sent.
+/// Blocks of a direction by position and MCS of the first transmission, each with the subframes of its transmissions.
 fn attempts(blocks: &[BlockRecord], uplink: bool) -> Vec<Vec<u64>> {
     let mut open: BTreeMap<(u32, u32, u8, u32), Vec<u64>> = BTreeMap::new();
     let mut all = Vec::new();
     for block in blocks.iter().filter(|block| block.uplink == uplink) {
-        // One UE, whose blocks that are under way at a time differ in nothing but the time: the oldest that can be it.
+        // There is one UE, whose parallel blocks differ in time only: the oldest possible block is taken.
         let key = (block.place.0, block.place.1, block.mcs, u32::from(block.redundancy));
         if block.redundancy > 0 {
             let before = (key.0, key.1, key.2, key.3 - 1);
-            let list = open.get_mut(&before).expect("it was sent before");
+            let list = open.get_mut(&before).expect("the first transmission is known");
             let first = list.remove(0);
             all.push(vec![first, block.subframe]);
         }
@@ -141,7 +145,7 @@ fn attempts(blocks: &[BlockRecord], uplink: bool) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn blocks_are_sent_again_seven_subframes_later_and_at_most_three_times() {
+fn blocks_are_retransmitted_after_seven_subframes_and_at_most_three_times() {
     let mut network = network(outdated(3, true, ue(0, 3_000.0)));
     network.record_blocks();
     let sources = [Way::Downlink, Way::Uplink].map(|way| steady(way, 0, 700, 2_000, 3_000.0));
@@ -151,13 +155,13 @@ fn blocks_are_sent_again_seven_subframes_later_and_at_most_three_times() {
     for uplink in [false, true] {
         let again = attempts(&blocks, uplink);
         assert!(again.len() > 50, "{uplink}: {}", again.len());
-        // In the downlink later than seven only if another's retransmission has the groups; there is no other.
+        // In the downlink it is later than seven subframes only if another retransmission has the groups; there is none.
         assert!(again.iter().all(|pair| pair[1] - pair[0] == 7), "{uplink}: {again:?}");
     }
 }
 
 #[test]
-fn a_ue_that_walks_away_gets_less_and_less() {
+fn ue_that_moves_away_gets_lower_mcs() {
     let mut walker = ue(0, 0.0);
     walker.course = Course { points: vec![(0.0, at(50.0)), (10.0, at(20_050.0))] };
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![walker]));
@@ -165,19 +169,19 @@ fn a_ue_that_walks_away_gets_less_and_less() {
     run(&mut network, &[saturating(Way::Downlink, 0, 1400, 25.0, ms(10_000.0))], ms(10_000.0));
     let blocks = network.blocks();
     let schemes: Vec<u8> = blocks.iter().map(|block| block.mcs).collect();
-    assert!(schemes.windows(2).all(|pair| pair[1] <= pair[0]), "free space without fading: never better again");
+    assert!(schemes.windows(2).all(|pair| pair[1] <= pair[0]), "free space without fading: the MCS never increases");
     assert_eq!(schemes[0], 28);
     // At 20 km the SINR is 30 - 13.98 - 125.0 + 121.45 - 9 = 3.47 dB: CQI 5 (2.04 to 4.32 dB), MCS 8.
     assert_eq!(*schemes.last().unwrap(), 8);
 }
 
 #[test]
-fn priority_sets_hold_a_guaranteed_bit_rate_that_proportional_fairness_does_not() {
+fn priority_sets_meet_a_guaranteed_bit_rate_that_proportional_fairness_does_not() {
     let rate_of_far = |scheduler: &str, multiplexed_ues: u16| {
         let mut cell = CellConfig { scheduler: scheduler.into(), ..CellConfig::reference("cell", band(25)) };
         cell.scheduler_parameters.multiplexed_ues = multiplexed_ues;
         let mut ues: Vec<UeConfig> = (0..8).map(|number| ue(number, 300.0)).collect();
-        // Alone it would have MCS 8 (see the walker): 421 bytes in a subframe, 3.4 Mbit/s.
+        // As the only UE it would have MCS 8 (see `ue_that_moves_away_gets_lower_mcs`): 421 bytes per subframe, 3.4 Mbit/s.
         ues.push(ue(8, 20_000.0));
         if scheduler == "pss" {
             ues[8].bearers[0].qci = Qci::new(1).unwrap();
@@ -188,22 +192,23 @@ fn priority_sets_hold_a_guaranteed_bit_rate_that_proportional_fairness_does_not(
         let story = run(&mut network, &sources, ms(4_000.0));
         goodput_mbps(&story, Way::Downlink, 8, ms(1_000.0), ms(4_000.0))
     };
-    // With one UE in the set of each subframe, it is the one below its guarantee. The guarantee is of transport blocks; of each
-    // 1432 bytes of RLC and PDCP 1400 are payload.
+    // With one UE selected per subframe, it is the one below its guarantee. The guarantee is for transport blocks: of each 1432
+    // bytes of RLC and PDCP, 1400 are payload.
     let (held, fair) = (rate_of_far("pss", 1), rate_of_far("pf", 0));
     assert!(held >= 1.5 * 1_400.0 / 1_432.0 * 0.99, "{held}");
-    // With half of all UEs in the set its groups are still shared by metric, in which the guarantee is one factor.
+    // With half of all UEs selected, groups are still shared by metric, in which the guarantee is one factor.
     let shared = rate_of_far("pss", 0);
     assert!(shared > 2.0 * fair && shared < held, "{shared}");
-    // A ninth of what it would have alone is 0.37 Mbit/s.
+    // A ninth of its rate as the only UE is 0.37 Mbit/s.
     assert!(fair < 0.45, "{fair}");
 }
 
-/// Five downloads of 12 Mbit/s in a cell that carries 17.2, one of them beside a voice bearer with a guaranteed 10 kbit/s. By the
-/// figures of issue 24, that UE had all of its 12 Mbit/s when whole UEs were ranked and the others 0.77 each; the reference
-/// gives all five 2.57 with voice on each. A fifth of 2196 bytes in a subframe, in RLC PDUs of 1400 of 1432, is 3.43 Mbit/s.
+/// Five downloads of 12 Mbit/s share a cell that carries 17.2. One UE also has a voice bearer with a guaranteed 10 kbit/s.
+/// According to issue 24, that UE got all of its 12 Mbit/s when whole UEs were ranked, and the others 0.77 each; the reference
+/// gives all five 2.57 with voice on each. A fifth of 2196 bytes per subframe, with 1400 of 1432 bytes of RLC PDUs, is 3.43
+/// Mbit/s.
 #[test]
-fn a_guaranteed_voice_bearer_does_not_take_its_ues_download_along() {
+fn guaranteed_voice_bearer_gives_its_ues_download_no_priority() {
     let cell = CellConfig { scheduler: "cqa".into(), ..CellConfig::reference("cell", band(25)) };
     let mut ues: Vec<UeConfig> = (0..5).map(|number| ue(number, 99.0)).collect();
     ues[4].bearers.push(BearerConfig {
@@ -220,7 +225,7 @@ fn a_guaranteed_voice_bearer_does_not_take_its_ues_download_along() {
 }
 
 #[test]
-fn what_one_ue_does_changes_no_other_ues_channel() {
+fn traffic_of_one_ue_changes_no_other_ues_channel() {
     let channel = |others: usize| {
         let mut ues = vec![ue(0, 3_000.0)];
         ues.extend((1..=others).map(|number| ue(number, 500.0 * number as f64)));
@@ -250,7 +255,7 @@ fn seeds_change_the_fading_and_the_errors() {
 }
 
 #[test]
-fn several_bearers_share_a_ues_blocks() {
+fn bearers_share_the_blocks_of_a_ue() {
     let mut phone = ue(0, 99.0);
     phone.bearers.push(BearerConfig::best_effort(Mode::Unacknowledged, 1_000_000));
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
@@ -261,17 +266,17 @@ fn several_bearers_share_a_ues_blocks() {
         let got: u64 = story.arrivals.iter().filter(|a| a.bytes == bytes).map(|a| u64::from(a.bytes)).sum();
         got as f64 * 8.0 / 3e6
     };
-    // Each has half of 2196 bytes less its own header of an RLC PDU: 8.7 Mbit/s of IP.
+    // Each has half of 2196 bytes minus the header of its RLC PDU: 8.7 Mbit/s of IP.
     for bytes in [1_428, 1_429] {
         assert!((8.5..8.8).contains(&rate(bytes)), "{bytes}: {}", rate(bytes));
     }
 }
 
 #[test]
-fn a_full_buffer_gets_over_a_grant_that_was_lost() {
-    // A receiver so noisy that three in ten control regions are lost (30 - 13.98 - 108.5 + 121.45 - 36 = -7 dB, row pdcch-004),
-    // and a buffer for one packet. When its only grant is lost, the eNB believes that nothing waits any more; what comes later
-    // finds no room, but reminds it.
+fn full_buffer_recovers_from_a_lost_grant() {
+    // The receiver is so noisy that three in ten control regions are lost (30 - 13.98 - 108.5 + 121.45 - 36 = -7 dB, row
+    // pdcch-004), and the buffer holds one packet. After the loss of the only grant, the eNB assumes that no data wait. Later
+    // packets are dropped, but cause a new report.
     let mut phone = ue(0, 3_000.0);
     phone.noise_figure_db = 36.0;
     phone.bearers = vec![BearerConfig::best_effort(Mode::Unacknowledged, 1_500)];
@@ -280,35 +285,36 @@ fn a_full_buffer_gets_over_a_grant_that_was_lost() {
     let counters = &network.ue(0).counters[1];
     assert!(counters.control_errors > 50, "{counters:?}");
     assert!(story.dropped[1] > 20, "{counters:?}");
-    // Up to the end, not only to the first that was lost.
+    // Packets arrive until the end, not only until the first lost grant.
     let last = story.arrivals.iter().map(|arrival| arrival.at).max().unwrap();
     assert!(last > ms(19_000.0), "{last:?}: {counters:?}");
     assert!(story.arrivals.len() > 250, "{}", story.arrivals.len());
 }
 
 #[test]
-fn a_lone_packet_gets_over_a_grant_that_was_lost() {
-    // The same receiver, a packet a second: nobody comes after it who could remind the eNB. The UE does, after 320 ms.
+fn single_packet_recovers_from_a_lost_grant() {
+    // The same receiver with one packet per second: no later packet causes a report. The UE repeats its report after 320 ms.
     let mut phone = ue(0, 3_000.0);
     phone.noise_figure_db = 36.0;
     let mut network = network(Config::reference(1, CellConfig::reference("cell", band(25)), vec![phone]));
     let story = run(&mut network, &[steady(Way::Uplink, 0, 200, 3_000_000, 600_000.0)], ms(610_000.0));
     assert_eq!(story.arrivals.len() as u64, story.offered[1]);
     let delays: Vec<f64> = story.arrivals.iter().map(|a| (a.at - a.sent).as_secs_f64() * 1e3).collect();
-    // 12 ms where the grant was heard (it came at the beginning of a subframe), 320 more for each that was not.
+    // 12 ms if the grant was received (the packet arrived at the beginning of a subframe), and 320 more for each lost grant.
     for delay in &delays {
         let lost = ((delay - 11.9) / 320.0).round();
         assert!((delay - 11.93 - 320.0 * lost).abs() < 1.1, "{delay}");
     }
-    // Three in ten, of 200: 62 +- 4 standard deviations of 6.5.
+    // Three in ten of 200: 62 +- 4 standard deviations of 6.5.
     let lost = delays.iter().filter(|delay| **delay > 100.0).count();
     assert!((36..=88).contains(&lost), "{lost}");
     assert!(network.next().is_never());
 }
 
 #[test]
-fn measurements_of_the_uplink_grow_old() {
-    // Measured by data only. What was measured out of range would forbid for ever the very grants that could measure anew.
+fn uplink_measurements_expire() {
+    // The channel is measured by data only. Without expiry, a measurement out of range would prevent the grants that could
+    // measure again.
     let mut phone = ue(0, 0.0);
     phone.course =
         Course { points: vec![(0.9, at(100.0)), (1.0, at(300_000.0)), (2.0, at(300_000.0)), (2.1, at(100.0))] };
@@ -320,12 +326,12 @@ fn measurements_of_the_uplink_grow_old() {
     let arrived = |from: f64, to: f64| story.arrivals.iter().filter(|a| a.at > ms(from) && a.at < ms(to)).count();
     assert!(arrived(0.0, 900.0) > 150);
     assert_eq!(arrived(1_100.0, 2_050.0), 0);
-    // At the latest a second after the last measurement out there, and HARQ's 21 ms.
+    // At the latest a second after the last measurement out of range, plus HARQ's 21 ms.
     assert!(arrived(3_200.0, 4_000.0) > 150, "{}", arrived(3_200.0, 4_000.0));
 }
 
 #[test]
-fn a_ue_may_walk_through_an_antenna() {
+fn ue_can_pass_through_the_position_of_an_antenna() {
     let street = PathLoss::OverRooftops(Default::default());
     let hata = PathLoss::OkumuraHata { environment: Environment::Urban, city: City::Large };
     for path_loss in
@@ -341,22 +347,22 @@ fn a_ue_may_walk_through_an_antenna() {
         let mut network = network(config);
         let sources = Way::BOTH.map(|way| steady(way, 0, 1_000, 1_000, 2_000.0));
         let story = run(&mut network, &sources, ms(2_100.0));
-        // It gets over it. What is on the air at the antenna itself has the largest signal that there is, not none.
+        // The UE recovers. A transmission at the antenna itself has the largest possible signal, not none.
         let late = story.arrivals.iter().filter(|arrival| arrival.at > ms(1_900.0)).count();
         assert!(late > 100, "{path_loss:?}: {late}");
         assert!(network.ue(0).last.iter().all(|last| last.sinr_db.is_finite()), "{path_loss:?}");
     }
 }
 
-/// The sentence with which a configuration is refused.
+/// The error message with which a configuration is rejected.
 fn refusal(change: impl Fn(&mut Config)) -> String {
     let mut config = Config::reference(1, CellConfig::reference("cell", band(25)), vec![ue(0, 99.0)]);
     change(&mut config);
-    AccessNetwork::new(config).expect_err("this cannot be").to_string()
+    AccessNetwork::new(config).expect_err("the configuration is invalid").to_string()
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_was_expected() {
+fn invalid_configurations_are_rejected_with_the_accepted_values() {
     let said = refusal(|config| config.cells[0].scheduler = "fair".into());
     assert!(said.contains("fair") && said.contains("pf"), "{said}");
     let said = refusal(|config| {

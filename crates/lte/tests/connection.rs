@@ -1,4 +1,4 @@
-//! UEs that come to their bearers after the run's start: what comes earlier is dropped, what comes later is not.
+//! Tests of UEs that attach after the start of the run: packets before the bearers exist are dropped, later ones are not.
 
 use crate::common::{Source, ms, network, run, ue};
 use fullpipe_lte::config::{CellConfig, Config};
@@ -27,8 +27,8 @@ fn config(attach: Attach, signalling: Signalling) -> Config {
     config
 }
 
-/// With signalling by radio a UE that knows its cell has its bearers after 44 ms (the reference's time line). Of packets at
-/// 0.5, 10.5, ... 90.5 ms five come earlier, either way.
+/// With radio signaling a UE with a known cell has its bearers after 44 ms (the reference's time line). Of packets at 0.5,
+/// 10.5, ... 90.5 ms five are earlier, in each direction.
 #[test]
 fn packets_before_the_bearers_are_dropped() {
     let attach = Attach::KnownCell { switched_on: ms(0.0) };
@@ -41,27 +41,27 @@ fn packets_before_the_bearers_are_dropped() {
         assert_eq!((counters.packets, counters.early_packets, counters.lost_packets), (10, 5, 0));
         assert_eq!(counters.delivered_packets, 5);
     }
-    // The first that is not dropped takes its 4 - d ms, less the nanosecond by which a block is decoded before the next
-    // subframe; that of the uplink 12.93 - d.
+    // The first packet that is not dropped takes its 4 - d ms, minus the nanosecond by which a block is decoded before the next
+    // subframe; the uplink packet takes 12.93 - d.
     let first = |way| story.arrivals.iter().find(|arrival| arrival.way == way).unwrap();
     assert_eq!((first(Way::Downlink).sent, first(Way::Uplink).sent), (ms(50.5), ms(50.5)));
     assert_eq!((first(Way::Downlink).at - ms(50.5)).as_nanos(), 3_499_999);
     assert_eq!((first(Way::Uplink).at - ms(50.5)).as_nanos() / 10_000, 1_242);
 }
 
-/// What enters at the gateway before, and comes to the eNB after the bearers are there, is carried.
+/// A packet that enters at the gateway earlier, but arrives at the eNB after the bearers exist, is delivered.
 #[test]
-fn it_counts_when_a_packet_comes_to_the_cell() {
+fn arrival_at_the_cell_decides_whether_a_packet_is_dropped() {
     let attach = Attach::KnownCell { switched_on: ms(0.0) };
     let mut config = config(attach, Signalling::Radio);
     config.core.s1_delay = Duration::from_millis(10);
     let story = run(&mut network(config), &[packets(Way::Downlink, 4.5)], ms(150.0));
-    // Of those at 4.5, 14.5, 24.5 and 34.5 the last is at the eNB at 44.5.
+    // Of those at 4.5, 14.5, 24.5 and 34.5 the last arrives at the eNB at 44.5.
     assert_eq!((story.offered[0], story.lost[0]), (10, 3));
 }
 
 #[test]
-fn who_is_attached_when_the_run_begins_loses_nothing() {
+fn ue_attached_from_the_start_loses_nothing() {
     let story = run(&mut network(config(Attach::Ideal, Signalling::Radio)), &[packets(Way::Downlink, 0.0)], ms(150.0));
     assert_eq!((story.offered[0], story.lost[0], story.arrivals.len()), (10, 0, 10));
 }

@@ -1,4 +1,4 @@
-//! Fading whose time begins with a packet: what happens afterwards is what happens in a run that begins with that packet.
+//! Tests of fading whose time starts with a packet: the rest of the run equals a run that starts with that packet.
 
 use crate::common::*;
 use fullpipe_lte::BlockRecord;
@@ -9,12 +9,11 @@ use fullpipe_lte::rlc::Way;
 use fullpipe_units::Duration;
 use std::sync::Arc;
 
-/// Where UEs sound every 40 ms and report CQI every 2, a run that begins so many milliseconds later meets all of it in the same
-/// phase.
+/// UEs sound every 40 ms and report CQI every 2, so a run that starts this many milliseconds later has the same phase.
 const LATER_MS: u64 = 40 * 7;
 
-/// A UE at 2 km, at 30 km/h: its CQI change all the time. Random draws are of the subframe, not of the fading, so that nothing may be
-/// lost at random.
+/// A UE at 2 km, at 30 km/h, whose CQI changes all the time. Random draws depend on the subframe, not on the fading, so there
+/// must be no random losses.
 fn world(fading: &Fading, begins: FadingBegins, reports: UplinkReports) -> Config {
     let cell = CellConfig { uplink_reports: reports, ..CellConfig::reference("cell", Bandwidth::new(25).unwrap()) };
     let mut config = Config::reference(1, cell, vec![ue(0, 2_000.0)]);
@@ -37,7 +36,7 @@ fn fadings() -> [Fading; 3] {
     ]
 }
 
-/// A packet of so many bytes every 3 ms each way, from 0.4 ms on and so many milliseconds later, for a second.
+/// A packet of this size every 3 ms in each direction for a second, from 0.4 ms plus `later_ms` on.
 fn sources(bytes: u32, later_ms: u64) -> Vec<Source> {
     let source = |way| Source {
         way,
@@ -51,7 +50,7 @@ fn sources(bytes: u32, later_ms: u64) -> Vec<Source> {
     Way::BOTH.map(source).to_vec()
 }
 
-/// Transport blocks and arrivals, counted from so many milliseconds on.
+/// Transport blocks and arrivals, with times relative to `later_ms`.
 fn story(config: Config, sources: &[Source], later_ms: u64) -> (Vec<BlockRecord>, Vec<Arrival>) {
     let mut network = network(config);
     network.record_blocks();
@@ -70,7 +69,7 @@ fn story(config: Config, sources: &[Source], later_ms: u64) -> (Vec<BlockRecord>
 }
 
 #[test]
-fn a_run_whose_fading_begins_with_a_packet_is_the_one_that_begins_with_it() {
+fn run_with_fading_from_a_packet_equals_a_run_that_starts_with_it() {
     for reports in [UplinkReports::Sounding { period: 40 }, UplinkReports::Data] {
         for fading in fadings() {
             let first = FadingBegins::Packet { least_bytes: 1 };
@@ -79,24 +78,24 @@ fn a_run_whose_fading_begins_with_a_packet_is_the_one_that_begins_with_it() {
                 let of = blocks.iter().filter(|block| block.uplink == uplink);
                 of.map(|block| block.mcs).collect::<std::collections::BTreeSet<_>>().len()
             };
-            assert!(schemes(&early.0, false) > 5, "it fades");
+            assert!(schemes(&early.0, false) > 5, "the channel fades");
             assert!(early.1.len() > 400, "{} of 2 x 334 packets", early.1.len());
-            // The first packet at once: the same run.
+            // With the first packet at once, the runs are equal.
             assert_eq!(story(world(&fading, first, reports), &sources(700, 0), 0), early);
-            // Later: the same run, later.
+            // With a later first packet, the runs are equal except for the offset.
             assert_eq!(story(world(&fading, first, reports), &sources(700, LATER_MS), LATER_MS), early);
-            // Not if the fading does not wait.
+            // If the fading starts with the run, they differ.
             assert_ne!(story(world(&fading, FadingBegins::Run, reports), &sources(700, LATER_MS), LATER_MS), early);
         }
     }
 }
 
 #[test]
-fn smaller_packets_do_not_begin_it() {
+fn smaller_packets_do_not_start_the_fading() {
     let [fading, ..] = fadings();
     let reports = UplinkReports::Sounding { period: 40 };
     let begins = |least_bytes| world(&fading, FadingBegins::Packet { least_bytes }, reports);
-    // Pings of 84 bytes in the first 200 ms, that nothing is left of when the large packets come.
+    // Pings of 84 bytes in the first 200 ms, which are all delivered when the large packets start.
     let mut all = sources(84, 20);
     all.iter_mut().for_each(|source| source.until = ms(200.0));
     all.extend(sources(700, LATER_MS));
@@ -104,7 +103,7 @@ fn smaller_packets_do_not_begin_it() {
     assert_eq!(story(begins(500), &all, LATER_MS), early);
     assert_eq!(story(begins(700), &all, LATER_MS), early);
     assert_ne!(story(begins(84), &all, LATER_MS), early);
-    // Nobody as large: it never begins, and all blocks of the downlink after the first reports are alike.
+    // Without a packet of that size the fading never starts, and all downlink blocks after the first reports are equal.
     let (blocks, _) = story(begins(701), &all, LATER_MS);
     let schemes: Vec<u8> = blocks.iter().filter(|block| !block.uplink).map(|block| block.mcs).collect();
     assert!(schemes.windows(2).all(|pair| pair[0] == pair[1]), "{schemes:?}");

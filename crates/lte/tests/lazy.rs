@@ -1,5 +1,6 @@
-//! What saves time changes nothing: a network that evaluates all reports, rows and control regions in every subframe, and one
-//! that does so where somebody asks, send the same transport blocks and deliver the same packets at the same times.
+//! Tests that optimizations do not change results. A network that evaluates all reports, rows and control regions in every
+//! subframe, and one that evaluates them on demand, send the same transport blocks and deliver the same packets at the same
+//! times.
 
 use crate::common::*;
 use fullpipe_lte::config::{BearerConfig, CellConfig, Config, Course, CqiSource, FadingBegins, Position};
@@ -11,8 +12,8 @@ use fullpipe_lte::{AccessNetwork, Offered};
 use fullpipe_units::{Duration, Instant, Stream};
 use std::sync::Arc;
 
-/// A world that has something of everything: two cells or one, UEs near, far and moving, UM and AM, sparse and saturating
-/// traffic both ways.
+/// A varied configuration: two cells or one, UEs near, far and moving, UM and AM, sparse and saturating traffic in both
+/// directions.
 fn world(seed: u64, scheduler: &str, cells: usize, traced: bool) -> (Config, Vec<Source>) {
     let mut stream = Stream::new(seed, scheduler, "world");
     let band = Bandwidth::new([25, 50, 100][stream.below(3) as usize]).unwrap();
@@ -47,11 +48,11 @@ fn world(seed: u64, scheduler: &str, cells: usize, traced: bool) -> (Config, Vec
     };
     config.uplink_fading = Fading::generator(recipe, seed + 1, band).unwrap();
     if seed.is_multiple_of(2) {
-        // Sources of packets as large begin somewhere in the first 400 ms.
+        // Sources of packets of this size start within the first 400 ms.
         config.fading_begins = FadingBegins::Packet { least_bytes: 800 };
     }
     let sources = (0..8u16).flat_map(|ue| Way::BOTH.map(|way| (ue, way))).map(|(ue, way)| {
-        // From one packet in 300 ms to eight in a millisecond.
+        // From one packet per 300 ms to eight per millisecond.
         let nanoseconds = [300_000_000, 20_000_000, 1_000_000, 125_000][stream.below(4) as usize];
         Source {
             way,
@@ -89,7 +90,7 @@ fn lazy_and_eager_networks_send_the_same_blocks() {
             assert_eq!(lazy.0.len(), eager.0.len());
             assert_eq!(lazy.1, eager.1);
             assert_eq!(lazy.2, eager.2);
-            // Not for want of anything to differ in.
+            // The comparison is not trivial: there are errors.
             assert!(lazy.0.iter().any(|block| !block.decoded), "{seed} {scheduler}: no errors");
             total += lazy.0.len();
         }
@@ -97,9 +98,9 @@ fn lazy_and_eager_networks_send_the_same_blocks() {
     assert!(total > 50_000, "{total} blocks");
 }
 
-/// Each packet of the downlink when it comes, or all together as late as may be.
+/// Downlink packets are offered when they arrive, or all together as late as possible.
 #[test]
-fn packets_that_are_offered_late_travel_in_the_same_blocks() {
+fn packets_offered_late_are_sent_in_the_same_blocks() {
     let (end, mut total) = (ms(1_600.0), 0);
     for (seed, cells) in [(1, 1), (2, 2), (4, 1)] {
         let (config, sources) = world(seed, "pf", cells, true);
@@ -121,7 +122,7 @@ fn packets_that_are_offered_late_travel_in_the_same_blocks() {
                 if now > end {
                     break;
                 }
-                // What comes just when a subframe begins comes after that.
+                // A packet that arrives at the beginning of a subframe follows it.
                 let wakes = network.next() == now;
                 while let Some((token, &(at, ue, bytes))) =
                     coming.next_if(|(_, packet)| packet.0 < now || (packet.0 == now && !wakes))
@@ -135,20 +136,20 @@ fn packets_that_are_offered_late_travel_in_the_same_blocks() {
         });
         assert_eq!(timely.0.iter().zip(&late.0).find(|(a, b)| a != b), None, "{seed}");
         assert_eq!(timely, late);
-        // Not for want of anything to differ in.
+        // The comparison is not trivial: packets arrive.
         total += timely.1.len();
     }
     assert!(total > 1_000, "{total} packets");
 }
 
 #[test]
-fn a_network_with_nothing_to_do_is_not_woken() {
+fn idle_network_needs_no_calls() {
     let (config, _) = world(1, "pf", 1, false);
     let mut network = network(config);
     network.advance(ms(0.0));
     assert!(network.next().is_never());
-    // One small packet: from its subframe to its acknowledgement of HARQ, which the eNB hears five subframes after it was on the
-    // air.
+    // One small packet: from its subframe to its HARQ acknowledgment, which reaches the eNB five subframes after its
+    // transmission.
     let once = Source {
         way: Way::Downlink,
         ue: 0,

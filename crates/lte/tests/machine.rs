@@ -1,4 +1,4 @@
-//! The whole machine against the vectors of the reference: one world for each row, run, and looked at from outside.
+//! Compares the whole network with the vectors of the reference: one network per row, evaluated by its outputs.
 
 use crate::traces;
 
@@ -76,7 +76,7 @@ fn rows() -> Vec<Row> {
         .collect()
 }
 
-/// Wherever a row of throughput or delay says nothing, the UE's noise figure is the paper's 7 dB: row throughput-007 gives the
+/// If a row of throughput or delay does not state it, the UE's noise figure is the paper's 7 dB: row throughput-007 gives the
 /// SINR 51.58 dB at 99 m, which is 30 - 10 log10(25) - 78.887 + 121.447 - 7.
 const MEASURED_NOISE_FIGURE_DB: f64 = 7.0;
 
@@ -84,7 +84,7 @@ fn band(row: &Row, key: &str) -> Bandwidth {
     Bandwidth::new(row.number_or(key, 25.0) as u32).unwrap()
 }
 
-/// A network like that of the measurements.
+/// A network as in the measurements.
 fn measured(row: &Row) -> Config {
     let cell = CellConfig::reference("cell", band(row, "bw_rb"));
     let mut phone = ue(0, row.number_or("distance_m", 99.0));
@@ -95,13 +95,13 @@ fn measured(row: &Row) -> Config {
     Config::reference(1, cell, vec![phone])
 }
 
-/// Whether `found` is within the tolerance of the row, or of its own unit where that is not a share.
+/// Whether `found` is within the tolerance of the row. A tolerance that is not a fraction has its own unit.
 fn near(row: &Row, found: f64, expected: f64) -> bool {
-    // Shares differ by so many hundredths of the whole: the reference's test of shares has an absolute tolerance.
+    // Shares may differ by this many hundredths of the whole: the reference's test of shares has an absolute tolerance.
     if row.tolerance == "share 10 %" {
         return (found - expected).abs() <= 0.1;
     }
-    // Counted, or a verdict of the row's own.
+    // Counts, or a criterion of the row itself.
     let tolerance = match row.tolerance.as_str() {
         "exact" => "0 of it",
         "SINR 0.01 dB; MCS exact" => "0.01 dB",
@@ -117,14 +117,14 @@ fn near(row: &Row, found: f64, expected: f64) -> bool {
     }
 }
 
-/// The MCS that a UE's blocks have, if all have the same.
+/// The MCS of a UE's blocks, which must be equal.
 fn only_mcs(counters: &[u64; 29]) -> f64 {
     let used: Vec<usize> = (0..29).filter(|&mcs| counters[mcs] > 0).collect();
     assert_eq!(used.len(), 1, "several MCS: {counters:?}");
     used[0] as f64
 }
 
-/// A delay found, in ms.
+/// The delay of the only packet in ms.
 fn single(story: &Story, way: Way) -> f64 {
     let arrivals: Vec<_> = story.arrivals.iter().filter(|arrival| arrival.way == way).collect();
     assert_eq!(arrivals.len(), 1);
@@ -165,8 +165,7 @@ fn one_way(row: &Row) -> Check {
     check
 }
 
-/// An echo request of 56 bytes (84 with its headers) from the UE, and the answer of a host beyond the core's link: the time that
-/// both take, ms.
+/// The round-trip time in ms of an echo request of 56 bytes (84 with its headers) from the UE to a host beyond the core link.
 fn ping(config: &Config, offset: f64, core_delay: f64) -> f64 {
     let mut net = network(config.clone());
     let begin = ms(300.0 + offset);
@@ -198,7 +197,7 @@ fn pings(row: &Row) -> Check {
     if let Some(expected) = row.expects("rtt_ms") {
         return vec![("rtt_ms", ping(&config, row.number("offset_in_subframe_ms"), delay), expected)];
     }
-    // Offsets in tenths of a millisecond: the range from 35.0 to 35.9 of the row shows that there were so many.
+    // Offsets in tenths of a millisecond: the row's range from 35.0 to 35.9 shows that there were ten of them.
     let found: Vec<f64> = (0..10).map(|tenths| ping(&config, f64::from(tenths) / 10.0, delay)).collect();
     let expects = |key| row.expects(key).unwrap();
     vec![
@@ -208,10 +207,10 @@ fn pings(row: &Row) -> Check {
     ]
 }
 
-/// Saturated for 3 s in the directions that are expected, the first second left out.
+/// Saturates the expected directions for 3 s and omits the first second.
 fn saturated(row: &Row, config: Config) -> Check {
     let seconds = 3_000.0;
-    // More than the cell carries, with two layers too.
+    // More than the capacity of the cell, including the case of two layers.
     let peak = row.number_or("bw_rb", 25.0) * if row.number_or("tx_mode", 0.0) < 2.0 { 1.0 } else { 2.0 };
     let payload = row.number_or("udp_payload", 1400.0) as u32;
     let mut network = network(config);
@@ -232,7 +231,7 @@ fn saturated(row: &Row, config: Config) -> Check {
     check
 }
 
-/// What each of several saturated UEs gets, their schedulers' shares included.
+/// The throughput of each of several saturated UEs, which includes the shares by their schedulers.
 fn shares(row: &Row) -> Check {
     let mut config = measured(row);
     config.cells[0].scheduler = scheduler(&row.inputs["scheduler"]);
@@ -265,7 +264,7 @@ fn uplink_throughput(row: &Row) -> Check {
     saturated(row, config)
 }
 
-/// A scheduler's name in the catalogue.
+/// The name of a scheduler in the catalogue.
 fn scheduler(name: &str) -> String {
     match name {
         "FDMT" | "TDMT" | "FDBET" | "TDBET" | "FDTBFQ" | "TDTBFQ" => {
@@ -275,7 +274,7 @@ fn scheduler(name: &str) -> String {
     }
 }
 
-/// The reference's tests of schedulers: rates over RLC between 0.3 and 0.7 s, downlink and uplink, bytes/s.
+/// The reference's tests of schedulers: rates above RLC between 0.3 and 0.7 s, downlink and uplink, in bytes/s.
 fn rates(name: &str, distances: &[f64], payloads: &[f64]) -> Vec<[f64; 2]> {
     let mut cell = CellConfig::reference("cell", Bandwidth::new(25).unwrap());
     cell.scheduler = scheduler(name);
@@ -288,7 +287,7 @@ fn rates(name: &str, distances: &[f64], payloads: &[f64]) -> Vec<[f64; 2]> {
         match payloads.get(number) {
             None => phone.bearers[0].mode = Mode::Saturated,
             Some(payload) => {
-                // The rate that the reference's tests promise: of the packets with 32 bytes of headers, one a millisecond.
+                // The guaranteed rate in the reference's tests: that of packets with 32 bytes of headers, one per millisecond.
                 let rate = Rate::from_bits_per_second((payload + 32.0) as u64 * 8_000);
                 phone.bearers[0].maximum = rate;
                 if ["PSS", "CQA"].contains(&name) {
@@ -318,7 +317,7 @@ fn rates(name: &str, distances: &[f64], payloads: &[f64]) -> Vec<[f64; 2]> {
     let bytes = |network: &fullpipe_lte::AccessNetwork| -> Vec<[u64; 2]> {
         (0..distances.len()).map(|number| network.ue(number as u16).counters.each_ref().map(|c| c.pdu_bytes)).collect()
     };
-    // The sources of the second stretch go on where those of the first stopped.
+    // The sources of the second part continue where those of the first ended.
     run(&mut network, &sources, ms(300.0));
     let before = bytes(&network);
     let mut later = sources;
@@ -353,15 +352,15 @@ fn mixed(row: &Row) -> Check {
     let found = rates(&row.inputs["scheduler"], &distances, &payloads.unwrap_or_default());
     let downlink: Vec<f64> = found.iter().map(|rates| rates[0]).collect();
     if row.expected.contains_key("dl_reference_bytes_per_s") {
-        // Shares of the downlink go by the rate that each would have alone.
+        // Shares of the downlink are in proportion to the rate of each UE alone in the cell.
         let reference = Row::list(&row.expected, "dl_reference_bytes_per_s");
         let (sum, all) = (downlink.iter().sum::<f64>(), reference.iter().sum::<f64>());
         return downlink.iter().zip(reference).map(|(found, of)| ("share", found / sum, of / all)).collect();
     }
     if row.expected.contains_key("dl_bytes_per_s_per_ue") {
-        // Every UE gets 1 / sum(1 / R_i), where R_i is what it would have alone. The row's own number follows from stale rates,
-        // 775000 at 6000 m and 421000 at 10000 m; rows scheduler-124, -129 and -153 have 1191000, 775000 (three times 253000)
-        // and 421000 at 20000 m. These give 175943 bytes/s, and ns-3.44 itself 173.7 to 181.2 kB/s (data/README.md).
+        // Every UE gets 1 / sum(1 / R_i), where R_i is its rate alone in the cell. The row's own number follows from outdated
+        // rates, 775000 at 6000 m and 421000 at 10000 m; rows scheduler-124, -129 and -153 have 1191000, 775000 (three times
+        // 253000) and 421000 at 20000 m. These give 175943 bytes/s, and ns-3.44 itself 173.7 to 181.2 kB/s (data/README.md).
         let alone = [2_196_000.0, 1_383_000.0, 1_191_000.0, 775_000.0, 421_000.0_f64];
         let each = 1.0 / alone.iter().map(|rate| 1.0 / rate).sum::<f64>();
         return downlink.into_iter().map(|found| ("dl_bytes_per_s_per_ue", found, each)).collect();
@@ -370,7 +369,7 @@ fn mixed(row: &Row) -> Check {
     downlink.into_iter().zip(expected).map(|(found, expected)| ("dl_bytes_per_s", found, expected)).collect()
 }
 
-/// A cell of the reference's tests of errors: 43 dBm and a tall antenna over hybrid buildings, an optimistic CQI.
+/// A cell of the reference's tests of errors: 43 dBm and a high antenna over hybrid buildings, with an optimistic CQI.
 fn tall(row: &Row, bit_error_rate: f64, distances: &[f64]) -> Config {
     let mut cell = CellConfig::reference("cell", Bandwidth::new(25).unwrap());
     cell.position.z = 30.0;
@@ -395,7 +394,7 @@ fn alone(config: Config, until: f64) -> AccessNetwork {
     network
 }
 
-/// Blocks of the downlink that a UE got, and how many of them were in error, among the first 1000.
+/// Downlink blocks of a UE and the number of errors among the first 1000.
 fn block_errors(row: &Row) -> Check {
     let count = row.number("n_ue") as usize;
     let mut config = tall(row, 0.03, &vec![row.number("distance_m"); count]);
@@ -406,10 +405,10 @@ fn block_errors(row: &Row) -> Check {
     let received = 1_000.0 * (1.0 - counters.errors as f64 / counters.blocks as f64);
     let within: f64 = row.tolerance.split(' ').nth(3).unwrap().parse().unwrap();
     let expected = 1_000.0 * (1.0 - row.expects("bler").unwrap());
-    // The bound is the row's, in packets of 1000; stretched to one that `near` knows.
+    // The bound is the row's, for 1000 packets, converted to a tolerance that `near` supports.
     vec![
         ("mcs", only_mcs(&counters.blocks_by_mcs), row.number("mcs")),
-        // What the row calls the size of the block is that of its one code block, filler bits included.
+        // The row's block size is that of its single code block, including filler bits.
         (
             "tb_bits",
             f64::from(segment(8 * (counters.block_bytes / counters.blocks) as u32).larger_bits),
@@ -425,7 +424,7 @@ fn found_sinr(row: &Row) -> f64 {
     alone(tall(row, 0.03, &[row.number("distance_m")]), 20.0).ue(0).last[0].sinr_db
 }
 
-/// Control errors: a UE at the same distance from several eNBs.
+/// Control errors of a UE at the same distance from several eNBs.
 fn control_errors(row: &Row) -> Check {
     let mut config = tall(row, 0.03, &[row.number("distance_m")]);
     config.errors.data = false;
@@ -435,7 +434,7 @@ fn control_errors(row: &Row) -> Check {
         other.name = format!("other{number}");
         config.cells.push(other);
     }
-    // Without a CQI of 0, at which nothing would be sent.
+    // Avoids a CQI of 0, at which nothing would be sent.
     config.cells[0].amc = Amc::Piro { bit_error_rate: 0.199_999 };
     let counters = alone(config, 1_010.0).ue(0).counters[0].clone();
     let received = 1_000.0 * (1.0 - counters.control_errors as f64 / counters.blocks as f64);
@@ -447,7 +446,7 @@ fn control_errors(row: &Row) -> Check {
 fn harq_throughput(row: &Row) -> Check {
     let count = row.number("n_ue") as usize;
     let mut config = tall(row, row.number("amc_ber"), &vec![row.number("distance_m"); count]);
-    // At -9.9 dB four of five subframes' control would be lost (row pdcch-002), and with it the rate that is expected.
+    // At -9.9 dB four of five control regions would be lost (row pdcch-002), and the expected rate with them.
     config.errors.control = false;
     let network = alone(config, 10_000.0);
     (0..count)
@@ -488,7 +487,7 @@ fn antennas(row: &Row) -> Check {
     check
 }
 
-/// Two cells with a UE each; full buffers both ways.
+/// Two cells with one UE each, and full buffers in both directions.
 fn two_cells(cells: [(f64, f64); 2], ues: [(f64, f64); 2]) -> Config {
     let place = |(x, y): (f64, f64)| Position { x, y, z: 0.0 };
     let mut config = Config::reference(1, CellConfig::reference("a", Bandwidth::new(25).unwrap()), Vec::new());
@@ -534,8 +533,8 @@ fn cqi_generation(row: &Row) -> Check {
             cell.downlink_groups = Some((first, 6));
         }
     } else {
-        // The reference's test has a third UE, which the table does not name: 50 m behind the neighbour's antenna. With 6 dB less
-        // the neighbour's other UE is below the lowest SINR of CQI 1, so that without the third its cell would be silent.
+        // The reference's test has a third UE, which the table does not state: 50 m behind the neighbor's antenna. With 6 dB less the
+        // neighbor's other UE is below the lowest SINR of CQI 1, so without the third its cell would send nothing.
         let place = Position { x: 1_050.0, ..config.ues[1].course.points[0].1 };
         config.ues.push(UeConfig { name: "ue2".into(), course: Course::at(place), ..config.ues[1].clone() });
         config.ues[0].data_power_offset_db = row.number("serving_pa_db");
@@ -550,7 +549,7 @@ fn cqi_generation(row: &Row) -> Check {
     ]
 }
 
-/// What each group's rows are held against; `None` for groups that other tests have.
+/// The checks of each group's rows; `None` for groups that other tests check.
 fn check(row: &Row) -> Option<Check> {
     Some(match row.group.as_str() {
         "latency_oneway" => one_way(row),
@@ -572,7 +571,7 @@ fn check(row: &Row) -> Option<Check> {
 }
 
 #[test]
-fn the_machine_meets_the_reference() {
+fn network_matches_the_vectors_of_the_reference() {
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut failures = Vec::new();
     for row in rows() {
@@ -592,7 +591,7 @@ fn the_machine_meets_the_reference() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Mean of ten placements in the trace of 10 s each.
+/// Mean over ten positions in the trace, of 10 s each.
 fn fading(row: &Row) -> Check {
     let Some(trace) = traces::shipped_trace(&row.inputs["trace"]).map(Arc::new) else { return Vec::new() };
     let (way, key) =

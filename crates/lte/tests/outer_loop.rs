@@ -1,4 +1,4 @@
-//! Outer-loop link adaptation: what it mends, and what it costs where there is nothing to mend.
+//! Tests of outer-loop link adaptation: its gain with wrong reports, and its cost with correct ones.
 
 use crate::common::*;
 use fullpipe_lte::BlockRecord;
@@ -11,7 +11,7 @@ fn cell(name: &str, outer_loop: bool) -> CellConfig {
     CellConfig { outer_loop, ..CellConfig::reference(name, Bandwidth::new(25).unwrap()) }
 }
 
-/// Of the blocks that were sent for the first time from a subframe on, the share that was lost.
+/// The fraction of first transmissions from a subframe on that were lost.
 fn lost_share(blocks: &[BlockRecord], uplink: bool, ue: u16, from: u64) -> f64 {
     let first: Vec<_> = (blocks.iter())
         .filter(|block| (block.uplink, block.ue, block.redundancy) == (uplink, ue, 0) && block.subframe >= from)
@@ -20,10 +20,11 @@ fn lost_share(blocks: &[BlockRecord], uplink: bool, ue: u16, from: u64) -> f64 {
     first.iter().filter(|block| !block.decoded).count() as f64 / first.len() as f64
 }
 
-/// Two cells 400 m apart. A UE of the first stands 50 m from its antenna, and one of the second in the middle. Power control has both
-/// arrive with -80 dBm for a resource block at their own antennas, and the second one at the first antenna, too: 0 dB. That UE is the
-/// second of its cell, so it sounds a subframe later. The UE that sounds together with the first stands 10 m from the other antenna and
-/// sends nothing else: it arrives with -80 - 31.8 = -111.8 dBm, which with noise of -116.4 dBm leaves 30 dB for the sounding signal: CQI 15.
+/// Two cells 400 m apart. A UE of the first is 50 m from its antenna, and one of the second in the middle. With power control
+/// both arrive with -80 dBm per resource block at their own antennas, and the second one also at the first antenna: 0 dB. That UE
+/// is the second of its cell, so it sounds a subframe later. The UE that sounds together with the first is 10 m from the other
+/// antenna and sends nothing else. It arrives with -80 - 31.8 = -111.8 dBm, which with noise of -116.4 dBm leaves 30 dB for the
+/// sounding signal: CQI 15.
 fn two_cells(outer_loop: bool) -> Config {
     let place = |x| Position { x, y: 0.0, z: 0.0 };
     let phone = |number: usize, cell, x| UeConfig { cell, course: Course::at(place(x)), ..ue(number, 0.0) };
@@ -33,11 +34,12 @@ fn two_cells(outer_loop: bool) -> Config {
     config
 }
 
-/// At 0 dB a bit of 64QAM carries 0.137 of information (row of `mutual_information` of the vectors), and MCS 28 four times still has
-/// the code rate 0.93 / 4 = 0.23: every block is lost for good. With the outer loop, one in ten first transmissions is lost in the long run:
-/// 9 steps down for each balance 9 up, and what the offset moves, less than 10 dB or 450 steps, is 5 % of one in ten of 10 000 blocks.
+/// At 0 dB a bit of 64QAM carries 0.137 of information (row of `mutual_information` of the vectors), and four attempts of MCS 28
+/// still have the code rate 0.93 / 4 = 0.23: every block is lost permanently. With the outer loop, one in ten first transmissions
+/// is lost in the long run, since each loss compensates for nine decoded blocks. The change of the offset, less than 10 dB or 450
+/// steps, is 5 % of one in ten of 10 000 blocks.
 #[test]
-fn a_sounding_signal_without_interference_does_not_cost_every_block() {
+fn sounding_without_interference_does_not_lose_every_block() {
     for outer_loop in [false, true] {
         let mut network = network(two_cells(outer_loop));
         network.record_blocks();
@@ -50,7 +52,8 @@ fn a_sounding_signal_without_interference_does_not_cost_every_block() {
         println!("{outer_loop}: lost {lost}, {goodput} Mbit/s");
         if outer_loop {
             assert!((lost - 0.1).abs() < 0.005, "{lost}");
-            // At 0 dB the Shannon bound with the gap of CQI reports gives CQI 2, MCS 2: 1 096 bits in 25 resource blocks and a subframe.
+            // At 0 dB the Shannon bound with the gap of CQI reports gives CQI 2, MCS 2: 1 096 bits in 25 resource blocks and a
+            // subframe.
             assert!(goodput > 1.0, "{goodput}");
         } else {
             assert!(lost > 0.99, "{lost}");
@@ -59,9 +62,9 @@ fn a_sounding_signal_without_interference_does_not_cost_every_block() {
     }
 }
 
-/// Fading that is faster than reports, as a whole band (see `behaviour.rs`): more than one in ten is lost by far without the outer loop.
+/// Flat fading that is faster than reports (see `behaviour.rs`): without the outer loop far more than one in ten blocks is lost.
 #[test]
-fn reports_that_are_out_of_date_cost_one_block_in_ten() {
+fn outdated_reports_lose_one_block_in_ten() {
     for outer_loop in [false, true] {
         let band = Bandwidth::new(6).unwrap();
         let cell = CellConfig { scheduler: "rr".into(), outer_loop, ..CellConfig::reference("cell", band) };
@@ -82,11 +85,12 @@ fn reports_that_are_out_of_date_cost_one_block_in_ten() {
     }
 }
 
-/// A channel that does not change, of which reports tell the truth. The outer loop tries the next CQI in one of ten blocks and sends that again:
-/// ten blocks take eleven subframes, and none is smaller than before, as the offset falls by no more than the distance of two CQI when
-/// that fails (see its header). Where the reports are cautious the next CQI always comes, and the UE gains. With CQI 15 there is nothing to try.
+/// A constant channel with correct reports. The outer loop tries the next CQI in one of ten blocks and retransmits it: ten blocks
+/// take eleven subframes. No block is smaller than before, as the offset falls by no more than the distance of two CQI when that
+/// fails (see its header). If reports are pessimistic the next CQI always succeeds, and the UE gains. With CQI 15 there is
+/// nothing to try.
 #[test]
-fn a_cell_whose_reports_are_right_loses_one_subframe_in_eleven_at_most() {
+fn correct_reports_cost_at_most_one_subframe_in_eleven() {
     for (distance, way) in [99.0, 1_000.0, 4_000.0, 8_000.0, 16_000.0]
         .into_iter()
         .flat_map(|distance| Way::BOTH.map(|way| (distance, way)))

@@ -1,5 +1,4 @@
-//! The network against vectors of ns-3's LTE model (`data/README.md`): a function for each group, one line of output for
-//! each.
+//! Compares the network with vectors of ns-3's LTE model (`data/README.md`): one function and one line of output per group.
 
 use crate::traces;
 
@@ -27,7 +26,7 @@ use fullpipe_units::{Instant, math};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Groups that other tests check, and which.
+/// Groups that other tests check, and the name of the test.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("cqi_generation", "machine.rs"),
     ("harq_throughput", "machine.rs"),
@@ -43,14 +42,14 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("throughput_ul", "machine.rs"),
 ];
 
-/// Rows that are not met, and why.
+/// Rows that do not match, and the reasons.
 const NOT_MET: &[(&str, &str)] = &[(
     "antenna_cosine-005",
     "exactly opposite to the axis the cosine is 0 and the gain minus infinity; what is left is the rounding of pi, here \
      -1414.557 dB, and the vector has one decimal of it",
 )];
 
-/// What came out for a row: nothing, or what is wrong.
+/// The result of a row: nothing, or the difference.
 type Outcome = Result<(), String>;
 
 /// Checks the rows of a group, in order.
@@ -90,7 +89,7 @@ fn check_of(group: &str) -> Option<Check> {
 }
 
 #[test]
-fn vectors_are_met() {
+fn vectors_match() {
     let rows = read();
     let mut groups: BTreeMap<&str, Vec<Row>> = BTreeMap::new();
     for row in &rows {
@@ -100,7 +99,7 @@ fn vectors_are_met() {
     for (group, rows) in groups {
         let Some(check) = check_of(group) else {
             let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == group);
-            let (_, place) = elsewhere.unwrap_or_else(|| panic!("nobody checks the group {group}"));
+            let (_, place) = elsewhere.unwrap_or_else(|| panic!("no test checks the group {group}"));
             println!("{group}: {} rows, in {place}", rows.len());
             continue;
         };
@@ -114,7 +113,7 @@ fn vectors_are_met() {
             match (outcome, known) {
                 (Err(what), Some((_, why))) => println!("  {}: {what}; {why}", row.id),
                 (Err(what), None) => wrong.push(format!("{}: {what}", row.id)),
-                (Ok(()), Some(_)) => wrong.push(format!("{} is met, and listed as not met", row.id)),
+                (Ok(()), Some(_)) => wrong.push(format!("{} matches but is listed as not matching", row.id)),
                 (Ok(()), None) => {}
             }
         }
@@ -146,7 +145,7 @@ fn read() -> Vec<Row> {
     lines.map(row).collect()
 }
 
-/// Columns of a line, of which some are in quotes.
+/// Columns of a line, some of which are in quotes.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut quoted = false;
@@ -196,7 +195,7 @@ fn numbers(text: &str) -> Vec<f64> {
 }
 
 fn near(what: &str, found: f64, expected: f64, tolerance: f64) -> Outcome {
-    // A few bits of slack, as both are rounded.
+    // A few bits more, as both numbers are rounded.
     let close = (found - expected).abs() <= tolerance * (1.0 + 1e-9);
     if close || found == expected {
         Ok(())
@@ -205,7 +204,7 @@ fn near(what: &str, found: f64, expected: f64, tolerance: f64) -> Outcome {
     }
 }
 
-/// Within a part of the expected value.
+/// Checks that a value is within a fraction of the expected one.
 fn relative(what: &str, found: f64, expected: f64, tolerance: f64) -> Outcome {
     near(what, found, expected, tolerance * expected.abs())
 }
@@ -214,7 +213,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Ou
     if found == expected { Ok(()) } else { Err(format!("{what} is {found:?}, expected {expected:?}")) }
 }
 
-/// Rows that have nothing to do with each other.
+/// Checks rows independently of each other.
 fn each(rows: &[Row], check: impl Fn(&Row) -> Outcome) -> Vec<Outcome> {
     rows.iter().map(check).collect()
 }
@@ -234,7 +233,7 @@ fn direction(row: &Row) -> Direction {
 fn earfcn(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
         let bands = if row.word("table") == "ns3" { Bands::Ns3 } else { Bands::Standard };
-        // The vectors have 0 where the number is unknown.
+        // The vectors have 0 if the number is unknown.
         let hz = carrier(direction(row), row.integer("earfcn"), bands).map_or(0.0, |carrier| carrier.hz);
         let expected = row.expected("hz");
         if row.tolerance.ends_with("rel") { relative("hz", hz, expected, row.tolerance()) } else { row.near("hz", hz) }
@@ -331,7 +330,7 @@ fn mi(rows: &[Row]) -> Vec<Outcome> {
     })
 }
 
-/// Mean mutual information, as expected, and the loss of a first transmission.
+/// Checks the mean mutual information and the loss of a first transmission.
 fn first_transmission(row: &Row, sinr: &[f32]) -> Outcome {
     let model = ErrorModel::new(Grid::Reference);
     let (mcs, bytes) = (row.integer("mcs") as u8, row.integer("tb_bytes"));
@@ -348,7 +347,7 @@ fn tbler(rows: &[Row]) -> Vec<Outcome> {
             "{}x{}+{}x{}",
             blocks.larger_blocks, blocks.larger_bits, blocks.smaller_blocks, blocks.smaller_bits
         );
-        // Where there are no smaller blocks, some rows have their size and some have not.
+        // If there are no smaller blocks, some rows state their size and some do not.
         let plus = |text: &str| text.split_once("+0x").map_or(text.to_owned(), |(larger, _)| larger.to_owned());
         same("cbs", plus(&text), plus(&row.expected["cbs"]))?;
         first_transmission(row, &vec![linear(row.number("flat_sinr_db")); row.integer("n_prb") as usize])
@@ -362,8 +361,8 @@ fn tbler_selective(rows: &[Row]) -> Vec<Outcome> {
     })
 }
 
-/// Ratio to noise, dB, of a base station with 43 dBm on 25 resource blocks at 2120 MHz, 30 m high, at a UE with a noise
-/// figure of 9 dB, 1 m high, at a horizontal distance, with the loss among buildings.
+/// Ratio to noise in dB of a base station with 43 dBm on 25 resource blocks at 2120 MHz, 30 m high, at a UE with a noise figure
+/// of 9 dB, 1 m high, at a horizontal distance, with the path loss of buildings.
 fn macro_cell_snr_db(horizontal_m: f64) -> f64 {
     let geometry = Geometry { horizontal_m, height_m: 30.0, other_height_m: 1.0 };
     let loss = PathLoss::buildings().loss_db(&geometry, 2.12e9);
@@ -399,7 +398,7 @@ fn pdcch_ns3(rows: &[Row]) -> Vec<Outcome> {
     let model = ErrorModel::new(Grid::Reference);
     each(rows, |row| {
         let sinr_db = row.number("sinr_db");
-        // All base stations are in one place and disturb each other's control regions.
+        // All base stations are at one position and interfere with each other's control regions.
         let snr = ratio(macro_cell_snr_db(row.number("distance_m")));
         let found = decibels(snr / (1.0 + (row.number("n_enb") - 1.0) * snr));
         near("sinr_db", found, sinr_db, 0.05)?;
@@ -481,7 +480,7 @@ fn pathloss(rows: &[Row]) -> Vec<Outcome> {
     })
 }
 
-/// Density of a signal after free space, at the centre of each of 25 resource blocks.
+/// Density of a signal after free space, at the center of each of 25 resource blocks.
 fn received(power_dbm: f64, distance_m: f64, carrier_hz: f64) -> Vec<f64> {
     let bandwidth = Bandwidth::new(25).expect("5 MHz");
     let loss = |block| {
@@ -573,8 +572,8 @@ fn ul_power_control(rows: &[Row]) -> Vec<Outcome> {
         row.near("pusch_dbm", control.data_dbm(25))?;
         row.near("srs_dbm", control.sounding_dbm(25))
     };
-    // The accumulated rows are one sequence at 100 m. They do not say the target; without any command the first has
-    // -17.0461 dBm = 10 log10(25) + P0 + 78.9745, so P0 is -110.
+    // The accumulated rows are one sequence at 100 m. They do not state the target. Without any command the first has -17.0461
+    // dBm = 10 log10(25) + P0 + 78.9745, so P0 is -110.
     let mut sequence = at(100.0, -110.0, Loop::Accumulated);
     rows.iter()
         .map(|row| {
@@ -598,14 +597,14 @@ fn ul_power_control(rows: &[Row]) -> Vec<Outcome> {
         .collect()
 }
 
-/// Statistics of gains of several realisations, each with 100 resource blocks.
+/// Statistics of gains of several realizations, each with 100 resource blocks.
 struct Statistics<'a> {
     traces: &'a [Trace],
     sorted_db: Vec<f64>,
 }
 
 impl<'a> Statistics<'a> {
-    /// With percentiles of every so manieth millisecond.
+    /// Creates statistics with percentiles of every `every`-th millisecond.
     fn new(traces: &'a [Trace], every: usize) -> Self {
         let milliseconds = |trace: &Trace| (0..trace.milliseconds()).step_by(every);
         let gains = traces.iter().flat_map(|trace| milliseconds(trace).flat_map(|ms| &trace.row(ms)[..100]));
@@ -631,8 +630,8 @@ impl<'a> Statistics<'a> {
         self.sorted_db[self.sorted_db.len() * percent / 100]
     }
 
-    /// Autocorrelation of power so many milliseconds apart: of each line with its own mean and variance, then the average
-    /// of the lines.
+    /// Autocorrelation of power at a distance in milliseconds: for each line with its own mean and variance, then the average of
+    /// the lines.
     fn in_time(&self, milliseconds: usize) -> f64 {
         let mut sum = 0.0;
         for trace in self.traces {
@@ -650,7 +649,7 @@ impl<'a> Statistics<'a> {
         sum / (100 * self.traces.len()) as f64
     }
 
-    /// Correlation of power so many resource blocks apart, over all that there is.
+    /// Correlation of power at a distance in resource blocks, over all data.
     fn in_frequency(&self, blocks: usize) -> f64 {
         let mut sums = [0.0f64; 5];
         let mut count = 0.0;
@@ -670,7 +669,7 @@ impl<'a> Statistics<'a> {
         (xy - x * y) / ((xx - x * x) * (yy - y * y)).sqrt()
     }
 
-    /// The statistic that a key of the vectors names.
+    /// Returns the statistic with this key of the vectors.
     fn named(&self, key: &str) -> f64 {
         let inside = |prefix: &str, suffix: &str| {
             key.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix)).and_then(|digits| digits.parse().ok())
@@ -692,20 +691,20 @@ impl<'a> Statistics<'a> {
     }
 }
 
-/// The reader against statistics of the shipped traces, if they were given; and the generator, for which the tolerance is
-/// 0.3 dB on the mean, the deviation and percentiles from 10 on and 0.1 on correlations: the shipped trace is one
-/// realisation of 10 s.
+/// Compares the reader with statistics of the shipped traces, if they are available, and the generator with the same statistics.
+/// The generator's tolerance is 0.3 dB on the mean, the deviation and percentiles from 10 on, and 0.1 on correlations: the
+/// shipped trace is one realization of 10 s.
 fn fading_stats(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
         let name = row.word("trace");
         match traces::shipped_trace(name) {
-            None => println!("  {name}: the shipped trace was not given, only the generator is checked"),
+            None => println!("  {name}: the shipped trace is not available; only the generator is checked"),
             Some(trace) => {
                 let traces = [trace];
                 let statistics = Statistics::new(&traces, 1);
                 for (key, expected) in &row.expected {
-                    // Of correlations in time the vectors do not say how they were estimated: the way here gives them within
-                    // 0.0013, all lines as one sample of pairs within 0.011 at 40 ms.
+                    // The vectors do not state how correlations in time were estimated. The method here matches them within
+                    // 0.0013; with all lines as one sample of pairs the difference is 0.011 at 40 ms.
                     let close = match key.as_str() {
                         key if key.ends_with("_db") => 0.0101,
                         key if key.starts_with("time") => 0.002,
@@ -737,7 +736,6 @@ fn fading_stats(rows: &[Row]) -> Vec<Outcome> {
     })
 }
 
-/// The theory behind the statistics: independent taps of Gaussian amplitude have power with an exponential distribution.
 fn bsr(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
         let index = buffer_status_index(row.integer("bytes"));
@@ -836,8 +834,9 @@ fn tft(rows: &[Row]) -> Vec<Outcome> {
     })
 }
 
+/// Independent taps of Gaussian amplitude have power with an exponential distribution.
 #[test]
-fn the_generator_has_the_percentiles_of_theory() {
+fn generator_has_the_percentiles_of_theory() {
     let recipe = Recipe::like_the_traces(Profile::ExtendedPedestrianA, 60.0);
     let traces: Vec<Trace> =
         (0..10).map(|seed| Generator::new(recipe, seed, 100).expect("a generator").to_trace(10)).collect();

@@ -1,24 +1,26 @@
-//! The capsule protocol (RFC 9297 section 3.2): type, length and value one after another on a request stream. A
-//! DATAGRAM capsule (type 0) is an HTTP datagram that is retransmitted; every other type is skipped.
+//! Encoder and decoder of the capsule protocol (RFC 9297 section 3.2). A capsule is a type, a length and a value on a
+//! request stream. A DATAGRAM capsule (type 0) carries an HTTP datagram and is retransmitted; all other types are
+//! skipped.
 //!
-//! The decoder takes the stream in pieces as they come and holds at most one HTTP datagram; what is longer than any
-//! that CONNECT-UDP knows is discarded as it arrives.
+//! The decoder accepts the stream in pieces of any size and keeps at most one HTTP datagram. It discards longer values
+//! as they arrive.
 
 use crate::datagram::MAX_UDP_PAYLOAD;
 use crate::varint;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The DATAGRAM capsule's type (RFC 9297 section 3.5).
+/// Type of the DATAGRAM capsule (RFC 9297 section 3.5).
 pub const DATAGRAM: u64 = 0;
 
-/// The longest value kept: a context ID in any encoding, and a UDP payload.
+/// Longest value that the decoder keeps: a context ID in any encoding and a UDP payload.
 const MAX_VALUE: u64 = 8 + MAX_UDP_PAYLOAD as u64;
 
-/// A DATAGRAM capsule of context 0 is longer than a UDP payload can be: the stream is aborted (RFC 9298 section 5).
+/// Error: a DATAGRAM capsule of context 0 exceeds the maximum UDP payload, so the stream is aborted (RFC 9298 section
+/// 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadTooLong;
 
-/// Takes a stream apart into capsules.
+/// Splits a stream into capsules.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     state: State,
@@ -26,17 +28,17 @@ pub struct Decoder {
 
 #[derive(Clone, Debug)]
 enum State {
-    /// The first bytes of a capsule, until type and length are whole.
+    /// The first bytes of a capsule, until type and length are complete.
     Head(Head),
-    /// A DATAGRAM capsule's value: what has come, what is missing.
+    /// The value of a DATAGRAM capsule: the bytes received so far, and how many are missing.
     Value { value: BytesMut, missing: usize },
-    /// A DATAGRAM capsule too long to keep, until its context ID is whole.
+    /// A DATAGRAM capsule that is too long to keep, until its context ID is complete.
     TooLong { head: Head, missing: u64 },
-    /// What nobody wants.
+    /// A value that is discarded.
     Skip { missing: u64 },
 }
 
-/// Up to two variable-length integers that may come in pieces.
+/// Up to two variable-length integers, which may arrive in pieces.
 #[derive(Clone, Debug, Default)]
 struct Head {
     bytes: [u8; 16],
@@ -58,15 +60,15 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// The next HTTP datagram's payload that `input` completes, or `None` when `input` is used up.
+    /// Returns the payload of the next HTTP datagram that `input` completes, or `None` when `input` is empty.
     ///
     /// # Errors
-    /// A UDP payload that is too long.
+    /// If a UDP payload exceeds the maximum.
     pub fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, PayloadTooLong> {
         loop {
             match &mut self.state {
                 State::Head(head) => {
-                    // An empty capsule is complete with its head, so `input` may be empty from here on.
+                    // An empty capsule is complete with its type and length, so `input` may be empty from here on.
                     let Some((kind, length)) = read_head(head, input) else { return Ok(None) };
                     self.state = match (kind, length) {
                         (DATAGRAM, 0..=MAX_VALUE) => State::Value { value: BytesMut::new(), missing: length as usize },
@@ -109,7 +111,7 @@ impl Decoder {
         }
     }
 
-    /// Whether the stream may end here: not within a capsule, or the message is malformed (RFC 9297 section 3.3).
+    /// Whether the stream may end here. If it ends within a capsule, the message is malformed (RFC 9297 section 3.3).
     #[must_use]
     pub fn may_end(&self) -> bool {
         matches!(&self.state, State::Head(head) if head.length == 0)
@@ -121,7 +123,7 @@ fn append(value: &mut BytesMut, piece: &[u8]) -> Bytes {
     std::mem::take(value).freeze()
 }
 
-/// Type and length, once both are there.
+/// Returns type and length once both are complete.
 fn read_head(head: &mut Head, input: &mut Bytes) -> Option<(u64, u64)> {
     while input.has_remaining() {
         let bytes = head.push(input.get_u8());
@@ -134,7 +136,7 @@ fn read_head(head: &mut Head, input: &mut Bytes) -> Option<(u64, u64)> {
     None
 }
 
-/// Appends a DATAGRAM capsule that carries `payload` as context 0.
+/// Appends a DATAGRAM capsule with `payload` in context 0.
 pub fn encode(payload: &[u8], into: &mut BytesMut) {
     let length = payload.len() as u64 + 1;
     into.reserve(overhead(payload.len()) + payload.len());
@@ -164,7 +166,7 @@ mod tests {
         bytes
     }
 
-    /// All HTTP datagrams of a stream that comes in pieces of these lengths (cycled).
+    /// All HTTP datagrams of a stream that arrives in pieces of these lengths, cyclically.
     fn decode(stream: &[u8], cuts: &[usize]) -> Result<(Vec<Bytes>, bool), PayloadTooLong> {
         let mut decoder = Decoder::default();
         let mut datagrams = Vec::new();
@@ -175,7 +177,7 @@ mod tests {
             while let Some(datagram) = decoder.next(&mut input)? {
                 datagrams.push(datagram);
             }
-            assert!(input.is_empty(), "what is not used is lost");
+            assert!(input.is_empty(), "the decoder left input unread");
             rest = later;
             if rest.is_empty() {
                 break;
@@ -185,8 +187,8 @@ mod tests {
     }
 
     #[test]
-    fn unknown_types_are_skipped_and_empty_capsules_are_whole() {
-        // 41 N + 23 are the types reserved to exercise this (RFC 9297 section 5.4).
+    fn unknown_types_are_skipped_and_empty_capsules_are_complete() {
+        // RFC 9297 section 5.4 reserves the types 41 N + 23 for this test.
         let stream = [capsule(64, b"abc"), capsule(0, &[0, 1]), capsule(0, b""), capsule(23, b""), capsule(0, &[0])];
         let expected: Vec<Bytes> = vec![Bytes::from_static(&[0, 1]), Bytes::new(), Bytes::from_static(&[0])];
         for cut in 1..8 {
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_may_not_end_within_a_capsule() {
+    fn stream_end_within_a_capsule_is_rejected() {
         let stream = [capsule(5, b"xyz"), capsule(0, &[0, 1, 2])].concat();
         let boundaries = [0, 5, stream.len()];
         for end in 1..=stream.len() {
@@ -204,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn absurd_lengths_are_discarded_without_being_kept() {
+    fn values_of_excessive_length_are_discarded_without_buffering() {
         for kind in [7, DATAGRAM] {
             let mut stream = Vec::new();
             varint::encode(kind, &mut stream);
             varint::encode(varint::MAX, &mut stream);
-            // Context 4, in its longest spelling.
+            // Context 4 in its longest encoding.
             stream.extend_from_slice(&[0xc0, 0, 0, 0, 0, 0, 0, 4]);
             stream.resize(1 << 20, 0);
             let mut decoder = Decoder::default();
@@ -220,11 +222,11 @@ mod tests {
     }
 
     #[test]
-    fn a_udp_payload_that_udp_does_not_have_is_an_error() {
+    fn udp_payload_above_the_maximum_is_an_error() {
         let longest = capsule(DATAGRAM, &vec![0; MAX_UDP_PAYLOAD + 1]);
         let (datagrams, _) = decode(&longest, &[1000]).unwrap();
         assert!(matches!(content(datagrams[0].clone()), Content::Udp(payload) if payload.len() == MAX_UDP_PAYLOAD));
-        // Within the decoder's limit but too long for one byte of context ID: the content is refused.
+        // This is within the decoder's limit, but the payload is too long with a one-byte context ID.
         let (datagrams, _) = decode(&capsule(DATAGRAM, &vec![0; MAX_UDP_PAYLOAD + 2]), &[1000]).unwrap();
         assert_eq!(content(datagrams[0].clone()), Content::TooLong);
         assert_eq!(decode(&capsule(DATAGRAM, &vec![0; MAX_UDP_PAYLOAD + 9]), &[1000]), Err(PayloadTooLong));
@@ -232,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn capsules_come_back_however_the_stream_is_cut(
+        fn capsules_are_decoded_for_any_split_of_the_stream(
             capsules in prop::collection::vec((prop_oneof![3 => Just(DATAGRAM), 1 => 1u64..100_000], prop::collection::vec(any::<u8>(), 0..300)), 0..12),
             cuts in prop::collection::vec(1usize..400, 1..6),
         ) {
@@ -242,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn payloads_come_back(payload in prop::collection::vec(any::<u8>(), 0..3000)) {
+        fn encoded_payloads_are_decoded_unchanged(payload in prop::collection::vec(any::<u8>(), 0..3000)) {
             let mut stream = BytesMut::new();
             encode(&payload, &mut stream);
             prop_assert_eq!(stream.len(), payload.len() + overhead(payload.len()));
@@ -252,8 +254,8 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), cuts in prop::collection::vec(1usize..50, 1..4)) {
-            // However they are cut, the same comes out.
+        fn arbitrary_bytes_are_decoded_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..600), cuts in prop::collection::vec(1usize..50, 1..4)) {
+            // The result does not depend on the split.
             prop_assert_eq!(decode(&bytes, &cuts), decode(&bytes, &[bytes.len().max(1)]));
         }
     }

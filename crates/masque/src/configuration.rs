@@ -1,4 +1,4 @@
-//! What a user can set, with the defaults.
+//! Settings of proxy, client and tunnel, with their defaults.
 
 use crate::policy::Policy;
 use crate::queue::{DropPolicy, QueueLimit};
@@ -9,28 +9,28 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The smallest tunnel MTU that carries the 1200-byte packets with which every inner QUIC connection begins: short
-/// header with an 8-byte connection ID and a 4-byte packet number 13, tag 16, frame type and bound of its length 9,
-/// quarter stream ID 1 and context ID 1 (RFC 9000 section 14.1).
+/// Smallest tunnel MTU that carries the 1200-byte packets with which every inner QUIC connection begins (RFC 9000
+/// section 14.1). The tunnel adds a short header with an 8-byte connection ID and a 4-byte packet number (13 bytes),
+/// the tag (16), the frame type and the bound of its length (9), the quarter stream ID (1) and the context ID (1).
 pub const MTU_FOR_INITIALS: u16 = 1240;
 
-/// The smallest MTU that QUIC works with (RFC 9000 section 14).
+/// Smallest MTU of QUIC, in bytes (RFC 9000 section 14).
 pub const MIN_MTU: u16 = 1200;
 
-/// RFC 9298 section 3.1: an idle tunnel should not be closed before two minutes.
+/// RFC 9298 section 3.1: an idle tunnel should not be closed within two minutes.
 pub const RECOMMENDED_IDLE: Duration = Duration::from_secs(120);
 
 /// UDP payload sizes of the tunnel's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mtu {
-    /// This size, whatever the path.
+    /// This size on every path.
     Fixed(u16),
-    /// This size at first, and what the path is found to carry up to an Ethernet frame's (RFC 8899).
+    /// This initial size; path MTU discovery (RFC 8899) may raise it up to the size of an Ethernet frame.
     Discover(u16),
 }
 
 impl Mtu {
-    /// The size at first.
+    /// The initial size in bytes.
     #[must_use]
     pub fn initial(self) -> u16 {
         match self {
@@ -39,35 +39,35 @@ impl Mtu {
     }
 }
 
-/// The QUIC connection between client and proxy and the queues in front of it; each side has its own.
+/// The QUIC connection between client and proxy and the queues in front of it. Each side has its own settings.
 #[derive(Clone)]
 pub struct Tunnel {
     /// Packet sizes.
     pub mtu: Mtu,
-    /// The congestion control; none: the stack's own, CUBIC.
+    /// The congestion control; `None` selects the stack's own CUBIC.
     pub congestion: Option<Arc<dyn ControllerFactory + Send + Sync>>,
-    /// How much of one request may wait.
+    /// Limit of the queue of one request.
     pub queue_limit: QueueLimit,
-    /// What goes beyond it.
+    /// Packets that are dropped when the limit is reached.
     pub drop_policy: DropPolicy,
-    /// How much of all requests together may wait, in bytes. When it is reached, every request still may have 16 KiB
-    /// waiting, so that those whose clients do not read leave others room.
+    /// Limit of all queues together, in bytes. When it is reached, each request can still queue 16 KiB, so that clients
+    /// that do not read cannot block others.
     pub queue_limit_total: u64,
-    /// Whose turn it is.
+    /// Order in which requests send.
     pub scheduler: Scheduler,
-    /// Stream mode: whether capsules that wait together share a DATA frame.
+    /// Stream mode: whether waiting capsules share a DATA frame.
     pub coalesce: bool,
-    /// Datagram mode: bytes handed to the QUIC connection ahead of congestion control and pacing.
+    /// Datagram mode: bytes that the QUIC connection buffers before congestion control and pacing.
     pub datagram_buffer: usize,
-    /// Stream mode: bytes of all streams that the QUIC connection takes before they are acknowledged.
+    /// Stream mode: unacknowledged bytes of all streams that the QUIC connection buffers.
     pub stream_buffer: u64,
-    /// Bytes that the peer may send on one stream ahead of what was read; eight times as much on all. The QUIC stack keeps
-    /// no more than 2048 frames of a stream that nobody has read, even without a gap between them, and ends the connection
-    /// beyond: with frames of 1 kB, a window of 2 MB is the most that a slow reader can have.
+    /// Flow-control window of one stream in bytes; that of the connection is eight times as large. The QUIC stack keeps
+    /// at most 2048 unread frames of a stream, even without gaps, and closes the connection beyond. With frames of 1
+    /// kB, a slow reader can therefore have a window of at most 2 MB.
     pub receive_window: u32,
-    /// A silent connection is over after this time.
+    /// A connection without activity is closed after this time.
     pub connection_idle: Duration,
-    /// Something is sent after so long a silence, to keep the connection and translators on the way; none: nothing.
+    /// Keep-alive interval, which maintains the connection and NAT bindings on the path; `None` sends no keep-alives.
     pub keep_alive: Option<Duration>,
 }
 
@@ -97,13 +97,13 @@ impl fmt::Debug for Tunnel {
 }
 
 impl Tunnel {
-    /// The QUIC stack's settings for this. `requests` is how many requests the peer may have open at a time.
+    /// The QUIC stack's transport configuration. `requests` is the maximum number of concurrent requests from the peer.
     #[must_use]
     pub fn transport(&self, requests: u32) -> noq::TransportConfig {
         let mut transport = noq::TransportConfig::default();
         let mtu = self.mtu.initial().max(MIN_MTU);
-        // Losses in a row may look like a path that carries less. A tunnel that believes them carries none of the inner
-        // packets that it is for.
+        // Consecutive losses can look like a smaller path MTU. With a smaller MTU the tunnel could not carry the inner
+        // packets at all.
         transport.initial_mtu(mtu).min_mtu(mtu);
         if let Mtu::Fixed(_) = self.mtu {
             transport.mtu_discovery_config(None);
@@ -126,35 +126,35 @@ impl Tunnel {
     }
 }
 
-/// A proxy.
+/// Settings of a proxy.
 #[derive(Clone, Debug)]
 pub struct Proxy {
-    /// The path that requests have.
+    /// URI template of requests.
     pub template: Template,
-    /// How the proxy calls itself in Proxy-Status.
+    /// Name of the proxy in Proxy-Status.
     pub name: String,
-    /// Whom it serves.
+    /// Targets that the proxy permits.
     pub policy: Policy,
-    /// What a client has to know: `Proxy-Authorization: Bearer SECRET`.
+    /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`.
     pub token: Option<String>,
-    /// Connections at a time.
+    /// Maximum number of concurrent connections.
     pub max_connections: u64,
-    /// Requests at a time, of all connections.
+    /// Maximum number of concurrent requests on all connections.
     pub max_requests: u64,
-    /// Requests at a time, of one connection.
+    /// Maximum number of concurrent requests per connection.
     pub max_requests_per_connection: u32,
-    /// A tunnel without payloads in either direction is closed after this time.
+    /// A tunnel is closed after this time without payloads in either direction.
     pub idle_timeout: Duration,
-    /// A request whose header section is not whole after this time is aborted.
+    /// A request is aborted if its header section is not complete after this time.
     pub header_timeout: Duration,
-    /// Bytes of a header section.
+    /// Maximum size of a header section in bytes.
     pub max_header_bytes: u64,
-    /// The connection to clients.
+    /// Settings of the connections to clients.
     pub tunnel: Tunnel,
 }
 
 impl Proxy {
-    /// The defaults, for this template.
+    /// The defaults for this template.
     #[must_use]
     pub fn new(template: Template) -> Proxy {
         Proxy {
@@ -172,25 +172,26 @@ impl Proxy {
         }
     }
 
-    /// The QUIC stack's settings.
+    /// The QUIC stack's transport configuration.
     #[must_use]
     pub fn transport(&self) -> noq::TransportConfig {
         self.tunnel.transport(self.max_requests_per_connection)
     }
 }
 
-/// A client.
+/// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// How payloads travel.
+    /// How payloads are carried.
     pub mode: Mode,
-    /// What the proxy wants to know.
+    /// Secret for a proxy that requires one.
     pub token: Option<String>,
-    /// Bytes that may wait to be read from one tunnel, and as many in the connection before they reach their tunnels.
+    /// Bytes that can wait to be read from one tunnel. The connection buffers as many before it assigns them to
+    /// tunnels.
     pub receive_queue: u64,
-    /// How long the proxy may take to say what it offers, and to answer.
+    /// Time limit for the proxy's settings, and for its response to a request.
     pub response_timeout: Duration,
-    /// The connection to the proxy.
+    /// Settings of the connection to the proxy.
     pub tunnel: Tunnel,
 }
 
@@ -207,7 +208,7 @@ impl Default for Client {
 }
 
 impl Client {
-    /// The QUIC stack's settings.
+    /// The QUIC stack's transport configuration.
     #[must_use]
     pub fn transport(&self) -> noq::TransportConfig {
         let mut transport = self.tunnel.transport(0);

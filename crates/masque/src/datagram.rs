@@ -1,30 +1,31 @@
-//! HTTP datagrams (RFC 9297 section 2.1) and what CONNECT-UDP puts into them (RFC 9298 section 5).
+//! HTTP datagrams (RFC 9297 section 2.1) and their contents in CONNECT-UDP (RFC 9298 section 5).
 //!
-//! A QUIC DATAGRAM frame carries a quarter stream ID, which names the request, and the HTTP datagram's payload. The
-//! payload of a CONNECT-UDP request is a context ID and what belongs to the context; context 0 is one UDP payload.
+//! A QUIC DATAGRAM frame carries a quarter stream ID, which identifies the request, and the payload of the HTTP
+//! datagram. For a CONNECT-UDP request that payload is a context ID and the data of the context; context 0 carries one
+//! UDP payload.
 
 use crate::varint;
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// The largest UDP payload: 65 535 bytes of an IPv4 datagram less the UDP header (RFC 9298 section 5).
+/// Maximum UDP payload: the 65 535 bytes of the UDP length field minus the 8-byte UDP header (RFC 9298 section 5).
 pub const MAX_UDP_PAYLOAD: usize = 65_527;
 
-/// The largest quarter stream ID: stream IDs end at 2^62 - 1 (RFC 9297 section 2.1).
+/// Largest quarter stream ID: stream IDs end at 2^62 - 1 (RFC 9297 section 2.1).
 pub const MAX_QUARTER_STREAM_ID: u64 = (1 << 60) - 1;
 
-/// A QUIC DATAGRAM frame that is no HTTP datagram; the connection ends with H3_DATAGRAM_ERROR.
+/// Error: a QUIC DATAGRAM frame is not an HTTP datagram. The connection is closed with H3_DATAGRAM_ERROR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAnHttpDatagram {
-    /// The frame ends before the quarter stream ID does.
+    /// The frame ends within the quarter stream ID.
     Truncated,
-    /// No stream has four times this number.
+    /// Four times this number exceeds the largest stream ID.
     QuarterStreamIdTooLarge,
 }
 
-/// Takes the quarter stream ID off the head of a DATAGRAM frame's content.
+/// Splits the quarter stream ID off the content of a DATAGRAM frame.
 ///
 /// # Errors
-/// If there is none, or one that no stream can have.
+/// If the quarter stream ID is missing or too large.
 pub fn split_quarter_stream_id(mut frame: Bytes) -> Result<(u64, Bytes), NotAnHttpDatagram> {
     let (id, length) = varint::decode(&frame).ok_or(NotAnHttpDatagram::Truncated)?;
     if id > MAX_QUARTER_STREAM_ID {
@@ -33,18 +34,18 @@ pub fn split_quarter_stream_id(mut frame: Bytes) -> Result<(u64, Bytes), NotAnHt
     Ok((id, frame.split_off(length)))
 }
 
-/// What an HTTP datagram of a CONNECT-UDP request says.
+/// Content of an HTTP datagram of a CONNECT-UDP request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Context 0: a UDP payload.
     Udp(Bytes),
-    /// A context nobody registered, or no whole context ID: dropped.
+    /// An unregistered context or an incomplete context ID; the datagram is dropped.
     Unknown,
-    /// A payload that exceeds the maximum UDP payload: the request stream is aborted.
+    /// The payload exceeds the maximum UDP payload (65 527 bytes); the request stream is aborted.
     TooLong,
 }
 
-/// Reads the payload of an HTTP datagram.
+/// Parses the payload of an HTTP datagram.
 #[must_use]
 pub fn content(mut payload: Bytes) -> Content {
     match varint::decode(&payload) {
@@ -54,7 +55,7 @@ pub fn content(mut payload: Bytes) -> Content {
     }
 }
 
-/// A DATAGRAM frame's content that carries `payload` for the request of this quarter stream ID.
+/// Builds the content of a DATAGRAM frame that carries `payload` for the request with this quarter stream ID.
 #[must_use]
 pub fn frame(quarter_stream_id: u64, payload: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(overhead(quarter_stream_id) + payload.len());
@@ -76,8 +77,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_frame_names_its_request() {
-        // Stream 400 is the 101st request: quarter stream ID 100 takes two bytes, 0x40 | 0, 100; context 0 one.
+    fn frame_starts_with_quarter_stream_id_and_context() {
+        // Stream 400 is the 101st request. Its quarter stream ID 100 takes two bytes (0x40 | 0, 100), and context 0
+        // one.
         assert_eq!(&frame(100, b"ab")[..], [0x40, 100, 0, b'a', b'b']);
         assert_eq!(&frame(0, b"")[..], [0, 0]);
         assert_eq!(split_quarter_stream_id(Bytes::new()), Err(NotAnHttpDatagram::Truncated));
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_stream_has_a_number_above_two_to_the_sixty() {
+    fn quarter_stream_id_from_two_to_the_sixty_is_rejected() {
         for (id, good) in [(MAX_QUARTER_STREAM_ID, true), (MAX_QUARTER_STREAM_ID + 1, false)] {
             let mut bytes = Vec::new();
             varint::encode(id, &mut bytes);
@@ -94,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn only_context_zero_is_a_udp_payload() {
+    fn content_is_a_udp_payload_only_in_context_zero() {
         assert_eq!(content(Bytes::from_static(&[0])), Content::Udp(Bytes::new()));
-        // Context 0 in two bytes is still context 0.
+        // Context 0 encoded in two bytes is still context 0.
         assert_eq!(content(Bytes::from_static(&[0x40, 0, 7])), Content::Udp(Bytes::from_static(&[7])));
         assert_eq!(content(Bytes::from_static(&[2, 7])), Content::Unknown);
         assert_eq!(content(Bytes::new()), Content::Unknown);
@@ -107,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_framed_comes_back(id in 0..=MAX_QUARTER_STREAM_ID, payload in prop::collection::vec(any::<u8>(), 0..2000)) {
+        fn framed_payloads_are_parsed_unchanged(id in 0..=MAX_QUARTER_STREAM_ID, payload in prop::collection::vec(any::<u8>(), 0..2000)) {
             let frame = frame(id, &payload);
             prop_assert_eq!(frame.len(), overhead(id) + payload.len());
             let (read, rest) = split_quarter_stream_id(frame).unwrap();
@@ -116,7 +118,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn arbitrary_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Ok((_, rest)) = split_quarter_stream_id(bytes.into()) {
                 let _ = content(rest);
             }

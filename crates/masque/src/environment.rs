@@ -1,12 +1,12 @@
-//! What the proxy, the client and HTTP/3 need of the world: sockets, timers, tasks and names. One implementation stands
-//! on the operating system (crate `sockets`), one on a host of the simulated network (crate `stack`); nothing else in
-//! this crate knows which of them it runs on.
+//! Interfaces through which the proxy, the client and HTTP/3 use sockets, timers, tasks and names. One implementation
+//! uses the operating system (crate `sockets`), the other a host of the simulated network (crate `stack`). No other
+//! part of this crate depends on which of them is used.
 //!
-//! Time and tasks are those of [`noq::Runtime`], so that the QUIC stack and what stands on it share one clock:
-//! [`noq::Runtime::now`], `new_timer` and `spawn`. A UDP socket that talks to many peers is a [`noq::AsyncUdpSocket`]
+//! Time and tasks are those of [`noq::Runtime`], so that the QUIC stack and the code above it share one clock:
+//! [`noq::Runtime::now`], `new_timer` and `spawn`. A UDP socket with many peers is a [`noq::AsyncUdpSocket`]
 //! (addresses, ECN codepoints, segmentation and receive offload). A socket connected to one peer is a
-//! [`ConnectedSocket`]: it carries no ECN codepoint in either direction, as RFC 9298 section 6.2 asks of the side
-//! towards the target, and it tells what ICMP said.
+//! [`ConnectedSocket`]. It carries no ECN codepoint in either direction, as RFC 9298 section 6.2 requires on the target
+//! side, and it reports ICMP errors.
 
 use bytes::Bytes;
 use std::fmt::Debug;
@@ -18,77 +18,77 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// A future in a box, as an object-safe trait has to return it.
+/// A boxed future, which an object-safe trait needs as its return type.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The world as tasks see it. Handed around as `Arc<dyn Environment>`.
+/// The runtime environment of tasks, shared as `Arc<dyn Environment>`.
 pub trait Environment: Send + Sync + Debug + 'static {
-    /// Clock, timers and tasks, for the QUIC stack as for everything else.
+    /// Clock, timers and tasks, for the QUIC stack and all other code.
     fn runtime(&self) -> Arc<dyn noq::Runtime>;
 
-    /// A UDP socket bound to `local` (port 0: any free one) that sends to and receives from anybody.
+    /// Binds a UDP socket to `local` (port 0 selects a free port). It sends to and receives from any address.
     ///
     /// # Errors
-    /// What the host says: address in use, not local, no permission, no descriptors left.
+    /// Returns the host's error: address in use, address not local, permission denied, or no file descriptors left.
     fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn noq::AsyncUdpSocket>>;
 
-    /// A UDP socket of a fresh local port that exchanges datagrams with `peer` alone, sends them unfragmented (where
-    /// the host can do so) and not ECN-capable.
+    /// Creates a UDP socket with a new local port that exchanges datagrams with `peer` only. It sends them as not
+    /// ECN-capable and, where the host supports it, unfragmented.
     ///
     /// # Errors
-    /// What the host says: no route, no descriptors left.
+    /// Returns the host's error: no route, or no file descriptors left.
     fn connect(&self, peer: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>>;
 
-    /// The addresses of a name, in the order of preference; never empty when it succeeds.
+    /// Resolves a name to addresses in order of preference; the list is never empty.
     ///
-    /// The error's kind tells what to answer: [`io::ErrorKind::NotFound`] for a name that does not exist, `TimedOut`
-    /// for a resolver that does not answer, any other for the rest.
+    /// The kind of the error determines the response to the client: [`io::ErrorKind::NotFound`] if the name does not
+    /// exist, `TimedOut` if the resolver does not respond, any other kind otherwise.
     fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>>;
 
-    /// The present instant of this environment's clock.
+    /// The current instant of this environment's clock.
     fn now(&self) -> Instant {
         self.runtime().now()
     }
 
-    /// Runs a task until it ends.
+    /// Starts a task, which runs until it ends.
     fn spawn(&self, task: BoxFuture<()>) {
         self.runtime().spawn(task);
     }
 
-    /// Completes at `deadline`, at once if that is past.
+    /// Completes at `deadline`, or immediately if that has passed.
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
         let mut timer = self.runtime().new_timer(deadline);
         Box::pin(poll_fn(move |context| timer.as_mut().poll(context)))
     }
 }
 
-/// What became of payloads handed to [`ConnectedSocket::poll_send`].
+/// Result of [`ConnectedSocket::poll_send`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// So many of the payloads, from the first, are done with: sent, or found too large.
+    /// Number of payloads, from the first, that were sent or found too large.
     pub consumed: usize,
-    /// Those of them that the path or the host does not carry unfragmented.
+    /// Number of these that path or host cannot carry unfragmented.
     pub too_large: usize,
 }
 
-/// A UDP socket with one peer. At most one task waits for receiving and one for sending at any time.
+/// A UDP socket with one peer. At any time, at most one task waits to receive and one to send.
 pub trait ConnectedSocket: Send + Sync + Debug + 'static {
-    /// Appends what has arrived to `into`, at least one payload (which may be empty), or waits.
+    /// Appends all received payloads to `into`, at least one (which may be empty), or waits.
     ///
     /// # Errors
-    /// What the network reports of this peer, such as [`io::ErrorKind::ConnectionRefused`] after an ICMP port
-    /// unreachable. The socket is of no more use then.
+    /// Returns the network's error for this peer, such as [`io::ErrorKind::ConnectionRefused`] after an ICMP port unreachable.
+    /// The socket is unusable afterwards.
     fn poll_receive(&self, context: &mut Context<'_>, into: &mut Vec<Bytes>) -> Poll<io::Result<()>>;
 
-    /// Sends payloads in order, at least one, or waits until the host takes one.
+    /// Sends payloads in order, at least one, or waits until the host accepts one.
     ///
     /// # Errors
-    /// As [`ConnectedSocket::poll_receive`].
+    /// As for [`ConnectedSocket::poll_receive`].
     fn poll_send(&self, context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<Sent>>;
 
     /// The local address of this socket.
     ///
     /// # Errors
-    /// What the host says.
+    /// Returns the host's error.
     fn local_address(&self) -> io::Result<SocketAddr>;
 }

@@ -1,4 +1,4 @@
-//! The two halves of a request stream after the headers, alike for client and server, and the capsules on them.
+//! The two halves of a request stream after the headers, and the capsules on them. Client and server share this code.
 
 use crate::capsule;
 use crate::datagram::{self, Content};
@@ -12,24 +12,24 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::task::{Context, Poll};
 
-/// Bytes of capsules that share a DATA frame at most.
+/// Maximum size of the capsules that share a DATA frame, in bytes.
 const COALESCED_BYTES: u64 = 32 << 10;
 
-/// Payloads taken from the queue, or handed to the sink, at a time.
+/// Maximum number of payloads taken from the queue or passed to the sink per call.
 const BATCH: usize = 64;
 
 /// The payload of DATA frames, as it arrives.
 pub(crate) trait ReadHalf: Send {
-    /// The next piece, or `None` at the end of the stream.
+    /// Returns the next piece, or `None` at the end of the stream.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>>;
 
-    /// Whether what looked like the end was a field section.
+    /// Whether a field section caused the apparent end of the stream.
     fn has_trailers(&mut self, context: &mut Context<'_>) -> bool;
 }
 
-/// DATA frames, as they leave.
+/// Sends DATA frames.
 pub(crate) trait WriteHalf: Send {
-    /// Completes when the QUIC connection has taken the frame.
+    /// Completes when the QUIC connection has accepted the frame.
     fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send;
 }
 
@@ -69,30 +69,30 @@ impl WriteHalf for h3::client::RequestStream<SendStream, Bytes> {
     }
 }
 
-/// Where UDP payloads go that came in capsules.
+/// Destination of UDP payloads from capsules.
 pub(crate) trait Sink: Send + Sync {
-    /// Takes all of them, or as many as it can and waits.
+    /// Takes all payloads, or as many as possible and then waits.
     fn poll_take(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>>;
 }
 
-/// How reading a stream came to its end.
+/// How reading a stream ended.
 #[derive(Debug)]
 pub(crate) enum ReadEnd {
-    /// The peer has finished, between two capsules.
+    /// The peer finished the stream between two capsules.
     Finished,
-    /// The peer has finished within a capsule.
+    /// The peer finished the stream within a capsule.
     Truncated,
-    /// A payload exceeds the maximum UDP payload.
+    /// The payload exceeds the maximum UDP payload (65 527 bytes).
     TooLong,
-    /// The peer has sent another field section: in a tunnel there are DATA frames alone (RFC 9114 section 4.4).
+    /// The peer sent a second field section; a tunnel carries DATA frames only (RFC 9114 section 4.4).
     Trailers,
-    /// The stream or the connection is gone.
+    /// The stream or the connection was lost.
     Lost(StreamError),
-    /// The sink takes no more.
+    /// The sink failed.
     Sink(io::Error),
 }
 
-/// Reads capsules and hands the UDP payloads on until there are no more.
+/// Reads capsules and passes the UDP payloads to `sink` until the stream ends.
 pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl Sink, metrics: &Metrics) -> ReadEnd {
     let mut decoder = capsule::Decoder::default();
     let mut payloads = Vec::new();
@@ -126,7 +126,7 @@ pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl Sink, me
     }
 }
 
-/// Writes what waits in `outbox` as capsules until the stream takes no more.
+/// Writes the payloads of `outbox` as capsules until the stream accepts no more.
 pub(crate) async fn write_capsules(
     half: &mut impl WriteHalf,
     outbox: &Outbox,

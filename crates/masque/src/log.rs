@@ -1,54 +1,54 @@
-//! What a proxy tells about its work, line by line. Where the lines go is the caller's business.
+//! Log events of a proxy, one per line. The caller decides where the lines are written.
 
 use std::fmt;
 use std::net::SocketAddr;
 
-/// One thing that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A connection was established.
     ConnectionOpened {
-        /// Who.
+        /// Address of the client.
         client: SocketAddr,
     },
     /// A connection ended.
     ConnectionClosed {
-        /// Who.
+        /// Address of the client.
         client: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
-    /// A request was refused.
+    /// A request was rejected.
     Refused {
-        /// Who.
+        /// Address of the client.
         client: SocketAddr,
-        /// The status code of the answer; 0 where the stream was reset instead.
+        /// Status code of the response; 0 if the stream was reset instead.
         status: u16,
-        /// What was asked for, as far as it could be read.
+        /// The requested target, as far as it could be parsed.
         target: &'a str,
-        /// Why not.
+        /// The reason.
         reason: &'a str,
     },
     /// A tunnel was opened.
     TunnelOpened {
-        /// Who.
+        /// Address of the client.
         client: SocketAddr,
-        /// To whom.
+        /// The target.
         target: &'a str,
     },
     /// A tunnel ended.
     TunnelClosed {
-        /// Who.
+        /// Address of the client.
         client: SocketAddr,
-        /// To whom.
+        /// The target.
         target: &'a str,
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
 }
 
 impl fmt::Display for Event<'_> {
-    /// `event=NAME key=value ...`: what a peer chose stands in quotes, escaped.
+    /// Formats the event as `event=NAME key=value ...`. Text that a peer chose is quoted and escaped.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Event::ConnectionOpened { client } => write!(formatter, "event=connection-opened client={client}"),
@@ -68,13 +68,13 @@ impl fmt::Display for Event<'_> {
     }
 }
 
-/// Takes the lines.
+/// Receives the events.
 pub trait Log: Send + Sync + 'static {
-    /// One thing happened.
+    /// Handles one event.
     fn event(&self, event: &Event<'_>);
 }
 
-/// Nobody listens.
+/// Discards all events.
 impl Log for () {
     fn event(&self, _: &Event<'_>) {}
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_cannot_write_lines_of_its_own() {
+    fn line_breaks_from_a_peer_are_escaped() {
         let client = "192.0.2.1:5".parse().unwrap();
         let event = Event::Refused { client, status: 400, target: "a\nevent=x \"", reason: "r" };
         assert_eq!(

@@ -1,9 +1,9 @@
-//! Counters of a proxy, in Prometheus' text format. Reading them changes nothing.
+//! Counters of a proxy in the Prometheus text format. Reading them changes nothing.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that tasks add to.
+/// A number that several tasks update.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -13,17 +13,17 @@ impl Counter {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Takes `count` away: of gauges.
+    /// Subtracts `count`; for gauges only.
     pub fn subtract(&self, count: u64) {
         self.0.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Makes it `number` if it is less.
+    /// Raises the counter to `number` if it is smaller.
     pub fn raise(&self, number: u64) {
         self.0.fetch_max(number, Ordering::Relaxed);
     }
 
-    /// The present number.
+    /// The current value.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -32,14 +32,14 @@ impl Counter {
 
 macro_rules! metrics {
     ($($name:ident $kind:literal $text:literal,)*) => {
-        /// What a proxy, or a client, has done and has open.
+        /// Counters and gauges of a proxy or a client.
         #[derive(Debug, Default)]
         pub struct Metrics {
             $(#[doc = $text] pub $name: Counter,)*
         }
 
         impl Metrics {
-            /// All of them as Prometheus reads them (text format 0.0.4).
+            /// Formats all metrics in the Prometheus text format 0.0.4.
             #[must_use]
             pub fn render(&self) -> String {
                 let mut text = String::new();
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_names_every_counter_once() {
+    fn rendered_text_contains_every_counter_once() {
         let metrics = Metrics::default();
         metrics.requests_total.add(3);
         metrics.queued_bytes.add(9);

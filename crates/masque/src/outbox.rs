@@ -1,5 +1,5 @@
-//! Payloads on their way into the tunnel: one queue for each request, and the order in which they take turns. One
-//! task takes them out; it is woken when there is something.
+//! Queues of the payloads that wait for a tunnel: one queue per request, and the order in which requests send. A single
+//! task takes the payloads and is woken when there are any.
 
 use crate::configuration::{Scheduler, Tunnel};
 use crate::metrics::Metrics;
@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// What a request may have waiting even when all together have more than they may: who does not read and fills the
-/// queues shall not keep others from being served.
+/// Bytes that a request can queue even if the limit of all queues is reached. So a client that does not read and fills
+/// its queues does not block others.
 pub(crate) const RESERVED_BYTES: u64 = 16 << 10;
 
-/// The queues of one connection, or of one request where it has a stream of its own.
+/// The queues of one connection, or of one request if it has its own stream.
 pub(crate) struct Outbox {
     settings: Tunnel,
     metrics: Arc<Metrics>,
@@ -26,7 +26,7 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 struct Waiting {
     queues: BTreeMap<u64, Queue>,
-    /// Whose turn comes when: requests with something to send once each, or once for each payload.
+    /// Order of sending. Each request with payloads has one entry (round robin), or one entry per payload (FIFO).
     turns: VecDeque<u64>,
 }
 
@@ -35,7 +35,7 @@ impl Outbox {
         Outbox { settings, metrics, waiting: Mutex::default(), waker: AtomicWaker::new() }
     }
 
-    /// Bytes that the connection takes ahead of congestion control.
+    /// Bytes that the connection buffers before congestion control.
     pub(crate) fn datagram_buffer(&self) -> usize {
         self.settings.datagram_buffer
     }
@@ -44,7 +44,7 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a payload of a request, unless limits say otherwise.
+    /// Queues a payload of a request, subject to the limits.
     pub(crate) fn push(&self, request: u64, now: Instant, payload: Bytes) {
         let mut waiting = self.waiting();
         let Waiting { queues, turns } = &mut *waiting;
@@ -58,7 +58,7 @@ impl Outbox {
             return;
         }
         let dropped = queue.push(now, payload);
-        // What is dropped has no turn: the newest gets none, the oldest leaves its own to the newest.
+        // A dropped payload has no turn: the newest gets none, and the oldest passes its own to the newest.
         if was_empty || (self.settings.scheduler == Scheduler::Fifo && dropped == 0) {
             turns.push_back(request);
         }
@@ -77,8 +77,8 @@ impl Outbox {
         }
     }
 
-    /// Moves payloads to `into`, in the order of their turns: one at least, no more than `count`, and no more than
-    /// `bytes` of them unless the first alone is larger. Waits while there is none.
+    /// Moves payloads to `into` in the order of sending. It moves at least one and at most `count` payloads, and at
+    /// most `bytes` bytes unless the first payload alone is larger. Waits while all queues are empty.
     pub(crate) fn poll_take(
         &self,
         context: &mut Context<'_>,
@@ -103,7 +103,7 @@ impl Outbox {
 
     fn take_one(&self, waiting: &mut Waiting, now: Instant) -> Option<Bytes> {
         while let Some(request) = self.next_turn(waiting) {
-            // A request may be gone, or its payload dropped in favour of a later one.
+            // The request may have been removed, or its payload dropped in favor of a later one.
             let Some(queue) = waiting.queues.get_mut(&request) else { continue };
             let before = queue.bytes();
             let (payload, dropped) = queue.pop(now);
@@ -120,7 +120,7 @@ impl Outbox {
         None
     }
 
-    /// The request whose turn it is, which leaves the line.
+    /// Removes and returns the request that sends next.
     fn next_turn(&self, waiting: &mut Waiting) -> Option<u64> {
         if self.settings.scheduler == Scheduler::RequestOrder {
             let (place, _) = waiting.turns.iter().enumerate().min_by_key(|(_, request)| **request)?;
@@ -129,7 +129,7 @@ impl Outbox {
         waiting.turns.pop_front()
     }
 
-    /// Forgets what waits for a request.
+    /// Removes the queue of a request.
     pub(crate) fn remove(&self, request: u64) {
         if let Some(queue) = self.waiting().queues.remove(&request) {
             self.metrics.queued_bytes.subtract(queue.bytes());
@@ -160,7 +160,7 @@ mod tests {
         Outbox::new(settings, Arc::default())
     }
 
-    /// What comes out, as (request, number).
+    /// The payloads taken, as (request, number).
     fn take(outbox: &Outbox, now: Instant, count: usize) -> Vec<(u8, u8)> {
         let mut taken = Vec::new();
         let _ = outbox.poll_take(&mut Context::from_waker(Waker::noop()), now, u64::MAX, count, &mut taken);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_take_turns_or_stand_in_line() {
+    fn scheduler_serves_requests_round_robin_or_in_arrival_order() {
         let now = begin();
         let arrivals = [(1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (2, 1)];
         let fair = outbox(Tunnel { scheduler: Scheduler::RoundRobin, ..Tunnel::default() });
@@ -193,15 +193,15 @@ mod tests {
     }
 
     #[test]
-    fn all_queues_together_are_limited() {
+    fn total_limit_drops_payloads_of_all_requests() {
         let now = begin();
         let settings = Tunnel { queue_limit: QueueLimit::None, queue_limit_total: 25_000, ..Tunnel::default() };
         let outbox = outbox(settings);
-        // Two of 10 000 bytes fit, a third would not, and nothing of another request would.
+        // Two payloads of 10 000 bytes fit. A third does not, and neither does any payload of another request.
         for request in [1, 1, 1, 2, 2, 3] {
             outbox.push(request, now, vec![request as u8; 10_000].into());
         }
-        // Each request has the first 16 KiB for itself all the same.
+        // Each request can still queue its first 16 KiB.
         assert_eq!(outbox.metrics.queued_bytes.get(), 40_000);
         assert_eq!(outbox.metrics.dropped_memory_total.get(), 2);
         outbox.remove(1);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_leaves_no_turn() {
+    fn dropped_payload_leaves_no_turn() {
         let now = begin();
         for drop_policy in [DropPolicy::Newest, DropPolicy::Oldest] {
             for scheduler in [Scheduler::Fifo, Scheduler::RoundRobin, Scheduler::RequestOrder] {
@@ -229,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn payloads_of_a_request_keep_their_order_and_none_is_lost_uncounted(
+        fn payloads_of_a_request_keep_their_order_and_drops_are_counted(
             scheduler in prop::sample::select(vec![Scheduler::RoundRobin, Scheduler::Fifo, Scheduler::RequestOrder]), oldest in any::<bool>(), limit in prop_oneof![Just(QueueLimit::None), (64u64..400).prop_map(QueueLimit::Bytes)],
             steps in prop::collection::vec((0u8..4, 0usize..4), 1..60),
         ) {

@@ -1,7 +1,7 @@
-//! Percent-encoding (RFC 3986 section 2.1) as simple expansion of URI templates uses it: everything but the unreserved
-//! characters is encoded (RFC 6570 section 3.2.2), which spells the colons of an IPv6 address `%3A`.
+//! Percent-encoding (RFC 3986 section 2.1) for the simple expansion of URI templates. It encodes all characters except
+//! the unreserved ones (RFC 6570 section 3.2.2), so the colons of an IPv6 address become `%3A`.
 
-/// Appends `text` with everything but unreserved characters percent-encoded.
+/// Appends `text` and percent-encodes all characters except the unreserved ones.
 pub fn encode(text: &str, into: &mut String) {
     for byte in text.bytes() {
         if is_unreserved(byte) {
@@ -13,8 +13,8 @@ pub fn encode(text: &str, into: &mut String) {
     }
 }
 
-/// The text that a percent-encoded one spells. `None` where a percent sign is not followed by two hexadecimal digits,
-/// or where the bytes are not UTF-8.
+/// Decodes a percent-encoded text. Returns `None` if a percent sign is not followed by two hexadecimal digits, or if
+/// the bytes are not UTF-8.
 #[must_use]
 pub fn decode(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
@@ -31,7 +31,7 @@ pub fn decode(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok()
 }
 
-/// RFC 3986 section 2.3.
+/// Unreserved characters of RFC 3986 section 2.3.
 fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
@@ -42,7 +42,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn colons_are_encoded_and_bad_sequences_refused() {
+    fn colons_are_encoded_and_bad_sequences_rejected() {
         let mut text = String::new();
         encode("2001:db8::42 ~", &mut text);
         assert_eq!(text, "2001%3Adb8%3A%3A42%20~");
@@ -54,7 +54,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_encoded_comes_back(text in any::<String>()) {
+        fn encoded_text_is_decoded_unchanged(text in any::<String>()) {
             let mut encoded = String::new();
             encode(&text, &mut encoded);
             prop_assert!(encoded.bytes().all(|byte| is_unreserved(byte) || byte == b'%'));
@@ -62,7 +62,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in any::<String>()) {
+        fn arbitrary_text_is_decoded_or_rejected(text in any::<String>()) {
             let _ = decode(&text);
         }
     }

@@ -1,32 +1,32 @@
-//! Which targets a proxy serves. An open relay into the network it stands in would hand everybody what only that
-//! network should reach, so addresses that are not of the public internet are refused unless allowed: private,
-//! loopback, link-local (where clouds serve their metadata), multicast and everything else that IANA's registries of
-//! special-purpose addresses (RFC 6890) do not call globally reachable. IPv6 addresses that carry an IPv4 address
-//! (mapped, compatible, NAT64, 6to4, ISATAP) are judged by what they carry as well.
+//! Access policy of a proxy: the targets that it permits. An open relay would give everyone access to its internal
+//! network. Addresses outside the public internet are therefore denied unless a rule allows them. These are private,
+//! loopback and link-local addresses (where clouds serve their metadata), multicast, and all others that IANA's
+//! special-purpose registries (RFC 6890) do not list as globally reachable. For an IPv6 address that embeds an IPv4
+//! address (mapped, compatible, NAT64, 6to4, ISATAP), the embedded address is checked as well.
 //!
-//! A name is judged by its addresses, after it has been resolved; the address judged is the address connected to.
+//! A name is resolved first and then checked by its addresses; the proxy connects to the checked address.
 //!
-//! Rules refine this. Among the rules that match, the most specific one decides: a name before an address range, a
-//! longer prefix before a shorter one, one with a port before one without; a refusal wins a tie.
+//! Rules refine this. The most specific matching rule decides: a name precedes an address range, a longer prefix a
+//! shorter one, and a rule with a port one without. In a tie, deny wins.
 
 use crate::target::{Host, Target};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// What a proxy serves.
+/// Access policy of a proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Exceptions from what is refused.
+    /// Rules that permit targets.
     pub allow: Vec<Rule>,
-    /// Exceptions from what is served.
+    /// Rules that deny targets.
     pub deny: Vec<Rule>,
-    /// Whether private, loopback, link-local and documentation addresses are served: for laboratories. Multicast,
-    /// unspecified and reserved addresses, and those where clouds serve metadata, still need a rule.
+    /// Whether private, loopback, link-local and documentation addresses are permitted, for laboratories. Multicast,
+    /// unspecified and reserved addresses and cloud metadata addresses still need a rule.
     pub allow_private: bool,
 }
 
-/// A range of addresses or a name, and perhaps a port.
+/// An address range or a name, with an optional port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     subject: Subject,
@@ -39,7 +39,7 @@ enum Subject {
     Name(String),
 }
 
-/// A text that is no rule.
+/// Error: the text is not a valid rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRule(String);
 
@@ -54,7 +54,7 @@ impl std::error::Error for BadRule {}
 impl FromStr for Rule {
     type Err = BadRule;
 
-    /// `CIDR`, `HOST`, `CIDR:PORT`, `HOST:PORT`; IPv6 in brackets where a port follows: `[2001:db8::/32]:443`.
+    /// Parses `CIDR`, `HOST`, `CIDR:PORT` or `HOST:PORT`; IPv6 needs brackets if a port follows: `[2001:db8::/32]:443`.
     fn from_str(text: &str) -> Result<Rule, BadRule> {
         let error = || BadRule(text.into());
         let (subject, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -93,7 +93,7 @@ fn range(address: &str, prefix: Option<&str>) -> Option<Subject> {
     (base & !mask(prefix) == 0).then_some(Subject::Range { base, prefix })
 }
 
-/// All addresses in one space: IPv4 as the IPv6 addresses that map it.
+/// Maps all addresses to one number space: IPv4 as IPv4-mapped IPv6 addresses.
 fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
@@ -106,7 +106,7 @@ fn mask(prefix: u32) -> u128 {
 }
 
 impl Rule {
-    /// How specific this rule is for such a target, `None` if it says nothing of it.
+    /// How specific this rule is for the target; `None` if it does not match.
     fn matches(&self, target: &Target, address: IpAddr) -> Option<(u32, bool)> {
         if self.port.is_some_and(|port| port != target.port) {
             return None;
@@ -119,10 +119,10 @@ impl Rule {
     }
 }
 
-/// Why a target is refused.
+/// Reason why a target is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its address is not of the public internet.
+    /// Its address is not on the public internet.
     Special(&'static str),
     /// A rule denies it.
     Denied,
@@ -138,10 +138,10 @@ impl fmt::Display for Refusal {
 }
 
 impl Policy {
-    /// Judges one address of a target.
+    /// Checks one address of a target.
     ///
     /// # Errors
-    /// With the reason if it is not to be reached.
+    /// Returns the reason if the address is denied.
     pub fn judge(&self, target: &Target, address: IpAddr) -> Result<(), Refusal> {
         let address = address.to_canonical();
         let best = |rules: &[Rule]| rules.iter().filter_map(|rule| rule.matches(target, address)).max();
@@ -160,14 +160,14 @@ impl Policy {
     }
 }
 
-/// What `allow_private` opens, and what it does not.
+/// Whether `allow_private` permits an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Private,
     Never,
 }
 
-/// The addresses where clouds serve their machines' credentials.
+/// Addresses at which clouds serve the credentials of their machines.
 const METADATA: [IpAddr; 4] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
@@ -216,23 +216,23 @@ fn special_v6(address: Ipv6Addr) -> Option<(&'static str, Kind)> {
         (0xfec0..=0xfeff, _) => ("site-local", Kind::Private),
         (0xff00.., _) => ("multicast", Kind::Never),
         (0x2001, 0xdb8) | (0x3fff, 0..=0xfff) => ("documentation", Kind::Private),
-        // Teredo, benchmarking, ORCHID and the rest of what was set aside for protocols.
+        // Teredo, benchmarking, ORCHID and the other ranges for protocol use.
         (0x2001, 0..=0x1ff) => ("protocol", Kind::Never),
-        // Whatever is outside of global unicast.
+        // All ranges outside global unicast.
         (0x2000..=0x3fff, _) => return None,
         _ => ("reserved", Kind::Never),
     })
 }
 
-/// The IPv4 address that packets to this one would be sent on to: by a translator (RFC 6052, the well-known prefix), a
-/// 6to4 router (RFC 3056) or an ISATAP host (RFC 5214).
+/// The embedded IPv4 address to which a packet would be forwarded by a translator (RFC 6052, well-known prefix), a 6to4
+/// router (RFC 3056) or an ISATAP host (RFC 5214).
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let at = |index: usize| Ipv4Addr::from(u32::from(segments[index]) << 16 | u32::from(segments[index + 1]));
     match segments {
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(at(6)),
         [0x2002, ..] => Some(at(1)),
-        // Global scope only: an ISATAP address of another prefix is judged by the prefix.
+        // Only for global scope: an ISATAP address with another prefix is checked by its prefix.
         [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, ..] => Some(at(6)),
         _ => None,
     }
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_internet_is_served() {
+    fn public_addresses_are_permitted_by_default() {
         for address in ["1.1.1.1", "9.255.255.255", "11.0.0.0", "172.15.0.1", "172.32.0.1", "192.0.1.1", "192.169.0.1"]
         {
             assert_eq!(judge(&Policy::default(), address), Ok(()), "{address}");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_public_is_refused_in_every_spelling() {
+    fn non_public_address_is_denied_in_every_spelling() {
         let inner = [
             "10.0.0.1",
             "127.0.0.1",
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_laboratory_serves_itself_but_no_metadata() {
+    fn allow_private_permits_private_addresses_but_no_metadata() {
         let policy = Policy { allow_private: true, ..Policy::default() };
         for address in ["10.0.0.1", "127.0.0.1", "::1", "169.254.1.1", "fd00::1", "192.0.2.1", "::ffff:10.1.1.1"] {
             assert_eq!(judge(&policy, address), Ok(()), "{address}");
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_read_strictly() {
+    fn malformed_rules_are_rejected() {
         for good in [
             "10.0.0.0/8",
             "10.0.0.1",
@@ -410,9 +410,9 @@ mod tests {
     }
 
     proptest! {
-        /// Texts of rules, with the rule that each means; those with bits behind the prefix mean none.
+        /// Texts of rules and the expected rules. A text with bits beyond the prefix is invalid.
         #[test]
-        fn a_rule_is_read_as_it_was_written(
+        fn rule_text_is_parsed_to_its_address_prefix_and_port(
             address in prop_oneof![any::<Ipv4Addr>().prop_map(IpAddr::V4), any::<Ipv6Addr>().prop_map(IpAddr::V6)],
             name in "[a-z][a-z0-9-]{0,8}[a-z]",
             prefix in 0..130_u32,
@@ -443,9 +443,9 @@ mod tests {
             prop_assert_eq!(named.ok(), Some(Rule { subject: Subject::Name(name), port }));
         }
 
-        /// Whatever text is a rule, it is so because of one of the forms above: it names an address, a range or a host.
+        /// Each text that parses as a rule has one of the forms above: it contains an address, a range or a host.
         #[test]
-        fn any_text_that_is_a_rule_matches_its_own_subject(text in any::<String>(), short in "[0-9a-f:./\\[\\]]{0,24}") {
+        fn arbitrary_text_parsed_as_a_rule_matches_its_own_subject(text in any::<String>(), short in "[0-9a-f:./\\[\\]]{0,24}") {
             for text in [text, short] {
                 let Ok(rule) = text.parse::<Rule>() else { continue };
                 let port = rule.port.unwrap_or(443);
@@ -462,13 +462,13 @@ mod tests {
         }
 
         #[test]
-        fn a_mapped_address_is_judged_as_what_it_maps(address in any::<Ipv4Addr>()) {
+        fn mapped_address_is_checked_as_its_ipv4_address(address in any::<Ipv4Addr>()) {
             let policy = Policy::default();
             prop_assert_eq!(judge(&policy, &address.to_string()), judge(&policy, &address.to_ipv6_mapped().to_string()));
         }
 
         #[test]
-        fn a_rule_for_one_address_decides_alone(address in any::<Ipv6Addr>()) {
+        fn rule_for_one_address_decides_that_address(address in any::<Ipv6Addr>()) {
             let rule: Rule = address.to_string().parse().unwrap();
             let target = Target { host: Host::Address(address.into()), port: 1 };
             let allow = Policy { allow: vec![rule.clone()], ..Policy::default() };

@@ -1,40 +1,40 @@
-//! The Proxy-Status field (RFC 9209): why a proxy refused a request, in a form that programs can read.
+//! The Proxy-Status field (RFC 9209): the machine-readable reason why a proxy rejected a request.
 
 use crate::policy::Refusal;
 use std::fmt;
 use std::io;
 
-/// The field's name.
+/// Name of the field.
 pub const FIELD: &str = "proxy-status";
 
-/// An error type of RFC 9209 section 2.3, with what belongs to it.
+/// An error type of RFC 9209 section 2.3 with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProxyError {
-    /// The name did not resolve; the response code where one is known.
+    /// The name did not resolve.
     Dns {
-        /// The resolver's answer, such as `NXDOMAIN`.
+        /// Response code of the resolver if it is available, such as `NXDOMAIN`.
         rcode: Option<&'static str>,
     },
-    /// The resolver did not answer in time.
+    /// The resolver did not respond in time.
     DnsTimeout,
-    /// The policy refuses the target's address.
+    /// The policy denies the target's address.
     DestinationIpProhibited,
-    /// The policy refuses this target.
+    /// The policy denies this target.
     RequestDenied,
-    /// The request is not one that this proxy understands.
+    /// The proxy does not support the request.
     RequestError,
-    /// The host reports that the target cannot be reached.
+    /// The host reports that the target is unreachable.
     DestinationIpUnroutable,
-    /// The target's host reports that nobody listens there.
+    /// The target's host reports that no process listens on the port.
     ConnectionRefused,
-    /// The proxy has as much to do as it may.
+    /// The proxy has reached a limit.
     ConnectionLimitReached,
     /// The proxy itself failed.
     Internal,
 }
 
 impl ProxyError {
-    /// The error's registered name.
+    /// Registered name of the error type.
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl ProxyError {
         }
     }
 
-    /// The status code that RFC 9209 recommends with it; 403 for what a policy refuses.
+    /// Status code that RFC 9209 recommends for it; 403 if the policy denies the target.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self {
@@ -63,7 +63,7 @@ impl ProxyError {
         }
     }
 
-    /// What to answer when a name did not resolve.
+    /// Error for a name that did not resolve.
     #[must_use]
     pub fn from_resolver(error: &io::Error) -> ProxyError {
         match error.kind() {
@@ -73,7 +73,7 @@ impl ProxyError {
         }
     }
 
-    /// What to answer when no socket towards the target could be had.
+    /// Error for a socket to the target that could not be created.
     #[must_use]
     pub fn from_socket(error: &io::Error) -> ProxyError {
         match error.kind() {
@@ -95,14 +95,14 @@ impl From<Refusal> for ProxyError {
     }
 }
 
-/// A field value: the proxy's name, the error and a sentence.
+/// A field value: name of the proxy, error and description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyStatus<'a> {
-    /// How this proxy calls itself.
+    /// Name of this proxy.
     pub proxy: &'a str,
-    /// What was wrong.
+    /// The error.
     pub error: &'a ProxyError,
-    /// More for people, empty for none.
+    /// Description for people; may be empty.
     pub details: &'a str,
 }
 
@@ -122,8 +122,8 @@ impl fmt::Display for ProxyStatus<'_> {
     }
 }
 
-/// A string of structured fields (RFC 8941 section 3.3.3): printable ASCII, quotes and backslashes escaped. What is
-/// not printable ASCII becomes a question mark.
+/// Writes a string of structured fields (RFC 8941 section 3.3.3): printable ASCII, with quotes and backslashes escaped.
+/// All other characters become question marks.
 fn write_string(formatter: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     formatter.write_str("\"")?;
     for character in text.chars() {

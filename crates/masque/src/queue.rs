@@ -1,32 +1,34 @@
-//! The queue in which payloads of one request wait for the tunnel: limited in bytes, in time, or not at all. What the
-//! limit refuses is counted.
+//! The queue of one request for payloads that wait for the tunnel. It is limited in bytes or in time, or unlimited, and
+//! counts its drops.
 //!
-//! RFC 9298 leaves queueing to the proxy; a long queue hides congestion from the end-to-end connection and lengthens
-//! its round trips, a short one loses what the tunnel's recovery or congestion control holds back.
+//! RFC 9298 does not specify the queueing of a proxy. A long queue hides congestion from the end-to-end connection and
+//! increases its round-trip times. A short queue drops payloads while the tunnel's recovery or congestion control
+//! delays them.
 
 use bytes::Bytes;
 pub use fullpipe_transport::tunnel::DropPolicy;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// What a payload counts for at least: about what it takes beside its bytes. Empty ones, of which a target may send any
-/// number, would fill the memory for nothing otherwise.
+/// Minimum cost of a payload in bytes, about the overhead of its storage. Without it, a target could exhaust the memory
+/// with empty payloads.
 pub const MIN_COST: u64 = 64;
 
-/// What a payload counts for against limits.
+/// Bytes that a payload counts against limits.
 #[must_use]
 pub fn cost(payload: &[u8]) -> u64 {
     (payload.len() as u64).max(MIN_COST)
 }
 
-/// How much may wait.
+/// Limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// Everything.
+    /// Unlimited.
     None,
-    /// So many bytes of payload, none counted for less than [`MIN_COST`]; at least one payload may always wait.
+    /// Bytes of payload, each counted with at least [`MIN_COST`]. One payload always fits.
     Bytes(u64),
-    /// What has waited for longer is dropped when its turn comes, and what makes the oldest wait longer is not kept.
+    /// Maximum waiting time. A payload that has waited longer is dropped at its turn. The queue counts as full while its
+    /// oldest payload exceeds the limit.
     Time(Duration),
 }
 
@@ -40,13 +42,13 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(limit: QueueLimit, policy: DropPolicy) -> Queue {
         Queue { limit, policy, waiting: VecDeque::new(), bytes: 0 }
     }
 
-    /// Adds a payload, or drops it or others as limit and policy say. Returns how many were dropped.
+    /// Adds a payload, and drops it or older ones as limit and policy require. Returns the number of drops.
     pub fn push(&mut self, now: Instant, payload: Bytes) -> u64 {
         let mut dropped = 0;
         while self.is_full(now, cost(&payload)) {
@@ -70,7 +72,8 @@ impl Queue {
         }
     }
 
-    /// The next payload, and how many before it had waited for too long.
+    /// Removes the next payload. Also returns how many payloads before it were dropped because they had waited too
+    /// long.
     pub fn pop(&mut self, now: Instant) -> (Option<Bytes>, u64) {
         let mut dropped = 0;
         while let Some((since, payload)) = self.take() {
@@ -88,13 +91,13 @@ impl Queue {
         Some(head)
     }
 
-    /// Bytes of payload that wait, as limits count them.
+    /// Bytes of waiting payloads, as counted for limits.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -107,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::LazyLock;
 
-    /// Any instant will do: only differences count.
+    /// Only differences of instants matter.
     #[expect(clippy::disallowed_methods, reason = "an instant cannot be made from nothing")]
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_limited_by_either_policy() {
+    fn byte_limit_drops_newest_or_oldest_by_policy() {
         let mut newest = Queue::new(QueueLimit::Bytes(1000), DropPolicy::Newest);
         let mut oldest = Queue::new(QueueLimit::Bytes(1000), DropPolicy::Oldest);
         for queue in [&mut newest, &mut oldest] {
@@ -130,12 +133,12 @@ mod tests {
         assert_eq!((newest.bytes(), oldest.bytes()), (1000, 700));
         assert_eq!(newest.pop(at(9)).0.map(|payload| payload.len()), Some(400));
         assert_eq!(oldest.pop(at(9)).0.map(|payload| payload.len()), Some(600));
-        // One payload always has room.
+        // One payload always fits.
         let mut queue = Queue::new(QueueLimit::Bytes(300), DropPolicy::Oldest);
         assert_eq!(queue.push(at(0), payload(900)), 0);
         assert_eq!(queue.push(at(0), payload(800)), 1);
         assert_eq!(queue.bytes(), 800);
-        // Nothing is not free: 64 bytes each, so ten have room.
+        // An empty payload costs 64 bytes, so ten fit.
         let mut queue = Queue::new(QueueLimit::Bytes(640), DropPolicy::Newest);
         assert_eq!((0..100).map(|_| queue.push(at(0), payload(0))).sum::<u64>(), 90);
         assert_eq!((0..10).filter(|_| queue.pop(at(0)).0.is_some()).count(), 10);
@@ -143,11 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn time_is_limited_at_both_ends() {
+    fn time_limit_applies_when_payloads_are_added_and_removed() {
         let mut queue = Queue::new(QueueLimit::Time(Duration::from_millis(5)), DropPolicy::Newest);
         assert_eq!(queue.push(at(0), payload(1)), 0);
         assert_eq!(queue.push(at(5), payload(2)), 0);
-        // The oldest has waited for 6 ms.
+        // The oldest payload has waited for 6 ms.
         assert_eq!(queue.push(at(6), payload(3)), 1);
         assert_eq!(queue.pop(at(10)), (Some(payload(2)), 1));
         assert_eq!(queue.pop(at(10)), (None, 0));
@@ -155,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_uncounted(
+        fn every_lost_payload_is_counted(
             limit in prop_oneof![Just(QueueLimit::None), (1u64..3000).prop_map(QueueLimit::Bytes), (0u64..20).prop_map(|ms| QueueLimit::Time(Duration::from_millis(ms)))],
             oldest in any::<bool>(),
             steps in prop::collection::vec((0u64..8, prop::option::of(0usize..1500)), 0..80),

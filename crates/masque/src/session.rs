@@ -1,5 +1,5 @@
-//! The datagrams of one QUIC connection, the same on both sides: those that arrive are handed to the request they
-//! name, those that leave are taken from the requests' queues no faster than the connection sends them.
+//! The datagrams of one QUIC connection; both sides use this code. Arriving datagrams are passed to their requests.
+//! Outgoing ones are taken from the queues of the requests at the rate at which the connection sends.
 
 use crate::configuration::Tunnel;
 use crate::datagram::{self, Content};
@@ -16,23 +16,23 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Datagrams taken from the connection, or handed to it, at a time.
+/// Maximum number of datagrams taken from or passed to the connection per call.
 const BATCH: usize = 64;
 
-/// Who gets what arrives for a request.
+/// Receiver of the datagrams of a request.
 pub(crate) trait Receiver: Send + Sync {
-    /// UDP payloads, to be taken all.
+    /// Receives UDP payloads and empties the vector.
     fn receive(&self, payloads: &mut Vec<Bytes>);
 
-    /// The peer broke a rule of this request.
+    /// Called when the peer violates the protocol in this request.
     fn abort(&self);
 }
 
 /// Lengths of the datagrams that may still wait in the connection, in order.
 ///
-/// The connection drops the datagrams that have waited longest, silently, when a batch does not fit its buffer. For each that
-/// waits it counts the size of a `Bytes` besides the payload, but tells of the space that is left without these: how many
-/// wait has to be known.
+/// When a batch does not fit its buffer, the connection silently drops the datagrams that have waited longest. It
+/// counts the size of a `Bytes` for each waiting datagram in addition to the payload, but the free space that it
+/// reports excludes this. Therefore the number of waiting datagrams must be tracked.
 #[derive(Default)]
 struct Handed {
     lengths: VecDeque<usize>,
@@ -45,7 +45,7 @@ impl Handed {
         self.lengths.push_back(length);
     }
 
-    /// Whether a batch fits the buffer of this size, of which the connection says that so much is left.
+    /// Whether a batch fits a buffer of `buffer` bytes, of which the connection reports `space` as free.
     fn has_room(&mut self, buffer: usize, space: usize, batch: &[Bytes]) -> bool {
         const EACH: usize = size_of::<Bytes>();
         let waiting = buffer.saturating_sub(space.saturating_add(EACH));
@@ -59,14 +59,14 @@ impl Handed {
     }
 }
 
-/// A connection's datagrams.
+/// The datagrams of a connection.
 pub(crate) struct Session {
     pub(crate) connection: noq::Connection,
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) outbox: Outbox,
     receivers: Mutex<BTreeMap<u64, Arc<dyn Receiver>>>,
-    /// Quarter stream IDs from here on are beyond what the peer may open.
+    /// First quarter stream ID that the peer cannot use yet.
     id_limit: AtomicU64,
 }
 
@@ -87,7 +87,7 @@ impl Session {
         })
     }
 
-    /// Starts the two tasks; they end with the connection.
+    /// Starts the two tasks, which end with the connection.
     pub(crate) fn start(self: &Arc<Session>) {
         let reader = Arc::clone(self);
         self.environment.spawn(Box::pin(async move { reader.read().await }));
@@ -99,28 +99,28 @@ impl Session {
         self.receivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on datagrams with this quarter stream ID go to `receiver`.
+    /// Delivers datagrams with this quarter stream ID to `receiver` from now on.
     pub(crate) fn register(&self, id: u64, receiver: Arc<dyn Receiver>) {
         self.receivers().insert(id, receiver);
     }
 
-    /// From now on they are dropped.
+    /// Drops datagrams with this quarter stream ID from now on.
     pub(crate) fn forget(&self, id: u64) {
         self.receivers().remove(&id);
         self.outbox.remove(id);
     }
 
-    /// No stream from this quarter stream ID on can exist yet.
+    /// Sets the first quarter stream ID whose stream cannot exist yet.
     pub(crate) fn set_id_limit(&self, limit: u64) {
         self.id_limit.store(limit, Ordering::Relaxed);
     }
 
-    /// The largest UDP payload that a datagram of this request carries now, `None` if the peer takes none.
+    /// Largest UDP payload that a datagram of this request can carry now; `None` if the peer does not accept datagrams.
     pub(crate) fn max_payload(&self, id: u64) -> Option<usize> {
         self.connection.max_datagram_size().map(|size| size.saturating_sub(datagram::overhead(id)))
     }
 
-    /// Queues UDP payloads as datagrams of a request; drops and counts what does not fit one.
+    /// Queues UDP payloads as datagrams of a request. Drops and counts payloads that do not fit a datagram.
     pub(crate) fn send(&self, id: u64, payloads: &mut Vec<Bytes>) {
         let limit = self.max_payload(id).unwrap_or(0);
         let now = self.environment.now();
@@ -150,7 +150,7 @@ impl Session {
         }
     }
 
-    /// Gives datagrams to the connection, waiting for room. What no longer fits a packet is dropped and counted.
+    /// Passes datagrams to the connection and waits for free space. Drops and counts those that no longer fit a packet.
     async fn hand_over(&self, batch: &mut Vec<Bytes>, handed: &mut Handed) -> Result<(), SendDatagramError> {
         let space = self.connection.datagram_send_buffer_space();
         let has_room = handed.has_room(self.outbox.datagram_buffer(), space, batch);
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// The request and what it is told; `None` if the connection had to be closed.
+    /// Splits a frame into its request and content; `None` if the connection had to be closed.
     fn take_apart(&self, frame: Bytes) -> Option<(u64, Content)> {
         let error = match datagram::split_quarter_stream_id(frame) {
             Ok((id, payload)) if id < self.id_limit.load(Ordering::Relaxed) => {
@@ -234,10 +234,10 @@ impl Session {
 mod tests {
     use super::*;
 
-    /// A buffer of 1000 bytes with 32 for each datagram holds seven of 100 (924): as the connection counts, which tells of
-    /// 1000 - 700 - 32 bytes left.
+    /// A buffer of 1000 bytes with 32 for each datagram holds seven of 100 bytes (924). After these, the connection
+    /// reports 1000 - 700 - 32 bytes as free.
     #[test]
-    fn a_batch_fits_with_what_waits_and_not_else() {
+    fn batch_fits_only_beside_the_waiting_datagrams() {
         let frame = Bytes::from(vec![0; 100]);
         assert_eq!(size_of::<Bytes>(), 32);
         let mut handed = Handed::default();
@@ -245,11 +245,11 @@ mod tests {
         assert!(!handed.has_room(1000, 968, &vec![frame.clone(); 8]));
         (0..7).for_each(|_| handed.push(100));
         assert!(!handed.has_room(1000, 268, std::slice::from_ref(&frame)));
-        // Two have left.
+        // Two have been sent.
         assert!(handed.has_room(1000, 468, &vec![frame.clone(); 2]));
         assert_eq!((handed.lengths.len(), handed.bytes), (5, 500));
         assert!(!handed.has_room(1000, 468, &vec![frame; 3]));
-        // Nothing is known of a full buffer.
+        // A full buffer gives no information.
         assert!(!handed.has_room(1000, 0, &[Bytes::new()]));
     }
 }

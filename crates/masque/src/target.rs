@@ -1,11 +1,11 @@
-//! The target of a CONNECT-UDP request (RFC 9298 section 2): a host, an address or a name, and a port, both strictly
-//! spelt. An IPv6 address comes without brackets and without a zone; a name is what the domain name system takes, and
-//! what some resolvers take for an address in disguise (`127.1`, `0x7f000001`, `2130706433`) is none.
+//! The target of a CONNECT-UDP request (RFC 9298 section 2): a host (address or name) and a port, both parsed strictly.
+//! An IPv6 address has no brackets and no zone. A name is a DNS name; numeric forms that some resolvers accept as
+//! addresses (`127.1`, `0x7f000001`, `2130706433`) are rejected.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whom a client wants to reach.
+/// Destination of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// Address or name.
@@ -14,25 +14,25 @@ pub struct Target {
     pub port: u16,
 }
 
-/// The host of a target.
+/// Host of a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Host {
-    /// An IP address, as spelt.
+    /// An IP address, as written.
     Address(IpAddr),
-    /// A name, in lower case and without the root's dot.
+    /// A name in lower case, without the trailing dot.
     Name(String),
 }
 
-/// Why a target is refused as malformed.
+/// Reason why a target is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadTarget {
     /// The host is empty.
     NoHost,
     /// The host is neither an address nor a name.
     Host,
-    /// An IPv6 address with a zone, which means something on one machine only.
+    /// An IPv6 address with a zone, which is valid on one machine only.
     Zone,
-    /// The port is not a number from 1 to 65535 in plain digits.
+    /// The port is not a decimal number from 1 to 65535.
     Port,
 }
 
@@ -50,18 +50,18 @@ impl fmt::Display for BadTarget {
 impl std::error::Error for BadTarget {}
 
 impl Target {
-    /// Reads a host and a port, already percent-decoded.
+    /// Parses a host and a port that are already percent-decoded.
     ///
     /// # Errors
-    /// If either is not well spelt.
+    /// If one of them is malformed.
     pub fn new(host: &str, port: &str) -> Result<Target, BadTarget> {
         Ok(Target { host: Host::new(host)?, port: parse_port(port)? })
     }
 
-    /// Reads `HOST:PORT` as a user writes it: IPv6 addresses stand in brackets.
+    /// Parses `HOST:PORT` as a user writes it, with IPv6 addresses in brackets.
     ///
     /// # Errors
-    /// If either is not well spelt.
+    /// If one of them is malformed.
     pub fn parse(text: &str) -> Result<Target, BadTarget> {
         let (host, port) = text.rsplit_once(':').ok_or(BadTarget::Port)?;
         match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -97,10 +97,10 @@ impl fmt::Display for Host {
 }
 
 impl Host {
-    /// Reads an address or a name.
+    /// Parses an address or a name.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If the text is neither.
     pub fn new(text: &str) -> Result<Host, BadTarget> {
         if text.is_empty() {
             return Err(BadTarget::NoHost);
@@ -119,20 +119,21 @@ impl Host {
     }
 }
 
-/// A label of a host name: letters, digits, hyphens (RFC 1123 section 2.1), and the underscore that names in use have.
+/// Whether this is a label of a host name: letters, digits, hyphens (RFC 1123 section 2.1), and underscores, which are
+/// common.
 fn is_label(label: &str) -> bool {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=63).contains(&label.len()) && label.bytes().all(good) && !label.starts_with('-') && !label.ends_with('-')
 }
 
-/// What resolvers of some systems read as a number: a name that ends so would be an address to them.
+/// Whether some resolvers would parse a name with this last label as an address.
 fn is_numeric(label: &str) -> bool {
     let hexadecimal = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
     label.bytes().all(|byte| byte.is_ascii_digit())
         || hexadecimal.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Decimal digits and nothing else, without leading zeros, 1 to 65535.
+/// Parses decimal digits without leading zeros, from 1 to 65535.
 fn parse_port(text: &str) -> Result<u16, BadTarget> {
     if text.is_empty() || text.len() > 5 || text.starts_with('0') || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(BadTarget::Port);
@@ -146,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ports_are_plain_numbers() {
+    fn port_other_than_a_plain_number_is_rejected() {
         for (text, port) in [("1", 1), ("443", 443), ("65535", 65535)] {
             assert_eq!(Target::new("a", text).unwrap().port, port);
         }
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_addresses_or_names() {
+    fn host_is_parsed_as_address_or_name_or_rejected() {
         assert_eq!(Host::new("192.0.2.1"), Ok(Host::Address(Ipv4Addr::new(192, 0, 2, 1).into())));
         assert_eq!(Host::new("2001:DB8::42"), Ok(Host::Address("2001:db8::42".parse().unwrap())));
         assert_eq!(Host::new("Example.COM."), Ok(Host::Name("example.com".into())));
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn users_write_addresses_in_brackets() {
+    fn ipv6_address_with_port_needs_brackets() {
         for text in ["example.com:443", "192.0.2.1:53", "[2001:db8::1]:443"] {
             assert_eq!(Target::parse(text).unwrap().to_string(), text);
         }
@@ -207,13 +208,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(host in any::<String>(), port in any::<String>()) {
+        fn arbitrary_text_is_parsed_or_rejected(host in any::<String>(), port in any::<String>()) {
             let _ = Target::new(&host, &port);
             let _ = Target::parse(&host);
         }
 
         #[test]
-        fn what_is_read_is_written_again(text in "[a-z0-9.:\\[\\]%-]{0,20}:[0-9]{1,5}") {
+        fn parsed_target_is_formatted_unchanged(text in "[a-z0-9.:\\[\\]%-]{0,20}:[0-9]{1,5}") {
             if let Ok(target) = Target::parse(&text) {
                 prop_assert_eq!(Target::parse(&target.to_string()), Ok(target));
             }

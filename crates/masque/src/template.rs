@@ -1,16 +1,16 @@
-//! URI templates (RFC 6570) as RFC 9298 section 2 allows them: absolute, level 3 or lower, variables in path and query
-//! only, simple expansion and the two query forms. A client expands one with its target; a proxy reads the target out
-//! of a request's path by the same template.
+//! URI templates (RFC 6570) as restricted by RFC 9298 section 2: absolute, level 3 or lower, variables only in path and
+//! query, simple expansion and the two query forms. A client expands the template with its target. A proxy parses the
+//! target from a request's path with the same template.
 
 use crate::percent;
 use crate::target::{BadTarget, Target};
 use std::fmt;
 
-/// The variables that a template must have.
+/// Variables that a template must contain.
 const HOST: &str = "target_host";
 const PORT: &str = "target_port";
 
-/// A checked template.
+/// A valid template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     authority: String,
@@ -23,7 +23,7 @@ enum Part {
     Expression { form: Form, variables: Vec<String> },
 }
 
-/// How an expression is expanded: RFC 6570 sections 3.2.2, 3.2.8 and 3.2.9.
+/// Expansion of an expression: RFC 6570 sections 3.2.2, 3.2.8 and 3.2.9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Simple,
@@ -31,7 +31,7 @@ enum Form {
     Continuation,
 }
 
-/// Why a text is no template for CONNECT-UDP, or why a proxy cannot read requests by it.
+/// Error: the text is not a valid template for CONNECT-UDP, or a proxy cannot parse requests with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadTemplate(String);
 
@@ -43,12 +43,12 @@ impl fmt::Display for BadTemplate {
 
 impl std::error::Error for BadTemplate {}
 
-/// Why a request's path names no target.
+/// Reason why a request's path contains no target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoTarget {
-    /// The path is not of the template: 404.
+    /// The path does not match the template: status 404.
     OtherPath,
-    /// The path is of the template, but its variables are wrong: 400.
+    /// The path matches the template, but its variables are invalid: status 400.
     Bad(BadTarget),
 }
 
@@ -57,10 +57,10 @@ fn bad<T>(reason: impl Into<String>) -> Result<T, BadTemplate> {
 }
 
 impl Template {
-    /// Reads and checks a template.
+    /// Parses and validates a template.
     ///
     /// # Errors
-    /// If RFC 9298 section 2 does not allow it.
+    /// If RFC 9298 section 2 does not permit it.
     pub fn parse(text: &str) -> Result<Template, BadTemplate> {
         if !text.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
             return bad("a character outside of 0x21 to 0x7E");
@@ -84,15 +84,15 @@ impl Template {
         Ok(Template { authority: authority.into(), parts })
     }
 
-    /// The template that a proxy at `authority` has when nobody chose another (RFC 9298 section 3).
+    /// The default template of a proxy at `authority` (RFC 9298 section 3).
     ///
     /// # Errors
-    /// If this is no authority.
+    /// If `authority` is not a valid authority.
     pub fn well_known(authority: &str) -> Result<Template, BadTemplate> {
         Template::parse(&format!("https://{authority}/.well-known/masque/udp/{{{HOST}}}/{{{PORT}}}/"))
     }
 
-    /// The proxy's host and port, the latter 443 when the template has none.
+    /// The proxy's host and port. The port defaults to 443.
     ///
     /// # Errors
     /// If the authority is not a host and a port.
@@ -102,13 +102,13 @@ impl Template {
         Target::parse(&whole).map_err(|_| BadTemplate(format!("{} is not a host and a port", self.authority)))
     }
 
-    /// The authority as written: what a request's `:authority` says.
+    /// The authority as written, which requests send as `:authority`.
     #[must_use]
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// Path and query of a request for `target`. Variables other than host and port are undefined.
+    /// Path and query of a request for `target`. All variables except host and port are undefined.
     #[must_use]
     pub fn expand(&self, target: &Target) -> String {
         let value = |name: &str| match name {
@@ -126,11 +126,11 @@ impl Template {
         path
     }
 
-    /// Whether requests can be read by this template: every variable of a simple expression has to be followed by
-    /// something that cannot be part of a value, or one could not tell where the value ends.
+    /// Checks whether requests can be parsed with this template. A character that cannot be part of a value must follow
+    /// every variable of a simple expression; otherwise the end of the value is ambiguous.
     ///
     /// # Errors
-    /// With the expression where it is not so.
+    /// Returns the expression that violates this.
     pub fn check_readable(&self) -> Result<(), BadTemplate> {
         for (index, part) in self.parts.iter().enumerate() {
             if !matches!(part, Part::Expression { .. }) {
@@ -149,10 +149,10 @@ impl Template {
         Ok(())
     }
 
-    /// The target that a request's path and query name.
+    /// Parses the target from the path and query of a request.
     ///
     /// # Errors
-    /// If the path is not of this template, or host or port are not well spelt.
+    /// If the path does not match this template, or host or port is malformed.
     pub fn read(&self, path: &str) -> Result<Target, NoTarget> {
         let mut rest = path;
         let mut host = None;
@@ -215,7 +215,8 @@ fn parse_parts(mut text: &str) -> Result<Vec<Part>, BadTemplate> {
     Ok(parts)
 }
 
-/// RFC 6570 section 2.1, without what it would have to encode, and without fragments: a request has none.
+/// Checks a literal (RFC 6570 section 2.1). Characters that would need encoding are rejected, as are fragments, which
+/// requests do not have.
 fn check_literal(text: &str) -> Result<&str, BadTemplate> {
     match text.find(['}', '#', '"', '\'', '<', '>', '\\', '^', '`', '|']) {
         Some(at) => bad(format!("{} outside of an expression", &text[at..=at])),
@@ -265,14 +266,14 @@ fn expand(form: Form, variables: &[String], value: impl Fn(&str) -> Option<Strin
     }
 }
 
-/// What separates values from one another and from the rest of a path. An expanded value has none of them, nor any of
-/// the other reserved characters; a value that has those is read, and refused as what it is.
+/// Whether this character separates a value from the next value or from the rest of the path. An expanded value
+/// contains no reserved character at all. A value with other reserved characters is parsed and then rejected.
 fn ends_value(character: char) -> bool {
     matches!(character, '/' | '?' | '#' | '&' | ',' | '=')
 }
 
-/// Reads what an expression was expanded to off the head of `text`; returns the rest. Variables that are neither host
-/// nor port may be missing, as undefined ones are.
+/// Parses the expansion of an expression from the start of `text` and returns the rest. Variables other than host and
+/// port may be missing, as undefined variables are.
 fn read_expression<'text>(
     form: Form,
     variables: &[String],
@@ -311,9 +312,9 @@ mod tests {
         Target::parse(text).unwrap()
     }
 
-    /// The forms that RFC 9298 section 2 gives as examples, with their expansions by RFC 6570.
+    /// The examples of RFC 9298 section 2, with their expansions by RFC 6570.
     #[test]
-    fn templates_of_the_standard() {
+    fn templates_of_the_rfc_are_expanded_and_parsed() {
         let cases = [
             (
                 "https://example.org/.well-known/masque/udp/{target_host}/{target_port}/",
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_that_the_standard_does_not_allow() {
+    fn templates_that_the_rfc_forbids_are_rejected() {
         for text in [
             "",
             "/{target_host}/{target_port}/",
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_has_to_tell_where_a_value_ends() {
+    fn template_with_ambiguous_end_of_value_is_unreadable() {
         for text in ["https://a/{target_host}{target_port}", "https://a/{target_host}-{target_port}"] {
             assert!(Template::parse(text).unwrap().check_readable().is_err(), "{text}");
         }
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_name_no_target() {
+    fn paths_without_a_valid_target_are_rejected() {
         let template = Template::well_known("proxy.example").unwrap();
         let at = |rest: &str| template.read(&format!("/.well-known/masque/udp/{rest}"));
         assert_eq!(template.read("/"), Err(NoTarget::OtherPath));
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn the_authority_names_the_proxy() {
+    fn authority_determines_the_proxy_address() {
         for (authority, proxy) in [
             ("a.example", "a.example:443"),
             ("a.example:1", "a.example:1"),
@@ -432,7 +433,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_expanded_is_read_again(address in any::<std::net::Ipv6Addr>(), name in "[a-z][a-z0-9-]{0,8}[a-z]", port in 1u16..) {
+        fn expanded_target_is_parsed_unchanged(address in any::<std::net::Ipv6Addr>(), name in "[a-z][a-z0-9-]{0,8}[a-z]", port in 1u16..) {
             for text in ["https://p/{target_host}/{target_port}/", "https://p/m{?target_port,target_host}"] {
                 let template = Template::parse(text).unwrap();
                 for host in [crate::target::Host::Address(address.into()), crate::target::Host::Name(name.clone())] {
@@ -443,7 +444,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in any::<String>(), tail in "[a-z{}?&,+:*/%0-9_]{0,30}", path in any::<String>()) {
+        fn arbitrary_text_is_parsed_or_rejected(text in any::<String>(), tail in "[a-z{}?&,+:*/%0-9_]{0,30}", path in any::<String>()) {
             let _ = Template::parse(&text);
             if let Ok(template) = Template::parse(&format!("https://a/{{target_host}}/{{target_port}}{tail}")) {
                 let _ = template.check_readable();

@@ -1,12 +1,12 @@
-//! The variable-length integers of QUIC (RFC 9000 section 16): the two most significant bits of the first byte tell
-//! the length, 1, 2, 4 or 8 bytes. Frames, capsules and HTTP datagrams all count in them.
+//! Variable-length integers of QUIC (RFC 9000 section 16). The two most significant bits of the first byte give the
+//! length: 1, 2, 4 or 8 bytes. Frames, capsules and HTTP datagrams use them.
 
 use bytes::BufMut;
 
-/// The largest number that has an encoding: 2^62 - 1.
+/// Largest number with an encoding: 2^62 - 1.
 pub const MAX: u64 = (1 << 62) - 1;
 
-/// Bytes of the shortest encoding of `value`.
+/// Size of the shortest encoding of `value` in bytes.
 #[must_use]
 pub fn length(value: u64) -> usize {
     match value {
@@ -20,7 +20,7 @@ pub fn length(value: u64) -> usize {
 /// Appends the shortest encoding of `value`.
 ///
 /// # Panics
-/// If `value` exceeds [`MAX`]: the caller's bug, no peer chooses what we send.
+/// If `value` exceeds [`MAX`]. This is a bug of the caller, since no peer determines the numbers that we send.
 pub fn encode(value: u64, into: &mut impl BufMut) {
     assert!(value <= MAX, "{value} has no encoding");
     // The prefix is the base-two logarithm of the length.
@@ -29,8 +29,8 @@ pub fn encode(value: u64, into: &mut impl BufMut) {
     into.put_uint(prefix | value, length);
 }
 
-/// Reads a number from the head of `input`: the value and how many bytes it took. `None` if `input` ends before the
-/// number does. Encodings longer than needed are valid (section 16).
+/// Parses a number at the start of `input`. Returns the value and its encoded size, or `None` if the number is
+/// incomplete. Encodings longer than necessary are valid (section 16).
 #[must_use]
 pub fn decode(input: &[u8]) -> Option<(u64, usize)> {
     let first = *input.first()?;
@@ -47,7 +47,7 @@ mod tests {
 
     /// The examples of RFC 9000 appendix A.1.
     #[test]
-    fn examples_of_the_standard() {
+    fn rfc_9000_examples_are_decoded() {
         let cases: [(&[u8], u64); 5] = [
             (&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c], 151_288_809_941_952_652),
             (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_encoded_comes_back(value in prop_oneof![0u64..20_000, 0..=MAX], tail in prop::collection::vec(any::<u8>(), 0..4)) {
+        fn encoded_numbers_are_decoded_unchanged(value in prop_oneof![0u64..20_000, 0..=MAX], tail in prop::collection::vec(any::<u8>(), 0..4)) {
             let mut bytes = Vec::new();
             encode(value, &mut bytes);
             prop_assert_eq!(bytes.len(), length(value));
@@ -79,7 +79,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn arbitrary_bytes_are_decoded_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             if let Some((value, length)) = decode(&bytes) {
                 prop_assert!(value <= MAX && length <= bytes.len());
             }

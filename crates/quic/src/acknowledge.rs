@@ -1,7 +1,7 @@
-//! What an acknowledgement, or its absence, changes (RFC 9002 sections 5 to 7 and appendix A).
+//! The effects of an acknowledgement, or of its absence (RFC 9002 sections 5 to 7 and appendix A).
 //!
-//! The order is that of the congestion-control trait: what has arrived, the round-trip sample, losses, whether recovery
-//! begins or ends, then the control once, then timers.
+//! The order is that of the congestion-control trait: newly acknowledged packets, the round-trip sample, losses, the beginning or
+//! end of a recovery, one call of the control, timers.
 
 use crate::Connection;
 use crate::congestion::{Batch, EcnState};
@@ -13,11 +13,11 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicPacketType;
 use fullpipe_wire::quic::{AckRange, EcnCounts};
 
-/// Probes for a time-out (RFC 9002 section 6.2.4: one or two).
+/// The number of probes at a probe time-out (RFC 9002 section 6.2.4: one or two).
 const PROBES: u8 = 2;
 
 impl Connection {
-    /// An acknowledgement of packets in these ranges, the largest first. Fails if it names a packet that was not sent.
+    /// Handles an acknowledgement of packets in these ranges, the largest first. Fails if it contains a packet that was not sent.
     #[inline]
     pub(crate) fn on_ack(
         &mut self,
@@ -46,7 +46,7 @@ impl Connection {
         }
         let mut largest_sent_at = None;
         let mut probe_arrived = false;
-        // Pieces of a stream that follow each other are acknowledged at once.
+        // Successive pieces of a stream are acknowledged together.
         let mut pending: Option<(u64, Piece)> = None;
         let smoothed = path.rtt.smoothed();
         for (first, last) in ranges.iter().rev() {
@@ -113,7 +113,7 @@ impl Connection {
         }
         self.path.finish(now, &batch, rtt, ack_delay, marks);
         self.path.update_pacing(&self.config);
-        // RFC 9002 section 6.2.1: a client that does not know whether the server has proven its address backs off on.
+        // RFC 9002 section 6.2.1: a client does not reset the backoff until the server is known to have validated its address.
         if server || self.opening.as_ref().is_none_or(|opening| opening.validated || id == Id::Handshake) {
             self.pto_count = 0;
         }
@@ -130,9 +130,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes an acknowledgement of one range on a confirmed connection, if it is the usual one: it acknowledges all packets up to
-    /// its end for the first time, nothing is lost or being judged, and nothing is marked. It then has the effect of
-    /// [`Connection::on_ack`]; else nothing has changed. It saves 440 instructions of 800 on `quic-1`.
+    /// Handles the most frequent acknowledgement: one range on a confirmed connection that acknowledges all packets up to its end
+    /// for the first time. No packets are lost or wait for a decision about their loss, and none are marked. If this applies, the
+    /// effect is that of [`Connection::on_ack`], otherwise nothing changes. On `quic-1`, it saves 440 of 800 instructions.
     #[inline]
     pub(crate) fn take_plain_ack(&mut self, now: Instant, first: u64, largest: u64, delay: u64) -> bool {
         let path = &self.path;
@@ -157,13 +157,13 @@ impl Connection {
         true
     }
 
-    /// What the peer says that an acknowledgement of data waited.
+    /// The delay that the peer reports for an acknowledgement of data.
     fn ack_delay(&self, delay: u64) -> Duration {
         let exponent = u32::from(self.peer_ack_delay_exponent);
         Duration::from_micros(delay.checked_shl(exponent).unwrap_or(u64::MAX).min(1 << 40))
     }
 
-    /// Packets that were thought to be lost have arrived: if none is missing any more, the recovery was for nothing.
+    /// Packets that were declared lost have arrived. If none is missing any more, the recovery was spurious and is undone.
     #[inline]
     fn judge_losses(&mut self, now: Instant, id: Id, ranges: &[AckRange]) {
         if self.layer(id).is_some_and(|layer| layer.space.has_lost()) {
@@ -187,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// Packets with notes have arrived, or a probe of the path's MTU.
+    /// Handles the notes of packets that have arrived, or of a probe of the path's MTU.
     #[cold]
     #[inline(never)]
     fn take_arrived_notes(&mut self, now: Instant, id: Id, probe: bool) {
@@ -296,7 +296,7 @@ impl Connection {
         let mut newest = None;
         for sent in lost {
             if sent.has(flag::MTU_PROBE) {
-                // Its loss says nothing of congestion (RFC 9000 section 14.4).
+                // The loss of an MTU probe does not indicate congestion (RFC 9000 section 14.4).
                 self.mtu.on_probe_lost();
                 self.unusual |= unusual::MTU;
             } else {
@@ -308,7 +308,7 @@ impl Connection {
             self.send_again(id, sent);
         }
         let Some(sent_at) = newest else { return };
-        // The burst counts once.
+        // A burst of losses counts once.
         if let Some(first) = lost.iter().find(|sent| !sent.has(flag::MTU_PROBE))
             && self.mtu.on_lost(now, first.bytes)
         {
@@ -322,7 +322,7 @@ impl Connection {
         self.path.on_congestion(now, sent_at, batch, false, persistent);
     }
 
-    /// What a packet carried is to be sent again, as far as that is of use (RFC 9000 section 13.3).
+    /// Schedules the content of a packet for retransmission, if it is still needed (RFC 9000 section 13.3).
     fn send_again(&mut self, id: Id, sent: &Sent) {
         if let Some((stream, piece)) = sent.piece() {
             return self.streams.on_lost(stream, &piece);
@@ -330,7 +330,7 @@ impl Connection {
         self.notes_again(id, sent.number);
     }
 
-    /// What a packet carried besides a piece of a stream is to be sent again.
+    /// Schedules the content of a packet other than its piece of a stream for retransmission.
     pub(crate) fn notes_again(&mut self, id: Id, number: u64) {
         while let Some(note) = self.layer(id).and_then(|layer| layer.space.take_note(number)) {
             self.note_again(id, note);
@@ -345,7 +345,7 @@ impl Connection {
                     layer.crypto().out.on_lost(&piece.into());
                 }
             }
-            // What is true now is sent, if it still matters.
+            // The current value is sent, if it is still needed.
             Note::MaxData => self.streams.limit_due = true,
             Note::MaxStreamData(stream) => self.control_again(stream, |stream| {
                 stream.receiving.limit_due = stream.receiving.final_size.is_none() && stream.receiving.stop == Ask::No;
@@ -382,7 +382,7 @@ impl Connection {
         }
     }
 
-    /// Packets may be lost by time.
+    /// Declares packets lost by the time threshold.
     pub(crate) fn on_loss_timer(&mut self, now: Instant) {
         for id in [Id::Initial, Id::Handshake, Id::Data] {
             if self.layer(id).is_some_and(|layer| layer.space.loss_at <= now) {
@@ -394,7 +394,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// Nothing was heard for a probe time-out (RFC 9002 section 6.2.4).
+    /// Sends probes, because no acknowledgement arrived for a probe time-out (RFC 9002 section 6.2.4).
     #[cold]
     pub(crate) fn on_probe_timer(&mut self, now: Instant) {
         self.pto_count += 1;
@@ -412,7 +412,7 @@ impl Connection {
                 }
             }
             None => {
-                // RFC 9002 section 6.2.2.1: a client keeps a server from being stuck for want of its address's proof.
+                // RFC 9002 section 6.2.2.1: the client sends, so that a server that waits for address validation can continue.
                 let id = if self.layer(Id::Handshake).is_some() { Id::Handshake } else { Id::Initial };
                 if let Some(layer) = self.layer(id) {
                     layer.probes = 1;
@@ -425,7 +425,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// When and in which space the next probe is due, by what is outstanding.
+    /// The time and the packet number space of the next probe, from the outstanding packets.
     fn probe_deadline(&self) -> Option<(Instant, Id)> {
         let duration = self.path.rtt.pto();
         let backed_off = |duration: Duration| duration.saturating_mul(1 << self.pto_count.min(20));
@@ -435,7 +435,7 @@ impl Connection {
                 if let Some(layer) = layer
                     && (layer.space.outstanding > 0 || layer.has_crypto())
                 {
-                    // A flight that waits for a window full of data that nobody can read yet would wait for ever.
+                    // Otherwise a flight would wait forever for a window that is full of data that the peer cannot read yet.
                     let since = match layer.space.last_eliciting_at {
                         Instant::NEVER => self.data.space.last_eliciting_at,
                         since => since,
@@ -446,7 +446,7 @@ impl Connection {
                     }
                 }
             }
-            // Nor for data before the handshake is confirmed.
+            // No probe for data before the handshake is confirmed.
             return due;
         }
         if self.data.space.outstanding > 0 {
@@ -463,12 +463,12 @@ impl Connection {
             return;
         }
         if self.opening.is_none() {
-            // Loss by time, which comes sooner, has a deadline of its own.
+            // Loss by the time threshold is earlier and has its own deadline.
             self.pto_at = if self.data.space.outstanding == 0 || !self.data.space.loss_at.is_never() {
                 Instant::NEVER
             } else {
                 let pto = self.path.rtt.pto().saturating_add(self.peer_max_ack_delay);
-                // Where the handshake was confirmed late, or a sample shortened the time, it may be due since before.
+                // It may be due since an earlier time, if the handshake was confirmed late or a sample shortened the time-out.
                 let at =
                     self.data.space.last_eliciting_at.saturating_add(pto.saturating_mul(1 << self.pto_count.min(20)));
                 at.max(now)
@@ -481,7 +481,7 @@ impl Connection {
     #[cold]
     fn set_timers_of_opening(&mut self, now: Instant) {
         let Some(opening) = self.opening.as_deref() else { return };
-        // RFC 9002 section 6.2.2.1: a server that may send nothing waits for the client.
+        // RFC 9002 section 6.2.2.1: a server without credit to send waits for the client.
         let blocked = self.server && !opening.validated && opening.credit == 0;
         let keeps_alive = !self.server && !opening.validated;
         self.pto_at = match self.probe_deadline() {
@@ -492,7 +492,7 @@ impl Connection {
         };
     }
 
-    /// A probe has nothing new to carry: what has been on its way longest is sent once more, in the hope that it was lost.
+    /// A probe has no new data to send: it repeats the oldest outstanding data, which is the most likely to be lost.
     pub(crate) fn repeat_oldest(&mut self, id: Id) {
         let Some(layer) = self.layer(id) else { return };
         let Some(oldest) = layer.space.on_their_way().next().copied() else { return };

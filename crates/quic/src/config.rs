@@ -1,4 +1,4 @@
-//! How one end of a connection is set up, and the keys by which a scenario states it.
+//! The settings of one end of a connection, and their keys in a scenario.
 
 use crate::scheduler::{Retransmission, RoundRobin, StreamScheduler};
 use fullpipe_schema::component::choices;
@@ -8,21 +8,21 @@ use fullpipe_transport::quic::{self, DATAGRAM};
 use fullpipe_units::Duration;
 use fullpipe_wire::TransportParameters;
 
-/// Bytes of the handshake's messages, headers of messages included (RFC 8446 section 4).
+/// Sizes in bytes of the handshake messages, including message headers (RFC 8446 section 4).
 ///
-/// The defaults are those of the null cryptography with which the real stack runs in virtual time, so that both have
-/// flights of the same sizes: an X25519 key share, one Ed25519 signature, SHA-256.
+/// The defaults are those of the null cryptography with which the real stack runs in virtual time, so that the flights of both
+/// have the same sizes: an X25519 key share, one Ed25519 signature, SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandshakeSizes {
-    /// ClientHello.
+    /// The ClientHello message.
     pub client_hello_bytes: u64,
-    /// ServerHello.
+    /// The ServerHello message.
     pub server_hello_bytes: u64,
-    /// EncryptedExtensions, CertificateVerify and Finished, and all of Certificate but the certificates.
+    /// EncryptedExtensions, CertificateVerify and Finished, and Certificate without the certificates.
     pub server_flight_bytes: u64,
-    /// The certificates.
+    /// The certificate chain.
     pub certificate_bytes: u64,
-    /// The client's Finished.
+    /// The client's Finished message.
     pub client_finished_bytes: u64,
 }
 
@@ -38,66 +38,66 @@ impl Default for HandshakeSizes {
     }
 }
 
-/// What a sender asks of its peer's acknowledgements (draft-ietf-quic-ack-frequency-11).
+/// The acknowledgement behavior that a sender requests from its peer (draft-ietf-quic-ack-frequency-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrequency {
-    /// Ack-eliciting packets that may come without an acknowledgement (Ack-Eliciting Threshold).
+    /// Ack-eliciting packets that the peer may receive without an acknowledgement (Ack-Eliciting Threshold).
     pub threshold: u64,
-    /// Requested max_ack_delay.
+    /// The requested max_ack_delay.
     pub max_ack_delay: Duration,
 }
 
 /// Settings of one end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// UDP payload of a full datagram before the path is known to carry more, in bytes: at least 1200 (RFC 9000 section 14).
+    /// UDP payload in bytes of a full datagram before a larger size is validated: at least 1200 (RFC 9000 section 14).
     pub initial_mtu_bytes: u16,
-    /// Largest UDP payload that the path is probed for (RFC 8899), in bytes; `None`: it is not probed.
+    /// Largest UDP payload in bytes for which the path is probed (RFC 8899); `None` disables probing.
     pub largest_mtu_bytes: Option<u16>,
     /// Initial window in packets (RFC 9002 section 7.2: ten).
     pub initial_window_packets: u64,
     /// Whether the initial window is at most 14 720 bytes, or two packets (RFC 9002 section 7.2).
     pub bounded_initial_window: bool,
-    /// Bytes of a stream that are kept until they are acknowledged.
+    /// Size of a stream's send buffer in bytes. It holds data until the data is acknowledged.
     pub send_buffer_bytes: u64,
-    /// Bytes of a stream that may be on their way or unread.
+    /// Size of a stream's receive window in bytes: data in flight or unread.
     pub receive_buffer_bytes: u64,
-    /// The same of a connection.
+    /// Size of a connection's receive window in bytes, over all streams.
     pub connection_receive_buffer_bytes: u64,
-    /// With how much of the receive buffers a connection begins; they double whenever the application reads a window in
-    /// less than two round-trip times. `None`: all of it.
+    /// Initial receive windows of streams and connection in bytes. A window doubles whenever the application reads it in less
+    /// than two round-trip times. `None`: the full sizes.
     pub initial_receive_window_bytes: Option<u64>,
-    /// Streams of each kind that the peer may have open at a time.
+    /// Streams of each type that the peer may have open at a time.
     pub max_streams: u64,
-    /// Silence after which the connection is over; zero: never (RFC 9000 section 10.1).
+    /// Time without packets after which the connection ends (RFC 9000 section 10.1); zero disables the time-out.
     pub idle_timeout: Duration,
     /// Sizes of the handshake.
     pub handshake: HandshakeSizes,
-    /// Bytes of a connection id, 0 to 20.
+    /// Length of a connection ID in bytes, 0 to 20.
     pub connection_id_bytes: u8,
-    /// Connection ids that each end keeps ready for the other (active_connection_id_limit, at least 2).
+    /// Unused connection IDs that each end provides to the other (active_connection_id_limit, at least 2).
     pub active_connection_ids: u64,
-    /// max_ack_delay (RFC 9000 section 13.2.1).
+    /// The transport parameter max_ack_delay (RFC 9000 section 13.2.1).
     pub max_ack_delay: Duration,
-    /// Ack-eliciting packets after which an acknowledgement is sent at once (RFC 9000 section 13.2.2: 2).
+    /// Ack-eliciting packets after which an acknowledgement is sent immediately (RFC 9000 section 13.2.2: 2).
     pub ack_every_packets: u64,
-    /// ack_delay_exponent.
+    /// The transport parameter ack_delay_exponent.
     pub ack_delay_exponent: u8,
-    /// What is asked of the peer's acknowledgements, if it understands.
+    /// The acknowledgement behavior requested from a peer that supports the extension.
     pub ack_frequency: Option<AckFrequency>,
-    /// Packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).
+    /// Whether packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).
     pub ecn: bool,
-    /// Packets are spread over the round-trip time (RFC 9002 section 7.7); controls that need that are paced in any case.
+    /// Whether packets are paced (RFC 9002 section 7.7). Controls that require pacing are always paced.
     pub pacing: bool,
-    /// Without a rate of the control's own: windows that leave in a round-trip time (RFC 9002 section 7.7: 1.25).
+    /// For controls without their own rate: the pacing rate in windows per round-trip time (RFC 9002 section 7.7: 1.25).
     pub pacing_gain: f64,
-    /// Without a quantum of the control's own: packets that may leave in one burst (RFC 9002 section 7.7: at most the
-    /// initial window), or 2 ms worth if that is more, but not more than 10 ms worth.
+    /// For controls without their own quantum: packets that may leave in one burst (RFC 9002 section 7.7: at most the initial
+    /// window), or the data of 2 ms if that is more, but at most the data of 10 ms.
     pub pacing_burst_packets: u64,
-    /// Packets are paced before the first round-trip sample, too, as if it were [`Config::initial_rtt`]. Else the initial
+    /// Whether packets are also paced before the first round-trip sample, with [`Config::initial_rtt`]. Otherwise the initial
     /// window may leave at once.
     pub pace_first_flight: bool,
-    /// Delivery-rate samples over less than the smallest round-trip time are used instead of discarded.
+    /// Whether delivery-rate samples over less than the smallest round-trip time are used instead of discarded.
     pub keep_short_rate_samples: bool,
     /// kPacketThreshold (RFC 9002 section 6.1.1).
     pub packet_threshold: u64,
@@ -105,19 +105,19 @@ pub struct Config {
     pub persistent_congestion_threshold: u64,
     /// kInitialRtt (RFC 9002 section 6.2.2).
     pub initial_rtt: Duration,
-    /// The client knows the server: it sends data with its first datagram (0-RTT), which this server accepts.
+    /// Whether a client that remembers the server sends data with its first datagram (0-RTT); a server accepts it.
     pub zero_rtt: bool,
-    /// The server asks a client for a sign that its address is right before anything else (Retry).
+    /// Whether the server validates the address of a client with a Retry packet before it processes the handshake.
     pub retry: bool,
-    /// Which stream sends next.
+    /// Selects the stream that sends next.
     pub scheduler: StreamScheduler,
-    /// When lost data is sent again.
+    /// When lost data is retransmitted.
     pub retransmission: Retransmission,
-    /// Bytes of a stream are handed to the application in the order in which they arrive, not in theirs.
+    /// Whether the application receives the bytes of a stream in the order of their arrival instead of the stream's order.
     pub unordered: bool,
-    /// Largest DATAGRAM frame that is taken (RFC 9221); 0: none.
+    /// Largest DATAGRAM frame in bytes that the end accepts (RFC 9221); 0 for none.
     pub max_datagram_frame_bytes: u64,
-    /// Seed of what is chosen at random: data of path challenges, tokens.
+    /// Seed of random values: data of path challenges, tokens.
     pub seed: u64,
 }
 
@@ -184,8 +184,8 @@ impl Config {
 
 /// Whether lost data waits for the scheduler.
 static RETRANSMISSION: [(Choice, Retransmission); 2] = [
-    (Choice::new("first", "before everything else."), Retransmission::First),
-    (Choice::new("scheduled", "when its stream's turn comes."), Retransmission::Scheduled),
+    (Choice::new("first", "before all other data."), Retransmission::First),
+    (Choice::new("scheduled", "when the scheduler selects its stream."), Retransmission::Scheduled),
 ];
 
 /// Whether the client sends 0-RTT data, and whether the server sends a Retry packet.
@@ -194,14 +194,14 @@ static HANDSHAKES: [(Choice, (bool, bool)); 3] = named! {
     "1-rtt" => (false, false);
     /// the client remembers the server and sends data with its first datagram.
     "0-rtt" => (true, false);
-    /// the server has the client's address proven first, which takes one more round trip.
+    /// the server validates the client's address first, which takes one more round trip.
     "retry" => (false, true);
 };
 
-/// Keys of every QUIC connection, also of the real stack's.
+/// The keys of every QUIC connection, including the real stack.
 pub(crate) static CONNECTION_KEYS: [Key<Config>; 6] = setting_keys! {
     quic::initial_window(at!(initial_window_packets));
-    /// UDP payload of a full packet before the path is known to carry more.
+    /// UDP payload of a full packet before the path is known to support larger ones.
     "initial_mtu": DATAGRAM, setting => at!(initial_mtu_bytes);
     quic::largest_mtu(Access {
         get: |config, kind| config.largest_mtu_bytes.unwrap_or(config.initial_mtu_bytes).write(kind),
@@ -210,25 +210,25 @@ pub(crate) static CONNECTION_KEYS: [Key<Config>; 6] = setting_keys! {
             config.largest_mtu_bytes = largest.filter(|largest| *largest > config.initial_mtu_bytes);
         },
     });
-    /// What the stack keeps until it is acknowledged; as much again waits for room there.
+    /// Send buffer of a stream: data that is not acknowledged yet. The same amount can wait for space in it.
     "send_buffer": Kind::size(16, 16 << 30), setting => at!(send_buffer_bytes);
-    /// What of a stream may be on its way or unread (flow control).
+    /// Receive window of a stream: data in flight or unread (flow control).
     "receive_buffer": Kind::size(1200, 1 << 30), setting => at!(receive_buffer_bytes);
-    /// Silence after which the connection is over; 0s: never.
+    /// Time without packets after which the connection ends; 0s disables the time-out.
     "idle_timeout": Kind::DURATION, setting => at!(idle_timeout);
 };
 
-/// The key of the server's certificates, also of the real stack's.
+/// The key of the server's certificates, also for the real stack.
 pub(crate) static CERTIFICATE_KEYS: [Key<Config>; 1] = setting_keys! {
     /// Size of the server's certificate chain; with `cryptography = "tls"` 400 to 60 000 bytes.
     "certificates": Kind::size(0, 1 << 20), setting => at!(handshake.certificate_bytes);
 };
 
-/// Keys of the model only, with those of [`crate::scheduler`].
+/// The keys of the model only, in addition to those of [`crate::scheduler`].
 pub(crate) static MODEL_KEYS: [Key<Config>; 14] = setting_keys! {
-    /// When lost data is sent again.
+    /// When lost data is retransmitted.
     "retransmission": Kind::Choice(&choices(&RETRANSMISSION)), setting => at!(retransmission, RETRANSMISSION);
-    /// How client and server meet.
+    /// The kind of handshake.
     "handshake": Kind::Choice(&choices(&HANDSHAKES)), setting => Access {
         get: |config, _| named(&(config.zero_rtt, config.retry), &HANDSHAKES),
         set: |config, value| {
@@ -237,45 +237,45 @@ pub(crate) static MODEL_KEYS: [Key<Config>; 14] = setting_keys! {
             (config.zero_rtt, config.retry) = both;
         },
     };
-    /// Ack-eliciting packets after which an acknowledgement is sent at once (RFC 9000 section 13.2.2).
+    /// Ack-eliciting packets after which an acknowledgement is sent immediately (RFC 9000 section 13.2.2).
     "ack_every" ["packets"]: Kind::integer(1, 1000), setting => at!(ack_every_packets);
-    /// Longest time for which an acknowledgement waits (RFC 9000 section 13.2.1); below 16.384 s.
+    /// Longest delay of an acknowledgement (RFC 9000 section 13.2.1); below 16.384 s.
     "max_ack_delay": Kind::DURATION, setting => at!(max_ack_delay);
-    /// Ack-eliciting packets that the peer is asked to let pass without acknowledging them (ACK_FREQUENCY,
-    /// draft-ietf-quic-ack-frequency-11); 0: nothing is asked.
+    /// Ack-eliciting packets that the peer is requested to receive without an acknowledgement (ACK_FREQUENCY,
+    /// draft-ietf-quic-ack-frequency-11); 0 sends no request.
     "ack_frequency" ["packets"]: Kind::integer(0, 1000), setting => Access {
         get: |config, kind| config.ack_frequency.map_or(0, |asked| asked.threshold).write(kind),
-        // Stated after `max_ack_delay`.
+        // Applied after `max_ack_delay`.
         set: |config, value| {
             let threshold = value.map(u64::read).filter(|packets| *packets > 0);
             let max_ack_delay = config.max_ack_delay.max(Duration::from_millis(1));
             config.ack_frequency = threshold.map(|threshold| AckFrequency { threshold, max_ack_delay });
         },
     };
-    /// Packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).
+    /// Whether packets are sent as ECN-capable until validation fails (RFC 9000 section 13.4).
     "ecn": Kind::Boolean, setting => at!(ecn);
-    /// Packets are paced where the control does not need it (RFC 9002 section 7.7).
+    /// Whether packets are paced if the control does not require it (RFC 9002 section 7.7).
     "pacing": Kind::Boolean, setting => at!(pacing);
-    /// Packets that may leave in one burst when paced, or 2 ms worth if that is more; at most 10 ms worth.
+    /// Packets that may leave in one burst when paced, or the data of 2 ms if that is more, but at most the data of 10 ms.
     "pacing_burst" ["packets"]: Kind::integer(1, 1000), setting => at!(pacing_burst_packets);
-    /// Packets are paced before the first round-trip sample, too, as if the round trip took 333 ms; noq does so.
+    /// Whether packets are also paced before the first round-trip sample, as if the round trip took 333 ms; noq does so.
     "pace_first_flight": Kind::Boolean, setting => at!(pace_first_flight);
-    /// Delivery-rate samples over less than the smallest round-trip time are used, as in the ns-3 QUIC module, whose smallest
-    /// round-trip time stays 0. Otherwise they are discarded, as BBR requires.
+    /// Whether delivery-rate samples over less than the smallest round-trip time are used, as in the ns-3 QUIC module, whose
+    /// smallest round-trip time stays 0. Otherwise they are discarded, as BBR requires.
     "keep_short_rate_samples": Kind::Boolean, optional "false" => Access {
         get: |config, kind| config.keep_short_rate_samples.then_some(true)?.write(kind),
         set: |config, value| config.keep_short_rate_samples = value.is_some_and(bool::read),
     };
-    /// Streams that the peer may have open at a time.
+    /// Streams of each type that the peer may have open at a time.
     "max_streams": Kind::integer(1, 1 << 20), setting => at!(max_streams);
-    /// Receive window at first; it doubles up to the buffer while the application reads it within two round-trip times.
-    /// 0B: the whole buffer from the beginning.
+    /// Initial receive window. It doubles up to the buffer size while the application reads it within two round-trip times. With
+    /// 0B it is the whole buffer.
     "initial_receive_window": Kind::size(0, 1 << 30), setting => Access {
         get: |config, kind| config.initial_receive_window_bytes.unwrap_or(0).write(kind),
         set: |config, value| config.initial_receive_window_bytes = value.map(u64::read).filter(|bytes| *bytes > 0),
     };
-    /// What of all streams of a connection may be on its way or unread.
+    /// Receive window of a connection: data of all streams in flight or unread.
     "connection_receive_buffer": Kind::size(1200, 1 << 40), setting => at!(connection_receive_buffer_bytes);
-    /// Bytes of a stream are handed to the application in the order in which they come.
+    /// Whether the application receives the bytes of a stream in the order of their arrival.
     "unordered": Kind::Boolean, setting => at!(unordered);
 };

@@ -1,12 +1,13 @@
-//! The path as congestion control sees it: window, what is in flight, round-trip time, pacing, marks (RFC 9002 sections 5 and 7).
+//! The path for congestion control: window, bytes in flight, round-trip time, pacing, ECN (RFC 9002 sections 5 and 7).
 //!
-//! **Model.** One of our controls answers to what happens. A congestion event begins a recovery, unless the packet that
-//! shows it was sent before the present one began (section 7.3.2); the window falls at once, and the recovery ends with the
-//! first packet acknowledged that was sent after its beginning. There is no proportional rate reduction, which that
-//! section leaves open. Probes are sent whatever the window. In flight counts whole packets, header and tag included.
+//! **Model.** A control of the crate `fullpipe-congestion` reacts to acknowledgements, losses and marks. A congestion event
+//! begins a recovery, unless the affected packet was sent before the current recovery began (section 7.3.2). The window is
+//! reduced immediately. The recovery ends when a packet is acknowledged that was sent after it began. There is no proportional
+//! rate reduction, which that section leaves open. Probes are sent independently of the window. Bytes in flight include the
+//! header and the tag of packets.
 //!
-//! Whether the window limits sending is what stopped the last attempt: window or pacer count as the window in use
-//! (section 7.8), nothing to send does not.
+//! Whether the window limits sending depends on the result of the last attempt to send (section 7.8). If window or pacer stopped
+//! it, the window counts as used; if there was no data, it does not.
 
 use crate::Config;
 use crate::rtt::Rtt;
@@ -16,43 +17,43 @@ use fullpipe_congestion::{AckReport, Congestion, Controller, Delivered, Driver, 
 use fullpipe_units::{Codepoint, Duration, Instant};
 use fullpipe_wire::quic::EcnCounts;
 
-/// Where validation of ECN stands (RFC 9000 section 13.4.2 and appendix A.4).
+/// The state of ECN validation (RFC 9000 section 13.4.2 and appendix A.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EcnState {
     /// Packets are not marked.
     Off,
-    /// The first packets are marked, and nothing was heard of them yet.
+    /// The first packets are marked, and none is acknowledged yet.
     Testing,
-    /// Marks arrive.
+    /// Validation succeeded: the path forwards the marks.
     Capable,
-    /// They do not: packets are no longer marked.
+    /// Validation failed: packets are no longer marked.
     Failed,
 }
 
-/// What validation of ECN counts.
+/// The counters of ECN validation.
 #[derive(Debug)]
 struct EcnValidation {
-    /// Packets sent as ECN-capable, in all spaces.
+    /// Packets sent as ECN-capable, in all packet number spaces.
     packets_sent: u64,
-    /// Datagrams that may still be marked before anything is heard of them.
+    /// Datagrams that may still be marked before one is acknowledged.
     tests: u64,
-    /// Counts that the peer has told, by space.
+    /// The counts that the peer has reported, by packet number space.
     seen: [EcnCounts; 3],
 }
 
-/// Without a quantum of the control's own, bursts are as long as a few packets take, at least this long at high rates, so
-/// that timers are not too many, and at most this long at low ones.
+/// For controls without their own quantum, a burst lasts as long as a few packets, but at least this long at high rates to limit
+/// the number of timers, and at most [`LONGEST_BURST_MS`] at low rates.
 const BURST_MS: u64 = 2;
 const LONGEST_BURST_MS: u64 = 10;
 
-/// Marked datagrams that are sent before anything is heard of them (RFC 9000 appendix A.4).
+/// Marked datagrams that are sent before one is acknowledged (RFC 9000 appendix A.4).
 const TESTING_DATAGRAMS: u64 = 10;
 
-/// What an acknowledgement found out.
+/// The results of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     pub(crate) delivered: Delivered,
-    /// The packet sent last of those newly acknowledged: number and time.
+    /// The number and the time of the newly acknowledged packet that was sent last.
     pub(crate) newest: Option<(u64, Instant)>,
     pub(crate) prior_in_flight_bytes: u64,
     /// Newly acknowledged packets that were sent as ECN-capable.
@@ -60,28 +61,28 @@ pub(crate) struct Batch {
     pub(crate) lost_bytes: u64,
 }
 
-/// Congestion control and its surroundings.
+/// Congestion control with its state for one path.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) driver: Driver,
     pub(crate) rtt: Rtt,
     pub(crate) in_flight_bytes: u64,
-    /// Window or pacer stopped the last attempt to send.
+    /// Whether window or pacer stopped the last attempt to send.
     limited: bool,
     pacer: Option<Box<Pacer>>,
-    /// When the pacer lets the next packet go, if that is what is waited for.
+    /// When the pacer permits the next packet, if a packet waits for it.
     pub(crate) pace_at: Instant,
     pub(crate) ecn: EcnState,
-    /// What validation of ECN counts, where packets are marked.
+    /// The counters of ECN validation, if packets are marked.
     ecn_counts: Option<Box<EcnValidation>>,
-    /// The first packet of data that was sent on this path.
+    /// The first packet of the data space that was sent on this path.
     pub(crate) first_number: u64,
     established: bool,
-    /// Recoveries begun.
+    /// Number of recoveries.
     pub(crate) recoveries: u64,
-    /// Persistent congestion found.
+    /// Number of times that persistent congestion was established.
     pub(crate) persistent: u64,
-    /// Recoveries whose losses had all arrived.
+    /// Number of recoveries that were undone because all packets declared lost had arrived.
     pub(crate) undone: u64,
 }
 
@@ -113,20 +114,20 @@ impl Path {
         }
     }
 
-    /// The window, which is never below two packets (RFC 9002 section 7.2).
+    /// The window in bytes, at least two packets (RFC 9002 section 7.2).
     #[inline(always)]
     pub(crate) fn window_bytes(&self) -> u64 {
         self.driver.control.cwnd_bytes.max(2 * self.driver.control.mss_bytes)
     }
 
-    /// Whether a packet may leave, which the window would still hold in part: as in the real stack, what is in flight must
-    /// be less than the window.
+    /// Whether the window permits a packet. As in the real stack, the bytes in flight must be below the window, but the packet
+    /// may exceed it.
     #[inline(always)]
     pub(crate) fn window_allows(&self) -> bool {
         self.in_flight_bytes + self.driver.control.mss_bytes <= self.window_bytes()
     }
 
-    /// Whether window and pacer let a packet go; notes what keeps it.
+    /// Whether window and pacer permit a packet; records which of them does not.
     #[inline]
     pub(crate) fn may_send(&mut self, now: Instant) -> bool {
         if !self.window_allows() {
@@ -143,7 +144,7 @@ impl Path {
         true
     }
 
-    /// There is nothing (more) to send, though window and pacer would allow it.
+    /// There is no (more) data to send, although window and pacer permit it.
     #[inline]
     pub(crate) fn stop_for_data(&mut self) {
         self.limited = false;
@@ -160,7 +161,7 @@ impl Path {
         self.pacer.as_ref().map_or(0, |pacer| pacer.rate_bps())
     }
 
-    /// A packet that counts as in flight leaves. Returns what to remember of it, and its codepoint.
+    /// Handles the departure of a packet that counts as in flight. Returns the state to store for it, and its codepoint.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, number: u64, config: &Config) -> (Sent, Option<Sample>) {
         if self.driver.restart_if_idle(now, self.in_flight_bytes, self.rtt.has_sample()) {
@@ -203,7 +204,7 @@ impl Path {
         }
     }
 
-    /// A marked packet leaves that elicits no acknowledgement: it is counted by the peer as others are.
+    /// Counts a marked packet that elicits no acknowledgement, because the peer counts it too.
     #[cold]
     pub(crate) fn on_marked_without_record(&mut self) {
         if let Some(counts) = &mut self.ecn_counts {
@@ -211,7 +212,7 @@ impl Path {
         }
     }
 
-    /// A marked datagram leaves.
+    /// Counts a marked datagram that leaves.
     #[cold]
     pub(crate) fn on_marked_datagram(&mut self) {
         if let Some(counts) = &mut self.ecn_counts {
@@ -229,7 +230,7 @@ impl Path {
         }
     }
 
-    /// A packet is newly acknowledged.
+    /// Handles a newly acknowledged packet.
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, now: Instant, sent: &Sent, sample: Option<&Sample>, batch: &mut Batch) {
         let bytes = u64::from(sent.bytes);
@@ -242,7 +243,7 @@ impl Path {
         self.driver.on_delivered(now, &state, &mut batch.delivered);
     }
 
-    /// A packet is lost.
+    /// Handles a lost packet.
     pub(crate) fn on_lost(&mut self, now: Instant, sent: &Sent, sample: Option<&Sample>, batch: &mut Batch) {
         let bytes = u64::from(sent.bytes);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
@@ -253,12 +254,12 @@ impl Path {
         self.driver.on_lost(now, bytes, |lost_bytes| sent.state(sample, lost_bytes));
     }
 
-    /// Packets were given up without being lost.
+    /// Removes bytes from the bytes in flight that were discarded without being lost.
     pub(crate) fn on_discarded(&mut self, bytes: u64) {
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
     }
 
-    /// A congestion event: losses or a mark, of packets of which the last left at `sent_at`. Says whether it began a
+    /// Handles a congestion event: losses or a mark of packets of which the last left at `sent_at`. Returns whether it began a
     /// recovery.
     pub(crate) fn on_congestion(
         &mut self,
@@ -276,13 +277,13 @@ impl Path {
         begins
     }
 
-    /// Recovery ends; `undone`: its losses had all arrived.
+    /// Ends the recovery; `undone` if all packets declared lost had arrived.
     pub(crate) fn leave_recovery(&mut self, now: Instant, undone: bool) {
         self.driver.end_recovery(now, self.in_flight_bytes, undone);
         self.undone += u64::from(undone);
     }
 
-    /// The round-trip time of the largest packet, newly acknowledged.
+    /// Adds the round-trip time of the largest newly acknowledged packet.
     pub(crate) fn on_rtt(&mut self, now: Instant, latest: Duration, ack_delay: Duration) {
         self.rtt.on_sample(now, latest, ack_delay);
         if !self.established {
@@ -291,8 +292,8 @@ impl Path {
         }
     }
 
-    /// Reads counts of codepoints, which each space has of its own (RFC 9000 section 13.4.2.1). Returns how many packets were
-    /// newly marked. To be called for frames only that raise the largest number acknowledged: others may be old.
+    /// Processes the ECN counts of a packet number space (RFC 9000 section 13.4.2.1) and returns the number of newly marked
+    /// packets. Must be called only for frames that increase the largest acknowledged number, because others may be old.
     #[cold]
     pub(crate) fn on_ecn(&mut self, space: Id, counts: Option<EcnCounts>, batch: &Batch) -> u64 {
         if matches!(self.ecn, EcnState::Off | EcnState::Failed) || batch.ect_packets == 0 && counts.is_none() {
@@ -323,7 +324,7 @@ impl Path {
         marks
     }
 
-    /// Tells the control of a batch.
+    /// Passes a batch to the control.
     #[inline]
     pub(crate) fn finish(
         &mut self,
@@ -355,8 +356,8 @@ impl Path {
         self.driver.on_ack(&ack);
     }
 
-    /// Does for a [`Run`] what acknowledging its packets one by one, [`Path::on_rtt`] and [`Path::finish`] do, if there is no
-    /// recovery, and neither losses nor marks.
+    /// Has the same effect for a [`Run`] as acknowledging its packets one by one, [`Path::on_rtt`] and [`Path::finish`]. It
+    /// requires that there are no recovery, losses and marks.
     #[inline]
     pub(crate) fn on_run_acknowledged(&mut self, now: Instant, run: &Run, ack_delay: Duration) {
         let mut batch = self.batch();
@@ -374,7 +375,7 @@ impl Path {
         }
     }
 
-    /// Rate and burst of the pacer follow window and control.
+    /// Updates the rate and burst size of the pacer from the window and the control.
     #[inline]
     pub(crate) fn update_pacing(&mut self, config: &Config) {
         let Some(pacer) = &mut self.pacer else { return };
@@ -402,14 +403,14 @@ impl Path {
         pacer.set_rate_bps(rate);
     }
 
-    /// Datagrams may be larger or smaller from now on.
+    /// Changes the datagram size.
     pub(crate) fn set_mtu(&mut self, now: Instant, bytes: u16, config: &Config) {
         self.driver.set_mss(now, u64::from(bytes));
         self.update_pacing(config);
     }
 
-    /// The peer has moved: nothing is known of the new path's round-trip time, and the window is the initial one (RFC 9000
-    /// section 9.4). What was sent before `next_number` says nothing of it.
+    /// Resets the path after a migration of the peer. The round-trip time of the new path is unknown, and the window is the
+    /// initial one (RFC 9000 section 9.4). Packets sent before `next_number` do not affect it.
     pub(crate) fn begin_anew(&mut self, next_number: u64, config: &Config) {
         self.first_number = next_number;
         self.in_flight_bytes = 0;

@@ -1,8 +1,8 @@
-//! A connection: opening it, its streams for the application, its timers, its end (RFC 9000 sections 5, 7 and 10).
+//! A connection: its opening, the application's access to its streams, its timers and its end (RFC 9000 sections 5, 7 and 10).
 //!
-//! **Model.** A host hands in datagrams and the time, and asks for datagrams, events and two deadlines. A 1-RTT packet that
-//! holds one STREAM or one ACK frame goes a short way through all of it; everything else goes the long way, which could
-//! do the same.
+//! **Model.** A host passes datagrams and the time to the connection, and polls datagrams, events and two deadlines. A 1-RTT
+//! packet with one STREAM or one ACK frame is processed by a fast path. All other packets are processed by the general path,
+//! which could process these too.
 
 use crate::congestion::Path;
 use crate::migration::Migration;
@@ -21,23 +21,23 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::quic::{MAX_VARINT, TransportParameters, varint_bytes};
 use std::sync::Arc;
 
-/// What is to be sent besides data and acknowledgements of it; bits of [`Connection::unusual`].
+/// Reasons to send other than data and its acknowledgements, as bits of [`Connection::unusual`].
 pub(crate) mod unusual {
     /// The handshake is not confirmed.
     pub(crate) const OPENING: u16 = 1;
-    /// CONNECTION_CLOSE, or nothing any more.
+    /// The connection closes: CONNECTION_CLOSE is to be sent, or nothing at all.
     pub(crate) const CLOSING: u16 = 2;
-    /// Frames of control.
+    /// Control frames are to be sent.
     pub(crate) const CONTROL: u16 = 4;
-    /// Probes in the space of data.
+    /// Probes are to be sent in the application data space.
     pub(crate) const PROBE: u16 = 8;
     /// Probes of the path's MTU may be due.
     pub(crate) const MTU: u16 = 16;
-    /// A path is being validated, or a challenge is to be answered.
+    /// A path is being validated, or a challenge requires a response.
     pub(crate) const PATH: u16 = 32;
-    /// DATAGRAM frames wait.
+    /// DATAGRAM frames are queued.
     pub(crate) const DATAGRAM: u16 = 64;
-    /// The last stream is gone, and the connection was to end with it.
+    /// The last stream was removed, and the connection closes after it.
     pub(crate) const FINISHED: u16 = 128;
 }
 
@@ -57,49 +57,49 @@ pub(crate) enum Violation {
     CryptoBufferExceeded = 0xd,
 }
 
-/// How a connection is closed by this end.
+/// The close of a connection by this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Close {
     pub(crate) application: bool,
     pub(crate) error: u64,
     /// Whether CONNECTION_CLOSE is to be sent.
     pub(crate) due: bool,
-    /// When it may be sent again in answer to what comes.
+    /// The earliest time of another CONNECTION_CLOSE in response to received packets.
     pub(crate) again_from: Instant,
 }
 
-/// What few connections need, or only now and then.
+/// State that few connections need, or that is needed rarely.
 #[derive(Debug)]
 pub(crate) struct Rare {
     pub(crate) close: Option<Close>,
     pub(crate) migration: Migration,
-    /// Frames of control to be sent that belong to no stream.
+    /// Control frames to be sent that belong to no stream.
     pub(crate) notes_due: Vec<Note>,
-    /// DATAGRAM frames to be sent, by length.
+    /// Lengths of the DATAGRAM frames to be sent.
     pub(crate) datagrams: std::collections::VecDeque<u64>,
-    /// DATAGRAM frames that came and were not fetched.
+    /// Lengths of the received DATAGRAM frames that the application has not fetched.
     pub(crate) datagrams_received: std::collections::VecDeque<u64>,
-    /// What the peer asked of our acknowledgements, and with which sequence number.
+    /// The sequence number of the ACK_FREQUENCY frame that is in effect.
     pub(crate) ack_frequency_sequence: Option<u64>,
-    /// Since when a probe of the path's MTU waits for room in the window.
+    /// The time since when a probe of the path's MTU has waited for room in the window.
     pub(crate) probe_waits_since: Instant,
-    /// When the search for the path's MTU begins anew.
+    /// When the search for the path's MTU restarts.
     pub(crate) search_at: Instant,
-    /// Packets found lost since they were taken last, for whoever wants to hear of them.
+    /// Packets declared lost since they were last fetched; `None` if they are not recorded.
     pub(crate) losses_noted: Option<Vec<LostPacket>>,
     /// The peer's transport parameters.
     pub(crate) peer: Option<TransportParameters>,
 }
 
-/// What a client remembers of a server for 0-RTT (RFC 9000 section 7.4.1).
+/// The state that a client keeps about a server for 0-RTT (RFC 9000 section 7.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its transport parameters.
+    /// The server's transport parameters.
     pub parameters: TransportParameters,
 }
 
 impl Entry {
-    /// What a client would remember of a server with these settings.
+    /// The state that a client would keep about a server with these settings.
     pub fn of_server(config: &Config) -> Entry {
         Entry { parameters: config.parameters() }
     }
@@ -107,8 +107,8 @@ impl Entry {
 
 /// One end of a connection.
 ///
-/// After every call that hands something in, the host calls [`Connection::poll_event`] until it says `None` and
-/// [`Connection::poll_transmit`] until it says `false`, then looks at the two deadlines.
+/// After every call that passes input, the host calls [`Connection::poll_event`] until it returns `None` and
+/// [`Connection::poll_transmit`] until it returns `false`. Then it reads the two deadlines.
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) config: Arc<Config>,
@@ -120,28 +120,28 @@ pub struct Connection {
     pub(crate) data: Layer,
     pub(crate) streams: Streams,
     pub(crate) mtu: PathMtu,
-    /// When acknowledgements of data are sent.
+    /// When acknowledgements in the application data space are sent.
     pub(crate) policy: Policy,
     pub(crate) packet_threshold: u64,
     pub(crate) peer_max_ack_delay: Duration,
     pub(crate) peer_ack_delay_exponent: u8,
-    /// Number of the connection id that packets are sent to.
+    /// The sequence number of the peer's connection ID in use.
     pub(crate) peer_connection_id: u64,
-    /// The address that the peer sends from, and the one that we send from.
+    /// The peer's current address, and the local address, as path numbers.
     pub(crate) peer_path: u8,
     pub(crate) pto_count: u32,
     pub(crate) pto_at: Instant,
     pub(crate) idle_at: Instant,
     pub(crate) idle_timeout: Duration,
-    /// An ack-eliciting packet was sent since one was received last.
+    /// Whether an ack-eliciting packet was sent since the last packet was received.
     pub(crate) sent_since_heard: bool,
-    /// Closes when the streams are over.
+    /// Whether the connection closes when its streams are over.
     pub(crate) closes_when_done: bool,
-    /// One of the deadlines in [`Rare`] was ever set.
+    /// Whether one of the deadlines in [`Rare`] was ever set.
     pub(crate) has_rare_deadline: bool,
     /// When a closed connection is over.
     pub(crate) over_at: Instant,
-    /// The application's stream that [`Stream`] is about, and the time of its call.
+    /// The stream to which the [`Stream`] methods apply, and the time of the call.
     selected: u32,
     now: Instant,
     pub(crate) opening: Option<Box<Opening>>,
@@ -150,8 +150,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The client: its first [`Connection::poll_transmit`] yields its first flight. `known`: what it remembers of the server,
-    /// for 0-RTT, which the settings must allow.
+    /// Creates a client. The first [`Connection::poll_transmit`] returns its first flight. `known` is the state that it keeps
+    /// about the server for 0-RTT, which the settings must permit.
     pub fn client(
         config: Arc<Config>,
         controller: Box<dyn Controller>,
@@ -175,12 +175,12 @@ impl Connection {
         connection
     }
 
-    /// The server, for a client that nothing has come from yet.
+    /// Creates a server for a client from which nothing has arrived yet.
     pub fn server(config: Arc<Config>, controller: Box<dyn Controller>, now: Instant) -> Connection {
         Connection::new(config, controller, true, now)
     }
 
-    /// Replaces the scheduler of streams that the settings name; before anything is written.
+    /// Replaces the stream scheduler of the settings. Must be called before any data is written.
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
         self.streams.set_scheduler(scheduler);
     }
@@ -244,12 +244,12 @@ impl Connection {
         &self.config
     }
 
-    /// Its state.
+    /// The state of the connection.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether it is over: nothing is sent or heard of any more.
+    /// Whether the connection is over: it neither sends nor processes packets.
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
@@ -259,23 +259,23 @@ impl Connection {
         self.opening.is_none()
     }
 
-    /// Streams that live.
+    /// The number of open streams.
     pub fn live_streams(&self) -> usize {
         self.streams.live()
     }
 
-    /// What a client may remember for 0-RTT; `None` before the handshake is complete.
+    /// The state that a client may keep for 0-RTT; `None` before the handshake is complete.
     pub fn entry(&self) -> Option<Entry> {
         self.rare.peer.map(|parameters| Entry { parameters })
     }
 
-    /// Opens a stream, which is known by the number that comes back until it is told to be closed; `None` if the peer allows
-    /// no more of them for now.
+    /// Opens a stream and returns its index, which is valid until the close of the stream is reported. `None` if the peer
+    /// currently permits no further stream.
     pub fn open_stream(&mut self, now: Instant, bidirectional: bool) -> Option<u32> {
         if matches!(self.state, State::Closing | State::Draining | State::Closed) {
             return None;
         }
-        // Before the limits are known streams may be opened, as many as this end would allow: what is written waits.
+        // Before the limits are known, as many streams may be opened as this end would permit; their data waits.
         let is_unknown = self.rare.peer.is_none() && self.streams.send_limit == 0;
         let opened =
             self.streams.open(bidirectional, is_unknown.then_some(self.config.max_streams), &self.windows(), now);
@@ -285,12 +285,12 @@ impl Connection {
         opened
     }
 
-    /// Id of a stream (RFC 9000 section 2.1); `None` if it is gone.
+    /// The ID of a stream (RFC 9000 section 2.1); `None` if the stream was removed.
     pub fn stream_id(&self, index: u32) -> Option<u64> {
         self.streams.get(index).map(|stream| stream.id)
     }
 
-    /// What an application may do with a stream, now; `None` if it is gone.
+    /// The operations of an application on a stream at this time; `None` if the stream was removed.
     pub fn stream(&mut self, now: Instant, index: u32) -> Option<&mut dyn Stream> {
         self.streams.get(index)?;
         self.selected = index;
@@ -298,17 +298,17 @@ impl Connection {
         Some(self)
     }
 
-    /// Says how urgent a stream is.
+    /// Sets the priority of a stream.
     pub fn set_priority(&mut self, index: u32, priority: Priority) {
         if let Some(stream) = self.streams.get_mut(index) {
             stream.priority = priority;
         }
     }
 
-    /// Sends a DATAGRAM frame of so many bytes (RFC 9221). Returns whether the peer takes such frames, of this size.
+    /// Sends a DATAGRAM frame with this number of bytes (RFC 9221). Returns whether the peer accepts a frame of this size.
     pub fn send_datagram(&mut self, bytes: u64) -> bool {
         let header = 1 + u64::from(self.config.connection_id_bytes) + 4 + 16;
-        // Type, length, data: the limit counts the whole frame.
+        // Type, length and data: the limit includes the whole frame.
         let frame = bytes.saturating_add(1 + u64::from(varint_bytes(bytes)));
         let fits = frame.saturating_add(header) <= u64::from(self.mtu.current());
         let taken = self.rare.peer.is_some_and(|peer| frame <= peer.max_datagram_frame_size);
@@ -320,18 +320,18 @@ impl Connection {
         true
     }
 
-    /// Length of the next DATAGRAM frame that has come.
+    /// The length in bytes of the next received DATAGRAM frame.
     pub fn poll_datagram(&mut self) -> Option<u64> {
         self.rare.datagrams_received.pop_front()
     }
 
-    /// Ends the connection when all of its streams are over and what was written has arrived, or at once if there are none.
+    /// Closes the connection when all streams are over and all written data has arrived, or immediately if there are no streams.
     pub fn close_when_done(&mut self, now: Instant) {
         self.closes_when_done = true;
         self.close_if_done(now);
     }
 
-    /// Ends the connection at once with an error code of the application (0: nothing is wrong).
+    /// Closes the connection immediately with an application error code (0: no error).
     pub fn close(&mut self, now: Instant, error: u64) {
         self.close_with(now, true, error, if error == 0 { CloseReason::Finished } else { CloseReason::Aborted });
     }
@@ -342,7 +342,7 @@ impl Connection {
         }
     }
 
-    /// The peer has broken a rule.
+    /// Closes the connection because the peer violated the protocol.
     #[cold]
     pub(crate) fn fail(&mut self, now: Instant, violation: Violation) {
         self.close_with(now, false, violation as u64, CloseReason::Aborted);
@@ -357,7 +357,7 @@ impl Connection {
         self.begin_end(now, State::Closing, reason);
     }
 
-    /// The connection ends: what is left is to wait until nothing of it can be under way (RFC 9000 section 10.2).
+    /// Ends the connection: it then waits until no packet of it can be in the network (RFC 9000 section 10.2).
     pub(crate) fn begin_end(&mut self, now: Instant, state: State, reason: CloseReason) {
         self.state = state;
         self.unusual |= unusual::CLOSING;
@@ -381,7 +381,7 @@ impl Connection {
         }
     }
 
-    /// The peer's transport parameters: limits, delays.
+    /// Applies the peer's transport parameters: limits and delays.
     pub(crate) fn take_parameters(&mut self, now: Instant, parameters: &TransportParameters) -> Result<(), Violation> {
         // RFC 9000 section 18.2.
         if parameters.max_udp_payload_size < 1200
@@ -408,7 +408,7 @@ impl Connection {
         self.peer_max_ack_delay = Duration::from_millis(parameters.max_ack_delay_ms);
         self.peer_ack_delay_exponent = parameters.ack_delay_exponent;
         self.mtu.bound(parameters.max_udp_payload_size);
-        // RFC 9000 section 10.1: the smaller of both that is not zero.
+        // RFC 9000 section 10.1: the smaller non-zero time-out applies.
         let theirs = Duration::from_millis(parameters.max_idle_timeout_ms);
         self.idle_timeout = match (self.config.idle_timeout, theirs) {
             (ours, theirs) if ours.is_zero() => theirs,
@@ -433,8 +433,8 @@ impl Connection {
         );
     }
 
-    /// What was sent as 0-RTT is lost, be it that the server refused it or that it asked for a proof of the address first. That
-    /// says nothing of congestion.
+    /// Schedules all 0-RTT data for retransmission, because the server rejected it or sent a Retry packet. This does not indicate
+    /// congestion.
     pub(crate) fn send_early_data_again(&mut self) {
         let sent: Vec<Sent> = self.data.space.on_their_way().copied().collect();
         for sent in sent {
@@ -444,7 +444,7 @@ impl Connection {
         self.path.on_discarded(lost);
     }
 
-    /// A frame of control is to be sent.
+    /// Queues a control frame.
     pub(crate) fn note_due(&mut self, note: Note) {
         if !self.rare.notes_due.contains(&note) {
             self.rare.notes_due.push(note);
@@ -452,13 +452,13 @@ impl Connection {
         self.unusual |= unusual::CONTROL;
     }
 
-    /// Takes no delivery-rate samples, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. To be called
-    /// before the first packet is sent.
+    /// Takes no delivery-rate samples from now on, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. Must
+    /// be called before the first packet is sent.
     pub fn disable_rate_samples(&mut self) {
         self.path.driver.disable_rate_samples();
     }
 
-    /// The next event, with the stream that it is about. When a stream is closed its number is free for another.
+    /// The next event with the index of its stream. After the close of a stream is reported, its index may be reused.
     pub fn poll_event(&mut self) -> Option<(u32, Event)> {
         let event = self.streams.poll_event();
         if let Some((_, Event::Closed(_))) = event {
@@ -467,7 +467,7 @@ impl Connection {
         event
     }
 
-    /// A stream has gone: limits may have moved on, or it was the last.
+    /// A stream was removed: limits may have changed, or it was the last stream.
     #[cold]
     fn after_stream(&mut self) {
         if self.streams.limit_due || self.streams.remote.iter().any(|kind| kind.due) {
@@ -478,20 +478,20 @@ impl Connection {
         }
     }
 
-    /// The address that datagrams are to be sent to, by the number that [`QuicHeader::path`] had of datagrams from there.
+    /// The address to which datagrams are to be sent, as the number in [`QuicHeader::path`] of datagrams from there.
     ///
     /// [`QuicHeader::path`]: fullpipe_wire::QuicHeader
     pub fn peer_path(&self) -> u8 {
         self.peer_path
     }
 
-    /// Whether there is an event to be fetched.
+    /// Whether an event can be fetched.
     #[inline(always)]
     pub fn has_events(&self) -> bool {
         self.streams.has_events()
     }
 
-    /// When [`Connection::handle_timeout`] is due at the latest for what rarely happens: probe, idle time-out, end.
+    /// The deadline of [`Connection::handle_timeout`] for rare events: probe, idle time-out, end.
     #[inline]
     pub fn far_deadline(&self) -> Instant {
         let far = self.pto_at.min(self.idle_at).min(self.over_at);
@@ -503,14 +503,15 @@ impl Connection {
         self.rare.migration.deadline().min(self.rare.search_at)
     }
 
-    /// The same for what happens often: an acknowledgement, the pacer, a loss found by time.
+    /// The deadline of [`Connection::handle_timeout`] for frequent events: an acknowledgement, the pacer, a loss by the time
+    /// threshold.
     #[inline]
     pub fn near_deadline(&self) -> Instant {
         let soon = self.data.received.ack_at.min(self.path.pace_at).min(self.data.space.loss_at);
         if self.opening.is_some() { self.near_deadline_of_opening(soon) } else { soon }
     }
 
-    /// A server that may send nothing before it hears more of its client waits for that alone.
+    /// The near deadline of a server: without credit to send, it waits only for the client.
     #[cold]
     fn near_deadline_of_opening(&self, soon: Instant) -> Instant {
         let blocked =
@@ -524,7 +525,7 @@ impl Connection {
         of(&opening.initial).min(of(&opening.handshake))
     }
 
-    /// Time has passed: what is due by now happens.
+    /// Handles all timers that are due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.over_at <= now {
             self.over_at = Instant::NEVER;
@@ -535,7 +536,7 @@ impl Connection {
             self.path.pace_at = Instant::NEVER;
         }
         if self.idle_at <= now {
-            // RFC 9000 section 10.1: without a word.
+            // RFC 9000 section 10.1: closes silently.
             self.begin_end(now, State::Closed, CloseReason::TimedOut);
             return;
         }
@@ -554,7 +555,8 @@ impl Connection {
         }
     }
 
-    /// A packet has come, or the first ack-eliciting one after that leaves: silence begins anew (RFC 9000 section 10.1).
+    /// Restarts the idle timer: a packet was received, or the first ack-eliciting packet since then is sent (RFC 9000 section
+    /// 10.1).
     #[inline]
     pub(crate) fn restart_idle(&mut self, now: Instant) {
         if !self.idle_timeout.is_zero() && !self.idle_at.is_never() {
@@ -567,7 +569,7 @@ impl Connection {
         Windows::of(&self.config)
     }
 
-    /// A space of the handshake, while it has keys; that of data.
+    /// The layer of a packet number space: one of the handshake while it has keys, or that of application data.
     pub(crate) fn layer(&mut self, id: Id) -> Option<&mut Layer> {
         match id {
             Id::Data => Some(&mut self.data),
@@ -576,7 +578,7 @@ impl Connection {
         }
     }
 
-    /// Counts.
+    /// Counters since the start of the connection.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             recoveries: self.path.recoveries,
@@ -587,7 +589,7 @@ impl Connection {
         }
     }
 
-    /// A snapshot of the sender.
+    /// A snapshot of the sender's state.
     pub fn inspect(&self) -> Inspect {
         let rtt = &self.path.rtt;
         Inspect {
@@ -606,23 +608,22 @@ impl Connection {
         }
     }
 
-    /// Keeps from now on what [`Connection::take_losses`] tells, for an observer.
+    /// Records losses from now on for [`Connection::take_losses`], such as for an observer.
     pub fn note_losses(&mut self) {
         self.rare.losses_noted.get_or_insert_default();
     }
 
-    /// Packets found lost since the last call, in the order in which they were found; none without
-    /// [`Connection::note_losses`].
+    /// Packets declared lost since the last call, in the order of detection; empty without [`Connection::note_losses`].
     pub fn take_losses(&mut self) -> Vec<LostPacket> {
         self.rare.losses_noted.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The control's own named values.
+    /// Appends the named internal values of the control to `out`.
     pub fn inspect_control(&self, out: &mut Vec<(&'static str, f64)>) {
         self.path.driver.controller().inspect(out);
     }
 
-    /// Whether no packet may be sent whose content was given up; for tests of conservation.
+    /// The bytes in flight according to the packet records; tests compare them with the counter.
     pub fn in_flight_bytes_by_record(&self) -> u64 {
         let of = |layer: &Layer| layer.space.on_their_way().map(|sent| u64::from(sent.bytes)).sum::<u64>();
         let opening = self.opening.iter().flat_map(|opening| [&opening.initial, &opening.handshake]);
@@ -657,7 +658,7 @@ impl Stream for Connection {
     }
 
     fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
-        // All writes that fit are one write of their sum.
+        // All writes that fit are equivalent to one write of their sum.
         let room = self.writable_bytes();
         let written = if room >= most_bytes { most_bytes } else { room - room % write_bytes.max(1) };
         self.write(Payload::Length(written))
@@ -707,7 +708,7 @@ impl Stream for Connection {
         self.streams.settle(selected);
     }
 
-    /// Gives up both halves: RESET_STREAM and STOP_SENDING.
+    /// Aborts both directions: RESET_STREAM and STOP_SENDING.
     fn abort(&mut self) {
         let selected = self.selected;
         let local = self.streams.get(selected).is_some_and(|stream| self.streams.is_local(stream.id));

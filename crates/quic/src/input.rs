@@ -1,7 +1,7 @@
-//! What comes in: datagrams, their packets, their frames (RFC 9000 sections 12, 13 and 19).
+//! The processing of received datagrams, their packets and their frames (RFC 9000 sections 12, 13 and 19).
 //!
-//! A packet is processed frame by frame once its number shows that it has not come before. A frame that breaks a rule closes
-//! the connection with the code that the RFC names. Nothing that comes in can do more than that.
+//! A packet is processed frame by frame after the check that it is not a duplicate. A frame that violates the protocol closes the
+//! connection with the error code of the RFC. No input has a worse effect.
 
 use crate::Connection;
 use crate::connection::{Violation, unusual};
@@ -16,7 +16,7 @@ use fullpipe_wire::quic::{AckRange, MAX_VARINT, varint_bytes};
 use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
 use fullpipe_wire::{QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SegmentOptions};
 
-/// DATAGRAM frames that wait for the application.
+/// The maximum number of DATAGRAM frames that wait for the application.
 const MOST_DATAGRAMS: usize = 1024;
 
 impl From<Breach> for Violation {
@@ -38,9 +38,9 @@ impl From<Misnamed> for Violation {
 }
 
 impl Connection {
-    /// Whether a datagram is the usual one at an end that only receives: a packet in order, with data in order of a stream that
-    /// was read, of a connection with nothing else to see to. [`Connection::take_expected`] then has the effect of
-    /// [`Connection::handle_datagram`], of fetching its event, and of reading everything.
+    /// Whether a datagram is the most frequent one at an end that only receives: an in-order packet with in-order data of a
+    /// stream that has been read, on a connection without other work. [`Connection::take_expected`] then has the effect of
+    /// [`Connection::handle_datagram`], of fetching its event, and of reading all data.
     #[inline(always)]
     pub fn expects(&self, header: &QuicHeader, codepoint: Codepoint) -> bool {
         header.form == QuicForm::Stream
@@ -51,7 +51,7 @@ impl Connection {
             && self.streams.expects(u64::from(header.stream), header.place(), u64::from(header.length))
     }
 
-    /// Takes a datagram that [`Connection::expects`] accepts, and reads everything. Returns the number of bytes read.
+    /// Processes a datagram that [`Connection::expects`] accepts, and reads all data. Returns the number of bytes read.
     #[inline(always)]
     pub fn take_expected(&mut self, now: Instant, header: &QuicHeader, udp_payload_bytes: u32) -> u64 {
         let length = u64::from(header.length);
@@ -69,7 +69,7 @@ impl Connection {
         length
     }
 
-    /// A datagram has come: its header, what lies beside it, its UDP payload's length and ECN bits.
+    /// Processes a received datagram: its header with further fields, the length of its UDP payload in bytes, and its ECN bits.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -89,7 +89,7 @@ impl Connection {
         self.handle_any(now, header, ranges, datagram, udp_payload_bytes, codepoint);
     }
 
-    /// One frame in one 1-RTT packet, of an open connection whose peer has not moved.
+    /// Processes one frame in one 1-RTT packet, on an open connection whose peer has not moved.
     #[inline]
     fn handle_short(
         &mut self,
@@ -148,7 +148,7 @@ impl Connection {
         self.on_ack(now, Id::Data, &ranges[..count], u64::from(header.stream), None)
     }
 
-    /// Anything else.
+    /// Processes any other datagram.
     #[cold]
     fn handle_any(
         &mut self,
@@ -240,7 +240,7 @@ impl Connection {
             return;
         }
         let newest = layer.received.largest().is_none_or(|largest| number > largest);
-        // RFC 9000 section 12.4: a packet holds at least one frame.
+        // RFC 9000 section 12.4: a packet contains at least one frame.
         if packet.frames.is_empty() {
             return self.fail(now, Violation::Protocol);
         }
@@ -267,13 +267,13 @@ impl Connection {
         }
     }
 
-    /// Whether an Initial packet has a token that this server has not given out (RFC 9000 section 8.1.2).
+    /// Whether an Initial packet has a token that this server did not issue (RFC 9000 section 8.1.2).
     fn is_forged(&self, token: Option<u64>) -> bool {
         let awaits = self.opening.as_ref().is_some_and(|opening| !opening.validated && !opening.begun);
         self.server && self.config.retry && awaits && token.is_some_and(|token| token != retry_token(self.config.seed))
     }
 
-    /// Whether there are keys for a packet, and it is not to be ignored.
+    /// Whether keys for a packet are available and it need not be ignored.
     fn may_read(&mut self, packet: &QuicPacket, udp_payload_bytes: u32) -> bool {
         let (server, retry) = (self.server, self.config.retry);
         let Some(opening) = self.opening.as_deref_mut() else {
@@ -281,7 +281,7 @@ impl Connection {
         };
         match packet.packet_type {
             QuicPacketType::Initial => {
-                // RFC 9000 section 14.1: a smaller datagram is no beginning.
+                // RFC 9000 section 14.1: a server ignores Initial packets in smaller datagrams.
                 if server && udp_payload_bytes < 1200 {
                     return false;
                 }
@@ -387,13 +387,13 @@ impl Connection {
                 if *length == 0 { Err(Violation::FrameEncoding) } else { Ok(()) }
             }
             QuicFrame::Datagram { length, explicit_length } => {
-                // RFC 9221 section 3: a frame that is not wanted, or larger than wanted.
+                // RFC 9221 section 3: DATAGRAM frames are not permitted, or not of this size.
                 if frame_bytes_beyond(*length, *explicit_length, self.config.max_datagram_frame_bytes) {
                     return Err(Violation::Protocol);
                 }
                 self.statistics.datagrams_received += 1;
                 self.rare.datagrams_received.push_back(*length);
-                // RFC 9221 section 5: a receiver may drop what its application does not fetch; the oldest here.
+                // RFC 9221 section 5: a receiver may drop frames that its application does not fetch; here the oldest.
                 if self.rare.datagrams_received.len() > MOST_DATAGRAMS {
                     self.rare.datagrams_received.pop_front();
                     self.statistics.datagrams_dropped += 1;
@@ -434,7 +434,7 @@ impl Connection {
         let unordered = self.config.unordered;
         let Some(stream) = self.streams.get_mut(index) else { return Ok(()) };
         if is_unidirectional(id) && stream.receiving.reset && stream.receiving.final_size.is_none() {
-            // Ours: the peer cannot send on it.
+            // A local unidirectional stream: the peer cannot send on it.
             return Err(Violation::StreamState);
         }
         let grown = stream.receiving.receive(&piece, content, unordered)?;
@@ -467,7 +467,7 @@ impl Connection {
         if self.streams.received_bytes > self.streams.receive_limit {
             return Err(Violation::FlowControl);
         }
-        // What it sends is wanted no more by a peer that gives up what it sends: as with a reset of TCP, both halves end.
+        // A peer that resets its direction does not read the other either: both directions end, as after a TCP reset.
         if !is_unidirectional(id)
             && let Some(stream) = self.streams.get_mut(index)
             && stream.sending.reset == Ask::No
@@ -557,7 +557,7 @@ impl Connection {
         }
         let Some(layer) = self.layer(id) else { return Ok(()) };
         if !was_complete && layer.crypto().incoming.is_complete() {
-            // RFC 9000 section 7.4: with all of the flight that holds them the parameters are there.
+            // RFC 9000 section 7.4: a complete flight contains the transport parameters.
             if self.rare.peer.is_none() && (id == Id::Initial) == self.server && id != Id::Data {
                 return Err(Violation::TransportParameter);
             }
@@ -566,7 +566,7 @@ impl Connection {
         Ok(())
     }
 
-    /// All messages of a level are there.
+    /// All messages of an encryption level have arrived.
     fn on_flight(&mut self, now: Instant, id: Id) {
         let sizes = self.config.handshake;
         let (server, zero_rtt) = (self.server, self.config.zero_rtt);
@@ -612,7 +612,7 @@ impl Connection {
         self.close_if_done(now);
     }
 
-    /// The handshake is confirmed: its keys go.
+    /// The handshake is confirmed: its keys are discarded.
     fn confirm(&mut self, now: Instant) {
         if self.opening.is_none() || self.state == State::Opening {
             return;
@@ -626,7 +626,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// The keys of a level go, and what was on its way under them (RFC 9001 section 4.9, RFC 9002 section 6.4).
+    /// Discards the keys of a level and its packets in flight (RFC 9001 section 4.9, RFC 9002 section 6.4).
     pub(crate) fn discard(&mut self, id: Id) {
         let Some(opening) = self.opening.as_deref_mut() else { return };
         let layer = if id == Id::Initial { opening.initial.take() } else { opening.handshake.take() };
@@ -636,7 +636,7 @@ impl Connection {
         }
     }
 
-    /// Server: a Handshake packet proves the client's address, and ends the use of Initial keys.
+    /// Server: a Handshake packet validates the client's address, and ends the use of Initial keys.
     fn on_handshake_packet(&mut self) {
         if let Some(opening) = self.opening.as_deref_mut() {
             opening.validated = true;
@@ -644,7 +644,7 @@ impl Connection {
         self.discard(Id::Initial);
     }
 
-    /// RFC 9000 section 17.2.5.2: only the first Retry counts, and none after another packet.
+    /// Handles a Retry packet. RFC 9000 section 17.2.5.2: only the first is processed, and none after another packet.
     fn on_retry(&mut self, token: Option<u64>) {
         let heard = self.statistics.received_packets > 0;
         let client_hello_bytes = self.config.handshake.client_hello_bytes;
@@ -654,7 +654,7 @@ impl Connection {
         }
         opening.token = token;
         if let Some(mut initial) = opening.initial.take() {
-            // Packet numbers go on (section 17.2.5.3).
+            // Packet numbers continue (section 17.2.5.3).
             let next_number = initial.space.next_number;
             self.path.on_discarded(initial.space.discard());
             let mut again = Layer::new();
@@ -662,12 +662,12 @@ impl Connection {
             again.write(client_hello_bytes);
             opening.initial = Some(again);
         }
-        // 0-RTT packets are sent again, too.
+        // 0-RTT packets are also sent again.
         self.send_early_data_again();
         self.pto_count = 0;
     }
 
-    /// The peer has closed.
+    /// Handles the peer's CONNECTION_CLOSE.
     fn on_close(&mut self, now: Instant, application: bool, error: u64) {
         let reason = match (application, error, self.state) {
             (true, 0, _) => CloseReason::Finished,
@@ -677,7 +677,7 @@ impl Connection {
         self.begin_end(now, State::Draining, reason);
     }
 
-    /// RFC 9000 section 10.2.1: what comes after our CONNECTION_CLOSE is answered with another, ever more rarely.
+    /// RFC 9000 section 10.2.1: packets after our CONNECTION_CLOSE are answered with another, at growing intervals.
     fn answer_after_close(&mut self, now: Instant) {
         let pto = self.path.rtt.pto();
         if let Some(close) = &mut self.rare.close
@@ -689,14 +689,14 @@ impl Connection {
     }
 }
 
-/// Whether a frame of this length is more than its receiver said it takes.
+/// Whether a frame of this length exceeds the limit of its receiver.
 fn frame_bytes_beyond(length: u64, explicit_length: bool, most: u64) -> bool {
     let field = if explicit_length { u64::from(varint_bytes(length)) } else { 0 };
     length.saturating_add(1 + field) > most
 }
 
-/// Whether the numbers of a frame are such as have an encoding, and offsets do not lead beyond the largest (RFC 9000
-/// sections 16, 19.6 and 19.8).
+/// Whether the numbers of a frame can be encoded, and offsets do not exceed the largest one (RFC 9000 sections 16, 19.6 and
+/// 19.8).
 fn is_encodable(frame: &QuicFrame) -> bool {
     let fits = |values: &[u64]| values.iter().all(|value| *value <= MAX_VARINT);
     let ends_within = |offset: u64, length: u64| offset.saturating_add(length) <= MAX_VARINT;
@@ -735,7 +735,7 @@ fn is_encodable(frame: &QuicFrame) -> bool {
     }
 }
 
-/// Frames that may stand in a packet (RFC 9000 table 3).
+/// Whether a packet of this type may contain the frame (RFC 9000 table 3).
 fn is_allowed(packet: QuicPacketType, frame: &QuicFrame) -> bool {
     match packet {
         QuicPacketType::Initial | QuicPacketType::Handshake => matches!(
@@ -760,14 +760,14 @@ fn is_allowed(packet: QuicPacketType, frame: &QuicFrame) -> bool {
     }
 }
 
-/// Whether ranges go down, with at least one number between each two.
+/// Whether ranges are in descending order, with at least one number between each two.
 fn are_descending(ranges: &[AckRange]) -> bool {
     !ranges.is_empty()
         && ranges.iter().all(|(first, last)| first <= last && *last <= MAX_VARINT)
         && ranges.windows(2).all(|pair| pair[1].1 + 2 <= pair[0].0)
 }
 
-/// Ranges of the short form's ACK frame, and how many there are.
+/// The ranges of an ACK frame in the short form, and their number.
 #[inline]
 fn short_ranges(
     header: &QuicHeader,
@@ -780,7 +780,7 @@ fn short_ranges(
     let Some(further) = further else { return Some((ranges, count)) };
     for block in further.sacks.iter().take(usize::from(header.ranges)) {
         let above = ranges[count - 1].0;
-        // High halves are those of the range above, or one less.
+        // The high halves are those of the range above, or one less.
         let full = |low: u32| {
             let number = above & !0xffff_ffff | u64::from(low);
             if number > above { number.checked_sub(1 << 32) } else { Some(number) }
@@ -791,8 +791,8 @@ fn short_ranges(
     are_descending(&ranges[..count]).then_some((ranges, count))
 }
 
-/// Ranges of packet numbers that a datagram of one packet with an ACK frame acknowledges, the largest first; `None` if they are
-/// none.
+/// The ranges of packet numbers that a datagram with one ACK frame in one packet acknowledges, the largest first; `None` if there
+/// are none.
 pub fn acknowledged_ranges(header: &QuicHeader, further: Option<&SegmentOptions>) -> Option<Vec<AckRange>> {
     short_ranges(header, further).map(|(ranges, count)| ranges[..count].to_vec())
 }
@@ -803,7 +803,7 @@ fn short_ack(header: &QuicHeader, further: Option<&SegmentOptions>) -> Option<Qu
     Some(QuicFrame::Ack { delay: u64::from(header.stream), ranges: ranges[..count].to_vec(), ecn: None })
 }
 
-/// The token that a server gives out in a Retry packet: it believes it wherever it comes back from.
+/// The token that a server sends in a Retry packet. The server accepts it from any address.
 pub(crate) fn retry_token(seed: u64) -> u64 {
     seed ^ 0x5265_7472_7954_6f6b
 }

@@ -1,14 +1,15 @@
-//! QUIC as a state machine without input or output, and without cryptography: datagrams of plain values, the time and an
-//! application's calls come in; datagrams, deadlines and events come out (RFC 9000, 9002, 9221; draft-ietf-quic-ack-frequency).
+//! A QUIC model as a state machine without I/O and cryptography. Its inputs are datagrams of plain values, the time and the
+//! application's calls; its outputs are datagrams, deadlines and events (RFC 9000, 9002, 9221; draft-ietf-quic-ack-frequency).
 //!
-//! Sizes are those of the wire: every header, frame, padding and tag has its length, and datagrams are coalesced and padded
-//! as the RFCs say. What the handshake's messages say is not there, but their lengths are ([`HandshakeSizes`]).
+//! Sizes are those on the wire: every header, frame, padding and tag has its length, and datagrams are coalesced and padded
+//! according to the RFCs. Handshake messages have their lengths ([`HandshakeSizes`]) but no contents.
 //!
-//! Read [`Connection`] first: it opens, receives and closes. `output.rs` says what leaves; `acknowledge.rs` what an
-//! acknowledgement or a time-out changes. A packet number space's two sides are `space.rs` (what was sent) and
-//! `received.rs` (what has come); `congestion.rs` is the path as congestion control sees it, `rtt.rs` its clock, `mtu.rs`
-//! how large a datagram may be. Streams are `stream.rs` (one), `slots.rs` (where they lie) and `streams.rs` (all of them, with what they may send);
-//! [`scheduler`] chooses among them. `opening.rs` is the handshake, `migration.rs` what happens when an address changes.
+//! Start with [`Connection`], which opens, receives and closes. `output.rs` contains the sending of packets, and `acknowledge.rs`
+//! the effects of acknowledgements and time-outs. The two sides of a packet number space are `space.rs` (sent packets) and
+//! `received.rs` (received packets). `congestion.rs` is the path for congestion control, `rtt.rs` its round-trip time, and
+//! `mtu.rs` the search for the largest datagram. Streams are in `stream.rs` (one stream), `slots.rs` (their storage) and
+//! `streams.rs` (all streams, with their limits); [`scheduler`] selects among them. `opening.rs` is the handshake, and
+//! `migration.rs` handles changes of addresses.
 
 #![allow(
     clippy::box_collection,
@@ -42,7 +43,7 @@ pub use output::{Beside, NextDatagram, Transmit};
 pub use settings::Settings;
 pub use status::{Inspect, LostPacket, State, Statistics};
 
-/// Memory that a connection needs for each packet that is outstanding.
+/// Bytes of memory that a connection needs for each outstanding packet.
 pub const PACKET_RECORD_BYTES: usize = size_of::<space::Sent>();
-/// Memory that a connection needs for each of its streams.
+/// Bytes of memory that a connection needs for each of its streams.
 pub const STREAM_BYTES: usize = size_of::<stream::Stream>();

@@ -1,11 +1,11 @@
-//! Addresses that change: connection ids, validation of paths, and what a server does when its client moves (RFC 9000
+//! Changes of addresses: connection IDs, path validation, and the reaction of a server to a migration of its client (RFC 9000
 //! sections 5.1, 8.2 and 9).
 //!
-//! **Model.** A path is a number: which of the client's addresses a datagram came from, as the server sees it. When a
-//! packet that is the newest and does more than probe comes from another one, the server sends there from then on, at most
-//! three times what has come from there, and challenges it. The answer ends the limit. Nothing is known of the new path's
-//! capacity, so congestion control and round-trip time begin anew. Without an answer within three probe time-outs the
-//! server goes back to the last address that was proven. Clients answer challenges; they do not move by themselves.
+//! **Model.** A path is a number: the client address from which a datagram arrived, as the server sees it. The server migrates to
+//! another path when the newest packet arrives from there and is not only a probe. It then sends at most three times the bytes
+//! received from there, and sends a challenge; the response ends the limit. The capacity of the new path is unknown, so
+//! congestion control and round-trip time are reset. Without a response within three probe time-outs, the server returns to the
+//! last validated address. Clients respond to challenges; they do not migrate on their own.
 
 use crate::Connection;
 use crate::connection::{Violation, unusual};
@@ -20,22 +20,22 @@ use std::collections::{BTreeSet, VecDeque};
 #[derive(Clone, Copy, Debug)]
 struct Validation {
     data: u64,
-    /// The path that was proven last.
+    /// The path that was validated last.
     before: u8,
-    /// A challenge is to be sent.
+    /// Whether a challenge is to be sent.
     due: bool,
     again_at: Instant,
     fails_at: Instant,
-    /// Bytes that may be sent there before it is proven.
+    /// Bytes that may be sent on the path before it is validated.
     credit: u64,
-    /// The challenge was smaller than the smallest datagram: that those pass is still to be shown.
+    /// Whether the challenge was smaller than the smallest full datagram, so that a second validation must check that size.
     small: bool,
 }
 
-/// Sequence numbers of connection ids. Nearly all connections have only small ones, which need no memory elsewhere.
+/// A set of sequence numbers of connection IDs. Nearly all connections have only small numbers, which need no further memory.
 #[derive(Debug, Default)]
 struct Ids {
-    /// Numbers below 64, as bits.
+    /// The numbers below 64, as bits.
     small: u64,
     large: Option<Box<BTreeSet<u64>>>,
 }
@@ -53,7 +53,7 @@ impl Ids {
         if id < 64 { self.small >> id & 1 == 1 } else { self.large.as_ref().is_some_and(|large| large.contains(&id)) }
     }
 
-    /// Adds a number; whether it was not there.
+    /// Adds a number; returns whether it was new.
     fn insert(&mut self, id: u64) -> bool {
         if id >= 64 {
             return self.large.get_or_insert_default().insert(id);
@@ -63,7 +63,7 @@ impl Ids {
         is_new
     }
 
-    /// Removes a number; whether it was there.
+    /// Removes a number; returns whether it was present.
     fn remove(&mut self, id: u64) -> bool {
         if id >= 64 {
             return self.large.as_mut().is_some_and(|large| large.remove(&id));
@@ -86,29 +86,29 @@ impl Ids {
         Some(first)
     }
 
-    /// Removes the first number if it is below another.
+    /// Removes and returns the first number, if it is below `floor`.
     fn pop_first_below(&mut self, floor: u64) -> Option<u64> {
         self.first().filter(|first| *first < floor)?;
         self.pop_first()
     }
 }
 
-/// Ids and paths.
+/// Connection IDs and paths.
 #[derive(Debug)]
 pub(crate) struct Migration {
     seed: u64,
     challenges: u64,
     validation: Option<Validation>,
-    /// Challenges to be answered.
+    /// The data of challenges that require a response.
     responses: VecDeque<u64>,
-    /// Ids that we have given out: how many so far, and those that are not retired.
+    /// The number of IDs that this end has issued so far, and those that are not retired.
     issued: u64,
     live: Ids,
-    /// Ids that the peer has given out: those not used yet, and all below this are retired.
+    /// IDs that the peer has issued and that are unused; all below `retired_below` are retired.
     spare: Ids,
     known: Ids,
     retired_below: u64,
-    /// Those above that were used and given back.
+    /// IDs above that limit that were used and retired.
     given_back: Ids,
 }
 
@@ -128,7 +128,7 @@ impl Migration {
         }
     }
 
-    /// The connection ends.
+    /// Discards the state at the end of the connection.
     pub(crate) fn end(&mut self) {
         self.validation = None;
         self.responses.clear();
@@ -140,7 +140,7 @@ impl Migration {
     }
 
     fn next_challenge(&mut self) -> u64 {
-        // SplitMix64's increments are as good as any for data that nobody guesses here.
+        // The increments of SplitMix64 suffice, because no attacker guesses the data here.
         self.challenges += 1;
         self.seed ^ self.challenges.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -155,7 +155,7 @@ impl Migration {
 }
 
 impl Connection {
-    /// Gives the peer as many connection ids as it keeps (section 5.1.1).
+    /// Issues connection IDs up to the peer's limit (section 5.1.1).
     pub(crate) fn issue_connection_ids(&mut self) {
         let limit = self
             .rare
@@ -171,7 +171,7 @@ impl Connection {
     }
 
     pub(crate) fn on_new_connection_id(&mut self, sequence: u64, retire_prior_to: u64) -> Result<(), Violation> {
-        // Section 19.15: an end that chose no id cannot be given others.
+        // Section 19.15: an end with empty connection IDs cannot be given others.
         if self.config.connection_id_bytes == 0 {
             return Err(Violation::Protocol);
         }
@@ -221,7 +221,7 @@ impl Connection {
     }
 
     pub(crate) fn on_path_challenge(&mut self, data: u64) {
-        // A peer that asks and asks is answered for the last few.
+        // Limits the number of responses to a peer that sends many challenges.
         let responses = &mut self.rare.migration.responses;
         if responses.len() >= 4 {
             responses.pop_front();
@@ -234,7 +234,7 @@ impl Connection {
         let migration = &mut self.rare.migration;
         let Some(validation) = migration.validation.filter(|validation| validation.data == data) else { return };
         if validation.small {
-            // Section 8.2.1: the address is proven, that full datagrams pass is not.
+            // Section 8.2.1: the address is validated, but not that full datagrams pass.
             let (pto, data) = (self.path.rtt.pto(), migration.next_challenge());
             migration.validation = Some(Validation {
                 data,
@@ -253,7 +253,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// Bytes have come over a path that is not proven.
+    /// Counts bytes that arrive over a path that is not validated.
     pub(crate) fn count_path_bytes(&mut self, path: u8, bytes: u32) {
         if path == self.peer_path
             && let Some(validation) = &mut self.rare.migration.validation
@@ -262,13 +262,13 @@ impl Connection {
         }
     }
 
-    /// Server: a packet has come from another address than the client's. `for_good`: it is the newest, and does more
-    /// than probe.
+    /// Server: a packet has arrived from another address of the client. `for_good` if it is the newest packet and not only a
+    /// probe.
     pub(crate) fn on_moved(&mut self, now: Instant, path: u8, for_good: bool, udp_payload_bytes: u32) {
         if !for_good {
             return;
         }
-        // Section 8.2.4: nothing is known of the new path's round-trip time.
+        // Section 8.2.4: the round-trip time of the new path is unknown.
         let pto = self.path.rtt.pto().max(Rtt::new(self.config.initial_rtt).pto());
         let migration = &mut self.rare.migration;
         let data = migration.next_challenge();
@@ -285,7 +285,7 @@ impl Connection {
         self.has_rare_deadline = true;
         self.peer_path = path;
         self.unusual |= unusual::PATH;
-        // Section 9.5: another id for another path, if there is one.
+        // Section 9.5: the new path uses another connection ID, if there is one.
         let old = self.peer_connection_id;
         if self.take_spare_id() {
             self.rare.migration.known.remove(old);
@@ -300,7 +300,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// A challenge goes unanswered.
+    /// Ends a validation without a response.
     #[cold]
     pub(crate) fn on_validation_timer(&mut self, now: Instant) {
         let Some(validation) = &mut self.rare.migration.validation else { return };
@@ -314,7 +314,7 @@ impl Connection {
         }
     }
 
-    /// A datagram for the validation of a path, if one is due.
+    /// The next datagram for the validation of a path, if one is due.
     pub(crate) fn poll_path(&mut self, now: Instant) -> Option<Vec<QuicPacket>> {
         let most = self.rare.migration.validation.map_or(u64::MAX, |validation| validation.credit);
         let most = u32::try_from(most).unwrap_or(u32::MAX);
@@ -340,13 +340,13 @@ impl Connection {
         None
     }
 
-    /// Whether a full datagram may be sent to where the peer is (section 9.3.1).
+    /// Whether a full datagram may be sent to the peer's current address (section 9.3.1).
     pub(crate) fn path_allows(&self) -> bool {
         let most = u64::from(self.mtu.current());
         self.rare.migration.validation.is_none_or(|validation| validation.credit >= most)
     }
 
-    /// A datagram leaves for an address that may not be proven.
+    /// Counts a datagram to an address that may not be validated.
     #[cold]
     pub(crate) fn use_path_credit(&mut self, bytes: u32) {
         if let Some(validation) = &mut self.rare.migration.validation {

@@ -1,31 +1,32 @@
-//! How large a datagram may be (RFC 8899, RFC 9000 section 14.3): a search between what is known to pass and the largest
-//! that is wanted, by packets of PING and padding whose loss says nothing of congestion.
+//! Path MTU discovery (RFC 8899, RFC 9000 section 14.3): a search between the validated size and the largest permitted size.
+//! Probes are packets with PING and padding, and their loss does not indicate congestion.
 //!
-//! The search halves what lies between, until that is not worth a packet. A size is given up after three losses. When
-//! bursts of losses begin with full packets again and again and no full packet arrives, or nothing arrives for three
-//! time-outs in a row, the path has become another: the size falls to the smallest, and the search begins anew after ten minutes.
+//! The search halves the interval until the gain is not worth a packet. A size is given up after three losses. The path is
+//! assumed to have changed in two cases: bursts of losses repeatedly begin with full packets while no full packet arrives, or
+//! nothing arrives for three time-outs in a row. The size is then reset to the smallest, and the search restarts after ten
+//! minutes.
 
 use fullpipe_units::{Duration, Instant};
 
-/// The smallest gain that is worth a probe, in bytes.
+/// The smallest gain in bytes for which a probe is sent.
 const WORTH: u16 = 20;
-/// Losses of a size before it is given up (RFC 8899 section 5.1.2: MAX_PROBES).
+/// The number of losses after which a size is given up (RFC 8899 section 5.1.2: MAX_PROBES).
 const PROBES: u8 = 3;
-/// After how long the search begins anew (RFC 8899 section 5.1.1: PMTU_RAISE_TIMER).
+/// The time after which the search restarts (RFC 8899 section 5.1.1: PMTU_RAISE_TIMER).
 const RAISE: Duration = Duration::from_secs(600);
-/// Losses in a row of packets larger than the smallest size after which the size falls.
+/// The number of successive losses of packets above the smallest size after which the size is reset.
 const BLACK_HOLE: u8 = 3;
 
-/// The search.
+/// The state of the search.
 #[derive(Clone, Debug)]
 pub(crate) struct PathMtu {
     base: u16,
-    /// Known to pass.
+    /// The validated size.
     current: u16,
-    /// The largest size that may pass; below or at `current` when the search is over.
+    /// The largest size that may pass; at most `current` when the search is over.
     upper: u16,
     most: u16,
-    /// Being probed, and how often it was lost.
+    /// The size that is being probed, and the number of lost probes.
     probing: Option<u16>,
     losses: u8,
     suspicious: u8,
@@ -33,7 +34,7 @@ pub(crate) struct PathMtu {
 }
 
 impl PathMtu {
-    /// Datagrams of `base` bytes pass; `most` is the largest that is wanted.
+    /// Creates the state. Datagrams of `base` bytes pass; `most` is the largest permitted size.
     pub(crate) fn new(base: u16, most: Option<u16>) -> PathMtu {
         let most = most.unwrap_or(base).max(base);
         PathMtu {
@@ -53,24 +54,24 @@ impl PathMtu {
         self.current
     }
 
-    /// The path is another: nothing is known of it.
+    /// Resets the state for a new path.
     pub(crate) fn begin_anew(&mut self) {
         *self = PathMtu::new(self.base, Some(self.most));
     }
 
-    /// When the search begins anew after a fall.
+    /// When the search restarts after a reset.
     pub(crate) fn begins_at(&self) -> Instant {
         self.begin_at
     }
 
-    /// The peer takes nothing larger.
+    /// Limits the size to the largest that the peer accepts.
     pub(crate) fn bound(&mut self, most: u64) {
         let most = u16::try_from(most).unwrap_or(u16::MAX).max(self.base);
         self.most = self.most.min(most);
         self.upper = self.upper.min(most);
     }
 
-    /// The size to probe now, if any.
+    /// The size of the next probe, if one is to be sent.
     pub(crate) fn next_probe(&self, now: Instant) -> Option<u16> {
         if self.probing.is_some()
             || now < self.begin_at
@@ -79,7 +80,7 @@ impl PathMtu {
             return None;
         }
         let between = self.upper - self.current;
-        // Close to a largest size that was not tried yet, that size.
+        // Near a largest size that was not tried yet, probes that size.
         Some(if between <= 2 * WORTH && self.upper == self.most { self.upper } else { self.current + between / 2 })
     }
 
@@ -87,7 +88,7 @@ impl PathMtu {
         self.probing = Some(bytes);
     }
 
-    /// A probe has arrived; whether the size has changed.
+    /// Handles the arrival of a probe; returns whether the size has changed.
     pub(crate) fn on_probe_acknowledged(&mut self) -> bool {
         let Some(bytes) = self.probing.take() else { return false };
         self.losses = 0;
@@ -105,7 +106,7 @@ impl PathMtu {
         }
     }
 
-    /// A packet of this size has arrived: such packets pass.
+    /// Handles the arrival of a packet of this size, which shows that such packets pass.
     #[inline(always)]
     pub(crate) fn on_acknowledged(&mut self, bytes: u16) {
         if bytes > self.base {
@@ -113,7 +114,7 @@ impl PathMtu {
         }
     }
 
-    /// A packet of this size was lost, and a smaller one after it was not. Whether the size has fallen.
+    /// Handles the loss of a packet of this size when a smaller packet after it was not lost. Returns whether the size was reset.
     pub(crate) fn on_lost(&mut self, now: Instant, bytes: u16) -> bool {
         if bytes <= self.base || self.current == self.base {
             return false;
@@ -126,7 +127,7 @@ impl PathMtu {
         true
     }
 
-    /// So many time-outs in a row: nothing passes, maybe for its size. Whether that has fallen.
+    /// Handles this number of successive time-outs, which may be due to the size. Returns whether the size was reset.
     pub(crate) fn on_time_out(&mut self, now: Instant, count: u32) -> bool {
         let falls = count >= u32::from(BLACK_HOLE) && self.current > self.base;
         if falls {

@@ -1,14 +1,14 @@
-//! The handshake (RFC 9000 section 7, RFC 9001 section 4): flights of the right length in CRYPTO frames, keys that come
-//! with them, addresses that are believed once they are proven.
+//! The handshake (RFC 9000 section 7, RFC 9001 section 4): flights of the correct length in CRYPTO frames, their keys, and
+//! address validation.
 //!
-//! **Model.** The client's ClientHello is its Initial flight. With all of it the server has the keys of its own flights:
-//! ServerHello as Initial, the rest as Handshake, and may send 1-RTT data. With all of both the client is complete, answers
-//! with its Finished, and sends 1-RTT data; the server is complete with that, confirms with HANDSHAKE_DONE, and reads 1-RTT
-//! packets from then on. Initial keys go with the first Handshake packet sent (client) or received (server), Handshake keys with the
-//! confirmation. With 0-RTT the client sends data beside its ClientHello, under the limits that it remembers.
+//! **Model.** The Initial flight of the client is its ClientHello. When it is complete, the server has the keys of its own
+//! flights. It sends ServerHello as Initial and the rest as Handshake, and may send 1-RTT data. When both flights are complete,
+//! the client sends its Finished and 1-RTT data. The server is complete when Finished arrives. It then sends HANDSHAKE_DONE and
+//! reads 1-RTT packets. Initial keys are discarded with the first Handshake packet sent (client) or received (server), Handshake
+//! keys with the confirmation. With 0-RTT the client sends data with its ClientHello, within the limits that it remembers.
 //!
-//! A server sends three times what it has received until the client's address is proven (section 8.1): by a Handshake packet, or
-//! a token from Retry.
+//! A server sends at most three times the bytes received until the client's address is validated (section 8.1), by a Handshake
+//! packet or a token from Retry.
 
 use crate::received::{Policy, Received};
 use crate::space::Space;
@@ -17,10 +17,10 @@ use fullpipe_transport::Payload;
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicPacketType;
 
-/// CRYPTO bytes of a level that an end keeps (RFC 9000 section 7.5: at least 4096).
+/// The limit of buffered CRYPTO bytes of a level (RFC 9000 section 7.5: at least 4096).
 const CRYPTO_BYTES: u64 = 1 << 20;
 
-/// When acknowledgements of the handshake are sent: at once (RFC 9000 section 13.2.1).
+/// The policy for acknowledgements of the handshake: immediately (RFC 9000 section 13.2.1).
 pub(crate) const AT_ONCE: Policy = Policy { every: 1, max_delay: Duration::ZERO, reordering: 1 };
 
 /// A CRYPTO stream.
@@ -30,14 +30,14 @@ pub(crate) struct Crypto {
     pub(crate) incoming: Receiving,
 }
 
-/// An encryption level: its packets, and its CRYPTO stream.
+/// An encryption level with its packets and its CRYPTO stream.
 #[derive(Debug)]
 pub(crate) struct Layer {
     pub(crate) space: Space,
     pub(crate) received: Received,
-    /// The CRYPTO stream once it is used; that of data never is.
+    /// The CRYPTO stream, allocated when it is first used. The application data level never uses it.
     crypto: Option<Box<Crypto>>,
-    /// Packets to send whatever the window.
+    /// The number of packets to send independently of the window.
     pub(crate) probes: u8,
 }
 
@@ -54,12 +54,12 @@ impl Layer {
         })
     }
 
-    /// Whether there is anything of the CRYPTO stream to send.
+    /// Whether the CRYPTO stream has data to send.
     pub(crate) fn has_crypto(&self) -> bool {
         self.crypto.as_ref().is_some_and(|crypto| crypto.out.has_any())
     }
 
-    /// Messages of this length are to be sent, which are all of this level.
+    /// Writes messages of this length, which are all messages of this level.
     pub(crate) fn write(&mut self, bytes: u64) {
         let out = &mut self.crypto().out;
         out.write(Payload::Length(bytes), None);
@@ -67,26 +67,27 @@ impl Layer {
     }
 }
 
-/// What ends with the handshake's confirmation.
+/// State that is discarded when the handshake is confirmed.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) initial: Option<Layer>,
     pub(crate) handshake: Option<Layer>,
     /// Server: bytes that it may still send.
     pub(crate) credit: u64,
-    /// Server: the client's address is proven. Client: the server is known to know (RFC 9002 section 6.2.2.1).
+    /// Server: whether the client's address is validated. Client: whether the server is known to have validated it (RFC 9002
+    /// section 6.2.2.1).
     pub(crate) validated: bool,
-    /// 1-RTT packets may be sent.
+    /// Whether 1-RTT packets may be sent.
     pub(crate) may_send_data: bool,
-    /// 1-RTT packets can be read.
+    /// Whether 1-RTT packets can be read.
     pub(crate) may_read_data: bool,
-    /// 0-RTT packets may be sent, or are read.
+    /// Whether 0-RTT packets may be sent or are read.
     pub(crate) zero_rtt: bool,
-    /// Server: the first Initial was answered, or is to be.
+    /// Server: whether the first Initial packet was or will be answered.
     pub(crate) begun: bool,
-    /// Token from a Retry packet.
+    /// The token of a Retry packet.
     pub(crate) token: Option<u64>,
-    /// Server: Retry is to be sent.
+    /// Server: whether a Retry packet is to be sent.
     pub(crate) retry_due: bool,
 }
 
@@ -106,7 +107,7 @@ impl Opening {
         }
     }
 
-    /// As what kind of packets data may be sent now, if at all.
+    /// The type of packets in which data may be sent now, if any.
     pub(crate) fn sends_data(&self) -> Option<QuicPacketType> {
         match (self.may_send_data, self.zero_rtt) {
             (true, _) => Some(QuicPacketType::OneRtt),

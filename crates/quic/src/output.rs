@@ -1,10 +1,10 @@
-//! What leaves: which packet next, and what stands in it (RFC 9000 sections 12 to 14 and 17).
+//! The sending of packets: which packet is next, and which frames it contains (RFC 9000 sections 12 to 14 and 17).
 //!
-//! **Model.** The host asks for datagrams until there is none. Whatever is out of the ordinary goes first: the close, the
-//! handshake's flights, probes, frames of control. Then comes data as far as window and pacer let it leave, each packet as
-//! full as it can be and with the acknowledgement if one is due anyway, and last an acknowledgement of its own.
+//! **Model.** The host polls datagrams until there is none. Unusual packets are first: the close, the flights of the handshake,
+//! probes, control frames. Then data is sent as far as window and pacer permit. Each packet is as full as possible, and contains
+//! an acknowledgement if one is due. A separate acknowledgement is last.
 //!
-//! Acknowledgements of their own are neither limited by the window nor paced.
+//! Separate acknowledgements are neither limited by the window nor paced.
 
 use crate::Connection;
 use crate::connection::unusual;
@@ -20,43 +20,43 @@ use fullpipe_wire::{
     QuicDatagram, QuicForm, QuicFrame, QuicHeader, QuicPacket, QuicPacketType, SackBlock, SegmentOptions,
 };
 
-/// Smallest datagram that carries an Initial packet, or a challenge of a path (RFC 9000 sections 14.1 and 8.2.1).
+/// The smallest datagram in bytes with an Initial packet or a path challenge (RFC 9000 sections 14.1 and 8.2.1).
 pub(crate) const SMALLEST_DATAGRAM: u32 = 1200;
-/// Bytes of a packet number and what follows that protection of headers needs (RFC 9001 section 5.4.2).
+/// The minimum bytes of packet number and subsequent data for header protection (RFC 9001 section 5.4.2).
 const SAMPLED: u32 = 4;
 
-/// A datagram to send. Make one and hand it to every [`Connection::poll_transmit`].
+/// A datagram to send. Reuse one value for all calls of [`Connection::poll_transmit`].
 #[derive(Clone, Debug, Default)]
 pub struct Transmit {
     /// The header.
     pub header: QuicHeader,
-    /// What goes with it.
+    /// The data that accompanies the header.
     pub beside: Beside,
 }
 
-/// What goes with the header of a datagram to send.
+/// The data that accompanies the header of a datagram to send.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
-    /// Ranges of a short ACK after its first; hold as far as the header says so.
+    /// The ranges of a short ACK after the first, as far as the header states that they exist.
     pub ranges: SegmentOptions,
-    /// Packets, where the header says that there are any.
+    /// The packets, if the header states that there are any.
     pub datagram: Option<QuicDatagram>,
-    /// Memory for the next packets.
+    /// Memory for later packets.
     spare: Spare,
-    /// Bytes of the datagram.
+    /// The UDP payload of the datagram in bytes.
     pub udp_payload_bytes: u32,
-    /// ECN bits of the packet that carries it.
+    /// The ECN bits of the IP packet that contains the datagram.
     pub codepoint: Codepoint,
 }
 
 impl Beside {
-    /// Takes back the memory of an unused datagram, for later ones.
+    /// Returns the memory of an unused datagram, for later ones.
     pub fn recycle(&mut self, datagram: QuicDatagram) {
         self.spare.recycle(datagram);
     }
 }
 
-/// What leaves next.
+/// The next datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextDatagram(Next);
 
@@ -64,18 +64,18 @@ pub struct NextDatagram(Next);
 enum Next {
     /// Data of a stream.
     Data(u32),
-    /// An acknowledgement of its own.
+    /// A separate acknowledgement.
     Ack,
-    /// What only a closer look shows, if anything.
+    /// Another datagram, if any; only the general path determines it.
     Other,
 }
 
-/// A packet that is being put together.
+/// A packet that is being assembled.
 #[derive(Debug)]
 struct Draft {
     frames: Vec<QuicFrame>,
     notes: Vec<Note>,
-    /// Bytes of frames that still fit.
+    /// The remaining bytes for frames.
     room: u32,
     eliciting: bool,
 }
@@ -86,7 +86,7 @@ impl Draft {
         Draft { frames, notes: std::mem::take(&mut spare.notes), room, eliciting: false }
     }
 
-    /// Adds a frame if it fits; says whether.
+    /// Adds a frame if it fits; returns whether it does.
     fn add(&mut self, frame: QuicFrame, note: Note) -> bool {
         let bytes = frame.bytes();
         if bytes > self.room {
@@ -101,12 +101,12 @@ impl Draft {
 }
 
 impl Connection {
-    /// Fills in the next datagram to send now, or says that there is none. To be called until it does.
+    /// Writes the next datagram to `out`; returns `false` if there is none to send now. Call until it returns `false`.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Transmit) -> bool {
         self.poll_datagram_into(now, &mut out.header, &mut out.beside)
     }
 
-    /// The same for a host that wants the header where its packet will lie.
+    /// As [`Connection::poll_transmit`], for a host that provides the location of the header.
     #[inline]
     pub fn poll_datagram_into(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
         match self.next_datagram(now) {
@@ -115,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// What leaves next, for [`Connection::fill_datagram`]; `None` if nothing does. The host makes room for a packet only if
-    /// there may be one.
+    /// Determines the next datagram, for [`Connection::fill_datagram`]; `None` if there is none. The host needs to reserve memory
+    /// for a packet only if there may be one.
     #[inline]
     pub fn next_datagram(&mut self, now: Instant) -> Option<NextDatagram> {
         if self.unusual != 0 {
@@ -139,8 +139,8 @@ impl Connection {
         self.data.received.is_due(now).then_some(NextDatagram(Next::Ack))
     }
 
-    /// Fills in the datagram that [`Connection::next_datagram`] has found, or says that there is none after all. To be called
-    /// before anything else happens.
+    /// Writes the datagram that [`Connection::next_datagram`] determined; returns `false` if there is none after all. Must be
+    /// called before any other call.
     #[inline]
     pub fn fill_datagram(
         &mut self,
@@ -159,7 +159,7 @@ impl Connection {
         }
     }
 
-    /// The next datagram, whatever it is.
+    /// The next datagram of any kind.
     #[inline(never)]
     fn poll_other(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
         if self.unusual != 0
@@ -193,7 +193,7 @@ impl Connection {
         self.unusual & unusual::MTU != 0 && self.poll_mtu(now, false, header, out)
     }
 
-    /// A packet of a stream's data: in the short form where it holds one frame of mere length.
+    /// Sends a packet with data of a stream, in the short form if it has one frame without content.
     #[inline]
     fn send_data(&mut self, now: Instant, index: u32, header: &mut QuicHeader, out: &mut Beside) -> bool {
         if self.data.received.has_fresh() {
@@ -267,7 +267,7 @@ impl Connection {
         }
     }
 
-    /// An ack-eliciting packet leaves: timers.
+    /// Updates the timers when an ack-eliciting packet leaves.
     #[inline]
     fn on_eliciting_sent(&mut self, now: Instant) {
         self.statistics.eliciting_packets += 1;
@@ -278,7 +278,7 @@ impl Connection {
         self.set_timers(now);
     }
 
-    /// An acknowledgement of its own, in the short form where that holds it.
+    /// Sends a separate acknowledgement, in the short form if it fits.
     #[inline]
     fn send_ack(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) {
         let ranges = self.data.received.ranges();
@@ -309,7 +309,7 @@ impl Connection {
         };
         header.set_place(largest);
         if self.data.received.on_ack_sent(true) {
-            // Something for the peer to acknowledge, so that it tells what it has heard.
+            // Adds an ack-eliciting frame, so that the peer reports what it has received.
             self.note_due(Note::Unrepeated);
         }
         self.data.space.next_number += 1;
@@ -321,7 +321,7 @@ impl Connection {
         self.fill(out, overhead + bytes, codepoint);
     }
 
-    /// What is out of the ordinary: whether something leaves, if that decides.
+    /// Sends an unusual packet if there is one. `Some` if this decides whether a datagram leaves.
     #[cold]
     #[inline(never)]
     fn poll_unusual(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> Option<bool> {
@@ -374,9 +374,8 @@ impl Connection {
         None
     }
 
-    /// A probe of the path's MTU. Data goes first (`leads`: not any more), so that no short answer waits for the room that a
-    /// probe takes in the window; but not for longer than a round-trip time, or there would be no probe where there is always
-    /// data.
+    /// Sends a probe of the path's MTU. Data is sent first (`leads` is then false), so that no short response waits for the
+    /// window space of a probe. The probe waits at most a round-trip time, because otherwise constant data would prevent probes.
     #[cold]
     fn poll_mtu(&mut self, now: Instant, leads: bool, header: &mut QuicHeader, out: &mut Beside) -> bool {
         let may = (leads || self.streams.choose().is_none()) && self.path.window_allows();
@@ -385,7 +384,7 @@ impl Connection {
                 self.rare.probe_waits_since = Instant::NEVER;
                 return self.send_mtu_probe(now, bytes, header, out);
             }
-            // As soon as window and path allow it.
+            // As soon as window and path permit it.
             Some(_) => self.rare.probe_waits_since = self.rare.probe_waits_since.min(now),
             None => {
                 self.unusual &= !unusual::MTU;
@@ -395,14 +394,15 @@ impl Connection {
         false
     }
 
-    /// An acknowledgement that is due may not leave before something else comes: it waits without holding up the clock.
+    /// An acknowledgement that is due may not leave before another event: its deadline is postponed, so that it does not stop the
+    /// clock.
     fn postpone_ack(&mut self, now: Instant) {
         if self.data.received.is_due(now) {
             self.data.received.postpone(now.saturating_add(self.policy.max_delay.max(GRANULARITY)));
         }
     }
 
-    /// Whether frames of control or DATAGRAM frames wait.
+    /// Whether control frames or DATAGRAM frames are queued.
     fn has_control(&mut self) -> bool {
         self.streams.limit_due
             || !self.streams.control_due.is_empty()
@@ -412,7 +412,7 @@ impl Connection {
             || self.streams.is_blocked() && self.streams.blocked_at != Some(self.streams.send_limit)
     }
 
-    /// A packet with whatever is due. Returns whether there was anything.
+    /// Sends a packet with all frames that are due. Returns whether there were any.
     #[cold]
     #[inline(never)]
     fn send_full(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside, only_ack: bool) -> bool {
@@ -426,7 +426,7 @@ impl Connection {
         }
     }
 
-    /// Packets leave as a datagram.
+    /// Completes a datagram with these packets.
     fn hand_out(&mut self, header: &mut QuicHeader, out: &mut Beside, packets: Vec<QuicPacket>) -> bool {
         let bytes = packets.iter().map(|packet| packet.bytes).sum();
         *header = QuicHeader { form: QuicForm::Packets, ..QuicHeader::default() };
@@ -449,27 +449,27 @@ impl Connection {
         true
     }
 
-    /// Bytes of a packet's header, its packet number and its tag.
+    /// Bytes of a packet's header, packet number and tag.
     fn overhead(&self, packet_type: QuicPacketType, number_bytes: u8) -> u32 {
         let id = u32::from(self.config.connection_id_bytes);
         let token = self.opening.as_ref().and_then(|opening| opening.token);
         let long = match packet_type {
             QuicPacketType::OneRtt => return 1 + id + u32::from(number_bytes) + TAG_BYTES,
-            // First byte, version, both ids with their lengths; a Length field of two bytes.
+            // First byte, version, both IDs with their lengths, and a Length field of two bytes.
             QuicPacketType::Initial if !self.server && token.is_some() => {
                 1 + 4 + 2 + 2 * id + TOKEN_HEADER_BYTES + TOKEN_BYTES + 2
             }
             QuicPacketType::Initial => 1 + 4 + 2 + 2 * id + 1 + 2,
             QuicPacketType::Handshake | QuicPacketType::ZeroRtt => 1 + 4 + 2 + 2 * id + 2,
-            // The token, and the integrity tag.
+            // The token and the integrity tag.
             QuicPacketType::Retry => return 1 + 4 + 2 + 2 * id + TOKEN_BYTES + 16,
             QuicPacketType::VersionNegotiation => return 1 + 4 + 2 + 2 * id + 4,
         };
         long + u32::from(number_bytes) + TAG_BYTES
     }
 
-    /// Puts a packet together and counts it as sent; `None` if there is nothing for it. `data`: it may hold more than an
-    /// acknowledgement; `probe`: it elicits an acknowledgement in any case.
+    /// Assembles a packet and counts it as sent; `None` if it would have no frames. With `data`, it may contain more than an
+    /// acknowledgement. With `probe`, it always elicits an acknowledgement.
     fn build(
         &mut self,
         now: Instant,
@@ -486,7 +486,7 @@ impl Connection {
         let number_bytes = layer.space.number_bytes();
         let number = layer.space.next_number;
         let overhead = self.overhead(packet_type, number_bytes);
-        // Room for frames alone would not do: the packet is padded to this if they are shorter.
+        // The frames may be shorter than the minimum size of a packet, to which it is padded. The minimum must fit too.
         let shortest = overhead + SAMPLED - u32::from(number_bytes);
         if room < shortest {
             return None;
@@ -550,19 +550,19 @@ impl Connection {
         Some(packet)
     }
 
-    /// The token that a packet carries.
+    /// The token in a packet.
     fn token_of(&self, packet_type: QuicPacketType) -> Option<u64> {
         let carries = packet_type == QuicPacketType::Initial && !self.server;
         self.opening.as_ref().and_then(|opening| opening.token).filter(|_| carries)
     }
 
-    /// Whether an address that is not proven has sent enough for these packets (RFC 9000 sections 8.1 and 10.2.3).
+    /// Whether an address that is not validated has sent enough for these packets (RFC 9000 sections 8.1 and 10.2.3).
     fn may_send_close(&self, packets: &[QuicPacket]) -> bool {
         let bytes: u64 = packets.iter().map(|packet| u64::from(packet.bytes)).sum();
         !self.server || self.opening.as_ref().is_none_or(|opening| opening.validated || opening.credit >= bytes)
     }
 
-    /// A packet is sent: it gets its record if it elicits an acknowledgement.
+    /// Counts a packet as sent, and creates its record if it elicits an acknowledgement.
     #[allow(clippy::too_many_arguments, reason = "what is known of a packet; it has few callers")]
     fn count_sent(
         &mut self,
@@ -591,7 +591,7 @@ impl Connection {
         }
     }
 
-    /// Frames of control.
+    /// Adds control frames.
     fn add_control(&mut self, draft: &mut Draft) {
         let mut due = std::mem::take(&mut self.rare.notes_due);
         for note in due.drain(..) {
@@ -658,7 +658,7 @@ impl Connection {
         while let Some(&length) = self.rare.datagrams.front() {
             let frame = QuicFrame::Datagram { length, explicit_length: true };
             if frame.bytes() + self.overhead(QuicPacketType::OneRtt, 4) > u32::from(self.mtu.current()) {
-                // The path has become too narrow for it.
+                // The path's MTU has become too small for the frame.
                 self.rare.datagrams.pop_front();
                 self.statistics.datagrams_lost += 1;
                 continue;
@@ -670,7 +670,7 @@ impl Connection {
         }
     }
 
-    /// A stream's frames of control; whether all fitted.
+    /// Adds the control frames of a stream; returns whether all fitted.
     fn add_control_of(&mut self, index: u32, draft: &mut Draft) -> bool {
         let Some(stream) = self.streams.get_mut(index) else { return true };
         let id = stream.id;
@@ -685,7 +685,7 @@ impl Connection {
         }
         if stream.sending.blocked_due {
             let frame = QuicFrame::StreamDataBlocked { stream: id, limit: stream.sending.limit };
-            // No more of use once the limit has moved on.
+            // Not needed if the limit has increased since.
             let blocked = stream.sending.sent < stream.sending.written && stream.sending.sent >= stream.sending.limit;
             if !blocked || draft.add(frame, Note::StreamDataBlocked(id)) {
                 stream.sending.blocked_due = false;
@@ -711,7 +711,7 @@ impl Connection {
         all
     }
 
-    /// STREAM frames, as the scheduler chooses, until the packet is full.
+    /// Adds STREAM frames, as the scheduler selects, until the packet is full.
     fn add_streams(&mut self, draft: &mut Draft) {
         while let Some(index) = self.streams.choose() {
             let allowed = self.streams.send_limit - self.streams.sent_bytes.min(self.streams.send_limit);
@@ -721,7 +721,7 @@ impl Connection {
             let Some(most) = draft.room.checked_sub(header).filter(|most| *most > 0) else { return };
             let at_once = self.streams.most_at_once(stream);
             let Some(mut piece) = stream.sending.next_piece(u64::from(most).min(at_once), allowed) else { return };
-            // A frame that fills the packet needs no length.
+            // A frame that fills the packet needs no Length field.
             let explicit_length = piece.length < u64::from(most);
             if explicit_length {
                 let with_length = u64::from(most).saturating_sub(u64::from(varint_bytes(piece.length)));
@@ -749,9 +749,9 @@ impl Connection {
         }
     }
 
-    /// A CRYPTO frame, if a flight has anything left.
+    /// Adds a CRYPTO frame, if a flight has remaining data.
     fn add_crypto(&mut self, id: Id, draft: &mut Draft) {
-        // The parameters are in ClientHello, and in the server's EncryptedExtensions.
+        // The transport parameters are in ClientHello, and in the server's EncryptedExtensions.
         let holds_parameters = (id == Id::Initial) != self.server;
         let config = self.config.clone();
         let Some(layer) = self.layer(id) else { return };
@@ -770,7 +770,7 @@ impl Connection {
         }
     }
 
-    /// The handshake's datagrams: packets of all levels that have something to say, in one (RFC 9000 section 12.2).
+    /// Sends a datagram of the handshake, with packets of all levels that have frames to send (RFC 9000 section 12.2).
     #[cold]
     fn poll_opening(&mut self, now: Instant, header: &mut QuicHeader, out: &mut Beside) -> bool {
         let mut most = u32::from(self.mtu.current());
@@ -791,8 +791,8 @@ impl Connection {
         }
         if self.server && !opening.validated {
             if opening.credit == 0 {
-                // RFC 9002 section 6.2.2.1: no probe is due before the client is heard again, and the pacer's deadline would be past
-                // by then.
+                // RFC 9002 section 6.2.2.1: no probe is due until a packet arrives from the client. The pacer's deadline would
+                // then be in the past.
                 self.pto_at = Instant::NEVER;
                 self.path.pace_at = Instant::NEVER;
                 self.postpone_ack(now);
@@ -805,7 +805,7 @@ impl Connection {
         for id in [Id::Initial, Id::Handshake, Id::Data] {
             let used: u32 = packets.iter().map(|packet| packet.bytes).sum();
             let Some(packet_type) = self.type_of(id) else { continue };
-            // RFC 9000 section 14.1: what cannot be padded waits, but for acknowledgements.
+            // RFC 9000 section 14.1: a packet that cannot be padded waits, except for acknowledgements.
             let too_small = id == Id::Initial && self.server && most < SMALLEST_DATAGRAM;
             let probes = self.layer(id).map_or(0, |layer| layer.probes);
             let probe = probes > 0 && !too_small;
@@ -817,11 +817,11 @@ impl Connection {
                     layer.probes = probes - 1;
                 }
             }
-            // What is in flight counts for all levels; acknowledgements leave in any case.
+            // The bytes in flight are common to all levels. Acknowledgements leave in any case.
             let data = probe || !too_small && self.path.may_send(now);
             held |= !data;
             let Some(packet) = self.build(now, packet_type, most - used, data, probe, &mut out.spare) else { continue };
-            // RFC 9000 section 14.1: a client's Initial packets, and a server's that elicit acknowledgements.
+            // RFC 9000 section 14.1: applies to a client's Initial packets, and to a server's that elicit acknowledgements.
             pads |= id == Id::Initial && (!self.server || packet.frames.iter().any(QuicFrame::is_ack_eliciting));
             if id == Id::Handshake && !self.server {
                 // RFC 9001 section 4.9.1.
@@ -850,7 +850,7 @@ impl Connection {
         self.hand_out(header, out, packets)
     }
 
-    /// Padding counts as in flight with the packet that it stands in (RFC 9002 section 2).
+    /// Padding counts as in flight with its packet (RFC 9002 section 2).
     fn count_padding(&mut self, packet_type: QuicPacketType, padding: u32) {
         let Some(id) = Id::of(packet_type) else { return };
         if let Some(layer) = self.layer(id)
@@ -860,7 +860,7 @@ impl Connection {
         }
     }
 
-    /// As what kind of packets a space's frames leave now, if they can.
+    /// The type of packets in which the frames of a space can be sent now, if any.
     fn type_of(&self, id: Id) -> Option<QuicPacketType> {
         let opening = self.opening.as_deref()?;
         match id {
@@ -889,8 +889,8 @@ impl Connection {
         self.hand_out(header, out, vec![packet])
     }
 
-    /// A packet of its own for a path's frame, as large as the smallest datagram, but not larger than `most` (RFC 9000
-    /// section 8.2.1); `None` if it does not fit.
+    /// A separate packet for a path validation frame. It has the size of the smallest datagram, but at most `most` bytes (RFC
+    /// 9000 section 8.2.1); `None` if the frame does not fit.
     pub(crate) fn path_packet(&mut self, now: Instant, frame: QuicFrame, most: u32) -> Option<QuicPacket> {
         let number_bytes = self.data.space.number_bytes();
         let number = self.data.space.next_number;
@@ -916,7 +916,7 @@ impl Connection {
         })
     }
 
-    /// CONNECTION_CLOSE, in the packets that the peer may be able to read (RFC 9000 section 10.2.3).
+    /// Sends CONNECTION_CLOSE in all packet types that the peer may be able to read (RFC 9000 section 10.2.3).
     fn poll_close(&mut self, header: &mut QuicHeader, out: &mut Beside) -> bool {
         let Some(close) = &mut self.rare.close else { return false };
         if !std::mem::take(&mut close.due) {
@@ -931,7 +931,7 @@ impl Connection {
                 self.type_of(id).filter(|packet_type| *packet_type != QuicPacketType::ZeroRtt)
             };
             let Some(packet_type) = packet_type else { continue };
-            // In the handshake the application's code is not shown: APPLICATION_ERROR stands for it.
+            // In the handshake the application's code is hidden: APPLICATION_ERROR replaces it.
             let frame = match (packet_type, application) {
                 (QuicPacketType::OneRtt, _) => QuicFrame::ConnectionClose { application, error },
                 (_, true) => QuicFrame::ConnectionClose { application: false, error: 0xc },

@@ -1,29 +1,29 @@
-//! What of a packet number space has come, and when that is acknowledged (RFC 9000 section 13.2).
+//! The receiving side of a packet number space: received packets, and when they are acknowledged (RFC 9000 section 13.2).
 //!
-//! An acknowledgement is sent at once for every second ack-eliciting packet, for one that leaves or fills a gap, for one
-//! marked CE, and in the Initial and Handshake spaces; else max_ack_delay after the packet. With ACK_FREQUENCY the peer
-//! chooses how many packets, how long, and how large a gap.
+//! An acknowledgement is sent immediately for every second ack-eliciting packet, for a packet that creates or fills a gap, for
+//! one marked CE, and in the Initial and Handshake spaces. Otherwise it is sent max_ack_delay after the packet. With
+//! ACK_FREQUENCY the peer sets the number of packets, the delay and the size of the gap.
 //!
-//! Ranges are forgotten once the peer is known to have heard of them, and the oldest beyond a number: packets below count as
-//! duplicates then. So that the peer says what it has heard to an end that only receives, such an end adds a PING to an
-//! acknowledgement now and then while it holds more than one range (section 13.2.4).
+//! Ranges are discarded once the peer is known to have received them, and the oldest are discarded beyond a maximum number.
+//! Packets below then count as duplicates. An end that only receives needs acknowledgements of its own acknowledgements. While it
+//! has more than one range, it adds a PING to an acknowledgement from time to time (section 13.2.4).
 
 use fullpipe_transport::ranges::Ranges;
 use fullpipe_units::{Codepoint, Duration, Instant};
 use fullpipe_wire::quic::{AckRange, EcnCounts};
 
-/// Most ranges that are kept and told.
+/// The maximum number of ranges that are stored and sent.
 const MOST_RANGES: usize = 32;
-/// Acknowledgements without anything else that an end sends before it asks whether they arrive.
+/// The number of separate acknowledgements after which an end requests an acknowledgement of them.
 const ALONE: u32 = 32;
 
-/// When acknowledgements are sent.
+/// The policy for acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
-    /// Ack-eliciting packets after which one is sent at once.
+    /// The number of ack-eliciting packets after which an acknowledgement is sent immediately.
     pub(crate) every: u64,
     pub(crate) max_delay: Duration,
-    /// How far a packet must be ahead of a missing one for that to be told at once; 0: never.
+    /// The distance of a packet ahead of a missing one that causes an immediate acknowledgement; 0 disables it.
     pub(crate) reordering: u64,
 }
 
@@ -33,15 +33,15 @@ pub(crate) struct Received {
     ranges: Ranges,
     largest: Option<u64>,
     largest_at: Instant,
-    /// Everything below counts as received.
+    /// All packets below count as received.
     floor: u64,
-    /// Counts of codepoints, once any packet had one.
+    /// The ECN counts, once a packet had a codepoint.
     ecn: Option<Box<EcnCounts>>,
     /// Ack-eliciting packets since the last acknowledgement.
     eliciting: u64,
-    /// When one is due; [`Instant::NEVER`]: none is.
+    /// When an acknowledgement is due; [`Instant::NEVER`] if none is.
     pub(crate) ack_at: Instant,
-    /// Something came that is not acknowledged yet, ack-eliciting or not.
+    /// Whether a packet of any kind has arrived that is not acknowledged yet.
     fresh: bool,
     alone: u32,
 }
@@ -51,7 +51,7 @@ impl Received {
         Received { ack_at: Instant::NEVER, ..Received::default() }
     }
 
-    /// The packet number that a truncated one stands for (RFC 9000 appendix A.3).
+    /// The packet number of a truncated one (RFC 9000 appendix A.3).
     #[inline]
     pub(crate) fn decode(&self, truncated: u32, bytes: u8) -> u64 {
         let expected = self.largest.map_or(0, |largest| largest + 1);
@@ -67,7 +67,7 @@ impl Received {
         }
     }
 
-    /// Whether a packet has come before, or may have.
+    /// Whether a packet has arrived before, or may have.
     #[inline]
     pub(crate) fn has(&self, number: u64) -> bool {
         match self.largest {
@@ -80,7 +80,7 @@ impl Received {
         self.largest
     }
 
-    /// A packet has come for the first time.
+    /// Adds a packet that arrives for the first time.
     #[inline]
     pub(crate) fn insert(&mut self, now: Instant, number: u64, eliciting: bool, codepoint: Codepoint, policy: &Policy) {
         let before = self.largest;
@@ -129,7 +129,7 @@ impl Received {
         }
     }
 
-    /// Whether a packet is the next one, as its truncated number shows, and not marked.
+    /// Whether a packet is the next one according to its truncated number, and not marked.
     #[inline(always)]
     pub(crate) fn expects(&self, truncated: u32, bytes: u8, codepoint: Codepoint) -> bool {
         let Some(largest) = self.largest else { return false };
@@ -137,7 +137,7 @@ impl Received {
         codepoint == Codepoint::NotEct && (truncated ^ (largest + 1) as u32) & mask == 0
     }
 
-    /// As [`Received::insert`] of an ack-eliciting packet that [`Received::expects`] accepts.
+    /// As [`Received::insert`], for an ack-eliciting packet that [`Received::expects`] accepts.
     #[inline(always)]
     pub(crate) fn insert_expected(&mut self, now: Instant, policy: &Policy) {
         let number = self.largest.map_or(0, |largest| largest + 1);
@@ -155,22 +155,22 @@ impl Received {
         }
     }
 
-    /// Whether a packet fills a gap, or leaves one that is worth telling.
+    /// Whether a packet fills a gap, or creates one that requires an immediate acknowledgement.
     #[cold]
     fn is_out_of_order(&self, number: u64, expected: u64, reordering: u64) -> bool {
         if number < expected {
             return true;
         }
-        // The smallest of the missing numbers that were expected since.
+        // The smallest missing number of those expected since.
         number - expected >= reordering.saturating_sub(1).max(1) || reordering <= 1
     }
 
-    /// The peer wants to hear at once (IMMEDIATE_ACK).
+    /// The peer requests an immediate acknowledgement (IMMEDIATE_ACK).
     pub(crate) fn acknowledge_now(&mut self, now: Instant) {
         self.ack_at = now;
     }
 
-    /// An acknowledgement that is due cannot leave now.
+    /// Postpones an acknowledgement that is due but cannot leave now.
     pub(crate) fn postpone(&mut self, until: Instant) {
         self.ack_at = until;
     }
@@ -181,37 +181,37 @@ impl Received {
         self.ack_at <= now
     }
 
-    /// Whether there is anything to acknowledge that was not: it goes with other frames.
+    /// Whether packets are unacknowledged. Their acknowledgement is added to other frames.
     #[inline]
     pub(crate) fn has_fresh(&self) -> bool {
         self.fresh && !self.ack_at.is_never()
     }
 
-    /// ACK Delay field for an acknowledgement sent now.
+    /// The ACK Delay field of an acknowledgement sent now.
     #[inline]
     pub(crate) fn delay(&self, now: Instant, exponent: u8) -> u64 {
         (now.saturating_since(self.largest_at).as_nanos() / 1000) >> exponent.min(20)
     }
 
-    /// The ranges to tell, the oldest first, half open.
+    /// The ranges to acknowledge, the oldest first, half-open.
     #[inline]
     pub(crate) fn ranges(&self) -> &[(u64, u64)] {
         self.ranges.as_slice()
     }
 
-    /// The ranges to tell, the largest first, as in a frame, in an empty vector.
+    /// The ranges to acknowledge, the largest first as in a frame. `ranges` is an empty vector that is reused.
     pub(crate) fn ack_ranges(&self, mut ranges: Vec<AckRange>) -> Vec<AckRange> {
         ranges.extend(self.ranges.as_slice().iter().rev().map(|(start, end)| (*start, end - 1)));
         ranges
     }
 
-    /// Counts of codepoints, once any packet had one.
+    /// The ECN counts, once a packet had a codepoint.
     #[inline]
     pub(crate) fn ecn(&self) -> Option<EcnCounts> {
         self.ecn.as_deref().copied()
     }
 
-    /// An acknowledgement leaves; `alone`: with nothing else. Returns whether a PING should go with it.
+    /// Records that an acknowledgement leaves; `alone` if without other frames. Returns whether a PING should be added.
     #[inline]
     pub(crate) fn on_ack_sent(&mut self, alone: bool) -> bool {
         self.eliciting = 0;
@@ -229,9 +229,9 @@ impl Received {
         true
     }
 
-    /// The peer has heard of everything up to a number: what lies below is not told again (section 13.2.4).
+    /// The peer has received acknowledgements up to a number: lower packets are not acknowledged again (section 13.2.4).
     pub(crate) fn on_ack_acknowledged(&mut self, largest: u64) {
-        // The range that it lies in stays, so that the newest is told in any case.
+        // The range of that number remains, so that the newest packet is always acknowledged.
         let start = self.ranges.find(largest).map_or(largest + 1, |range| range.0);
         self.forget_below(start);
     }
@@ -260,7 +260,7 @@ mod tests {
     fn a_truncated_number_is_decoded_as_in_the_rfc() {
         // RFC 9000 appendix A.3: largest 0xa82f30ea, 16 bits 0x9b32.
         assert_eq!(with_largest(0xa82f_30ea).decode(0x9b32, 2), 0xa82f_9b32);
-        // One byte, on both sides of a wrap.
+        // One byte, on both sides of a wraparound.
         assert_eq!(with_largest(255).decode(0, 1), 256);
         assert_eq!(with_largest(256).decode(255, 1), 255);
         assert_eq!(with_largest(0).decode(127, 1), 127);
@@ -276,7 +276,7 @@ mod tests {
         assert!(received.is_due(at(1)));
         assert_eq!(received.ack_ranges(Vec::new()), [(0, 1)]);
         received.on_ack_sent(true);
-        // What elicits nothing is told with the next only.
+        // A packet that is not ack-eliciting is acknowledged only with the next one.
         received.insert(at(2), 2, false, Codepoint::NotEct, &POLICY);
         assert!(received.ack_at.is_never());
         assert!(!received.has_fresh());
@@ -318,7 +318,7 @@ mod tests {
             received.insert(at(0), 2 * number, true, Codepoint::NotEct, &POLICY);
         }
         assert_eq!(received.ranges().len(), MOST_RANGES);
-        assert!(received.has(1), "what is below counts as received");
+        assert!(received.has(1), "packets below count as received");
         assert_eq!(received.ack_ranges(Vec::new())[0], (198, 198));
     }
 
@@ -326,7 +326,7 @@ mod tests {
     fn an_end_that_only_receives_asks_now_and_then() {
         let mut received = Received::new();
         received.insert(at(0), 0, true, Codepoint::NotEct, &POLICY);
-        assert!((0..100).all(|_| !received.on_ack_sent(true)), "a single range costs nothing");
+        assert!((0..100).all(|_| !received.on_ack_sent(true)), "a single range needs no PING");
         received.insert(at(0), 2, true, Codepoint::NotEct, &POLICY);
         let asked = (0..96).filter(|_| received.on_ack_sent(true)).count();
         assert_eq!(asked, 3);

@@ -1,5 +1,5 @@
-//! Round-trip time (RFC 9002 section 5): like TCP's, but what the peer says it waited is taken off, never below the smallest
-//! sample.
+//! Round-trip time (RFC 9002 section 5): as in TCP, but the delay that the peer reports is subtracted from a sample, if the
+//! result is not below the smallest sample.
 
 use fullpipe_units::{Duration, Instant};
 
@@ -13,9 +13,9 @@ pub(crate) struct Rtt {
     variation: Duration,
     latest: Duration,
     min: Duration,
-    /// When the first sample came; packets sent before say nothing of persistent congestion.
+    /// When the first sample was taken. Packets sent before do not count for persistent congestion.
     first_at: Option<Instant>,
-    /// See [`Rtt::pto`]; each packet needs it, only a sample changes it.
+    /// The result of [`Rtt::pto`], cached because each packet needs it and only a sample changes it.
     pto: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Rtt {
         }
     }
 
-    /// A sample, of which the peer says that it waited `ack_delay`, already bounded by its max_ack_delay.
+    /// Adds a sample. `ack_delay` is the delay that the peer reports, already limited to its max_ack_delay.
     #[inline]
     pub(crate) fn on_sample(&mut self, now: Instant, latest: Duration, ack_delay: Duration) {
         self.latest = latest;
@@ -61,7 +61,7 @@ impl Rtt {
         self.latest
     }
 
-    /// Zero before the first sample.
+    /// The smallest sample; zero before the first.
     #[inline]
     pub(crate) fn min(&self) -> Duration {
         self.min
@@ -76,13 +76,13 @@ impl Rtt {
         self.first_at.is_some()
     }
 
-    /// Probe time-out without the peer's delay and without back-off (section 6.2.1).
+    /// The probe time-out without the peer's delay and without backoff (section 6.2.1).
     #[inline]
     pub(crate) fn pto(&self) -> Duration {
         self.pto
     }
 
-    /// After how long an earlier packet than one acknowledged is lost (section 6.1.2).
+    /// The time after which a packet before an acknowledged one is lost (section 6.1.2).
     #[inline]
     pub(crate) fn loss_delay(&self) -> Duration {
         (self.smoothed.max(self.latest) * 9 / 8).max(GRANULARITY)
@@ -103,17 +103,17 @@ mod tests {
         // Section 6.2.2 and 6.2.1: 333 + 4 * 166.5 = 999 ms.
         assert_eq!(rtt.pto(), ms(999));
         rtt.on_sample(Instant::ZERO, ms(100), ms(50));
-        // Section 5.3: the first sample as it is. 100 + 4 * 50.
+        // Section 5.3: the first sample is used unchanged. 100 + 4 * 50.
         assert_eq!((rtt.smoothed(), rtt.min(), rtt.pto()), (ms(100), ms(100), ms(300)));
         // 164 - 24 = 140: variation (3 * 50 + 40) / 4 = 47.5, smoothed (700 + 140) / 8 = 105.
         rtt.on_sample(Instant::ZERO, ms(164), ms(24));
         assert_eq!((rtt.smoothed(), rtt.pto()), (ms(105), ms(105) + ms(190)));
-        // The delay would bring it below the minimum, so it is not taken off: variation (3 * 47.5 + 5) / 4 = 36.875,
-        // smoothed (735 + 110) / 8 = 105.625.
+        // The result with the delay subtracted would be below the minimum, so the delay is ignored: variation (3 * 47.5 + 5) / 4
+        // = 36.875, smoothed (735 + 110) / 8 = 105.625.
         rtt.on_sample(Instant::ZERO, ms(110), ms(24));
         assert_eq!(rtt.smoothed(), Duration::from_micros(105_625));
         assert_eq!(rtt.pto(), Duration::from_micros(105_625 + 4 * 36_875));
-        // 9/8 of the larger of both.
+        // 9/8 of the larger of the smoothed and the latest round-trip time.
         assert_eq!(rtt.loss_delay(), Duration::from_nanos(110_000_000 * 9 / 8));
     }
 

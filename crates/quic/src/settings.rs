@@ -1,5 +1,5 @@
-//! Settings of both ends of a QUIC flow: who plays them, the congestion control, the connection; the keys of a scenario's
-//! table `quic`, and which keys contradict each other.
+//! Settings of both ends of a QUIC flow (stack, congestion control and connection), the keys of a scenario's table `quic`, and
+//! the checks for contradictory keys.
 
 use crate::config::{CERTIFICATE_KEYS, CONNECTION_KEYS, Config, MODEL_KEYS};
 use crate::scheduler::{self, SCHEDULERS};
@@ -13,7 +13,7 @@ use fullpipe_schema::{
 use fullpipe_transport::quic::{self, Cryptography, GRANULARITY};
 use fullpipe_units::{Distribution, Duration};
 
-/// Who plays the ends.
+/// The implementation of the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
     /// The real stack.
@@ -25,20 +25,20 @@ pub enum Stack {
 /// Settings of both ends of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Who plays the ends.
+    /// The implementation of the ends.
     pub stack: Stack,
     /// Name of the congestion control.
     pub congestion: String,
     /// HyStart++ (RFC 9406) in controls that have slow start.
     pub hystart: bool,
-    /// Seconds that an end of the real stack takes from a datagram's arrival to what it does about it.
+    /// The time in seconds that an end of the real stack takes from the arrival of a datagram to its reaction.
     pub reaction: Distribution,
-    /// Between two ticks of the timers of an end of the real stack; zero: they are exact.
+    /// The interval between timer ticks at an end of the real stack; zero for exact timers.
     pub timer_granularity: Duration,
-    /// What protects packets; the model has [`Cryptography::Null`].
+    /// The protection of packets; the model has [`Cryptography::Null`].
     pub cryptography: Cryptography,
-    /// Settings of the connections. The real stack has only those of MTU, initial window, buffers of a stream, idle time-out
-    /// and certificates.
+    /// Settings of the connections. The real stack uses only those of MTU, initial window, stream buffers, idle time-out and
+    /// certificates.
     pub connection: Config,
 }
 
@@ -56,30 +56,30 @@ impl Default for Settings {
     }
 }
 
-/// Who plays the ends.
+/// The implementations of the ends.
 pub static STACKS: [(Choice, Stack); 2] = named! {
-    /// the real stack of that name, on virtual time.
+    /// the real stack noq, in virtual time.
     "noq" => Stack::Noq;
-    /// our own: streams, schedulers, any congestion control; no cryptography, sizes as on the wire.
+    /// the model: streams, schedulers, any congestion control; no cryptography, sizes as on the wire.
     "model" => Stack::Model;
 };
 
 static ENDS: [Key<Settings>; 3] = setting_keys! {
-    /// Who plays the ends.
+    /// The implementation of both ends.
     "stack": Kind::Choice(&choices(&STACKS)), setting => at!(stack, STACKS);
-    /// Congestion control. noq paces all; it does not tell how many packets were marked, so that controls which need
-    /// that (`dctcp`) are refused there.
+    /// Congestion control. noq always paces. It does not report the number of marked packets, so controls that need it (`dctcp`)
+    /// are rejected.
     "congestion": Kind::Choice(CHOICES), setting => at!(congestion);
     quic::hystart(at!(hystart));
 };
 
 static PROGRAM: [Key<Settings>; 2] = setting_keys! {
-    /// How long an end takes from a datagram's arrival to what it does about it (`stack = "noq"`), always the same or
-    /// drawn anew each time. What comes meanwhile is dealt with together, as a program does that reads its socket:
-    /// fewer acknowledgements of packets that come at once.
+    /// Time that an end takes from the arrival of a datagram to its reaction (`stack = "noq"`), constant or random. Datagrams
+    /// that arrive in this time are processed together, as in a program that reads its socket: packets that arrive at once cause
+    /// fewer acknowledgements.
     "reaction": TIME_OR_RANDOM, setting => at!(reaction);
-    /// Timers of an end (`stack = "noq"`), pacing's above all, ring at ticks this far apart, never early; 0s: they are
-    /// exact. Programs on tokio have 1 ms.
+    /// Interval between ticks of the timers of an end (`stack = "noq"`), which delay mainly pacing. A timer expires at the first
+    /// tick after its deadline; 0s: exact timers. Programs with tokio have 1 ms.
     "timer_granularity": GRANULARITY, setting => at!(timer_granularity);
 };
 
@@ -89,10 +89,10 @@ static CRYPTOGRAPHY: [Key<Settings>; 1] = [quic::cryptography(at!(cryptography, 
 static SCHEDULER: [Field; 1] = [Field::setting(
     SCHEDULERS.key,
     Kind::Choice(&scheduler::NAMES),
-    "Which stream sends next. Of the model only, as all that follows.",
+    "The scheduler that selects the stream that sends next. This key and all below apply to the model only.",
 )];
 
-/// The keys that choose a stream scheduler. Where settings are written, its further keys have their defaults.
+/// The keys that select a stream scheduler. When settings are written, its further keys have their defaults.
 struct SchedulerKeys;
 
 impl Keys<Config> for SchedulerKeys {
@@ -122,8 +122,8 @@ const fn of_connection(keys: &'static dyn Keys<Config>) -> Part<Settings, Config
 /// The table of a scenario file.
 pub static QUIC: Table = Table {
     name: "quic",
-    text: "Settings of QUIC (RFC 9000) at both ends. `[quic]` holds for all flows, `[flow.quic]` after a `[[flow]]` for that \
-           one. Each connection of a flow has one stream, but for web pages over the model. The ends take no time to do what they do.",
+    text: "Settings of QUIC (RFC 9000) at both ends. `[quic]` applies to all flows, `[flow.quic]` after a `[[flow]]` to that \
+           flow. Each connection of a flow has one stream, except for web pages over the model. The processing time of the ends is 0.",
     fields: &[
         &fields(&ENDS),
         &fields(&CONNECTION_KEYS),
@@ -138,7 +138,7 @@ pub static QUIC: Table = Table {
     ..Table::EMPTY
 };
 
-/// The table and the settings that it states.
+/// The table and the settings that it contains.
 pub static SETTINGS: SettingsTable<Settings> = SettingsTable {
     table: &QUIC,
     keys: &[
@@ -155,17 +155,17 @@ pub static SETTINGS: SettingsTable<Settings> = SettingsTable {
 /// max_ack_delay has 14 bits of milliseconds.
 const MOST_ACK_DELAY: Duration = Duration::from_millis(1 << 14);
 
-/// Keys that only the model has.
+/// The keys that apply to the model only.
 fn of_model() -> impl Iterator<Item = &'static Field> {
     SCHEDULER.iter().chain(&scheduler::KEYS).chain(MODEL_KEYS.iter().map(|key| &key.field))
 }
 
-/// Whether only the model has a key.
+/// Whether a key applies to the model only.
 pub fn is_of_model(key: &str) -> bool {
     of_model().any(|field| field.key == key)
 }
 
-/// Checks a filled table for keys that contradict each other; `path` is the table's.
+/// Checks a filled table for contradictory keys; `path` is the path of the table.
 pub fn check(tree: &Tree, path: &str, check: &mut Check) {
     if tree.chosen("stack", &STACKS) == Stack::Model {
         if tree.chosen("cryptography", &quic::CRYPTOGRAPHY) != Cryptography::Null {
@@ -189,9 +189,9 @@ pub fn check(tree: &Tree, path: &str, check: &mut Check) {
     }
 }
 
-/// Fills in every key of a table, from `inherited` if there is one.
+/// Inserts every missing key of a table, from `inherited` if present.
 pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
-    // First, for a flow that another stack plays takes nothing of what only the model has.
+    // First: a flow with another stack does not inherit keys of the model.
     if let Some(stack) = inherited.and_then(|inherited| inherited.get("stack")) {
         tree.fill("stack", stack.data.clone());
     }

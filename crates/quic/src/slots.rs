@@ -1,24 +1,24 @@
-//! Tables and queues of a connection's streams by index. Nearly all connections have one stream: what belongs to the first lies in
-//! place, and what further ones need is allocated with the second.
+//! Tables and queues of a connection's streams by index. Nearly all connections have one stream: the state of the first is stored
+//! inline, and further memory is allocated with the second.
 
 use crate::stream::Stream;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Streams by index. Most connections have only the first, which lies in place.
+/// Streams by index. The first is stored inline, because most connections have only one.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     first: Option<Stream>,
-    /// Whether the first was ever there.
+    /// Whether the first stream ever existed.
     begun: bool,
     more: Option<Box<MoreSlots>>,
 }
 
 #[derive(Debug, Default)]
 struct MoreSlots {
-    /// Those with indices from 1.
+    /// The streams with indices from 1.
     streams: Vec<Option<Box<Stream>>>,
     free: Vec<u32>,
-    /// Indices of these by id.
+    /// The indices of these streams by ID.
     by_id: BTreeMap<u64, u32>,
 }
 
@@ -43,13 +43,13 @@ impl Slots {
         self.more.as_mut()?.streams.get_mut(index as usize - 1)?.as_deref_mut()
     }
 
-    /// Whether streams other than the first were ever there, or the first has gone.
+    /// Whether other streams than the first ever existed, or the first was removed.
     #[inline(always)]
     pub(crate) fn has_several(&self) -> bool {
         self.more.is_some()
     }
 
-    /// Number of indices so far.
+    /// The number of indices so far.
     pub(crate) fn len(&self) -> u32 {
         u32::from(self.begun) + self.more.as_ref().map_or(0, |more| more.streams.len() as u32)
     }
@@ -58,7 +58,7 @@ impl Slots {
         self.len() as usize - self.more.as_ref().map_or(0, |more| more.free.len())
     }
 
-    /// The index of a stream by its id.
+    /// The index of the stream with this ID.
     pub(crate) fn find(&self, id: u64) -> Option<u32> {
         match &self.first {
             Some(first) if first.id == id => Some(0),
@@ -107,7 +107,7 @@ impl Slots {
     }
 }
 
-/// Indices in the order in which they came. The first lies in place.
+/// A queue of indices in the order of insertion. The first is stored inline.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     first: Option<u32>,
@@ -139,7 +139,7 @@ impl Queue {
     }
 }
 
-/// Indices of streams that have something to send, in the order of ids. A single one lies in place.
+/// The indices of streams with data to send, in the order of IDs. A single one is stored inline.
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
     single: [u32; 1],

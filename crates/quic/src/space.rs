@@ -1,9 +1,9 @@
-//! The packets of a packet number space that were sent and whose fate is not known, and how losses among them are found
-//! (RFC 9002 section 6).
+//! The sending side of a packet number space: packets that are neither acknowledged nor lost, and loss detection (RFC 9002
+//! section 6).
 //!
-//! Records are in the order of packet numbers, which is that of time. Those that are settled leave at the front, so that
-//! a search begins where something is outstanding. Packets that elicit no acknowledgement have no record. What a packet
-//! carried stands in its record if that is one piece of a stream, else in a note beside it.
+//! Records are in the order of packet numbers, which is that of time. Completed records leave at the front, so that a search
+//! begins at an outstanding packet. Packets that elicit no acknowledgement have no record. The content of a packet is in its
+//! record if it is one piece of a stream, otherwise in a separate note.
 
 use crate::rtt::Rtt;
 use crate::stream::Piece;
@@ -34,26 +34,26 @@ impl Id {
 
 /// Flags of a [`Sent`].
 pub(crate) mod flag {
-    /// Was acknowledged.
+    /// The packet was acknowledged.
     pub(crate) const ACKNOWLEDGED: u8 = 1;
-    /// Its piece ends the stream.
+    /// The piece ends the stream.
     pub(crate) const FIN: u8 = 2;
     /// Sent while the application limited sending.
     pub(crate) const APP_LIMITED: u8 = 4;
     /// Sent as ECN-capable.
     pub(crate) const ECT: u8 = 8;
-    /// Probes the path's MTU.
+    /// The packet probes the path's MTU.
     pub(crate) const MTU_PROBE: u8 = 16;
-    /// Carries a piece of a stream.
+    /// The packet contains a piece of a stream.
     pub(crate) const STREAM: u8 = 32;
-    /// Marked lost.
+    /// The packet is marked lost.
     pub(crate) const LOST: u8 = 64;
-    /// Has notes.
+    /// The packet has notes.
     pub(crate) const NOTED: u8 = 128;
 }
 
-/// What a packet carried besides a piece of a stream in its record. It takes 24 bytes, because stream ids are below 2^32 in the
-/// model, and a frame's data fit into a datagram.
+/// Content of a packet other than the piece of a stream in its record. It takes 24 bytes, because stream IDs are below 2^32 in
+/// the model, and the data of a frame fits into a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     Stream(u32, PackedPiece),
@@ -72,7 +72,7 @@ pub(crate) enum Note {
     RetireConnectionId(u64),
     HandshakeDone,
     AckFrequency,
-    /// What nobody sends again: PING, PATH_CHALLENGE and PATH_RESPONSE, DATAGRAM of so many bytes, padding.
+    /// Frames that are never retransmitted: PING, PATH_CHALLENGE and PATH_RESPONSE, DATAGRAM, padding.
     Unrepeated,
     Datagram(u64),
 }
@@ -99,35 +99,35 @@ impl From<PackedPiece> for Piece {
     }
 }
 
-/// A note of a packet on its way.
+/// A note of a packet in flight.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     number: u64,
-    /// `None`: was taken.
+    /// `None` if the note was taken.
     note: Option<Note>,
-    /// The packet was acknowledged, and the note is to be taken.
+    /// Whether the packet was acknowledged and the note is to be taken.
     arrived: bool,
 }
 
-/// A packet on its way.
+/// The record of a packet in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) number: u64,
     pub(crate) sent_at: Instant,
     delivered_bytes: u64,
-    /// Offset of its piece of a stream.
+    /// The offset of its piece of a stream.
     offset: u64,
-    /// Id of the stream; below 2^32.
+    /// The ID of the stream; below 2^32.
     stream: u32,
     in_flight_bytes: u32,
     length: u16,
-    /// Bytes of the packet.
+    /// The bytes of the packet.
     pub(crate) bytes: u16,
     /// See [`flag`].
     pub(crate) flags: u8,
 }
 
-/// What delivery-rate samples need of a packet on its way, kept where they are taken.
+/// The state of a packet in flight for delivery-rate samples; stored only if samples are taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     delivered_at: Instant,
@@ -162,7 +162,7 @@ impl Sent {
         }
     }
 
-    /// With a piece of a stream.
+    /// Adds a piece of a stream.
     #[inline]
     pub(crate) fn with_piece(self, stream: u64, piece: &Piece) -> Sent {
         let fin = if piece.fin { flag::FIN } else { 0 };
@@ -188,7 +188,7 @@ impl Sent {
     }
 
     /// The state of the packet for the congestion control. `lost_bytes` is the connection's current count of lost bytes. If no
-    /// rate samples are taken, `delivered_at` and `first_sent_at` are zero: no control reads them then.
+    /// rate samples are taken, `delivered_at` and `first_sent_at` are zero, because no control reads them.
     #[inline]
     pub(crate) fn state(&self, sample: Option<&Sample>, lost_bytes: u64) -> PacketState {
         let state = PacketState {
@@ -211,7 +211,7 @@ impl Sent {
     }
 }
 
-/// When a packet is lost though nothing said so.
+/// The thresholds of loss detection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thresholds {
     pub(crate) packets: u64,
@@ -223,41 +223,41 @@ pub(crate) struct Thresholds {
 pub(crate) struct Space {
     pub(crate) next_number: u64,
     sent: VecDeque<Sent>,
-    /// Samples of the packets in `sent`, where they are taken.
+    /// Samples of the packets in `sent`, if they are taken.
     samples: Option<Box<VecDeque<Sample>>>,
-    /// Notes of packets, in the order of numbers.
+    /// Notes of packets, in the order of packet numbers.
     notes: VecDeque<Noted>,
-    /// Notes of acknowledged packets that are to be taken, and the smallest number among these packets.
+    /// Number of notes of acknowledged packets that are to be taken, and the smallest packet number among them.
     arrived_notes: u32,
-    /// Packets outstanding.
+    /// Number of outstanding packets.
     pub(crate) outstanding: u32,
     arrived_from: u64,
     pub(crate) largest_acknowledged: Option<u64>,
-    /// When the next packet is lost by time.
+    /// When the next packet is lost by the time threshold.
     pub(crate) loss_at: Instant,
     /// When the last ack-eliciting packet left.
     pub(crate) last_eliciting_at: Instant,
-    /// Packets lost not long ago, oldest first: number, and when it was found.
+    /// Packets lost recently, oldest first: the number, and when the loss was detected.
     lost: VecDeque<(u64, Instant)>,
 }
 
-/// Packets that follow each other, each with a piece of the same stream that begins where the one before ends.
+/// Successive packets, each with a piece of the same stream that begins where the previous one ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) packets: u32,
     /// Bytes of all packets, and of the largest.
     pub(crate) bytes: u64,
     pub(crate) largest_bytes: u16,
-    /// Of the last packet.
+    /// When the last packet was sent.
     pub(crate) sent_at: Instant,
     pub(crate) delivered_bytes: u64,
-    /// What they carry.
+    /// The stream of which they contain pieces.
     pub(crate) stream: u64,
     pub(crate) piece: Piece,
 }
 
-/// Makes room for one more where there is none: half as many again, as rings that double would be half empty with ten thousand
-/// connections.
+/// Reserves capacity for one more element: half of the current length if the buffer is full. Buffers that double would be half
+/// empty with ten thousand connections.
 #[inline(always)]
 fn reserve_one<T>(ring: &mut VecDeque<T>) {
     if ring.len() == ring.capacity() {
@@ -288,8 +288,8 @@ impl Space {
         }
     }
 
-    /// Bytes of the next packet number on the wire (RFC 9000 section 17.1 and appendix A.2): twice as many numbers as lie
-    /// between it and the largest acknowledged must be told apart.
+    /// Bytes of the next packet number on the wire (RFC 9000 section 17.1 and appendix A.2). They must distinguish twice as many
+    /// numbers as lie between it and the largest acknowledged.
     #[inline]
     pub(crate) fn number_bytes(&self) -> u8 {
         let unacknowledged = self.next_number + 1 - self.largest_acknowledged.map_or(0, |largest| largest + 1);
@@ -301,7 +301,7 @@ impl Space {
         }
     }
 
-    /// A packet leaves.
+    /// Records a packet that leaves.
     #[inline]
     pub(crate) fn push(&mut self, sent: Sent, sample: Option<Sample>) {
         self.last_eliciting_at = sent.sent_at;
@@ -313,7 +313,7 @@ impl Space {
         }
     }
 
-    /// A packet with notes leaves.
+    /// Records a packet with notes that leaves.
     pub(crate) fn push_noted(&mut self, mut sent: Sent, sample: Option<Sample>, notes: &[Note]) {
         for &note in notes {
             reserve_one(&mut self.notes);
@@ -323,7 +323,7 @@ impl Space {
         self.push(sent, sample);
     }
 
-    /// The packet that left last was padded; whether there is such a packet.
+    /// Adds padding to the packet that left last; returns whether there is such a packet.
     pub(crate) fn grow_last(&mut self, bytes: u32) -> bool {
         let next_number = self.next_number;
         match self.sent.back_mut() {
@@ -335,7 +335,7 @@ impl Space {
         }
     }
 
-    /// The next note of a packet that is lost.
+    /// Takes the next note of a lost packet.
     pub(crate) fn take_note(&mut self, number: u64) -> Option<Note> {
         let start = self.notes.partition_point(|noted| noted.number < number);
         let of_packet = self.notes.iter_mut().skip(start).take_while(|noted| noted.number == number);
@@ -344,13 +344,13 @@ impl Space {
         note
     }
 
-    /// Whether there is one.
+    /// Whether a note of an acknowledged packet is to be taken.
     #[inline(always)]
     pub(crate) fn has_arrived_notes(&self) -> bool {
         self.arrived_notes > 0
     }
 
-    /// The next note of a packet that was acknowledged.
+    /// Takes the next note of an acknowledged packet.
     #[inline]
     pub(crate) fn take_arrived_note(&mut self) -> Option<Note> {
         if self.arrived_notes == 0 { None } else { self.find_arrived_note() }
@@ -373,7 +373,7 @@ impl Space {
         }
     }
 
-    /// Notes of an acknowledged packet are to be taken.
+    /// Marks the notes of an acknowledged packet as to be taken.
     #[cold]
     #[inline(never)]
     fn mark_arrived(&mut self, number: u64) {
@@ -388,17 +388,17 @@ impl Space {
         }
     }
 
-    /// The notes of a packet that is still on its way.
+    /// The notes of a packet that is still in flight.
     pub(crate) fn notes(&self, number: u64) -> Vec<Note> {
         self.notes.iter().filter(|noted| noted.number == number).filter_map(|noted| noted.note).collect()
     }
 
-    /// Packets on their way, oldest first.
+    /// The packets in flight, oldest first.
     pub(crate) fn on_their_way(&self) -> impl Iterator<Item = &Sent> {
         self.sent.iter().filter(|sent| !sent.has(flag::ACKNOWLEDGED | flag::LOST))
     }
 
-    /// Index of the first record whose number is at least this. Numbers mostly follow each other.
+    /// The index of the first record whose number is at least this. Numbers are mostly successive.
     #[inline]
     fn position(&self, number: u64) -> usize {
         let Some(front) = self.sent.front() else { return 0 };
@@ -417,7 +417,7 @@ impl Space {
         }
     }
 
-    /// The packets of a range, both ends included, that are newly acknowledged, in order.
+    /// Acknowledges a range, both ends included, and passes each newly acknowledged packet to `told`, in order.
     #[inline]
     pub(crate) fn acknowledge(&mut self, first: u64, last: u64, mut told: impl FnMut(&Sent, Option<&Sample>)) {
         let mut index = self.position(first);
@@ -441,17 +441,17 @@ impl Space {
         }
     }
 
-    /// Takes all packets up to one off if they are a [`Run`] that a range of numbers acknowledges as a whole, if none before it is
-    /// missing, and if nothing else is to be seen to: no notes, losses, marks or samples. `None`: nothing has changed.
+    /// Removes all packets up to one if they are a [`Run`] that a range of numbers acknowledges as a whole. No packet before it
+    /// may be missing, and there may be no notes, losses, marks or samples. With `None`, nothing has changed.
     #[inline]
     pub(crate) fn take_run(&mut self, first: u64, last: u64) -> Option<Run> {
-        // Where the records go over the end of the ring's memory, `acknowledge` takes them.
+        // If the records wrap around the end of the buffer, `acknowledge` processes them.
         let records = self.sent.as_slices().0;
         let oldest = records.first()?;
         let packets = last.checked_sub(oldest.number)?.saturating_add(1);
         let records = records.get(..packets as usize)?;
         let newest = records.last()?;
-        // Numbers go up: if that of the newest is as far ahead as its place, none is missing.
+        // Numbers increase: if the number of the newest is as far ahead as its index, none is missing.
         let is_complete = newest.number == last && first <= oldest.number;
         let is_old = self.largest_acknowledged.is_some_and(|largest| largest > last);
         if !is_complete || is_old || self.has_lost() || self.samples.is_some() {
@@ -486,8 +486,8 @@ impl Space {
         Some(run)
     }
 
-    /// Numbers of a range that were thought to be lost: how many. They lie in order, so that usually two searches show that
-    /// there is none; a look at each cost a seventh of the benchmark's instructions.
+    /// Removes the numbers of a range from the packets declared lost; returns how many there were. They are in order, so usually
+    /// two searches suffice. A check of each number cost a seventh of the benchmark's instructions.
     pub(crate) fn recover(&mut self, first: u64, last: u64) -> usize {
         if self.lost.back().is_none_or(|(newest, _)| first > *newest) {
             return 0;
@@ -497,20 +497,20 @@ impl Space {
         self.lost.drain(start..end).count()
     }
 
-    /// Whether no packet that was thought to be lost is missing.
+    /// Whether packets that were declared lost are missing.
     pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// Forgets losses found before an instant.
+    /// Discards losses detected before an instant.
     pub(crate) fn forget_lost(&mut self, before: Instant) {
         while self.lost.front().is_some_and(|(_, at)| *at < before) {
             self.lost.pop_front();
         }
     }
 
-    /// Marks what is lost (RFC 9002 section 6.1 and appendix A.10) and says when to look again. With each goes whether a
-    /// packet between it and the one lost before was acknowledged.
+    /// Marks lost packets (RFC 9002 section 6.1 and appendix A.10) and sets the time of the next check. For each lost packet, the
+    /// callback also receives whether a packet between it and the previous lost one was acknowledged.
     #[inline]
     pub(crate) fn detect(
         &mut self,
@@ -551,7 +551,7 @@ impl Space {
         }
     }
 
-    /// What is on its way took another path: it counts as in flight no more, though it may still be acknowledged.
+    /// Removes packets that took another path from the bytes in flight. They can still be acknowledged.
     pub(crate) fn leave_path(&mut self) {
         for sent in &mut self.sent {
             sent.bytes = 0;
@@ -559,7 +559,7 @@ impl Space {
         }
     }
 
-    /// Everything is given up: keys were discarded, or packets of a kind were refused. What was in flight of it, in bytes.
+    /// Discards all packets, because keys were discarded or packets were rejected. Returns their bytes in flight.
     pub(crate) fn discard(&mut self) -> u64 {
         let bytes = self.on_their_way().map(|sent| u64::from(sent.bytes)).sum();
         self.sent.clear();
@@ -574,7 +574,7 @@ impl Space {
     }
 }
 
-/// A stretch of losses, in one look, between which nothing was acknowledged (RFC 9002 section 7.6).
+/// A contiguous period of losses in one detection, in which no packet was acknowledged (RFC 9002 section 7.6).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stretch {
     begin: Option<Instant>,
@@ -582,7 +582,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// The next packet that is lost; `broken`: one between it and the last was acknowledged.
+    /// Adds the next lost packet; `broken` if a packet between it and the last was acknowledged.
     #[inline]
     pub(crate) fn add(&mut self, sent: &Sent, rtt: &Rtt, broken: bool) {
         if rtt.first_at().is_none_or(|first| sent.sent_at < first) {
@@ -606,7 +606,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// A packet with the bits of a number as its properties; `offset` is where its piece of the stream begins.
+    /// A packet whose properties are the bits of a number; `offset` is where its piece of the stream begins.
     fn sent(number: u64, bits: u8, offset: u64) -> Sent {
         let state = PacketState {
             bytes: 100 + u64::from(bits & 3),
@@ -620,7 +620,7 @@ mod tests {
         sent.with_piece(u64::from(bits == 248), &piece)
     }
 
-    /// What [`Space::acknowledge`] and [`Space::detect`] find out of a range, as a [`Run`], and how many packets were lost.
+    /// The results of [`Space::acknowledge`] and [`Space::detect`] for a range, as a [`Run`], and the number of lost packets.
     fn acknowledge(space: &mut Space, first: u64, last: u64, now: Instant) -> (Option<Run>, usize) {
         let mut run: Option<Run> = None;
         space.acknowledge(first, last, |sent, _| {
@@ -666,7 +666,7 @@ mod tests {
     }
 
     proptest! {
-        /// Notes come back with their packet, in their order, be it acknowledged or lost, and each once.
+        /// The notes of a packet are returned in order and once, when it is acknowledged or lost.
         #[test]
         fn notes_agree_with_a_list_for_each_packet(
             counts in prop::collection::vec(0usize..4, 1..30),
@@ -708,7 +708,7 @@ mod tests {
             }
         }
 
-        /// A run has the effect of acknowledging its packets one by one and looking for losses; else nothing changes.
+        /// A run has the effect of acknowledging its packets one by one and detecting losses; otherwise nothing changes.
         #[test]
         fn a_run_agrees_with_its_packets_one_by_one(
             steps in prop::collection::vec((0usize..4, any::<u8>(), 0u64..6, 0u64..3, prop::bool::weighted(0.9)), 1..40),
@@ -717,7 +717,7 @@ mod tests {
             let (mut next, mut offset, mut acknowledged) = (0, 0, 0);
             for (packets, bits, behind, ahead, in_order) in steps {
                 for _ in 0..packets {
-                    // Now and then an acknowledgement has the number between.
+                    // Sometimes an acknowledgement has the number in between.
                     next += u64::from(bits == 247);
                     let packet = sent(next, bits, offset);
                     for space in [&mut short, &mut long] {

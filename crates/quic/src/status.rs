@@ -1,4 +1,4 @@
-//! What a connection tells about itself: its state, counts, and a snapshot of the sender.
+//! The state of a connection, its counters, and a snapshot of the sender.
 
 use fullpipe_units::Duration;
 use fullpipe_wire::QuicPacketType;
@@ -8,26 +8,26 @@ use fullpipe_wire::QuicPacketType;
 pub enum State {
     /// The handshake is not complete.
     Opening,
-    /// It is.
+    /// The handshake is complete.
     Open,
-    /// This end has closed and answers what still comes.
+    /// This end has closed and responds to further packets.
     Closing,
     /// The peer has closed.
     Draining,
-    /// Over.
+    /// The connection is over.
     Closed,
 }
 
-/// Counts since the start of the connection.
+/// Counters since the start of the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// QUIC packets sent.
     pub sent_packets: u64,
-    /// Of these, ack-eliciting ones.
+    /// Ack-eliciting packets among them.
     pub eliciting_packets: u64,
-    /// QUIC packets found lost, probes of the MTU not counted.
+    /// QUIC packets declared lost, without MTU probes.
     pub lost_packets: u64,
-    /// Of these, packets that were acknowledged later.
+    /// Packets among them that were acknowledged later.
     pub spuriously_lost_packets: u64,
     /// UDP datagrams sent.
     pub sent_datagrams: u64,
@@ -35,58 +35,58 @@ pub struct Statistics {
     pub sent_bytes: u64,
     /// QUIC packets received and processed.
     pub received_packets: u64,
-    /// QUIC packets that had come before.
+    /// QUIC packets received more than once.
     pub duplicate_packets: u64,
-    /// QUIC packets dropped for want of keys.
+    /// QUIC packets dropped because keys were missing.
     pub unreadable_packets: u64,
     /// Bytes of UDP payload received.
     pub received_bytes: u64,
     /// Bytes of streams sent for the first time.
     pub stream_bytes_sent: u64,
-    /// Bytes of streams sent again.
+    /// Bytes of streams retransmitted.
     pub stream_bytes_resent: u64,
-    /// Bytes of streams handed to the application.
+    /// Bytes of streams passed to the application.
     pub stream_bytes_read: u64,
-    /// Probe time-outs.
+    /// Expiries of the probe timer.
     pub probe_timeouts: u64,
     /// Recoveries begun.
     pub recoveries: u64,
-    /// Persistent congestion found.
+    /// Times that persistent congestion was established.
     pub persistent_congestions: u64,
-    /// Recoveries taken back, as their losses had all arrived.
+    /// Recoveries undone, because all packets declared lost had arrived.
     pub undone_recoveries: u64,
     /// DATAGRAM frames received.
     pub datagrams_received: u64,
-    /// Of these, dropped because the application did not fetch them: 1024 wait.
+    /// DATAGRAM frames among them that were dropped because the application did not fetch them; up to 1024 are queued.
     pub datagrams_dropped: u64,
     /// DATAGRAM frames lost.
     pub datagrams_lost: u64,
-    /// Paths validated after the peer had moved.
+    /// Paths validated after a migration of the peer.
     pub migrations: u64,
-    /// Largest datagram in bytes, as found by now.
+    /// Largest datagram in bytes found so far.
     pub mtu_bytes: u64,
-    /// Sum and number of smoothed round-trip times, one for each packet acknowledged.
+    /// The sum of smoothed round-trip times, one for each packet acknowledged.
     pub rtt_sum: Duration,
-    /// See [`Statistics::rtt_sum`].
+    /// The number of round-trip times in [`Statistics::rtt_sum`].
     pub rtt_count: u64,
 }
 
-/// A packet that was found lost.
+/// A packet that was declared lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
-    /// Its type, as far as packet number spaces tell: 0-RTT counts as 1-RTT.
+    /// The packet type, according to the packet number space: 0-RTT counts as 1-RTT.
     pub packet_type: QuicPacketType,
-    /// Its number.
+    /// The packet number.
     pub number: u64,
-    /// Its bytes.
+    /// The size of the packet in bytes.
     pub bytes: u16,
-    /// By what it was found (RFC 9002 section 6.1): a packet so much newer was acknowledged, or it took too long.
+    /// Whether the packet threshold detected the loss, not the time threshold (RFC 9002 section 6.1).
     pub by_reordering: bool,
-    /// Whether it probed the path's MTU.
+    /// Whether the packet was a probe of the path's MTU.
     pub mtu_probe: bool,
 }
 
-/// What a probe of a flow can see.
+/// The values that a probe of a flow can sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inspect {
     /// Congestion window in bytes.
@@ -101,7 +101,7 @@ pub struct Inspect {
     pub min_rtt: Duration,
     /// Newest round-trip sample; zero before the first.
     pub latest_rtt: Duration,
-    /// Probe time-out without back-off.
+    /// Probe time-out without backoff.
     pub pto: Duration,
     /// Probe time-outs since the last acknowledgement.
     pub pto_count: u32,
@@ -109,7 +109,7 @@ pub struct Inspect {
     pub pacing_bps: u64,
     /// Newest delivery-rate sample in bits per second; 0 before the first.
     pub delivery_rate_bps: u64,
-    /// Whether a recovery is going on.
+    /// Whether a recovery is active.
     pub in_recovery: bool,
     /// Largest datagram in bytes.
     pub mtu_bytes: u64,

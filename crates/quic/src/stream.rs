@@ -1,12 +1,12 @@
-//! One stream: its two halves, each with the state machine of RFC 9000 section 3 and its flow control of section 4.
+//! One stream: its sending and its receiving part, each with the state machine of RFC 9000 section 3 and the flow control of
+//! section 4.
 //!
-//! **Sending.** What the application has written and what was sent, acknowledged and lost of it are offsets and ranges of
-//! offsets. Lost ranges are sent again before anything new. A stream may send what the peer allows; what was sent once
-//! may be sent again whatever the limits.
+//! **Sending.** Written, sent, acknowledged and lost data are offsets and ranges of offsets. Lost ranges are sent before new
+//! data. New data is limited by the peer's credit. Data that was sent once may be retransmitted independently of limits.
 //!
-//! **Receiving.** Ranges that have come, in order or not, up to what was allowed. The allowance moves on as the application
-//! reads: the peer is told when a quarter of the window was read. With auto-tuning the window doubles when that took less
-//! than two round-trip times.
+//! **Receiving.** Ranges may arrive out of order, up to the limit. The limit advances as the application reads. A new limit is
+//! sent when a quarter of the window has been read. With auto-tuning, the window doubles when that took less than two round-trip
+//! times.
 
 use bytes::Bytes;
 use fullpipe_transport::buffers::ByteStore;
@@ -15,17 +15,17 @@ use fullpipe_transport::{CloseReason, Payload, Priority};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Who opened a stream, and whether it goes both ways (RFC 9000 section 2.1).
+/// Whether the server opened a stream (RFC 9000 section 2.1).
 pub(crate) const fn is_server_initiated(id: u64) -> bool {
     id & 1 == 1
 }
 
-/// Whether a stream goes one way only.
+/// Whether a stream is unidirectional.
 pub(crate) const fn is_unidirectional(id: u64) -> bool {
     id & 2 == 2
 }
 
-/// Events that the application has not fetched yet; bits of [`Stream::events`], told from the lowest up.
+/// Events that the application has not fetched yet, as bits of [`Stream::events`]; the lowest is reported first.
 pub(crate) mod event {
     pub(crate) const CONNECTED: u8 = 1;
     pub(crate) const READABLE: u8 = 2;
@@ -34,54 +34,54 @@ pub(crate) mod event {
     pub(crate) const CLOSED: u8 = 16;
 }
 
-/// What was asked of one half with a code: RESET_STREAM or STOP_SENDING.
+/// The state of a request with an error code for one direction: RESET_STREAM or STOP_SENDING.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ask {
     #[default]
     No,
-    /// To be sent.
+    /// The frame is to be sent.
     Due,
-    /// Sent, not acknowledged.
+    /// The frame was sent and is not acknowledged.
     Sent,
-    /// Acknowledged.
+    /// The frame was acknowledged.
     Done,
 }
 
-/// When something was written, and which of the connection's writes it was.
+/// When data was written, and the number of the write on the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) at: Instant,
     pub(crate) order: u64,
 }
 
-/// The sending half.
+/// The sending part of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
-    /// The application wrote everything before.
+    /// The application has written all bytes below this offset.
     pub(crate) written: u64,
-    /// Everything before was sent at least once.
+    /// All bytes below this offset were sent at least once.
     pub(crate) sent: u64,
-    /// Everything before was acknowledged.
+    /// All bytes below this offset were acknowledged.
     pub(crate) acknowledged_below: u64,
-    /// What was acknowledged above that.
+    /// The ranges acknowledged above that.
     acknowledged: Ranges,
-    /// What was lost and not sent again.
+    /// The ranges that were lost and not yet retransmitted.
     pub(crate) lost: Ranges,
-    /// The peer takes nothing at or after this.
+    /// The peer's flow control limit.
     pub(crate) limit: u64,
-    /// The application writes nothing more.
+    /// Whether the application has finished writing.
     pub(crate) finished: bool,
-    /// The end was sent, and neither lost nor to be sent again.
+    /// Whether FIN was sent, and is neither lost nor to be sent again.
     pub(crate) fin_sent: bool,
     pub(crate) fin_acknowledged: bool,
     pub(crate) reset: Ask,
-    /// The limit at which STREAM_DATA_BLOCKED was sent.
+    /// The limit for which STREAM_DATA_BLOCKED was sent.
     pub(crate) blocked_at: Option<u64>,
     pub(crate) blocked_due: bool,
     bytes: Option<Box<ByteStore>>,
-    /// Ends of what was written at once, oldest first, for schedulers that look at that.
+    /// The ends of writes, oldest first, for schedulers that use write times.
     writes: Option<Box<VecDeque<(u64, Written)>>>,
-    /// Room in the send buffer below which the application need not hear of it.
+    /// Room in the send buffer below which the application does not receive an event.
     pub(crate) writable_threshold: u64,
 }
 
@@ -102,17 +102,17 @@ impl Piece {
 }
 
 impl Sending {
-    /// Nothing written; the peer takes this much.
+    /// The initial state, with this limit of the peer.
     pub(crate) fn new(limit: u64) -> Sending {
         Sending { limit, ..Sending::default() }
     }
 
-    /// Bytes that lie here until they are acknowledged.
+    /// Bytes in the send buffer that are not acknowledged.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.written - self.acknowledged_below
     }
 
-    /// Appends. `written`: when, for a scheduler that looks at that.
+    /// Appends data. `written` is the write time, for a scheduler that uses it.
     pub(crate) fn write(&mut self, payload: Payload, written: Option<Written>) {
         let offset = self.written;
         self.written += payload.len();
@@ -128,35 +128,35 @@ impl Sending {
         }
     }
 
-    /// When the byte at an offset was written, and where that write ends; where that is kept.
+    /// The write of the byte at an offset, and where that write ends, if they are recorded.
     pub(crate) fn written_at(&self, offset: u64) -> (Written, u64) {
         let Some(writes) = &self.writes else { return (Written::default(), u64::MAX) };
         let index = writes.partition_point(|(end, _)| *end <= offset);
         match writes.get(index) {
             Some((end, written)) => (*written, *end),
-            // The end of the stream alone is left.
+            // Only the end of the stream remains.
             None => (writes.back().map_or(Written::default(), |(_, written)| *written), u64::MAX),
         }
     }
 
-    /// Whether there is something new to send that the stream's limit allows, the end included.
+    /// Whether there is new data or FIN to send within the stream's limit.
     #[inline(always)]
     pub(crate) fn has_new(&self) -> bool {
         self.sent < self.written.min(self.limit) || self.finished && !self.fin_sent && self.sent == self.written
     }
 
-    /// Whether there is anything to send.
+    /// Whether there is any data or FIN to send.
     #[inline(always)]
     pub(crate) fn has_any(&self) -> bool {
         (!self.lost.is_empty() || self.has_new()) && self.reset == Ask::No
     }
 
-    /// Offset of what is sent next.
+    /// The offset of the next data to send.
     pub(crate) fn next_offset(&self) -> u64 {
         self.lost.as_slice().first().map_or(self.sent, |range| range.0)
     }
 
-    /// The next piece of at most so many bytes, of which `new_bytes` may be new; `None` if there is none.
+    /// The next piece with at most `max_bytes`, of which `new_bytes` may be new; `None` if there is none.
     #[inline]
     pub(crate) fn next_piece(&self, max_bytes: u64, new_bytes: u64) -> Option<Piece> {
         if let Some(&(start, end)) = self.lost.as_slice().first() {
@@ -169,7 +169,7 @@ impl Sending {
         (length > 0 || fin).then_some(Piece { offset: self.sent, length, fin })
     }
 
-    /// A piece leaves. Returns how many of its bytes are new.
+    /// Records that a piece was sent. Returns the number of its new bytes.
     #[inline]
     pub(crate) fn on_sent(&mut self, piece: &Piece) -> u64 {
         let end = piece.offset + piece.length;
@@ -184,9 +184,9 @@ impl Sending {
         new
     }
 
-    /// A piece has arrived.
+    /// Records that a piece has arrived.
     ///
-    /// Says whether there may be less to send than before, as what waited to be sent again has arrived after all.
+    /// Returns whether there may be less data to send than before, because data to be retransmitted has arrived after all.
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, piece: &Piece) -> bool {
         let end = piece.offset + piece.length;
@@ -222,14 +222,14 @@ impl Sending {
         less
     }
 
-    /// Nothing that was sent counts any more, as the peer had no keys for it; nor does its limit.
+    /// Resets all sent data and the limit, because the peer could not decrypt the data.
     pub(crate) fn forget_sent(&mut self) {
         (self.sent, self.limit) = (0, 0);
         self.fin_sent = false;
         self.lost.clear();
     }
 
-    /// A piece is to be sent again, as far as it has not arrived otherwise.
+    /// Marks a piece as lost, except for bytes that have been acknowledged since.
     pub(crate) fn on_lost(&mut self, piece: &Piece) {
         if piece.fin && !self.fin_acknowledged {
             self.fin_sent = false;
@@ -245,18 +245,18 @@ impl Sending {
         }
     }
 
-    /// Whether what it carries matters, not its length alone.
+    /// Whether the stream has content, not only lengths.
     #[inline(always)]
     pub(crate) fn has_bytes(&self) -> bool {
         self.bytes.is_some()
     }
 
-    /// The content of a piece, where it matters.
+    /// The content of a piece, if the stream has content.
     pub(crate) fn content(&self, piece: &Piece) -> Option<Bytes> {
         self.bytes.as_ref()?.slice(piece.offset, piece.length)
     }
 
-    /// Whether everything has arrived, or does not matter any more.
+    /// Whether all data was acknowledged, or is no longer needed.
     pub(crate) fn is_over(&self) -> bool {
         self.reset == Ask::Done
             || self.finished
@@ -266,44 +266,44 @@ impl Sending {
     }
 }
 
-/// The receiving half.
+/// The receiving part of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Receiving {
-    /// Everything before has come.
+    /// All bytes below this offset have arrived.
     pub(crate) next: u64,
-    /// What has come beyond a gap.
+    /// The ranges that have arrived beyond a gap.
     arrived: Ranges,
-    /// Everything before was read.
+    /// All bytes below this offset were read.
     pub(crate) read: u64,
-    /// Unread parts that came out of order, in the order in which they came, where the application takes them so.
+    /// Unread ranges in the order of their arrival, if the application reads in this order.
     unordered: Option<Box<VecDeque<(u64, u64)>>>,
-    /// Bytes handed out, in whatever order.
+    /// Bytes passed to the application, in any order.
     pub(crate) taken_bytes: u64,
-    /// The peer may send everything before.
+    /// The flow control limit for the peer.
     pub(crate) limit: u64,
-    /// Everything before has been used of the limit.
+    /// The highest offset received, which counts against the limit.
     pub(crate) highest: u64,
-    /// Where the stream ends.
+    /// The final size of the stream.
     pub(crate) final_size: Option<u64>,
-    /// The peer has given it up.
+    /// Whether the peer has reset the stream.
     pub(crate) reset: bool,
-    /// STOP_SENDING.
+    /// The state of STOP_SENDING.
     pub(crate) stop: Ask,
-    /// Window: how far the limit is ahead of what was read.
+    /// The window: the distance of the limit from the offset read.
     pub(crate) window: u64,
     window_since: Instant,
-    /// MAX_STREAM_DATA is to be sent.
+    /// Whether MAX_STREAM_DATA is to be sent.
     pub(crate) limit_due: bool,
     pub(crate) told_finished: bool,
     bytes: Option<Box<ByteStore>>,
 }
 
-/// What came that must not.
+/// A protocol violation in received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breach {
-    /// Beyond the allowance.
+    /// The data exceeds the limit.
     FlowControl,
-    /// The end of the stream is somewhere else than it was said to be.
+    /// The final size differs from an earlier one.
     FinalSize,
 }
 
@@ -312,7 +312,7 @@ impl Receiving {
         Receiving { limit: window, window, window_since: now, ..Receiving::default() }
     }
 
-    /// A piece has come; says by how much the highest offset has grown.
+    /// Handles a received piece; returns the growth of the highest offset.
     #[inline]
     pub(crate) fn receive(&mut self, piece: &Piece, content: Option<Bytes>, unordered: bool) -> Result<u64, Breach> {
         let end = piece.offset.checked_add(piece.length).ok_or(Breach::FlowControl)?;
@@ -325,7 +325,7 @@ impl Receiving {
         let grown = end.saturating_sub(self.highest);
         self.highest = self.highest.max(end);
         if self.stop != Ask::No {
-            // Nobody reads it.
+            // The application does not read it.
             self.next = self.highest;
             return Ok(grown);
         }
@@ -364,7 +364,7 @@ impl Receiving {
         }
     }
 
-    /// RESET_STREAM has come; says by how much the highest offset has grown.
+    /// Handles RESET_STREAM; returns the growth of the highest offset.
     pub(crate) fn reset(&mut self, final_size: u64) -> Result<u64, Breach> {
         if self.final_size.is_some_and(|size| size != final_size) || final_size < self.highest {
             return Err(Breach::FinalSize);
@@ -388,7 +388,7 @@ impl Receiving {
         }
     }
 
-    /// Whether a piece without content is the usual one: the next, and everything before it was read.
+    /// Whether a piece without content is the next one, and all data before it was read.
     #[inline(always)]
     pub(crate) fn expects(&self, offset: u64, length: u64) -> bool {
         offset == self.next
@@ -402,7 +402,7 @@ impl Receiving {
             && self.bytes.is_none()
     }
 
-    /// Takes a piece that [`Receiving::expects`] accepts, and reads it.
+    /// Accepts and reads a piece that [`Receiving::expects`] accepts.
     #[inline(always)]
     pub(crate) fn take_expected(&mut self, length: u64) {
         self.next += length;
@@ -411,7 +411,7 @@ impl Receiving {
         self.taken_bytes += length;
     }
 
-    /// Takes at most so many bytes.
+    /// Reads at most this number of bytes.
     pub(crate) fn take(&mut self, max_bytes: u64) -> Option<Payload> {
         if let Some(unordered) = &mut self.unordered
             && let Some(part) = unordered.front_mut()
@@ -441,13 +441,13 @@ impl Receiving {
         Some(payload)
     }
 
-    /// Whether all bytes have come, or the peer has given up.
+    /// Whether all bytes have arrived, or the peer has reset the stream.
     #[inline(always)]
     pub(crate) fn is_complete(&self) -> bool {
         self.reset || self.final_size == Some(self.next)
     }
 
-    /// Whether nothing more is to be read.
+    /// Whether no more data will be read.
     pub(crate) fn is_over(&self) -> bool {
         self.is_complete() && (self.reset || self.stop != Ask::No || self.read == self.next && self.has_no_parts())
     }
@@ -456,14 +456,14 @@ impl Receiving {
         self.unordered.as_ref().is_none_or(|parts| parts.is_empty())
     }
 
-    /// Whether a frame with a new limit is worth it.
+    /// Whether the limit has advanced enough for a frame.
     #[inline(always)]
     pub(crate) fn wants_limit(&self) -> bool {
         self.read.saturating_add(self.window).saturating_sub(self.limit) >= self.window / 4
     }
 
-    /// The application has read: moves the limit on where that is worth a frame. `most` bounds the window, which is tuned
-    /// if `tuning`.
+    /// Advances the limit after a read, if the increase is large enough for a frame. `most` limits the window, which grows if
+    /// `tuning`.
     #[inline(never)]
     pub(crate) fn move_limit(&mut self, now: Instant, smoothed_rtt: Duration, most: u64, tuning: bool) {
         if self.final_size.is_some() || self.stop != Ask::No || !self.wants_limit() {
@@ -489,24 +489,24 @@ pub(crate) struct Stream {
     pub(crate) receiving: Receiving,
     /// See [`event`].
     pub(crate) events: u8,
-    /// Among those that have something to send.
+    /// Whether the stream is in the queue of streams with data to send.
     pub(crate) queued: bool,
-    /// Beyond what the peer allows: opened before that was known. Nothing of it is sent yet.
+    /// Whether the stream was opened before the peer's limit was known and exceeds it. Its data is not sent yet.
     pub(crate) held: bool,
-    /// Among those that have events.
+    /// Whether the stream is in the queue of streams with events.
     pub(crate) noticed: bool,
-    /// The application was told that it is over.
+    /// Whether the close of the stream was reported to the application.
     pub(crate) closed: bool,
 }
 
 impl Stream {
-    /// Whether both halves are over.
+    /// Whether both directions are over.
     pub(crate) fn is_over(&self) -> bool {
         self.sending.is_over() && self.receiving.is_over()
     }
 
-    /// As what the application hears of its end: as the connection's, `reason`, unless the stream was given up by itself.
-    /// Of a stream of one direction the missing half looks given up: it says nothing.
+    /// The reason of the stream's end that the application receives: that of the connection, `reason`, unless the stream itself
+    /// was reset. The missing direction of a unidirectional stream looks reset and does not count.
     pub(crate) fn close_reason(&self, reason: CloseReason) -> CloseReason {
         if reason != CloseReason::Finished || is_unidirectional(self.id) {
             reason
@@ -598,7 +598,7 @@ mod tests {
         half.receive(&piece(30, 10, false), None, true).unwrap();
         assert_eq!((half.readable_bytes(), half.take(4)), (10, Some(Payload::Length(4))));
         half.receive(&piece(0, 32, false), None, true).unwrap();
-        // 6 of the first part, 30 new ones of the second.
+        // 6 bytes of the first part, 30 new ones of the second.
         assert_eq!(half.readable_bytes(), 36);
         assert_eq!(half.take(100), Some(Payload::Length(6)));
         assert_eq!(half.take(100), Some(Payload::Length(30)));
@@ -612,11 +612,11 @@ mod tests {
         half.receive(&piece(0, 100, false), None, false).unwrap();
         half.take(24);
         half.move_limit(Instant::ZERO + rtt, rtt, 1000, true);
-        assert!(!half.limit_due, "less than a quarter was read");
+        assert!(!half.limit_due, "less than a quarter of the window was read");
         half.take(1);
         half.move_limit(Instant::ZERO + rtt, rtt, 1000, true);
         assert_eq!((half.limit_due, half.window, half.limit), (true, 200, 225));
-        // Two round-trip times later it stays.
+        // A read two round-trip times later does not change the window.
         half.take(75);
         half.move_limit(Instant::ZERO + rtt * 3, rtt, 1000, true);
         assert_eq!((half.window, half.limit), (200, 300));

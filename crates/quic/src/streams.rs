@@ -1,5 +1,5 @@
-//! All streams of a connection: how many may be opened, what all of them together may send, which one sends next
-//! (RFC 9000 sections 2, 4 and 19).
+//! All streams of a connection: how many may be opened, what all together may send, and which one sends next (RFC 9000 sections
+//! 2, 4 and 19).
 
 use crate::Config;
 use crate::scheduler::{Candidate, Retransmission, Scheduler};
@@ -8,77 +8,77 @@ use crate::stream::{Ask, Piece, Receiving, Sending, Stream, Written, event, is_s
 use fullpipe_transport::{CloseReason, Event, Payload, Priority};
 use fullpipe_units::{Duration, Instant};
 
-/// No stream.
+/// The index of no stream.
 const NONE: u32 = u32::MAX;
 
-/// Streams of one kind that one side opens.
+/// The streams of one type that one side opens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opened {
-    /// How many were opened so far.
+    /// Number of streams opened so far.
     pub(crate) count: u64,
-    /// How many of them are over.
+    /// Number of these streams that are over.
     closed: u64,
-    /// How many may be.
+    /// Number of streams that may be opened.
     pub(crate) limit: u64,
-    /// MAX_STREAMS is to be sent (for the peer's), or STREAMS_BLOCKED (for ours).
+    /// Whether MAX_STREAMS (for the peer's streams) or STREAMS_BLOCKED (for local ones) is to be sent.
     pub(crate) due: bool,
 }
 
-/// Room for the candidates of a choice, and where they lie.
+/// Buffers for the candidates of a selection and their indices.
 #[derive(Debug, Default)]
 struct Choice {
     candidates: Vec<Candidate>,
     places: Vec<u32>,
 }
 
-/// The streams.
+/// All streams of a connection.
 #[derive(Debug)]
 pub(crate) struct Streams {
     slots: Slots,
-    /// The stream that was looked for last.
+    /// The ID and the index of the stream that was looked up last.
     recent: (u64, u32),
     server: bool,
-    /// Ours: bidirectional, unidirectional.
+    /// Streams that this end opens: bidirectional, unidirectional.
     pub(crate) local: [Opened; 2],
-    /// The peer's.
+    /// Streams that the peer opens.
     pub(crate) remote: [Opened; 2],
-    /// How many of the peer's may be open at a time.
+    /// The number of the peer's streams that may be open at a time.
     max_streams: u64,
-    /// Those that have something to send, in the order of ids.
+    /// Streams with data to send, in the order of IDs.
     ready: Ready,
-    /// Those that have events.
+    /// Streams with events.
     noticed: Queue,
     scheduler: Box<dyn Scheduler>,
     retransmission: Retransmission,
-    /// The scheduler looks at when bytes were written.
+    /// Whether the scheduler uses write times.
     pub(crate) timed: bool,
-    /// The last write, and to which stream it was.
+    /// The last write, and its stream.
     last_write: (Written, u32),
-    /// The first limit of what we may send on a stream.
+    /// The initial limit for data that this end may send on a stream.
     pub(crate) peer_stream_window: u64,
-    /// What all streams may send, and have sent, as highest offsets.
+    /// The limit for data sent on all streams, and the data sent, as sums of highest offsets.
     pub(crate) send_limit: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) blocked_at: Option<u64>,
-    /// The same of what the peer may send; what was read of it; the window.
+    /// The limit for data received on all streams; the data read; the window.
     pub(crate) receive_limit: u64,
     pub(crate) received_bytes: u64,
     pub(crate) read_bytes: u64,
     window: u64,
     window_since: Instant,
-    /// MAX_DATA is to be sent.
+    /// Whether MAX_DATA is to be sent.
     pub(crate) limit_due: bool,
     /// Streams with control frames to send.
     pub(crate) control_due: Vec<u32>,
-    /// The application hears of streams' ends as this.
+    /// The reason that the application receives for the end of streams.
     reason: CloseReason,
     choice: Option<Box<Choice>>,
-    /// The application was told that its streams are connected.
+    /// Whether the application has received the event that its streams are connected.
     connected: bool,
     send_buffer_bytes: u64,
 }
 
-/// Sizes of windows.
+/// The sizes of receive windows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
     pub(crate) stream_bytes: u64,
@@ -89,7 +89,7 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// As settings have them.
+    /// The sizes from the settings.
     pub(crate) fn of(config: &Config) -> Windows {
         let parameters = config.parameters();
         Windows {
@@ -144,7 +144,7 @@ impl Streams {
         }
     }
 
-    /// Another scheduler, before anything is written.
+    /// Replaces the scheduler before any data is written.
     pub(crate) fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
         self.timed = scheduler.uses_write_times();
         self.scheduler = scheduler;
@@ -160,12 +160,12 @@ impl Streams {
         self.slots.get_mut(index)
     }
 
-    /// Streams that live.
+    /// The number of open streams.
     pub(crate) fn live(&self) -> usize {
         self.slots.live()
     }
 
-    /// Where a stream with this id lies.
+    /// The index of the stream with this ID.
     #[inline]
     pub(crate) fn find(&mut self, id: u64) -> Option<u32> {
         if self.recent.0 == id {
@@ -176,13 +176,13 @@ impl Streams {
         Some(index)
     }
 
-    /// Whether a stream is one that this end opens.
+    /// Whether this end opens the stream.
     pub(crate) fn is_local(&self, id: u64) -> bool {
         is_server_initiated(id) == self.server
     }
 
-    /// Opens a stream; `None` if the peer allows no more. `unknown`: what the peer allows is not known; so many may be
-    /// opened, which wait until it is.
+    /// Opens a stream; `None` if the peer permits no more. `unknown` is set before the peer's limit is known: this number of
+    /// streams may be opened, and their data waits.
     pub(crate) fn open(
         &mut self,
         bidirectional: bool,
@@ -208,7 +208,7 @@ impl Streams {
         Some(index)
     }
 
-    /// How many streams of a kind we may open, as the peer says.
+    /// Sets the number of streams of a type that this end may open, as the peer reports.
     pub(crate) fn limit_local(&mut self, kind: usize, limit: u64) {
         self.local[kind].limit = limit;
         for index in 0..self.slots.len() {
@@ -228,11 +228,11 @@ impl Streams {
                 self.control(index);
             }
         }
-        // Some wait.
+        // Some streams wait for a higher limit.
         self.local[kind].due |= self.local[kind].count > limit;
     }
 
-    /// Streams that the application has opened can be used from now on.
+    /// Reports to the application that its streams can be used from now on.
     pub(crate) fn announce(&mut self) {
         if !std::mem::replace(&mut self.connected, true) {
             for index in 0..self.slots.len() {
@@ -256,7 +256,7 @@ impl Streams {
             closed: false,
         };
         if is_unidirectional(id) {
-            // The half that is not there is over.
+            // The direction that does not exist is over.
             if self.is_local(id) {
                 stream.receiving.reset = true;
             } else {
@@ -266,9 +266,9 @@ impl Streams {
         self.slots.insert(stream)
     }
 
-    /// A frame names a stream: where it lies, opened by this where it is the peer's and new (RFC 9000 section 2.1: with it all of
-    /// the kind with smaller ids). `Ok(None)`: it is over. An error: the peer may not have it (limit), or it is ours
-    /// and we have not opened it (state).
+    /// The index of the stream in a frame. A new stream of the peer is opened, with all of its type with smaller IDs (RFC 9000
+    /// section 2.1). `Ok(None)` if the stream is over. It is an error if the stream exceeds the limit, or if it is a local stream
+    /// that was not opened.
     pub(crate) fn named(&mut self, id: u64, windows: &Windows, now: Instant) -> Result<Option<u32>, Misnamed> {
         if let Some(index) = self.find(id) {
             return Ok(Some(index));
@@ -292,7 +292,7 @@ impl Streams {
         Ok(self.find(id))
     }
 
-    /// Whether data of a stream is the usual one, of the stream that was looked for last, with no event to be fetched.
+    /// Whether data is the next of the stream that was looked up last, without an event to be fetched.
     #[inline(always)]
     pub(crate) fn expects(&self, id: u64, offset: u64, length: u64) -> bool {
         self.recent.0 == id
@@ -301,7 +301,7 @@ impl Streams {
             && self.get(self.recent.1).is_some_and(|stream| stream.receiving.expects(offset, length))
     }
 
-    /// Takes data that [`Streams::expects`] accepts, and reads it.
+    /// Accepts and reads data that [`Streams::expects`] accepts.
     #[inline(always)]
     pub(crate) fn take_expected(&mut self, length: u64, now: Instant, rtt: Duration, config: &Config) {
         self.received_bytes += length;
@@ -312,7 +312,7 @@ impl Streams {
         self.move_limits(index, length, now, rtt, config);
     }
 
-    /// An event for the application.
+    /// Adds an event for the application.
     #[inline]
     pub(crate) fn notice(&mut self, index: u32, event: u8) {
         if let Some(stream) = self.slots.get_mut(index) {
@@ -324,12 +324,12 @@ impl Streams {
         }
     }
 
-    /// Whether there is an event to be fetched.
+    /// Whether an event can be fetched.
     pub(crate) fn has_events(&self) -> bool {
         !self.noticed.is_empty()
     }
 
-    /// The next event. A stream that is over goes away with it.
+    /// The next event. The close event removes a stream that is over.
     pub(crate) fn poll_event(&mut self) -> Option<(u32, Event)> {
         while let Some(index) = self.noticed.front() {
             let Some(stream) = self.slots.get_mut(index) else {
@@ -359,14 +359,14 @@ impl Streams {
         None
     }
 
-    /// A stream is over.
+    /// Removes a stream that is over.
     fn remove(&mut self, index: u32) {
         let Some(stream) = self.slots.remove(index) else { return };
         self.recent = (u64::MAX, NONE);
         self.ready.retain(|ready| *ready != index);
         self.control_due.retain(|due| *due != index);
         self.scheduler.on_closed(stream.id);
-        // What was never read counts as read, so that the connection's limit moves on.
+        // Unread data counts as read, so that the connection's limit advances.
         let unread = stream.receiving.highest - stream.receiving.taken_bytes.min(stream.receiving.highest);
         self.read_bytes += unread;
         if self.read_bytes.saturating_add(self.window).saturating_sub(self.receive_limit) >= (self.window / 4).max(1) {
@@ -377,7 +377,7 @@ impl Streams {
             let kind = usize::from(is_unidirectional(stream.id));
             let remote = &mut self.remote[kind];
             remote.closed += 1;
-            // Told in steps of half the number, so that it is no frame for each stream.
+            // A new limit is sent in steps of half the number, to avoid a frame for each stream.
             let allowed = remote.closed + self.max_streams;
             if allowed >= remote.limit + self.max_streams.div_ceil(2) {
                 remote.limit = allowed;
@@ -386,7 +386,7 @@ impl Streams {
         }
     }
 
-    /// The connection is over: all streams are.
+    /// Ends all streams at the end of the connection.
     pub(crate) fn close_all(&mut self, reason: CloseReason) {
         self.reason = reason;
         self.ready.clear();
@@ -401,7 +401,7 @@ impl Streams {
         }
     }
 
-    /// Whether a stream has something to send may have changed.
+    /// Updates the queue of streams with data to send after a possible change.
     #[inline]
     pub(crate) fn requeue(&mut self, index: u32) {
         let Some(stream) = self.slots.get_mut(index) else { return };
@@ -431,13 +431,13 @@ impl Streams {
         }
     }
 
-    /// Whether nothing can be sent but for want of the peer's allowance for the connection.
+    /// Whether only the connection's flow control limit prevents sending.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         self.sent_bytes >= self.send_limit && !self.ready.is_empty()
     }
 
-    /// The application writes to a stream.
+    /// Writes the application's data to a stream.
     #[inline]
     pub(crate) fn write(&mut self, index: u32, payload: Payload, now: Instant) {
         let written = self.timed.then(|| {
@@ -453,8 +453,8 @@ impl Streams {
         self.requeue(index);
     }
 
-    /// How much of a stream may go into one frame, so that none goes beyond what another stream's was written before: up to the
-    /// end of the write that its next byte is of.
+    /// The maximum size of a frame of this stream: up to the end of the write of its next byte. A frame thus never overtakes
+    /// earlier writes to other streams.
     #[inline]
     pub(crate) fn most_at_once(&self, stream: &Stream) -> u64 {
         if !self.timed || self.ready.as_slice().len() < 2 {
@@ -464,7 +464,7 @@ impl Streams {
         stream.sending.written_at(offset).1.saturating_sub(offset)
     }
 
-    /// Whether anything is left to send once a piece of this stream has left.
+    /// Whether any data remains to be sent after a piece of this stream.
     #[inline]
     pub(crate) fn has_more_after(&self, index: u32, piece: &Piece) -> bool {
         self.ready.as_slice().len() > 1
@@ -474,7 +474,7 @@ impl Streams {
             })
     }
 
-    /// The stream that sends next; `None` if none has anything that it may send.
+    /// The stream that sends next; `None` if no stream has data that it may send.
     #[inline]
     pub(crate) fn choose(&mut self) -> Option<u32> {
         let may_send_new = self.sent_bytes < self.send_limit;
@@ -491,7 +491,7 @@ impl Streams {
         let slots = &self.slots;
         let stream = |index: u32| slots.get(index);
         let Choice { candidates, places } = &mut **self.choice.get_or_insert_default();
-        // The end of a stream needs no allowance.
+        // FIN needs no credit.
         let may = |stream: &Stream| {
             may_send_new || !stream.sending.lost.is_empty() || stream.sending.sent == stream.sending.written
         };
@@ -521,7 +521,7 @@ impl Streams {
         Some(places[place])
     }
 
-    /// A piece of a stream leaves.
+    /// Records that a piece of a stream was sent.
     #[inline]
     pub(crate) fn on_sent(&mut self, index: u32, piece: &Piece) {
         let Some(stream) = self.slots.get_mut(index) else { return };
@@ -530,7 +530,7 @@ impl Streams {
         self.requeue(index);
     }
 
-    /// A piece of a stream has arrived.
+    /// Records that a piece of a stream has arrived.
     #[inline]
     pub(crate) fn on_acknowledged(&mut self, id: u64, piece: &Piece) {
         let Some(index) = self.find(id) else { return };
@@ -540,7 +540,7 @@ impl Streams {
         let less = stream.sending.on_acknowledged(piece);
         if !stream.sending.finished {
             let sending = &stream.sending;
-            // With several streams, an event that comes later could come after another stream's, and change the order of writes.
+            // With several streams, a later event could follow that of another stream, and change the order of writes.
             if sending.acknowledged_below > before
                 && (has_several
                     || self.send_buffer_bytes.saturating_sub(sending.held_bytes()) >= sending.writable_threshold)
@@ -555,7 +555,7 @@ impl Streams {
         }
     }
 
-    /// A piece of a stream was lost, or is to be sent once more to find out.
+    /// Records that a piece of a stream was lost, or is to be sent again as a probe.
     pub(crate) fn on_lost(&mut self, id: u64, piece: &Piece) {
         let Some(index) = self.find(id) else { return };
         if let Some(stream) = self.slots.get_mut(index) {
@@ -564,7 +564,7 @@ impl Streams {
         self.requeue(index);
     }
 
-    /// The application hears of a stream's end once both halves are over.
+    /// Reports the end of a stream to the application once both directions are over.
     #[inline]
     pub(crate) fn settle(&mut self, index: u32) {
         let Some(stream) = self.slots.get_mut(index) else { return };
@@ -574,16 +574,16 @@ impl Streams {
         }
     }
 
-    /// A stream has frames of control to send.
+    /// Records that a stream has control frames to send.
     pub(crate) fn control(&mut self, index: u32) {
-        // What is held has its turn when it is not any more.
+        // Control frames of a waiting stream are queued when it stops waiting.
         let held = self.get(index).is_none_or(|stream| stream.held);
         if !held && !self.control_due.contains(&index) {
             self.control_due.push(index);
         }
     }
 
-    /// The application has read so many bytes of a stream: limits move on.
+    /// Advances limits after the application has read this number of bytes of a stream.
     #[inline]
     pub(crate) fn on_read(&mut self, index: u32, bytes: u64, now: Instant, rtt: Duration, config: &Config) {
         self.move_limits(index, bytes, now, rtt, config);
@@ -609,7 +609,7 @@ impl Streams {
         }
     }
 
-    /// The connection's limit follows what was read, as a stream's does.
+    /// Advances the connection's limit after a read, as for a stream.
     #[cold]
     #[inline(never)]
     fn move_limit(&mut self, now: Instant, rtt: Duration, windows: &Windows) {
@@ -623,7 +623,7 @@ impl Streams {
         self.limit_due = true;
     }
 
-    /// What the peer allows on every stream from the beginning (its transport parameters).
+    /// Sets the peer's initial limits of all streams (its transport parameters).
     pub(crate) fn set_peer_limits(
         &mut self,
         connection_bytes: u64,
@@ -644,8 +644,8 @@ impl Streams {
         }
     }
 
-    /// 0-RTT was refused: nothing that was sent counts, nor what was remembered of the peer's limits (RFC 9000 section 7.4.1).
-    /// Returns how many bytes are to be sent anew.
+    /// Resets all sent data and the remembered limits, because 0-RTT was rejected (RFC 9000 section 7.4.1). Returns the number of
+    /// bytes to be sent again.
     pub(crate) fn begin_anew(&mut self) -> u64 {
         (self.send_limit, self.peer_stream_window) = (0, 0);
         for stream in self.slots.iter_mut() {
@@ -661,12 +661,12 @@ impl Streams {
     }
 }
 
-/// A frame names a stream that it must not.
+/// The error for a stream ID that a frame must not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Misnamed {
-    /// Beyond MAX_STREAMS.
+    /// The ID exceeds MAX_STREAMS.
     TooMany,
-    /// One of ours that was not opened.
+    /// A local stream that was not opened.
     NotOpened,
 }
 
@@ -690,7 +690,7 @@ mod tests {
         (streams, index)
     }
 
-    /// Else an end would for ever try to send, and not get to its acknowledgements.
+    /// Otherwise an end would try to send forever, and never send its acknowledgements.
     #[test]
     fn a_stream_whose_losses_have_arrived_after_all_has_nothing_to_send() {
         let (mut streams, index) = client();
@@ -705,7 +705,7 @@ mod tests {
         streams.on_lost(0, &piece(200));
         assert_eq!(streams.choose(), Some(index));
         streams.on_acknowledged(0, &piece(200));
-        assert_eq!(streams.choose(), Some(index), "one of both is still missing");
+        assert_eq!(streams.choose(), Some(index), "one of the two pieces is still missing");
         streams.on_acknowledged(0, &piece(0));
         assert_eq!(streams.choose(), None);
     }

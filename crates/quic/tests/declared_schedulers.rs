@@ -1,5 +1,5 @@
-//! What stream schedulers declare: each name is accepted by the language, read into settings of its own, and built under
-//! that name.
+//! Tests of the declarations of stream schedulers: each name is accepted in scenarios, read into its own settings, and creates a
+//! scheduler with that name.
 
 use fullpipe_quic::scheduler::{Edf, NAMES, SCHEDULERS, StreamScheduler};
 use fullpipe_quic::settings::{QUIC, SETTINGS};

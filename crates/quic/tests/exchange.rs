@@ -1,5 +1,5 @@
-//! Two ends, random operations, and a path that loses, reorders and repeats: every byte arrives once and in order, nothing
-//! is sent beyond the credit that was given, and everything comes to an end.
+//! Property tests with random operations of both ends and a path that loses, reorders and repeats: every byte arrives once and in
+//! order, no data exceeds the credit, and every exchange ends.
 
 use crate::common::{Pair, PathModel};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use fullpipe_wire::{QuicForm, QuicFrame, QuicPacket, QuicPacketType};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the applications and the path do.
+/// An operation of the applications or the path.
 #[derive(Clone, Debug)]
 enum Operation {
     Open { end: usize, bidirectional: bool },
@@ -26,17 +26,17 @@ enum Operation {
     Outage { milliseconds: u64 },
 }
 
-/// What one end has written to a stream, and what the other has read.
+/// The data that one end has written to a stream, and how much of it the other has read.
 #[derive(Debug, Default)]
 struct Flow {
-    /// Content by offset; `None`: a mere length.
+    /// The content by offset; `None` for bytes without content.
     written: Vec<Option<u8>>,
     finished: bool,
     read: u64,
     told_finished: bool,
 }
 
-/// The credit that an end has given, and what of it the other has used.
+/// The credit that an end has issued, and how much of it the other has used.
 #[derive(Debug)]
 struct Credit {
     data: u64,
@@ -47,7 +47,7 @@ struct Credit {
 }
 
 impl Credit {
-    /// As in the transport parameters of an end with these settings (RFC 9000 section 18.2).
+    /// The credit in the transport parameters of an end with these settings (RFC 9000 section 18.2).
     fn of(config: &Config) -> Credit {
         let window = config.initial_receive_window_bytes.unwrap_or(u64::MAX);
         Credit {
@@ -59,7 +59,7 @@ impl Credit {
         }
     }
 
-    /// The end that gives it sends a frame.
+    /// Records a frame of the end that issues the credit.
     fn give(&mut self, frame: &QuicFrame) {
         match *frame {
             QuicFrame::MaxData(maximum) => self.data = self.data.max(maximum),
@@ -75,7 +75,7 @@ impl Credit {
         }
     }
 
-    /// The other end has sent so much of a stream.
+    /// Records that the other end has sent this much of a stream.
     fn take(&mut self, stream: u64, end: u64, opened_by_sender: bool) {
         let given = self.of_stream.get(&stream).copied().unwrap_or(self.stream_data);
         assert!(end <= given, "credit of stream {stream}: {end} of {given}");
@@ -91,17 +91,17 @@ impl Credit {
 /// Both applications.
 struct World {
     pair: Pair,
-    /// By writing end and stream id.
+    /// The flows by writing end and stream ID.
     flows: BTreeMap<(usize, u64), Flow>,
-    /// Streams that live, by end: number, id.
+    /// The open streams by end: index, ID.
     live: [BTreeMap<u32, u64>; 2],
     aborted: BTreeSet<u64>,
-    /// What an end has given.
+    /// The credit that each end has issued.
     credit: [Credit; 2],
     unordered: [bool; 2],
     closing: bool,
     datagrams_sent: [u64; 2],
-    /// The server reads 0-RTT packets.
+    /// Whether the server reads 0-RTT packets.
     takes_early_data: bool,
     next_byte: u8,
 }
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// Looks at what has happened: events, and what was sent.
+    /// Processes the new events and sent datagrams.
     fn observe(&mut self, reads: bool) {
         for (end, index, id, event) in std::mem::take(&mut self.pair.fresh) {
             if let Some(id) = id {
@@ -222,7 +222,7 @@ impl World {
     fn step(&mut self, reads: bool) -> bool {
         let goes_on = self.pair.step();
         self.observe(reads);
-        // What was read may let something leave.
+        // Reading may permit further packets.
         self.pair.service();
         self.observe(false);
         goes_on
@@ -307,12 +307,12 @@ impl World {
         }
     }
 
-    /// Whether there is something that has to end.
+    /// Whether some stream or connection still has to end.
     fn waits(&self) -> bool {
         self.live.iter().any(|live| !live.is_empty()) || self.pair.client.state() == State::Opening
     }
 
-    /// All streams end, all applications read: everything has to arrive, and the connection ends when it is told to.
+    /// Ends all streams and reads all data: all data must arrive, and the connection must end when it is closed.
     fn wind_up(&mut self) {
         let begin = self.pair.now;
         while !self.closing && self.waits() {
@@ -325,7 +325,7 @@ impl World {
             self.observe(true);
             self.pair.service();
             self.observe(false);
-            // With its last streams a connection may come to rest: then there is nothing left to wait for.
+            // The connection may become idle with its last streams; no event then remains.
             let goes_on = self.step(true);
             assert!(goes_on || !self.waits(), "a stall: {:?} {:?}", self.pair.client, self.pair.server);
             assert!(self.pair.now.saturating_since(begin) < Duration::from_secs(3000), "it takes for ever");
@@ -342,7 +342,7 @@ impl World {
             }
         }
         self.closing = true;
-        // Without an idle time-out a lost CONNECTION_CLOSE would leave the other end as it is.
+        // Without an idle time-out, the other end would stay open after a lost CONNECTION_CLOSE.
         (self.pair.path.loss, self.pair.path.rate_bps) = (0.0, 0);
         let now = self.pair.now;
         self.pair.client.close(now, 0);
@@ -447,7 +447,7 @@ fn controls() -> impl Strategy<Value = &'static str> {
     prop_oneof![Just("newreno"), Just("cubic"), Just("bbr1"), Just("bbr3")]
 }
 
-/// Both ends have connection ids of one length, as the model takes them.
+/// Both ends use connection IDs of the same length, which the model requires.
 fn same_ids(mut configs: [Config; 2]) -> [Config; 2] {
     configs[1].connection_id_bytes = configs[0].connection_id_bytes;
     configs
@@ -489,7 +489,7 @@ proptest! {
         client.idle_timeout = Duration::from_secs(20);
         server.idle_timeout = Duration::from_secs(20);
         let mut world = World::new([client, server], path, control, seed);
-        // Silence may end it before.
+        // The idle time-out may end it before.
         world.closing = true;
         for operation in before.iter().chain([&Operation::Close { end, error }]).chain(&after) {
             world.perform(operation);
@@ -506,22 +506,22 @@ fn the_credit_of_a_test_is_that_of_the_transport_parameters() {
     assert_eq!(Instant::ZERO, Pair::new(config.clone(), config, PathModel::ideal(Duration::ZERO)).now);
 }
 
-/// How a transfer is made: usually, or by a short path.
+/// The API calls of a transfer: the usual ones, or a faster variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
     Usual,
-    /// Data in order by [`fullpipe_quic::Connection::take_expected`].
+    /// In-order data uses [`fullpipe_quic::Connection::take_expected`].
     Expected,
-    /// Without delivery-rate samples.
+    /// No delivery-rate samples are taken.
     Unsampled,
-    /// Writes by `write_lengths`, with a threshold for the event that there is room.
+    /// Writes use `write_lengths`, with a threshold for the event that there is room.
     Hinted,
 }
 
-/// What leaves both ends of a transfer from the client on one stream or two, and the ends' states; and how often data took the
-/// short path.
+/// The datagrams of both ends in a transfer from the client on one or two streams, the states of the ends, and how often data
+/// used the fast path.
 ///
-/// Delivery rates are not compared, as [`Manner::Unsampled`] has none.
+/// Delivery rates are not compared, because [`Manner::Unsampled`] has none.
 fn course(configs: &[Config; 2], path: &PathModel, control: &str, seed: u64, manner: Manner) -> (String, u64) {
     let [client, server] = configs.clone();
     let mut pair = Pair::with(client, server, path.clone(), control, seed);
@@ -587,7 +587,7 @@ proptest! {
         prop_assert_eq!(usual, expected);
     }
 
-    /// Without delivery-rate samples a control that does not use them sends the same packets at the same times.
+    /// Without delivery-rate samples, a control that does not use them sends the same packets at the same times.
     #[test]
     fn a_control_that_uses_no_rates_does_the_same_without_samples(
         configs in (configs(), configs()),
@@ -601,7 +601,7 @@ proptest! {
         prop_assert_eq!(usual, unsampled);
     }
 
-    /// Writes of lengths at once, and events only when the next write fits, change nothing of what is sent.
+    /// Combined writes, with events only when the next write fits, do not change the packets.
     #[test]
     fn writes_at_once_with_a_threshold_send_what_single_writes_send(
         configs in (configs(), configs()),

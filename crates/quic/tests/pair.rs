@@ -1,4 +1,4 @@
-//! Two ends and a path between them.
+//! Tests of transfers between two ends over a path.
 
 use crate::common::{Pair, PathModel};
 use fullpipe_quic::scheduler::{Fifo, StreamScheduler};
@@ -27,8 +27,8 @@ fn a_transfer_larger_than_all_windows_arrives() {
 
 #[test]
 fn a_server_that_may_send_nothing_waits_for_its_client() {
-    // The flight of more than 4000 bytes is more than three times the client's 1200, and the acknowledgement of the client's
-    // 0-RTT data falls due while the rest waits: two round trips of 100 ms until the client has it all.
+    // The flight of more than 4000 bytes exceeds three times the client's 1200, and the acknowledgement of the client's 0-RTT
+    // data becomes due while the rest waits. The client has all of it after two round trips of 100 ms.
     let handshake = HandshakeSizes { certificate_bytes: 4000, ..HandshakeSizes::default() };
     let config = Config { zero_rtt: true, handshake, ..Config::default() };
     let mut pair = Pair::new(config.clone(), config, PathModel::ideal(Duration::from_millis(50)));
@@ -62,6 +62,6 @@ fn fifo_keeps_the_order_of_writes_at_one_instant() {
             }));
         }
     }
-    // What was written in a row to one stream is one frame; no frame overtakes what was written before it.
+    // Successive writes to one stream are one frame; no frame overtakes earlier writes.
     assert_eq!(frames, [(4, 0, 100), (0, 0, 200), (4, 100, 350), (0, 200, 400)]);
 }

@@ -1,4 +1,4 @@
-//! QUIC's table of MUSTs, `requirements.csv`; what it is, the module says.
+//! The table of QUIC requirements, `requirements.csv`; the module describes it.
 //!
 //! `cargo test -p fullpipe-quic --test all requirements -- --nocapture` prints the counts.
 

@@ -1,6 +1,5 @@
-//! A UDP socket with one peer, on tokio. Payloads of one size that wait together leave by segmentation offload, and
-//! those that arrive together come by receive offload, where the system has them. Nothing is fragmented, and nothing
-//! is marked as ECN-capable.
+//! A UDP socket with one peer, on tokio. It uses segmentation and receive offload where the system supports them, so
+//! waiting payloads of equal size share a system call. Datagrams are not fragmented and not marked as ECN-capable.
 
 use bytes::Bytes;
 use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Sent};
@@ -14,16 +13,16 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
 
-/// Messages received by one call of the system.
+/// Maximum number of messages per receive call.
 const BATCH: usize = 8;
 
-/// Bytes of one message: what receive offload puts together at most.
+/// Size of one message in bytes: the maximum that receive offload combines.
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// Bytes that segmentation offload takes at most, of payload.
+/// Maximum payload bytes of one segmentation-offload call.
 const SEND_BYTES: usize = 60_000;
 
-/// The socket.
+/// A connected UDP socket.
 #[derive(Debug)]
 pub(crate) struct Connected {
     socket: Arc<UdpSocket>,
@@ -32,7 +31,7 @@ pub(crate) struct Connected {
     error: Mutex<ErrorWatch>,
 }
 
-/// Completes when the system has an error to report of a socket: an ICMP message makes a socket neither readable nor
+/// Completes when the system reports an error of a socket: an ICMP message makes a socket neither readable nor
 /// writable.
 struct ErrorWatch(BoxFuture<io::Result<Ready>>);
 
@@ -50,8 +49,8 @@ impl fmt::Debug for ErrorWatch {
 }
 
 thread_local! {
-    /// Where the system puts what it receives, until it is copied out: one for each thread, since ten thousand idle
-    /// sockets should not hold half a megabyte each.
+    /// Receive buffer from which payloads are copied. There is one per thread, since ten thousand idle sockets should
+    /// not use half a megabyte each.
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -63,7 +62,7 @@ impl Connected {
         };
         let socket = std::net::UdpSocket::bind(any)?;
         socket.connect(peer)?;
-        // This also makes it non-blocking and forbids fragments.
+        // This also makes the socket non-blocking and disables fragmentation.
         let state = UdpSocketState::new((&socket).into())?;
         let socket = Arc::new(UdpSocket::from_std(socket)?);
         let error = Mutex::new(ErrorWatch::new(&socket));
@@ -75,13 +74,13 @@ impl Connected {
         self.socket.try_io(Interest::WRITABLE, || self.state.try_send((&*self.socket).into(), &transmit))
     }
 
-    /// Sends one payload, or several of one size together.
+    /// Sends one payload, or several payloads of equal size in one call.
     fn send_first(&self, payloads: &[Bytes]) -> io::Result<Sent> {
         let count = together(payloads, self.state.max_gso_segments().get());
         if count > 1 {
             match self.send(&payloads[..count].concat(), Some(payloads[0].len())) {
                 Ok(()) => return Ok(Sent { consumed: count, too_large: 0 }),
-                // One at a time tells which.
+                // Sending one at a time identifies the payload that fails.
                 Err(error) if is_of_the_group(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -93,7 +92,7 @@ impl Connected {
         }
     }
 
-    /// What the system reports of this socket, if anything.
+    /// The pending error of this socket, if any.
     fn poll_error(&self, context: &mut Context<'_>) -> Poll<io::Error> {
         let mut watch = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -102,7 +101,7 @@ impl Connected {
             }
             match self.socket.take_error() {
                 Ok(Some(error)) | Err(error) => return Poll::Ready(error),
-                // Sending has heard of it first. The readiness is used up.
+                // A send call has already returned the error. The readiness is consumed.
                 Ok(None) => {
                     let _ = self.socket.try_io(Interest::ERROR, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
                     *watch = ErrorWatch::new(&self.socket);
@@ -136,7 +135,8 @@ impl Connected {
     }
 }
 
-/// How many payloads from the first can share a call: as long as the first, but the last of them may be shorter.
+/// Number of payloads, from the first, that can share a call: all have the length of the first, but the last may be
+/// shorter.
 fn together(payloads: &[Bytes], most: usize) -> usize {
     let size = payloads[0].len();
     if size == 0 {
@@ -150,9 +150,9 @@ fn together(payloads: &[Bytes], most: usize) -> usize {
     }
 }
 
-/// What segmentation offload says of payloads that are too large for the path, and where it does not work after all.
+/// Errors of segmentation offload: payloads too large for the path, or offload not supported after all.
 fn is_of_the_group(error: &io::Error) -> bool {
-    /// Of Linux: the device cannot.
+    /// Linux: the device does not support it.
     const EIO: i32 = 5;
     is_too_large(error) || error.kind() == io::ErrorKind::InvalidInput || error.raw_os_error() == Some(EIO)
 }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_equal_sizes_go_together() {
+    fn only_payloads_of_equal_size_share_a_call() {
         for (lengths, most, expected) in [
             (&[5, 5, 5][..], 64, 3),
             (&[5, 5, 3, 5], 64, 3),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_arrive_as_they_were_sent() {
+    fn payloads_arrive_unchanged() {
         runtime().block_on(async {
             let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             let socket = Arc::new(Connected::new(peer.local_addr().unwrap()).unwrap());
@@ -251,11 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_counted_and_nobody_at_home_is_an_error() {
+    fn oversized_payload_is_counted_and_closed_port_is_an_error() {
         runtime().block_on(async {
             let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             let socket = Connected::new(peer.local_addr().unwrap()).unwrap();
-            // Two bytes more than an IPv4 datagram has.
+            // Two bytes above the maximum of an IPv4 datagram.
             let payloads = sizes(&[65_509, 10]);
             let sent = poll_fn(|context| socket.poll_send(context, &payloads)).await.unwrap();
             assert_eq!(sent, Sent { consumed: 1, too_large: 1 });

@@ -1,11 +1,11 @@
-//! QUIC endpoints on sockets of an environment: real ones, and those whose path is a tunnel.
+//! QUIC endpoints on sockets of an environment: real sockets, and tunnels as sockets.
 
 use fullpipe_masque::environment::Environment;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-/// The largest UDP payload that endpoints take: whatever a host can send, so that larger packets can be tried.
+/// Largest UDP payload that endpoints accept. It is the maximum of UDP, so that larger packets can be tested.
 const MAX_PAYLOAD: u16 = 65_527;
 
 fn settings() -> io::Result<noq::EndpointConfig> {
@@ -14,7 +14,7 @@ fn settings() -> io::Result<noq::EndpointConfig> {
     Ok(settings)
 }
 
-/// An endpoint that listens at `local`.
+/// Creates an endpoint that listens at `local`.
 ///
 /// # Errors
 /// If the socket cannot be bound.
@@ -29,10 +29,10 @@ pub fn server(
     noq::Endpoint::new_with_abstract_socket(settings()?, Some(configuration), socket, environment.runtime())
 }
 
-/// An endpoint that reaches `peer` from any local port.
+/// Creates a client endpoint for connections to `peer`, on any local port.
 ///
 /// # Errors
-/// If no socket can be had.
+/// If no socket can be created.
 pub fn client(environment: &dyn Environment, peer: SocketAddr) -> io::Result<noq::Endpoint> {
     let any: SocketAddr = match peer {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -41,7 +41,7 @@ pub fn client(environment: &dyn Environment, peer: SocketAddr) -> io::Result<noq
     on_socket(environment, environment.bind(any)?)
 }
 
-/// A client's endpoint on a socket that exists.
+/// Creates a client endpoint on an existing socket.
 ///
 /// # Errors
 /// If the socket has no address.

@@ -1,4 +1,4 @@
-//! The environment on tokio. It has to be used within a tokio runtime with sockets and timers enabled.
+//! The environment on tokio. It must be used within a tokio runtime with sockets and timers enabled.
 
 use crate::connected::Connected;
 use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment};
@@ -8,10 +8,10 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a resolver may take.
+/// Time limit of a name resolution.
 const RESOLVER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sockets, timers and tasks of the tokio runtime that is current where it is used.
+/// Sockets, timers and tasks of the current tokio runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tokio;
 
@@ -48,7 +48,7 @@ impl Environment for Tokio {
     }
 }
 
-/// The standard library gives the resolver's answer as a sentence only.
+/// The standard library returns the resolver's response only as text.
 fn classify(error: io::Error) -> io::Error {
     let sentence = error.to_string();
     let unknown = ["not known", "No address associated", "nodename nor servname", "No such host"];

@@ -1,4 +1,4 @@
-//! The files below a directory, as what an HTTP/3 server serves.
+//! HTTP/3 server content from the files of a directory.
 
 use bytes::Bytes;
 use fullpipe_masque::http3::{Body, Content, ContentError};
@@ -6,18 +6,18 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes read at a time.
+/// Bytes per read.
 const PIECE: usize = 64 << 10;
 
-/// A directory. Links that lead out of it are not followed.
+/// A directory. Symbolic links to targets outside it are not followed.
 #[derive(Clone, Debug)]
 pub struct Directory(PathBuf);
 
 impl Directory {
-    /// The files below `root`.
+    /// Opens the directory `root`.
     ///
     /// # Errors
-    /// If it is no directory, or cannot be read.
+    /// If `root` is not a directory or cannot be read.
     pub fn new(root: &Path) -> io::Result<Directory> {
         let root = root.canonicalize()?;
         root.read_dir()?;

@@ -1,23 +1,23 @@
-//! Bodies that need no file: the first bytes of one sequence that looks random and is always the same.
+//! Response bodies without files: prefixes of one fixed pseudorandom sequence.
 //!
-//! The sequence is what SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014)
-//! gives from the seed 0, each word's lowest byte first. A word follows from its number alone, so that nobody keeps any of it,
-//! and whoever gets it can tell each byte that is not its own.
+//! The sequence is the output of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
+//! OOPSLA 2014) for the seed 0, each word in little-endian order. A word depends only on its index, so nothing is
+//! stored, and a receiver can check every byte.
 
 use bytes::Bytes;
 use fullpipe_masque::http3::Body;
 use std::io;
 
-/// The longest body.
+/// Maximum length of a body.
 pub const MOST_BYTES: u64 = 10_000_000_000;
 
-/// Bytes made at a time.
+/// Bytes generated at a time.
 const PIECE: u64 = 64 << 10;
 
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
-/// The length of the body at a path: N of `/bytes/N`, up to [`MOST_BYTES`].
+/// Length of the body at a path: N of `/bytes/N`, up to [`MOST_BYTES`].
 #[must_use]
 pub fn length_at(path: &str) -> Option<u64> {
     let number = path.strip_prefix("/bytes/")?;
@@ -32,7 +32,7 @@ fn word(number: u64) -> [u8; WORD] {
     (mixed ^ (mixed >> 31)).to_le_bytes()
 }
 
-/// The bytes of the sequence from a position on.
+/// Fills `piece` with the sequence from byte `position` on.
 fn fill(position: u64, piece: &mut [u8]) {
     let (mut number, skipped) = (position / WORD as u64, (position % WORD as u64) as usize);
     let (begun, whole) = piece.split_at_mut(((WORD - skipped) % WORD).min(piece.len()));
@@ -46,7 +46,7 @@ fn fill(position: u64, piece: &mut [u8]) {
     }
 }
 
-/// A body on its way.
+/// A body that is being sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Generated {
     length: u64,
@@ -72,23 +72,23 @@ impl Body for Generated {
     }
 }
 
-/// Looks whether what comes is such a body.
+/// Checks whether received bytes are such a body.
 #[derive(Clone, Debug)]
 pub struct Check {
     length: u64,
     at: u64,
-    /// The first byte that is not as it should be.
+    /// Position of the first wrong byte.
     wrong: Option<u64>,
 }
 
 impl Check {
-    /// A body of this length is expected.
+    /// Creates the check of a body of this length.
     #[must_use]
     pub fn new(length: u64) -> Check {
         Check { length, at: 0, wrong: None }
     }
 
-    /// The next piece has come.
+    /// Checks the next piece.
     pub fn add(&mut self, piece: &[u8]) {
         if self.wrong.is_none() {
             let mut expected = vec![0; piece.len()];
@@ -99,10 +99,10 @@ impl Check {
         self.at += piece.len() as u64;
     }
 
-    /// Whether all of it has come, and nothing else; if not, why, as a sentence.
+    /// Checks that exactly the body was received.
     ///
     /// # Errors
-    /// If it has not.
+    /// Returns the difference as a sentence.
     pub fn finish(&self) -> Result<(), String> {
         match self.wrong {
             Some(place) => Err(format!("the body is not the one asked for: byte {place} (from 0) is another")),
@@ -130,9 +130,10 @@ mod tests {
         }
     }
 
-    /// The first outputs of SplitMix64 from the seed 0, as its authors' and everybody's implementations give them.
+    /// The first outputs of SplitMix64 for the seed 0, as published by its authors and reproduced by other
+    /// implementations.
     #[test]
-    fn the_sequence_is_splitmix64_of_zero() {
+    fn sequence_is_splitmix64_with_seed_zero() {
         let words = [0xe220_a839_7b1d_cdaf_u64, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f, 0xf88b_b8a8_724c_81ec];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(body(32), bytes);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_have_a_number_and_nothing_else() {
+    fn path_with_anything_but_a_number_is_rejected() {
         for (path, length) in [("/bytes/0", 0), ("/bytes/100000000", 100_000_000), ("/bytes/10000000000", MOST_BYTES)] {
             assert_eq!(length_at(path), Some(length));
         }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_longer_than_a_piece_goes_on_where_the_piece_ended() {
+    fn body_longer_than_a_piece_continues_after_the_piece() {
         let long = body(2 * PIECE + 5);
         assert_eq!(long.len() as u64, 2 * PIECE + 5);
         assert_eq!(long[..100], body(100));
@@ -159,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_body_is_recognised_however_it_comes(length in 0u64..400, cuts in prop::collection::vec(1usize..40, 0..20)) {
+        fn correct_body_is_accepted_for_any_split(length in 0u64..400, cuts in prop::collection::vec(1usize..40, 0..20)) {
             let body = body(length);
             let (mut check, mut rest) = (Check::new(length), &body[..]);
             for cut in cuts {
@@ -172,7 +173,7 @@ mod tests {
         }
 
         #[test]
-        fn a_single_bit_is_noticed_and_told_where(length in 1u64..400, place in any::<prop::sample::Index>(), bit in 0u8..8) {
+        fn wrong_bit_is_detected_with_its_position(length in 1u64..400, place in any::<prop::sample::Index>(), bit in 0u8..8) {
             let mut body = body(length);
             let place = place.index(body.len());
             body[place] ^= 1 << bit;
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_and_too_little_is_told() {
+    fn too_long_and_too_short_bodies_are_reported() {
         for (length, came) in [(10, 9), (10, 11), (1, 0)] {
             let mut check = Check::new(length);
             check.add(&body(came));

@@ -1,6 +1,7 @@
-//! Real sockets for the code of `fullpipe-masque`: its environment on tokio, certificates, endpoints, files and other content.
+//! Real sockets for the code of `fullpipe-masque`: its environment on tokio, certificates, endpoints, files and other
+//! content.
 //!
-//! This is the only crate, beside the command, that knows tokio and reads the machine's clock.
+//! Apart from the command, this is the only crate that uses tokio and reads the machine's clock.
 
 mod connected;
 pub mod endpoint;

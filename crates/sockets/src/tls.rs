@@ -1,4 +1,4 @@
-//! Certificates: those of servers, from PEM files or made on the spot, and whom clients trust.
+//! TLS configuration: certificates of servers, from PEM files or generated, and the certificates that clients trust.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -11,10 +11,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// HTTP/3's protocol name (RFC 9114 section 3.1).
+/// ALPN protocol of HTTP/3 (RFC 9114 section 3.1).
 const PROTOCOL: &[u8] = b"h3";
 
-/// Where systems keep the certificates they trust.
+/// Paths at which systems keep their trusted certificates.
 const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -22,7 +22,7 @@ const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// What is wrong with a certificate, a key, or a file of them.
+/// An invalid certificate, key or PEM file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
@@ -38,17 +38,17 @@ fn wrong(path: &Path, error: impl fmt::Display) -> Error {
     Error(format!("{}: {error}", path.display()))
 }
 
-/// Who a server is.
+/// Identity of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// The certificate chain and the key of these PEM files.
+    /// The certificate chain and the private key in these PEM files.
     Files {
         /// Certificate chain.
         chain: PathBuf,
         /// Private key.
         key: PathBuf,
     },
-    /// A certificate for these names and addresses that is made with its key, signs itself, and is kept in memory only.
+    /// A self-signed certificate for these names and addresses. It is generated with its key and kept in memory only.
     SelfSigned(Vec<String>),
 }
 
@@ -68,7 +68,7 @@ impl Identity {
         }
     }
 
-    /// What is wrong with its key, in its own words.
+    /// Error of its key file, with the description `error`.
     fn wrong(&self, error: impl fmt::Display) -> Error {
         match self {
             Identity::Files { key, .. } => wrong(key, error),
@@ -77,14 +77,14 @@ impl Identity {
     }
 }
 
-/// Whom a client trusts.
+/// Certificates that a client trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Whom the system trusts.
+    /// Those that the system trusts.
     System,
-    /// The authorities, or the very certificates, of a PEM file.
+    /// The authorities, or the certificates themselves, in a PEM file.
     Authorities(PathBuf),
-    /// Everybody: for laboratories.
+    /// All certificates, for laboratories.
     Anybody,
 }
 
@@ -98,10 +98,10 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     if certificates.is_empty() { Err(wrong(path, "no certificate in it")) } else { Ok(certificates) }
 }
 
-/// A server's cryptography.
+/// TLS configuration of a server.
 ///
 /// # Errors
-/// If its files cannot be read or do not belong together, or no certificate can have such names.
+/// If the files cannot be read, key and certificate do not match, or no certificate can contain the names.
 pub fn server(identity: &Identity) -> Result<noq::ServerConfig, Error> {
     let (certificates, private) = identity.read()?;
     let mut tls = rustls::ServerConfig::builder_with_provider(provider())
@@ -113,13 +113,13 @@ pub fn server(identity: &Identity) -> Result<noq::ServerConfig, Error> {
     tls.alpn_protocols = vec![PROTOCOL.to_vec()];
     let tls = noq::crypto::rustls::QuicServerConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
     let mut server = noq::ServerConfig::with_crypto(Arc::new(tls));
-    // No NEW_TOKEN frames (RFC 9000 section 8.1.3), whatever features of the stack a build unites: our clients keep no
-    // tokens, and a token's key would die with the process.
+    // No NEW_TOKEN frames (RFC 9000 section 8.1.3), regardless of the features of the stack in this build: our clients
+    // store no tokens, and the key of a token would be lost with the process.
     server.validation_token.sent(0);
     Ok(server)
 }
 
-/// A client's cryptography.
+/// TLS configuration of a client.
 ///
 /// # Errors
 /// If the authorities cannot be read.
@@ -147,13 +147,13 @@ fn system_roots() -> Result<RootCertStore, Error> {
     let path = SYSTEM_ROOTS.iter().map(Path::new).find(|path| path.exists());
     let path = path.ok_or_else(|| Error("this system's trusted certificates were not found; name a file".into()))?;
     let mut roots = RootCertStore::empty();
-    // Systems carry certificates that a strict reader does not take.
+    // Systems contain certificates that a strict parser rejects.
     roots.add_parsable_certificates(certificates(path)?);
     Ok(roots)
 }
 
-/// Certificates that these authorities have signed, and these very ones: a certificate that somebody has signed for
-/// itself is often marked as an authority's, and then no authority's rule lets it be a server's.
+/// Accepts certificates signed by these authorities, and these certificates themselves. A self-signed certificate is
+/// often marked as a CA certificate, and the usual rules then forbid its use by a server.
 #[derive(Debug)]
 struct AcceptKnown {
     known: Vec<CertificateDer<'static>>,
@@ -181,7 +181,8 @@ impl ServerCertVerifier for AcceptKnown {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         match self.authorities.verify_server_cert(certificate, intermediates, name, stapled, now) {
-            // That it may not be a server's is found after its time has been checked, and before its name.
+            // The verifier rejects a CA certificate after it has checked the validity period and before it checks the
+            // name.
             Err(rustls::Error::InvalidCertificate(CertificateError::Other(_))) if self.known.contains(certificate) => {
                 verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
                 Ok(ServerCertVerified::assertion())
@@ -213,7 +214,7 @@ impl ServerCertVerifier for AcceptKnown {
     }
 }
 
-/// Any certificate will do; that the server has its key is still checked.
+/// Accepts any certificate, but checks that the server has its key.
 #[derive(Debug)]
 struct AcceptAnybody(Arc<CryptoProvider>);
 
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_made_on_the_spot_has_the_names_asked_for() {
+    fn generated_certificate_has_the_requested_names() {
         let identity = Identity::SelfSigned(["a.example", "192.0.2.1", "::1"].map(String::from).to_vec());
         let (certificates, _) = identity.read().unwrap();
         let certificate = ParsedCertificate::try_from(&certificates[0]).unwrap();
@@ -295,10 +296,10 @@ mod tests {
         assert!(refused.to_string().starts_with("no certificate for \u{e4}.example: "), "{refused}");
     }
 
-    /// As `openssl req -x509` makes them: marked as an authority's, and a server's all the same.
+    /// As created by `openssl req -x509`: marked as a CA certificate, but used by a server.
     #[test]
-    fn a_certificate_signed_by_itself_is_trusted_where_it_is_known() {
-        // The first of July 2026: 56 years and 181 days after 1970, 14 of the years with a leap day.
+    fn self_signed_certificate_is_trusted_if_listed() {
+        // 1 July 2026: 56 years and 181 days after 1970, with 14 leap days.
         let time = Duration::from_secs((56 * 365 + 14 + 181) * 86_400);
         for is_ca in [IsCa::NoCa, IsCa::ExplicitNoCa, IsCa::Ca(BasicConstraints::Unconstrained)] {
             let sign = || parameters(is_ca).self_signed(&KeyPair::generate().unwrap()).unwrap();
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_known_authority_has_signed_is_trusted() {
+    fn certificate_of_a_listed_authority_is_trusted() {
         let time = Duration::from_secs((56 * 365 + 14 + 181) * 86_400);
         let key = KeyPair::generate().unwrap();
         let authority = parameters(IsCa::Ca(BasicConstraints::Unconstrained));

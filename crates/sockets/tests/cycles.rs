@@ -1,5 +1,5 @@
-//! A thousand tunnels one after another leave nothing behind: no descriptor, no task that counts, no bytes in queues.
-//! In a process of its own, since descriptors are counted.
+//! A thousand sequential tunnels leave no descriptor, no task and no queued bytes behind. The test has its own process,
+//! since it counts descriptors.
 
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "loopback/house.rs"]
@@ -13,14 +13,14 @@ fn descriptors() -> usize {
 }
 
 #[test]
-fn a_thousand_tunnels_leave_nothing_behind() {
+fn thousand_sequential_tunnels_leak_nothing() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
         let proxy = proxy(&certificate, |_| {});
         let datagram = datagram_client(&certificate, &proxy).await;
         let stream = client(&certificate, &proxy, |settings| settings.mode = Mode::Stream).await;
-        // Both connections have their sockets until the end.
+        // Both connections keep their sockets until the end.
         let before = descriptors();
         for (mode, client) in [(Mode::Datagram, &datagram), (Mode::Stream, &stream)] {
             for _ in 0..500 {

@@ -1,4 +1,4 @@
-//! Every entry point of `fuzz/`, with its seeds, with seeds that are damaged, and with random bytes: no libFuzzer needed.
+//! Tests of every entry point of `fuzz/` with its seeds, with damaged seeds, and with random bytes, without libFuzzer.
 
 #[allow(unreachable_pub, reason = "fuzz targets call these")]
 #[path = "../../../fuzz/src/lib.rs"]
@@ -11,14 +11,16 @@ use std::path::{Path, PathBuf};
 /// The seeds of an entry point.
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .map_or_else(|_| Vec::new(), |files| files.map(|file| file.expect("a folder can be listed").path()).collect());
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).map_or_else(
+        |_| Vec::new(),
+        |files| files.map(|file| file.expect("the folder can be listed").path()).collect(),
+    );
     files.sort();
-    files.iter().map(|file| fs::read(file).expect("a seed can be read")).collect()
+    files.iter().map(|file| fs::read(file).expect("the seed can be read")).collect()
 }
 
 #[test]
-fn seeds_are_read() {
+fn seeds_are_parsed() {
     let mut count = 0;
     for (name, parse) in parsers::PARSERS {
         for seed in seeds(name) {
@@ -30,7 +32,7 @@ fn seeds_are_read() {
 }
 
 #[test]
-fn every_entry_point_has_its_target() {
+fn every_entry_point_has_a_fuzz_target() {
     for (name, _) in parsers::PARSERS {
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../fuzz/targets/{name}.rs"));
         assert!(target.is_file(), "{name}");
@@ -41,14 +43,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         for (_, parse) in parsers::PARSERS {
             parse(&bytes);
         }
     }
 
     #[test]
-    fn damaged_seeds_are_read_or_refused(which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>(), keep in any::<prop::sample::Index>()) {
+    fn damaged_seeds_are_parsed_or_rejected(which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>(), keep in any::<prop::sample::Index>()) {
         for (name, parse) in parsers::PARSERS {
             let seeds = seeds(name);
             if seeds.is_empty() {

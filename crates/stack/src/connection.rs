@@ -1,20 +1,20 @@
-//! One end of a QUIC connection with one stream, played by the real stack, as a state machine: time and datagrams in,
-//! datagrams and the next timer out.
+//! One end of a QUIC connection with one stream on the real stack, as a state machine: its inputs are time and
+//! datagrams, its outputs datagrams and the next timer.
 //!
-//! **Shape.** A program with a UDP socket of its own opens one connection and one bidirectional stream on it; the other end
-//! accepts them. To applications it is the same [`Stream`] as TCP's:
+//! **Model.** A program with its own UDP socket opens one connection and one bidirectional stream; the other end
+//! accepts them. For applications it is the same [`Stream`] as that of TCP:
 //!
-//! * *connected* means that the client's handshake is complete, or that the client's stream has reached the server;
-//! * what is written waits here, in a buffer as large as the stack's own, until the stack takes it (flow control and its
-//!   limit on unacknowledged bytes). Bytes whose content does not matter are zeros on the wire;
-//! * what has arrived in order is taken off the stack up to 64 KiB ahead of the application: so the application hears of the
-//!   peer's end when it is there, as with TCP;
-//! * when both directions are finished and acknowledged, the client closes the connection (code 0), and the server hears
-//!   that it is finished. An abort closes with code 1, which the peer takes for a reset.
+//! * *Connected* means that the client's handshake is complete, or that the client's stream has reached the server.
+//! * Written data waits here, in a buffer as large as the stack's own, until the stack accepts it (flow control, and
+//!   the stack's limit on unacknowledged bytes). Data without specified content is sent as zeros.
+//! * Data received in order is read from the stack up to 64 KiB ahead of the application. So the application receives
+//!   the end of the peer's data as soon as it arrives, as with TCP.
+//! * When both directions are finished and acknowledged, the client closes the connection (code 0), and the server
+//!   reports that it is finished. An abort closes with code 1, which the peer treats as a reset.
 //!
-//! **Instants.** Whatever the stack does takes no time. A timer that the stack has set for an instant that is past (a probe
-//! may be due since before the acknowledgement that moved it) comes up at once. After it was served at that very instant,
-//! it comes up a nanosecond later, so that time goes on (its pacer rounds waiting times down).
+//! **Instants.** The stack's processing takes no time. The stack may set a timer for a past instant, since a probe can
+//! be due before the acknowledgment that moved it. Such a timer fires at once. If the stack sets it again at the same
+//! instant, it fires a nanosecond later so that time advances; the stack's pacer rounds waiting times down.
 
 use crate::entropy::Entropy;
 use crate::journal::{Entry, Journal};
@@ -34,36 +34,36 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// How far the stream is read ahead of the application.
+/// Bytes that are read from the stream ahead of the application.
 const LOOK_AHEAD_BYTES: u64 = 64 << 10;
-/// What is written where only the length matters.
+/// Data of writes that specify only a length.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Codes of CONNECTION_CLOSE frames of the application (any meaning is the application's to give, RFC 9000 section 20.2).
+/// Codes of CONNECTION_CLOSE frames from the application, which defines their meaning (RFC 9000 section 20.2).
 const FINISHED: VarInt = VarInt::from_u32(0);
 const ABORTED: VarInt = VarInt::from_u32(1);
 
-/// A UDP datagram's payload with the ECN bits of its packet.
+/// The payload of a UDP datagram and the ECN codepoint of its packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Its bytes.
+    /// The payload.
     pub payload: Bytes,
-    /// Its ECN bits.
+    /// The ECN codepoint.
     pub codepoint: Codepoint,
 }
 
-/// Counts of a connection.
+/// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// QUIC packets sent.
     pub sent_packets: u64,
-    /// QUIC packets that were found to be lost; what they carried is sent again.
+    /// QUIC packets declared lost; their data is retransmitted.
     pub lost_packets: u64,
-    /// Times the congestion control was told of losses or marks.
+    /// Congestion events (losses or marks) passed to the congestion control.
     pub congestion_events: u64,
-    /// Times it was told that this was for nothing.
+    /// Congestion events that proved spurious.
     pub spurious_congestion_events: u64,
-    /// Largest UDP payload that the path is known to carry.
+    /// Largest UDP payload in bytes that the path is known to carry.
     pub mtu_bytes: u16,
     /// Smoothed round-trip time.
     pub smoothed_rtt: Duration,
@@ -71,18 +71,18 @@ pub struct Statistics {
     pub mean_rtt: Option<Duration>,
 }
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// Nobody has asked for it yet.
+    /// No connection was requested yet.
     Waiting,
     /// The handshake is not complete.
     Opening,
-    /// It is.
+    /// The handshake is complete.
     Open,
-    /// One of its ends has closed, or given up.
+    /// One end has closed the connection or timed out.
     Closing,
-    /// Nothing will ever happen here again.
+    /// The connection has ended and has no further output.
     Drained,
 }
 
@@ -92,32 +92,32 @@ struct Inner {
     connection: noq_proto::Connection,
 }
 
-/// One end.
+/// One end of a connection.
 pub struct Connection {
     endpoint: Endpoint,
     round_trips: RoundTrips,
-    /// None at a server that nobody has asked yet.
+    /// `None` at a server before its first connection.
     inner: Option<Box<Inner>>,
     client: bool,
     path: FourTuple,
     stream: Option<StreamId>,
     events: VecDeque<Event>,
-    /// What the endpoint itself answers.
+    /// Datagrams that the endpoint itself sends in response.
     responses: VecDeque<Datagram>,
-    /// Where the stack writes a datagram. It is kept, because every second call has none: with the clones of arrivals, a third of
-    /// the allocator's instructions came from here (`quic-real-1-100m`).
+    /// Buffer into which the stack writes a datagram. It is reused, because every second call writes none. Before, it
+    /// and the clones of arrivals caused a third of the allocator's instructions (`quic-real-1-100m`).
     buffer: Vec<u8>,
     outgoing: Outgoing,
     incoming: Incoming,
     ending: Ending,
-    /// When it was called last.
+    /// Time of the latest call.
     now: Instant,
-    /// When the stack's timers were served last.
+    /// Time at which the stack's timers were last served.
     served: Option<Instant>,
     journal: Option<Journal>,
 }
 
-/// The sending direction.
+/// State of the sending direction.
 #[derive(Debug, Default)]
 struct Outgoing {
     waiting: VecDeque<Payload>,
@@ -125,20 +125,20 @@ struct Outgoing {
     capacity_bytes: u64,
     /// The application will write no more.
     finish: bool,
-    /// The stack knows that.
+    /// The end of the stream was passed to the stack.
     finished: bool,
-    /// The peer has acknowledged all of it, or has sent STOP_SENDING.
+    /// The peer has acknowledged all data or sent STOP_SENDING.
     done: bool,
 }
 
-/// The receiving direction.
+/// State of the receiving direction.
 #[derive(Debug, Default)]
 struct Incoming {
     ready: VecDeque<Bytes>,
     ready_bytes: u64,
-    /// The stack had no more when it was asked last, and no datagram has come since.
+    /// The stack had no data at the last read, and no datagram has arrived since.
     drained: bool,
-    /// The peer's end was reached.
+    /// The end of the peer's data was reached.
     ended: bool,
 }
 
@@ -146,7 +146,7 @@ struct Incoming {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     No,
-    /// The application wants it to.
+    /// The application aborts it.
     Abort,
     Over,
 }
@@ -164,10 +164,11 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// The end that opens a connection from `local` to `remote`, now. What it writes leaves when the handshake is over.
+    /// Creates the client end, which opens a connection from `local` to `remote` now. Data written earlier is sent
+    /// after the handshake.
     ///
     /// # Errors
-    /// If nobody can be reached at `remote` (port 0, or no address), in the stack's words.
+    /// Returns the stack's message if `remote` is not a valid destination (port 0 or no address).
     pub fn client(
         settings: &Settings,
         control: Maker,
@@ -186,7 +187,7 @@ impl Connection {
         Ok(client)
     }
 
-    /// The end that waits at `local` for a connection from `remote`.
+    /// Creates the server end, which waits at `local` for a connection from `remote`.
     pub fn server(
         settings: &Settings,
         control: Maker,
@@ -227,7 +228,7 @@ impl Connection {
 
     // Driven by the host ---------------------------------------------------------------------------------------------
 
-    /// A datagram has come from the peer.
+    /// Processes a datagram from the peer.
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         self.now = now;
         self.incoming.drained = false;
@@ -251,7 +252,7 @@ impl Connection {
         self.settle();
     }
 
-    /// Time has come to [`Connection::next_timeout`].
+    /// Processes the timer of [`Connection::next_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         (self.now, self.served) = (now, Some(now));
         if let Some(inner) = &mut self.inner {
@@ -260,8 +261,8 @@ impl Connection {
         self.settle();
     }
 
-    /// When [`Connection::handle_timeout`] wants to be called; [`Instant::NEVER`] if nothing is waited for. To be asked
-    /// after the output was taken.
+    /// Time at which [`Connection::handle_timeout`] must be called; [`Instant::NEVER`] without a timer. The value is
+    /// valid after all output was taken.
     pub fn next_timeout(&self) -> Instant {
         let Some(at) = self.inner.as_ref().and_then(|inner| inner.connection.poll_timeout()) else {
             return Instant::NEVER;
@@ -270,7 +271,7 @@ impl Connection {
         if self.served == Some(at) { at.saturating_add(Duration::from_nanos(1)) } else { at }
     }
 
-    /// The next datagram to send to the peer.
+    /// Returns the next datagram for the peer.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         let next = self.next_datagram(now);
         if let Some(Datagram { payload, codepoint }) = &next {
@@ -299,22 +300,22 @@ impl Connection {
         transmit.map(|transmit| datagram(&transmit, &self.buffer))
     }
 
-    /// The next thing the application ought to know.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Whether [`Connection::poll_event`] has something.
+    /// Whether [`Connection::poll_event`] would return an event.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// Whether nothing will ever happen here again.
+    /// Whether the connection has ended and has no further output.
     pub fn is_drained(&self) -> bool {
         self.inner.as_ref().is_some_and(|inner| inner.connection.is_drained())
     }
 
-    /// Counts so far.
+    /// Counters since the beginning.
     pub fn statistics(&mut self) -> Statistics {
         let Some(inner) = &mut self.inner else { return Statistics::default() };
         let all = inner.connection.stats();
@@ -330,19 +331,19 @@ impl Connection {
         }
     }
 
-    /// What the congestion control shows of itself; `None` before there is one, and when the connection is over.
+    /// Current state of the congestion control; `None` before and after the connection.
     pub fn inspect(&self) -> Option<Inspection> {
         let control = self.inner.as_ref()?.connection.congestion_state(PathId::ZERO)?;
         control.clone_box().into_any().downcast::<Adapter>().ok().map(|adapter| adapter.inspect())
     }
 
-    /// Probes of the path's MTU that were found lost.
+    /// Lost path MTU probes.
     pub fn lost_mtu_probes(&mut self) -> u64 {
         let path = self.inner.as_mut().and_then(|inner| inner.connection.path_stats(PathId::ZERO));
         path.map_or(0, |path| path.lost_plpmtud_probes)
     }
 
-    /// How far it is.
+    /// State of the connection.
     pub fn state(&self) -> State {
         match &self.inner {
             None => State::Waiting,
@@ -353,7 +354,7 @@ impl Connection {
         }
     }
 
-    /// Smoothed round-trip time; `None` before there is one.
+    /// Smoothed round-trip time; `None` before the first sample.
     pub fn smoothed_rtt(&self) -> Option<Duration> {
         let connection = &self.inner.as_ref()?.connection;
         if connection.is_handshaking() {
@@ -362,7 +363,7 @@ impl Connection {
         connection.rtt(PathId::ZERO).map(clock::duration)
     }
 
-    // Inside ---------------------------------------------------------------------------------------------------------
+    // Internals -------------------------------------------------------------------------------------------------------
 
     fn hand(&mut self, handle: ConnectionHandle, event: ConnectionEvent) {
         if let Some(inner) = &mut self.inner
@@ -376,7 +377,7 @@ impl Connection {
         self.responses.extend(transmit.map(|transmit| datagram(&transmit, &answer)));
     }
 
-    /// Carries events between the stack's endpoint, its connection and the application, until there are none.
+    /// Passes events between the stack's endpoint, its connection and the application until none are left.
     fn settle(&mut self) {
         loop {
             let Some(inner) = &mut self.inner else { return };
@@ -393,14 +394,14 @@ impl Connection {
     fn on_event(&mut self, event: noq_proto::Event) {
         match event {
             noq_proto::Event::Connected if self.client => {
-                let inner = self.inner.as_mut().expect("it told so");
-                // A peer that allows no streams is none of ours.
+                let inner = self.inner.as_mut().expect("the connection has reported an event");
+                // A peer that permits no streams is not one of this crate.
                 self.stream = inner.connection.streams().open(Dir::Bi);
                 self.events.push_back(Event::Connected);
                 self.make_room();
             }
             noq_proto::Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) if self.stream.is_none() => {
-                let inner = self.inner.as_mut().expect("it told so");
+                let inner = self.inner.as_mut().expect("the connection has reported an event");
                 self.stream = inner.connection.streams().accept(Dir::Bi);
                 self.events.push_back(Event::Connected);
                 self.make_room();
@@ -430,7 +431,7 @@ impl Connection {
         }
     }
 
-    /// Closes the connection if it is time.
+    /// Closes the connection if both directions are done.
     fn end(&mut self, now: Instant) {
         let finished = self.client && self.outgoing.done && self.incoming.ended && self.incoming.ready_bytes == 0;
         let (code, reason) = match self.ending {
@@ -444,7 +445,7 @@ impl Connection {
         self.over(reason);
     }
 
-    /// The stack takes more again.
+    /// Updates the free space after the stack has accepted data.
     fn make_room(&mut self) {
         let before = self.outgoing.waiting_bytes;
         self.flush();
@@ -453,7 +454,7 @@ impl Connection {
         }
     }
 
-    /// Hands what waits to the stack, as much as it takes.
+    /// Writes waiting data to the stack, as much as it accepts.
     fn flush(&mut self) {
         let (Some(inner), Some(id)) = (&mut self.inner, self.stream) else { return };
         let Outgoing { waiting, waiting_bytes, finish, finished, done, .. } = &mut self.outgoing;
@@ -478,12 +479,12 @@ impl Connection {
         }
         if *finish && !*finished && waiting.is_empty() {
             *finished = true;
-            // A peer that has asked to stop will not hear the end.
+            // A peer that sent STOP_SENDING does not receive the end.
             *done |= inner.connection.send_stream(id).finish().is_err();
         }
     }
 
-    /// Takes off the stack what has arrived, and tells the application.
+    /// Reads arrived data from the stack and notifies the application.
     fn take_arrivals(&mut self) {
         let (before, ended) = (self.incoming.ready_bytes, self.incoming.ended);
         let reset = self.read_ahead();
@@ -498,7 +499,7 @@ impl Connection {
         }
     }
 
-    /// Fills the look-ahead. Returns whether the peer has reset its direction.
+    /// Fills the look-ahead buffer. Returns whether the peer has reset its direction.
     fn read_ahead(&mut self) -> bool {
         let (Some(inner), Some(id)) = (&mut self.inner, self.stream) else { return false };
         let Incoming { ready, ready_bytes, drained, ended } = &mut self.incoming;
@@ -506,7 +507,7 @@ impl Connection {
             return false;
         }
         if *drained {
-            debug_assert!(is_drained(&mut inner.connection, id), "what arrives is announced");
+            debug_assert!(is_drained(&mut inner.connection, id), "the stack announces arrived data");
             return false;
         }
         let mut stream = inner.connection.recv_stream(id);
@@ -532,7 +533,7 @@ impl Connection {
                 }
             }
         }
-        // Whoever calls asks for output next.
+        // The caller polls for output next.
         let _ = chunks.finalize();
         reset
     }
@@ -548,7 +549,7 @@ impl Stream for Connection {
 
     fn write(&mut self, payload: Payload) -> u64 {
         let mut written = 0;
-        // The stack may take at once what is written: then there is room for more, which no event would tell of later.
+        // The stack may accept the data at once. The space is then free again without a later event.
         while written < payload.len() {
             let taken = (payload.len() - written).min(self.writable_bytes());
             if taken == 0 {
@@ -577,7 +578,7 @@ impl Stream for Connection {
             self.incoming.ready.pop_front();
         }
         self.incoming.ready_bytes -= taken;
-        // What follows can be read by the same reader; of the peer's end it hears by an event.
+        // The same reader can read the following data. The end of the peer's data is reported by an event.
         let ended = self.incoming.ended;
         let reset = self.read_ahead();
         if self.incoming.ended && !ended && !reset {
@@ -603,10 +604,10 @@ fn datagram(transmit: &Transmit, buffer: &[u8]) -> Datagram {
     Datagram { payload: Bytes::copy_from_slice(&buffer[..transmit.size]), codepoint }
 }
 
-/// Whether the stack has nothing to read on a stream, asked anew.
+/// Whether the stack has nothing to read on a stream, by a new read.
 fn is_drained(connection: &mut noq_proto::Connection, id: StreamId) -> bool {
     let mut stream = connection.recv_stream(id);
-    // A stream that is gone has nothing, either.
+    // A closed stream also has no data.
     stream.read(true).map_or(true, |mut chunks| matches!(chunks.next(1), Err(noq_proto::ReadError::Blocked)))
 }
 

@@ -1,6 +1,6 @@
-//! Everything random of an endpoint, from one seed: connection identifiers, skipped packet numbers, the order and size of
-//! reserved transport parameters, keys of tokens. Nothing of the machine's entropy and no clock of it is left, so that the
-//! same seed gives the same bytes.
+//! All random values of an endpoint, derived from one seed: connection IDs, skipped packet numbers, order and size of
+//! reserved transport parameters, token keys. No entropy or clock of the machine is used, so the same seed gives the
+//! same bytes.
 
 use crate::null::TokenKey;
 use fullpipe_units::Stream;
@@ -8,7 +8,7 @@ use noq_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig, TimeSource}
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes of a connection identifier.
+/// Length of a connection ID in bytes.
 const CONNECTION_ID_BYTES: usize = 8;
 
 /// Named random streams of one endpoint.
@@ -19,7 +19,7 @@ pub struct Entropy {
 }
 
 impl Entropy {
-    /// The streams of the endpoint of this name in the run with this seed.
+    /// The streams of the endpoint `name` in the run with this seed.
     pub fn new(seed: u64, name: &str) -> Entropy {
         Entropy { seed, name: name.to_owned() }
     }
@@ -29,7 +29,7 @@ impl Entropy {
         Stream::new(self.seed, &self.name, purpose)
     }
 
-    /// A stream that all endpoints of the run have.
+    /// A stream that all endpoints of the run share.
     pub(crate) fn of_the_run(&self, purpose: &str) -> Stream {
         Stream::new(self.seed, "all endpoints", purpose)
     }
@@ -39,7 +39,7 @@ impl Entropy {
         Arc::new(TokenKey(self.stream("tokens").bits()))
     }
 
-    /// The part of an endpoint's configuration that is random.
+    /// The endpoint configuration with its random parts.
     pub(crate) fn endpoint_config(&self) -> EndpointConfig {
         let mut config = EndpointConfig::new(self.token_key());
         let mut seed = [0; 32];
@@ -50,7 +50,7 @@ impl Entropy {
         config
     }
 
-    /// What clients call servers before they know how these want to be called.
+    /// Generator of the connection IDs with which clients address servers before the servers choose their own.
     pub(crate) fn first_identifiers(&self) -> Arc<dyn Fn() -> ConnectionId + Send + Sync> {
         let stream = Mutex::new(self.stream("first identifiers"));
         Arc::new(move || identifier(&mut stream.lock().unwrap_or_else(PoisonError::into_inner)))
@@ -68,7 +68,7 @@ fn identifier(stream: &mut Stream) -> ConnectionId {
     ConnectionId::new(&stream.bits().to_le_bytes())
 }
 
-/// Random connection identifiers.
+/// Generator of random connection IDs.
 struct Identifiers(Stream);
 
 impl ConnectionIdGenerator for Identifiers {

@@ -13,10 +13,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Largest payload of a UDP datagram over IPv4.
+/// Maximum payload of a UDP datagram over IPv4.
 const MOST_BYTES: usize = 65_507;
 
-/// A host's sockets, timers and tasks, and the names that it knows.
+/// Sockets, timers, tasks and names of a host.
 #[derive(Clone, Debug)]
 pub struct VirtualEnvironment {
     runtime: VirtualRuntime,
@@ -24,12 +24,12 @@ pub struct VirtualEnvironment {
 }
 
 impl VirtualEnvironment {
-    /// The environment of a host that knows these names. Asking for one takes no time.
+    /// Creates the environment of a host with these names. Resolving one takes no time.
     pub fn new(runtime: VirtualRuntime, names: BTreeMap<String, Vec<IpAddr>>) -> VirtualEnvironment {
         VirtualEnvironment { runtime, names: Arc::new(names) }
     }
 
-    /// The virtual instant of an instant of this environment's clock.
+    /// Converts an instant of this environment's clock to virtual time.
     pub fn instant(&self, at: std::time::Instant) -> Instant {
         from_std(at)
     }
@@ -44,7 +44,7 @@ impl Environment for VirtualEnvironment {
         self.runtime.bind(local)
     }
 
-    /// The network tells nothing of this peer: what cannot be delivered is lost.
+    /// The simulated network reports no errors for this peer: undeliverable datagrams are lost.
     fn connect(&self, peer: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>> {
         let any = if peer.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
         let binding = self.runtime.bound(SocketAddr::new(any, 0), Some(peer))?;
@@ -60,7 +60,7 @@ impl Environment for VirtualEnvironment {
         Box::pin(std::future::ready(found))
     }
 
-    /// As the default, without a runtime made for each call: the clock is read three times per payload.
+    /// Same as the default, but without creating a runtime per call: the clock is read three times per payload.
     fn now(&self) -> std::time::Instant {
         Runtime::now(&self.runtime)
     }

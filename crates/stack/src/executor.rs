@@ -1,9 +1,9 @@
-//! Runs asynchronous code on virtual time: one thread, no clock, always in the same order.
+//! Executor of asynchronous code in virtual time: one thread, no clock, deterministic order.
 //!
-//! Tasks that were woken run first in, first out, each once for however often it was woken meanwhile, until none is left;
-//! all that takes no time. Timers are in order of their instants and, at one instant, of their creation. A timer that is set
-//! for an instant that is not in the future, when it has come up at this very instant before, comes up a nanosecond later:
-//! the stack's pacer rounds waiting times down and would otherwise never let time go on.
+//! Woken tasks run in FIFO order until none are left. A task woken several times before it runs still runs once. All
+//! this takes no virtual time. Timers fire in the order of their instants and, at one instant, of their creation. A
+//! timer that has fired may be set again for the same or an earlier instant; it then fires a nanosecond later.
+//! Otherwise the stack's pacer, which rounds waiting times down, would prevent time from advancing.
 
 use fullpipe_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,25 +16,25 @@ use std::task::{Context, Poll, Wake, Waker};
 /// A task.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Locks what only one thread uses.
+/// Locks a mutex that only one thread uses.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Identifies a task: its place, which a later task may have after it, and its number, which no other task ever has.
+/// Identifies a task by its slot, which a later task may reuse, and by its number, which is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TaskId {
     place: usize,
     number: u64,
 }
 
-/// The tasks that were woken, in that order.
+/// Woken tasks, in the order of their wake-ups.
 #[derive(Debug, Default)]
 struct Ready(Mutex<VecDeque<TaskId>>);
 
 struct TaskWaker {
     id: TaskId,
-    /// Whether it is among the woken.
+    /// Whether the task is in the queue of woken tasks.
     queued: AtomicBool,
     ready: Arc<Ready>,
 }
@@ -51,31 +51,31 @@ impl Wake for TaskWaker {
     }
 }
 
-/// A task with its waker, which is made once: a task is polled thousands of times.
+/// A task with its waker, which is created once, since a task is polled thousands of times.
 struct Runnable {
     task: Task,
     flag: Arc<TaskWaker>,
     waker: Waker,
 }
 
-/// The place of a task that has not ended.
+/// The slot of a task that has not ended.
 struct Slot {
     number: u64,
-    /// Away while it runs.
+    /// `None` while the task runs.
     runnable: Option<Runnable>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Tasks by place.
+    /// Tasks by slot.
     tasks: Vec<Option<Slot>>,
-    /// Places without a task.
+    /// Free slots.
     free: Vec<usize>,
     next_task: u64,
-    /// Those that somebody waits for.
+    /// Timers with a waiting task.
     timers: BTreeMap<(Instant, u64), Waker>,
     next_timer: u64,
-    /// Nothing runs any more.
+    /// The executor is closed and runs nothing.
     closed: bool,
 }
 
@@ -88,7 +88,7 @@ impl State {
 /// Tasks and timers of one host.
 #[derive(Default)]
 pub(crate) struct Executor {
-    /// Nanoseconds of the present instant. It is read for each datagram several times, so no lock protects it.
+    /// Current time in nanoseconds. It is read several times per datagram, so no lock protects it.
     now: AtomicU64,
     state: Mutex<State>,
     ready: Arc<Ready>,
@@ -99,18 +99,18 @@ impl Executor {
         Instant::from_nanos(self.now.load(Ordering::Relaxed))
     }
 
-    /// Time goes on; never back.
+    /// Advances the time; it never goes back.
     pub(crate) fn set_now(&self, now: Instant) {
         self.now.fetch_max(now.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Tasks that have not ended.
+    /// Number of tasks that have not ended.
     pub(crate) fn tasks(&self) -> usize {
         let state = locked(&self.state);
         state.tasks.len() - state.free.len()
     }
 
-    /// A task that will run with the next [`Executor::run`].
+    /// Adds a task that runs with the next [`Executor::run`].
     pub(crate) fn spawn(&self, task: Task) {
         let mut state = locked(&self.state);
         if state.closed {
@@ -131,7 +131,7 @@ impl Executor {
         locked(&self.ready.0).push_back(id);
     }
 
-    /// Runs tasks until all wait.
+    /// Runs tasks until all are waiting.
     pub(crate) fn run(&self) {
         while let Some((id, mut runnable)) = self.next_task() {
             let polled = runnable.task.as_mut().poll(&mut Context::from_waker(&runnable.waker));
@@ -146,7 +146,7 @@ impl Executor {
                 state.tasks[id.place] = None;
                 state.free.push(id.place);
             }
-            // What it owned is given up after it is none of ours any more.
+            // The task is dropped after the lock is released.
             drop(state);
             drop(runnable);
         }
@@ -155,7 +155,7 @@ impl Executor {
     fn next_task(&self) -> Option<(TaskId, Runnable)> {
         loop {
             let id = locked(&self.ready.0).pop_front()?;
-            // It may have ended since it was woken.
+            // The task may have ended since it was woken.
             let mut state = locked(&self.state);
             let Some(runnable) = state.slot(id).and_then(|slot| slot.runnable.take()) else { continue };
             runnable.flag.queued.store(false, Ordering::Relaxed);
@@ -163,12 +163,12 @@ impl Executor {
         }
     }
 
-    /// When the first timer comes up; [`Instant::NEVER`] if there is none.
+    /// Time of the first timer; [`Instant::NEVER`] without timers.
     pub(crate) fn next_timer(&self) -> Instant {
         locked(&self.state).timers.keys().next().map_or(Instant::NEVER, |(at, _)| *at)
     }
 
-    /// Wakes those whose timers have come up.
+    /// Wakes the tasks whose timers have expired.
     pub(crate) fn fire(&self) {
         let now = self.now();
         loop {
@@ -180,7 +180,7 @@ impl Executor {
         }
     }
 
-    /// A timer for an instant.
+    /// Creates a timer.
     pub(crate) fn timer(self: &Arc<Self>, at: Instant) -> Timer {
         let mut state = locked(&self.state);
         let number = state.next_timer;
@@ -188,7 +188,7 @@ impl Executor {
         Timer { executor: Arc::clone(self), number, at, waiting: None, fired_at: None }
     }
 
-    /// Gives up all tasks: they hold the host's sockets and timers, which hold the executor.
+    /// Drops all tasks: they own the host's sockets and timers, which own the executor.
     pub(crate) fn close(&self) {
         let mut tasks = {
             let mut state = locked(&self.state);
@@ -197,25 +197,25 @@ impl Executor {
             std::mem::take(&mut state.tasks)
         };
         tasks.sort_by_key(|slot| slot.as_ref().map(|slot| slot.number));
-        // In the order of their creation.
+        // In the order of creation.
         tasks.into_iter().for_each(drop);
         let timers = std::mem::take(&mut locked(&self.state).timers);
         drop(timers);
     }
 }
 
-/// Comes up once at an instant, which may be changed.
+/// Fires once at an instant, which may be changed.
 pub(crate) struct Timer {
     executor: Arc<Executor>,
     number: u64,
     at: Instant,
-    /// Who waits for it. While its instant is in the future, the executor has the same waker.
+    /// Waker of the waiting task. While the instant is in the future, the executor has the same waker.
     waiting: Option<Waker>,
     fired_at: Option<Instant>,
 }
 
 impl Timer {
-    /// Sets another instant. Who waits goes on waiting.
+    /// Sets another instant. A waiting task continues to wait.
     pub(crate) fn reset(&mut self, at: Instant) {
         let now = self.executor.now();
         let again = at <= now && self.fired_at == Some(now);
@@ -230,7 +230,7 @@ impl Timer {
         }
     }
 
-    /// Whether its instant has come; else the task is woken when it comes.
+    /// Returns `Ready` if the instant has passed; otherwise the task is woken at the instant.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let now = self.executor.now();
         if self.at <= now {
@@ -249,7 +249,7 @@ impl Timer {
         Poll::Pending
     }
 
-    /// Nobody waits any more.
+    /// Removes the waiting task.
     fn give_up(&mut self) {
         if let Some(waker) = self.waiting.take() {
             let other = locked(&self.executor.state).timers.remove(&(self.at, self.number));
@@ -288,7 +288,7 @@ mod tests {
         }));
     }
 
-    /// Runs until nothing is left to happen.
+    /// Runs until there are no tasks or timers left to process.
     fn run(executor: &Executor) {
         executor.run();
         while !executor.next_timer().is_never() {
@@ -299,12 +299,12 @@ mod tests {
     }
 
     #[test]
-    fn timers_come_up_to_the_nanosecond_and_in_the_order_of_their_creation() {
+    fn timers_fire_to_the_nanosecond_and_in_the_order_of_their_creation() {
         let (executor, log) = (Arc::new(Executor::default()), Log::default());
         sleeper(&executor, &log, "a", &[5, 1_000_000_007, 1_000_000_007]);
         sleeper(&executor, &log, "b", &[4, 1_000_000_007]);
         run(&executor);
-        // The third wait of "a" is for an instant at which its timer has come up already: a nanosecond later.
+        // The third wait of "a" is for an instant at which its timer has already fired: it fires a nanosecond later.
         let second = 1_000_000_007;
         assert_eq!(*locked(&log), [(4, "b"), (5, "a"), (second, "a"), (second, "b"), (second + 1, "a")]);
         assert_eq!(executor.tasks(), 0);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_was_moved_wakes_whoever_waited_at_the_new_instant_only() {
+    fn moved_timer_wakes_its_task_only_at_the_new_instant() {
         let executor = Arc::new(Executor::default());
         let timer = Arc::new(Mutex::new(executor.timer(at(10))));
         let log = Log::default();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn woken_tasks_run_in_order_and_once() {
+    fn woken_tasks_run_once_in_the_order_of_their_wakeups() {
         let (executor, log) = (Arc::new(Executor::default()), Log::default());
         let wakers: Arc<Mutex<Vec<Waker>>> = Arc::default();
         for name in ["a", "b", "c"] {
@@ -345,21 +345,21 @@ mod tests {
         }
         executor.run();
         assert_eq!(executor.tasks(), 3);
-        // Woken c, a, c, b: each runs once.
+        // Woken in the order c, a, c, b: each runs once.
         let woken: Vec<Waker> = [2, 0, 2, 1].into_iter().map(|n: usize| locked(&wakers)[n].clone()).collect();
         woken.iter().for_each(Waker::wake_by_ref);
         executor.run();
         let ran: Vec<&str> = locked(&log).iter().map(|(_, name)| *name).collect();
         assert_eq!(ran, ["a", "b", "c", "c", "a", "b"]);
         assert_eq!(executor.tasks(), 0);
-        // Waking one that has ended is nothing.
+        // Waking a task that has ended has no effect.
         woken[0].wake_by_ref();
         executor.run();
         assert_eq!(locked(&log).len(), 6);
     }
 
     #[test]
-    fn the_waker_of_a_task_that_has_ended_does_not_wake_the_next_one_at_its_place() {
+    fn waker_of_an_ended_task_does_not_wake_the_next_task_in_its_slot() {
         let executor = Executor::default();
         let old: Arc<Mutex<Option<Waker>>> = Arc::default();
         let kept = Arc::clone(&old);
@@ -375,14 +375,14 @@ mod tests {
             Poll::Pending
         })));
         executor.run();
-        locked(&old).take().expect("it ran").wake();
+        locked(&old).take().expect("the task has run").wake();
         executor.run();
         assert_eq!((polls.load(Ordering::Relaxed), executor.tasks()), (1, 1));
-        assert_eq!(locked(&executor.state).tasks.len(), 1, "the place is used again");
+        assert_eq!(locked(&executor.state).tasks.len(), 1, "the slot is reused");
     }
 
     #[test]
-    fn a_timer_wakes_the_task_that_polled_it_last() {
+    fn timer_wakes_the_task_that_polled_it_last() {
         let executor = Arc::new(Executor::default());
         let (timer, log) = (Arc::new(Mutex::new(executor.timer(at(10)))), Log::default());
         let goes = Arc::new(Mutex::new(None::<Waker>));
@@ -402,15 +402,15 @@ mod tests {
         executor.run();
         let polled: Vec<&str> = locked(&log).iter().map(|(_, name)| *name).collect();
         assert_eq!(polled, ["first", "second", "second"]);
-        locked(&goes).take().expect("it ran").wake();
+        locked(&goes).take().expect("the task has run").wake();
         executor.run();
         assert_eq!(executor.tasks(), 0);
     }
 
     proptest! {
-        /// Polling a timer again, and setting it again, changes neither when it comes up nor in which order.
+        /// Polling or setting a timer again changes neither the time at which it fires nor the order.
         #[test]
-        fn further_polls_of_a_timer_change_nothing(
+        fn further_polls_of_a_timer_do_not_change_its_firing(
             scripts in prop::collection::vec(prop::collection::vec((0u64..30, prop::option::of(0u64..30)), 1..8), 1..6),
             pokes in prop::collection::vec((0usize..6, 0u8..3), 0..60),
         ) {
@@ -429,7 +429,7 @@ mod tests {
                             poll_fn(|context| {
                                 locked(&wakers).insert(name, context.waker().clone());
                                 let polled = timer.poll(context);
-                                // A timer that somebody waits for is moved.
+                                // A timer with a waiting task is moved.
                                 if polled.is_pending()
                                     && let Some(second) = moved.take()
                                 {
@@ -446,7 +446,7 @@ mod tests {
                 executor.run();
                 let mut pokes = pokes.iter();
                 while !executor.next_timer().is_never() {
-                    // Wake-ups for nothing, at an instant between two timers.
+                    // Unneeded calls at an instant between two timers.
                     let next = executor.next_timer();
                     let before = Instant::from_nanos(next.as_nanos().saturating_sub(1));
                     if before > executor.now() {
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_gives_up_tasks_and_takes_no_more() {
+    fn closed_executor_drops_its_tasks_and_accepts_no_more() {
         struct Dropped(Arc<AtomicBool>);
         impl Drop for Dropped {
             fn drop(&mut self) {
@@ -492,6 +492,6 @@ mod tests {
         executor.spawn(task(&second));
         assert!(first.load(Ordering::Relaxed) && second.load(Ordering::Relaxed));
         assert_eq!((executor.tasks(), executor.next_timer()), (0, Instant::NEVER));
-        assert_eq!(Arc::strong_count(&executor), 1, "nothing holds the executor");
+        assert_eq!(Arc::strong_count(&executor), 1, "no other reference to the executor remains");
     }
 }

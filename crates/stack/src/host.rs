@@ -1,12 +1,12 @@
-//! A host on which asynchronous programs run: tasks, timers and UDP sockets, as a state machine.
+//! A host for asynchronous programs: tasks, timers and UDP sockets, as a state machine.
 //!
-//! From outside it is driven like any endpoint: a datagram or a timer goes in with the present instant, datagrams and the
-//! next timer come out. Inside, programs see an ordinary asynchronous world, which is also the stack's own
+//! It is driven like any endpoint: inputs are datagrams and timers with the current time, outputs datagrams and the
+//! next timer. Programs see an ordinary asynchronous runtime, which is also the interface of the stack
 //! ([`noq::Runtime`]).
 //!
-//! A socket is bound to an address of the host or to all of them. What arrives waits in a receive buffer until the program
-//! takes it; what does not fit is dropped and counted. Sending never waits: the queue in front of the network is the first
-//! link's.
+//! A socket is bound to one address of the host or to all of them. Received datagrams wait in a receive buffer until
+//! the program reads them; datagrams that do not fit are dropped and counted. Sending never waits: the first queue is
+//! that of the first link.
 
 use crate::connection::Datagram;
 use crate::entropy::Entropy;
@@ -27,42 +27,42 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-/// First port of those that are given to whoever does not care (RFC 6335 section 6).
+/// First of the dynamic ports, which are used for port 0 (RFC 6335 section 6).
 const FIRST_PORT: u16 = 49_152;
 
-/// A datagram with where it comes from and where it goes.
+/// A datagram with its source and destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addressed {
-    /// Who sent it.
+    /// Source address.
     pub source: SocketAddr,
-    /// Whom it is for.
+    /// Destination address.
     pub destination: SocketAddr,
-    /// What it carries.
+    /// Payload and ECN codepoint.
     pub datagram: Datagram,
 }
 
-/// Where a host stands, and how large its sockets' buffers are.
+/// Addresses of a host and the size of its sockets' buffers.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
-    /// Its addresses; the first of each version is the one that it sends from by default.
+    /// Addresses of the host. The first of each IP version is the default source address.
     pub addresses: Vec<IpAddr>,
-    /// Payload bytes that may wait at one socket.
+    /// Payload bytes that can wait at one socket.
     pub receive_buffer_bytes: u64,
 }
 
-/// Counts of a host.
+/// Counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostStatistics {
-    /// Datagrams that found a socket's receive buffer full.
+    /// Datagrams dropped because the socket's receive buffer was full.
     pub overflowed_datagrams: u64,
-    /// Datagrams for a port at which nobody listens.
+    /// Datagrams for a port without a socket.
     pub unexpected_datagrams: u64,
 }
 
 /// A bound socket.
 #[derive(Debug, Default)]
 struct Bound {
-    /// The only one who is heard, if there is one.
+    /// The only peer from which the socket receives, if it is connected.
     peer: Option<SocketAddr>,
     received: VecDeque<(SocketAddr, Datagram)>,
     received_bytes: u64,
@@ -72,7 +72,7 @@ struct Bound {
 #[derive(Debug)]
 struct Sockets {
     settings: HostSettings,
-    /// The sockets by place, which each knows, and the places by address, for arrivals.
+    /// The sockets by index, which each socket stores, and the indices by address, for arrivals.
     bound: Vec<Option<Bound>>,
     places: BTreeMap<SocketAddr, usize>,
     next_port: u16,
@@ -98,7 +98,7 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
-    /// A host on which nothing runs yet.
+    /// Creates a host without programs.
     pub fn new(settings: HostSettings) -> Host {
         let sockets = Sockets {
             settings,
@@ -111,17 +111,17 @@ impl Host {
         Host { shared: Arc::new(Shared { executor: Arc::default(), sockets: Mutex::new(sockets) }) }
     }
 
-    /// What its programs see of it.
+    /// The runtime for the host's programs.
     pub fn runtime(&self) -> VirtualRuntime {
         VirtualRuntime { shared: Arc::clone(&self.shared) }
     }
 
-    /// Starts a program, which runs with the next call of a `handle` function.
+    /// Starts a program, which first runs at the next call of a `handle` function.
     pub fn spawn(&self, program: impl Future<Output = ()> + Send + 'static) {
         self.shared.executor.spawn(Box::pin(program));
     }
 
-    /// A datagram has come.
+    /// Processes an arrived datagram.
     pub fn handle_datagram(&mut self, now: Instant, arrived: Addressed) {
         let waker = locked(&self.shared.sockets).receive(arrived);
         if let Some(waker) = waker {
@@ -130,29 +130,29 @@ impl Host {
         self.handle_timeout(now);
     }
 
-    /// Time has come to [`Host::next_timeout`], or a program was started.
+    /// Processes the timer of [`Host::next_timeout`], or starts new programs.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.shared.executor.set_now(now);
         self.shared.executor.fire();
         self.shared.executor.run();
     }
 
-    /// When [`Host::handle_timeout`] wants to be called; [`Instant::NEVER`] if nothing is waited for.
+    /// Time at which [`Host::handle_timeout`] must be called; [`Instant::NEVER`] without a timer.
     pub fn next_timeout(&self) -> Instant {
         self.shared.executor.next_timer()
     }
 
-    /// The next datagram that leaves.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<Addressed> {
         locked(&self.shared.sockets).output.pop_front()
     }
 
-    /// Programs and tasks of theirs that have not ended.
+    /// Number of programs and their tasks that have not ended.
     pub fn tasks(&self) -> usize {
         self.shared.executor.tasks()
     }
 
-    /// Counts so far.
+    /// Counters since the beginning.
     pub fn statistics(&self) -> HostStatistics {
         locked(&self.shared.sockets).statistics
     }
@@ -165,7 +165,7 @@ impl Drop for Host {
 }
 
 impl Sockets {
-    /// An arrived datagram goes to its socket; whom to wake.
+    /// Delivers a datagram to its socket and returns the waker to call.
     fn receive(&mut self, Addressed { source, destination, datagram }: Addressed) -> Option<Waker> {
         let everywhere = || {
             let any: IpAddr = match destination {
@@ -190,7 +190,7 @@ impl Sockets {
         bound.waker.take()
     }
 
-    /// Binds a socket: its address and place.
+    /// Binds a socket and returns its address and index.
     fn bind(&mut self, local: SocketAddr, peer: Option<SocketAddr>) -> io::Result<(SocketAddr, usize)> {
         if !local.ip().is_unspecified() && !self.settings.addresses.contains(&local.ip()) {
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "not an address of this host"));
@@ -208,7 +208,7 @@ impl Sockets {
         Ok((local, place))
     }
 
-    /// A socket for all addresses has its port everywhere.
+    /// Whether the port is in use. A socket bound to all addresses uses its port on each of them.
     fn is_taken(&self, local: SocketAddr) -> bool {
         self.places.keys().any(|other| {
             let same = other.ip() == local.ip() || other.ip().is_unspecified() || local.ip().is_unspecified();
@@ -216,7 +216,7 @@ impl Sockets {
         })
     }
 
-    /// The next port, in turn, that no socket has.
+    /// The next free port, in turn.
     fn free_port(&mut self) -> io::Result<u16> {
         for _ in FIRST_PORT..=u16::MAX {
             let port = self.next_port;
@@ -228,7 +228,7 @@ impl Sockets {
         Err(io::Error::new(io::ErrorKind::AddrInUse, "all ports are taken"))
     }
 
-    /// The address that a socket sends from.
+    /// The source address of a socket's datagrams.
     fn source(&self, local: SocketAddr, wanted: Option<IpAddr>) -> SocketAddr {
         let own = |ip: &&IpAddr| ip.is_ipv4() == local.is_ipv4();
         let ip = match wanted.filter(|ip| self.settings.addresses.contains(ip)) {
@@ -242,7 +242,7 @@ impl Sockets {
     }
 }
 
-/// The host as its programs see it: clock, timers, tasks and sockets.
+/// Runtime of a host's programs: clock, timers, tasks and sockets.
 #[derive(Clone)]
 pub struct VirtualRuntime {
     shared: Arc<Shared>,
@@ -255,10 +255,10 @@ impl fmt::Debug for VirtualRuntime {
 }
 
 impl VirtualRuntime {
-    /// A UDP socket at `local`; port 0: one that is free.
+    /// Binds a UDP socket to `local`; port 0 selects a free port.
     ///
     /// # Errors
-    /// If the address is none of the host's, or the port is taken.
+    /// If the host does not have the address, or the port is in use.
     pub fn bind(&self, local: SocketAddr) -> io::Result<Box<dyn AsyncUdpSocket>> {
         Ok(Box::new(self.socket(local, None)?))
     }
@@ -267,22 +267,23 @@ impl VirtualRuntime {
         Ok(VirtualSocket { binding: Arc::new(self.bound(local, None)?), journal })
     }
 
-    /// A port, for one peer alone if one is given.
+    /// Binds a port, for a single peer if `peer` is given.
     pub(crate) fn bound(&self, local: SocketAddr, peer: Option<SocketAddr>) -> io::Result<Binding> {
         let (local, place) = locked(&self.shared.sockets).bind(local, peer)?;
         Ok(Binding { shared: Arc::clone(&self.shared), local, place })
     }
 
-    /// The present instant.
+    /// The current virtual time.
     pub fn instant(&self) -> Instant {
         self.shared.executor.now()
     }
 
-    /// A QUIC endpoint at `local`, as in [`VirtualRuntime::bind`]; it takes no socket, so that none of the machine's can come
-    /// to it. It connects to others of its kind, and accepts them if `serves` says so.
+    /// Creates a QUIC endpoint at `local`, as in [`VirtualRuntime::bind`]. It accepts no socket, so a socket of the
+    /// machine cannot be used. The endpoint can connect to others of its kind, and it accepts connections if `serves`
+    /// is true.
     ///
     /// # Errors
-    /// If the address is none of the host's, or the port is taken.
+    /// If the host does not have the address, or the port is in use.
     pub fn endpoint(
         &self,
         settings: &EndpointSettings,
@@ -335,7 +336,7 @@ impl AsyncTimer for VirtualTimer {
     }
 }
 
-/// Holds a port as long as anybody can send from it.
+/// Keeps a port in use as long as a sender exists.
 pub(crate) struct Binding {
     shared: Arc<Shared>,
     local: SocketAddr,
@@ -349,7 +350,7 @@ impl fmt::Debug for Binding {
 }
 
 impl Binding {
-    /// Passes received datagrams to `take` until it returns that it accepts no more, or none is left; waits if there is none.
+    /// Passes received datagrams to `take` until it returns false or none are left. Waits if none have been received.
     pub(crate) fn poll_receive(
         &self,
         context: &mut Context<'_>,
@@ -372,12 +373,12 @@ impl Binding {
         Poll::Ready(Ok(()))
     }
 
-    /// The address that datagrams leave with: the wanted one if the host has it.
+    /// The source address of datagrams: the requested one if the host has it.
     pub(crate) fn source(&self, wanted: Option<IpAddr>) -> SocketAddr {
         locked(&self.shared.sockets).source(self.local, wanted)
     }
 
-    /// A datagram leaves, with the wanted address if the host has it.
+    /// Sends a datagram from the requested address if the host has it.
     pub(crate) fn send(&self, wanted: Option<IpAddr>, destination: SocketAddr, datagram: Datagram) {
         let mut sockets = locked(&self.shared.sockets);
         let own = self.local.ip();
@@ -403,7 +404,7 @@ impl Drop for Binding {
 
 struct VirtualSocket {
     binding: Arc<Binding>,
-    /// Where datagrams are noted for an observer, if they are.
+    /// Journal for an observer of the datagrams, if any.
     journal: Option<Journal>,
 }
 

@@ -1,8 +1,8 @@
-//! What one end of a connection of the stack does, packet by packet, for an observer.
+//! Records of the packets of one end of a connection on the real stack, for an observer.
 //!
-//! Whatever protects the packets is asked for each that leaves, with its number and its content in the clear, and for each
-//! that comes; so whoever stands in its place and hands everything on (`Watched`) sees them all, with TLS too, and the stack
-//! is as it was. Losses are told to the congestion control, which notes them (`control.rs`).
+//! The stack calls its packet protection for each packet that it sends or receives, with the number and the plaintext.
+//! A wrapper around the protection (`Watched`) therefore sees all packets, with TLS as well, without changing the
+//! stack. The stack reports losses to the congestion control, which records them (`control.rs`).
 
 use bytes::BytesMut;
 use fullpipe_units::Codepoint;
@@ -14,50 +14,50 @@ use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError};
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Something that happened.
+/// An event at one end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A UDP datagram has come; the packets in it that can be read follow.
+    /// A UDP datagram was received. The entries of its readable packets follow.
     DatagramReceived {
-        /// Bytes of its payload.
+        /// Size of its payload in bytes.
         bytes: usize,
-        /// Its ECN bits.
+        /// Its ECN codepoint.
         codepoint: Codepoint,
     },
-    /// The packets made since the last one leave in a UDP datagram.
+    /// The packets built since the previous entry of this kind are sent in a UDP datagram.
     DatagramSent {
-        /// Bytes of its payload.
+        /// Size of its payload in bytes.
         bytes: usize,
-        /// Its ECN bits.
+        /// Its ECN codepoint.
         codepoint: Codepoint,
     },
-    /// A packet was made.
+    /// A packet was built.
     Sent(Packet),
-    /// A packet was received and could be read.
+    /// A packet was received and decrypted.
     Received(Packet),
-    /// A packet was found lost.
+    /// A packet was declared lost.
     Lost {
-        /// Its number, in a packet number space that is not told.
+        /// Its packet number; the packet number space is unknown.
         number: u64,
-        /// Bytes of it that counted as in flight.
+        /// Its bytes that counted as in flight.
         bytes: u16,
     },
 }
 
-/// A packet in the clear.
+/// A packet in plaintext.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Its whole number.
+    /// Its full packet number.
     pub number: u64,
-    /// Its header, packet number included.
+    /// Its header, including the packet number.
     pub header: Vec<u8>,
     /// Its frames.
     pub payload: Vec<u8>,
-    /// All its bytes on the wire.
+    /// Its size on the wire in bytes.
     pub bytes: usize,
 }
 
-/// The entries of one end, shared between its parts; a clone is the same journal.
+/// The entries of one end, shared between its parts. Clones refer to the same journal.
 #[derive(Clone, Debug, Default)]
 pub struct Journal(Arc<Mutex<Vec<Entry>>>);
 
@@ -66,12 +66,12 @@ impl Journal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
 
-    /// What has happened since the last call, in order.
+    /// Removes and returns the entries since the last call, in order.
     pub fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// These keys, watched.
+    /// Wraps keys so that their use is recorded.
     fn watch(&self, keys: Keys) -> Keys {
         Keys { header: keys.header, packet: self.watch_pair(keys.packet) }
     }
@@ -85,7 +85,7 @@ impl Journal {
     }
 }
 
-/// Somebody whose work is noted.
+/// A wrapped object whose calls are recorded.
 pub(crate) struct Watched<T> {
     pub(crate) journal: Journal,
     pub(crate) inner: T,

@@ -1,17 +1,18 @@
-//! The real QUIC stack (noq) under virtual time.
+//! The real QUIC stack (noq) in virtual time.
 //!
-//! The stack is a released crate, unmodified. Its state machine takes time as an argument, so that an end of a connection
-//! ([`Connection`]) is driven like any of our models: datagrams and time in, datagrams and the next timer out. Whatever is
-//! random in it comes from a seed ([`Entropy`]), and packets are protected by nothing, in the sizes of TLS, or by TLS that
-//! draws from that seed ([`Cryptography`]), so that the same seed gives the same bytes ([`Settings`]). Our congestion
-//! controls take the place of its own ([`Maker`], [`refusal`]). Asynchronous programs, with the stack's asynchronous form
-//! below them, run on a [`Host`], which is driven in the same way; [`tunnel`] has CONNECT-UDP's two programs.
+//! The stack is a released crate, unmodified. Its state machine receives time as an argument, so an end of a connection
+//! ([`Connection`]) is driven like any model: inputs are datagrams and time, outputs datagrams and the next timer. All
+//! its random values come from a seed ([`Entropy`]). Packets have the sizes of TLS without protection, or are protected
+//! by TLS with that seed ([`Cryptography`]). So the same seed gives the same bytes ([`Settings`]). Fullpipe's
+//! congestion controls replace those of the stack ([`Maker`], [`refusal`]). Asynchronous programs with the stack's
+//! asynchronous interface run on a [`Host`], which is driven in the same way. [`tunnel`] has the two programs of
+//! CONNECT-UDP.
 //!
-//! **What is not as in a real host.** The stack and its cryptography take no time. There is no send queue between the
-//! stack and the first link, and datagrams leave one by one, without segmentation offload.
+//! **Differences from a real host.** The stack and its cryptography take no time. There is no send queue between the
+//! stack and the first link, and datagrams are sent one by one, without segmentation offload.
 //!
-//! No configuration without cryptography, or with keys that follow from a seed, is handed out: what is made here has no
-//! socket and can have none.
+//! The crate exports no configuration without cryptography or with keys derived from a seed: its connections and
+//! endpoints have no socket and cannot have one.
 
 mod connection;
 mod entropy;

@@ -1,22 +1,22 @@
-//! No cryptography, in the sizes of TLS 1.3 with AES-128-GCM.
+//! Handshake and packet format without cryptography, with the sizes of TLS 1.3 and AES-128-GCM.
 //!
-//! Packets carry a tag of 16 bytes and are long enough for a header-protection sample of 16, and the handshake's messages
-//! have TLS's lengths, so that packets have the sizes that they would have; but nothing is secret and nobody proves who
-//! they are. So nothing of this module leaves the crate: it is handed only to endpoints whose packets go to the simulated
-//! network.
+//! Packets carry a tag of 16 bytes and are long enough for a header-protection sample of 16 bytes. The handshake
+//! messages have the lengths of TLS, so packets have realistic sizes. There is no secrecy and no authentication.
+//! Therefore nothing of this module is exported from the crate: it is used only by endpoints whose packets go to the
+//! simulated network.
 //!
-//! **Handshake** (RFC 9001 section 4, RFC 8446 section 2): the client's hello with its transport parameters; the server's
-//! hello, after which handshake keys are known; the server's flight from its encrypted extensions (with its transport
-//! parameters) to its Finished, after which 1-RTT keys are known; the client's Finished. Each message stands on the
-//! stream of CRYPTO frames with TLS's own four bytes of type and length.
+//! **Handshake** (RFC 9001 section 4, RFC 8446 section 2): The ClientHello carries the client's transport parameters.
+//! After the ServerHello, the handshake keys are available. The server's flight extends from EncryptedExtensions (with
+//! its transport parameters) to Finished, after which the 1-RTT keys are available. The client sends Finished. Each
+//! message is in CRYPTO frames, with the four bytes of type and length of TLS.
 //!
-//! **Lengths** (RFC 8446 section 4, without the 4 bytes of a message's header). Client's hello: version 2, random 32, empty
-//! session identity 1, one cipher suite 4, compression 2, length of extensions 2; server name 9 and the name,
-//! supported groups 8, signature algorithms 22 (eight), supported versions 7, key share 42, key exchange modes 6, transport
-//! parameters 4 and theirs. Server's hello: 2 + 32 + 1 + 2 + 1 + 2, supported versions 6, key share 40. Server's flight:
-//! encrypted extensions 2, that the server's name was of use 4 (RFC 6066 section 3), and transport parameters 4 and theirs;
-//! certificate 1 + 3 and 3 + 2 for each certificate, one; its proof 2 + 2 + 64 (Ed25519); Finished 32 (SHA-256). The three
-//! later messages' headers are counted, too.
+//! **Lengths** (RFC 8446 section 4, without the 4-byte message header). ClientHello: version 2, random 32, empty
+//! session ID 1, one cipher suite 4, compression 2, length of extensions 2; extensions server_name 9 and the name,
+//! supported_groups 8, signature_algorithms 22 (eight), supported_versions 7, key_share 42, psk_key_exchange_modes 6,
+//! transport parameters 4 and their content. ServerHello: 2 + 32 + 1 + 2 + 1 + 2, supported_versions 6, key_share 40.
+//! Server's flight: EncryptedExtensions 2, server_name 4 (RFC 6066 section 3), transport parameters 4 and their
+//! content; Certificate 1 + 3, and 3 + 2 for the single certificate; CertificateVerify 2 + 2 + 64 (Ed25519); Finished
+//! 32 (SHA-256). The headers of the three later messages are included.
 
 use bytes::BytesMut;
 use noq_proto::crypto::{
@@ -27,12 +27,12 @@ use noq_proto::transport_parameters::TransportParameters;
 use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError, TransportErrorCode};
 use std::any::Any;
 
-/// Bytes of the tag of a protected packet.
+/// Tag of a protected packet, in bytes.
 const TAG_BYTES: usize = 16;
-/// Bytes of a message's type and length.
+/// Type and length of a message, in bytes.
 const MESSAGE_HEADER_BYTES: usize = 4;
 
-/// Types of messages (RFC 8446 section 4).
+/// Message types (RFC 8446 section 4).
 mod message {
     pub(super) const CLIENT_HELLO: u8 = 1;
     pub(super) const SERVER_HELLO: u8 = 2;
@@ -46,10 +46,10 @@ const SERVER_FLIGHT_BYTES: usize =
     2 + 4 + 4 + MESSAGE_HEADER_BYTES + 1 + 3 + 3 + 2 + MESSAGE_HEADER_BYTES + 2 + 2 + 64 + MESSAGE_HEADER_BYTES + 32;
 const FINISHED_BYTES: usize = 32;
 
-/// Both ends' configuration.
+/// Configuration of both ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Null {
-    /// Size of the server's certificate.
+    /// Size of the server's certificate in bytes.
     pub(crate) certificate_bytes: usize,
 }
 
@@ -78,16 +78,16 @@ impl crypto::ServerConfig for Null {
     }
 }
 
-/// Where a handshake stands.
+/// State of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A client has said nothing yet.
+    /// The client has sent nothing yet.
     Start,
     AwaitsServerHello,
     ServerHelloCame,
     AwaitsServerFlight,
     ServerFlightCame,
-    /// A server has heard nothing yet.
+    /// The server has received nothing yet.
     AwaitsClientHello,
     ClientHelloCame,
     ServerHelloSent,
@@ -99,10 +99,10 @@ struct NullSession {
     state: State,
     /// Our transport parameters.
     parameters: Vec<u8>,
-    /// Length of the message that they stand in, without them.
+    /// Length of the message that contains them, without them.
     message_bytes: usize,
     peer: Option<TransportParameters>,
-    /// Bytes of messages that are not whole yet.
+    /// Bytes of incomplete messages.
     received: Vec<u8>,
 }
 
@@ -113,7 +113,7 @@ impl NullSession {
         NullSession { state, parameters, message_bytes, peer: None, received: Vec::new() }
     }
 
-    /// The next whole message: its type and its body.
+    /// Returns the next complete message: type and body.
     fn next_message(&mut self) -> Option<(u8, Vec<u8>)> {
         let &[kind, high, middle, low, ..] = &self.received[..] else { return None };
         let end = MESSAGE_HEADER_BYTES + usize::from(high) * 65_536 + usize::from(middle) * 256 + usize::from(low);
@@ -122,7 +122,7 @@ impl NullSession {
         Some((kind, body))
     }
 
-    /// Takes the peer's transport parameters from a message: their length in two bytes, then they.
+    /// Reads the peer's transport parameters from a message: their length in two bytes, then their content.
     fn take_parameters(&mut self, side: Side, body: &[u8]) -> Result<(), TransportError> {
         let malformed = || TransportError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, "none there".into());
         let (length, rest) = body.split_first_chunk::<2>().ok_or_else(malformed)?;
@@ -131,7 +131,7 @@ impl NullSession {
         Ok(())
     }
 
-    /// A message with our transport parameters; the rest of it is zeros.
+    /// Writes a message with our transport parameters, filled with zeros.
     fn message_with_parameters(&self, kind: u8, buf: &mut Vec<u8>) {
         let mut body = Vec::with_capacity(self.message_bytes + self.parameters.len());
         body.extend_from_slice(&u16::try_from(self.parameters.len()).unwrap_or(u16::MAX).to_be_bytes());
@@ -250,7 +250,7 @@ fn keys() -> Keys {
     }
 }
 
-/// Protects nothing.
+/// A key that protects nothing.
 struct NullKey;
 
 impl PacketKey for NullKey {
@@ -266,7 +266,7 @@ impl PacketKey for NullKey {
         _header: &[u8],
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
-        // What was never protected, such as a stateless reset, does not end in a tag.
+        // An unprotected packet, such as a stateless reset, does not end with a tag.
         let length = payload.len().checked_sub(TAG_BYTES).ok_or(CryptoError)?;
         if payload[length..] != [0; TAG_BYTES] {
             return Err(CryptoError);
@@ -298,14 +298,14 @@ impl HeaderKey for NullKey {
     }
 }
 
-/// Signs stateless-reset tokens and seals address tokens, in the sizes of SHA-256 and AES-GCM: a number of the simulation,
-/// not a secret.
+/// Key for stateless-reset tokens and address tokens, with the sizes of SHA-256 and AES-GCM. It is a number of the
+/// simulation, not a secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenKey(pub(crate) u64);
 
 impl HmacKey for TokenKey {
     fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
-        // Weyl steps through the finaliser of SplitMix64, keyed by the data's FNV-1a hash.
+        // Weyl steps through the finalizer of SplitMix64, keyed by the FNV-1a hash of the data.
         let hash = data.iter().fold(self.0 ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });

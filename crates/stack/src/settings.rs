@@ -1,4 +1,4 @@
-//! How an endpoint is configured, and the stack's own forms of it.
+//! Settings of an endpoint, and their conversion to the stack's configuration.
 
 use crate::entropy::{Entropy, FixedDate};
 use crate::journal::{Entry, Journal, Watched};
@@ -11,10 +11,10 @@ use fullpipe_units::Duration;
 use noq_proto::{ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
 use std::sync::Arc;
 
-/// The largest certificate without cryptography: the length of a message has three bytes, and more stands in it.
+/// Largest certificate without cryptography: the message length has three bytes, and the message has further content.
 const MOST_CERTIFICATE_BYTES: u64 = 16_000_000;
 
-/// Why there is no certificate of this size, as a sentence; `None`: there is one.
+/// Reason why a certificate cannot have this size, as a sentence; `None` if it can.
 pub fn certificate_refusal(cryptography: Cryptography, certificate_bytes: u64) -> Option<String> {
     let possible = match cryptography {
         Cryptography::Null => 0..=MOST_CERTIFICATE_BYTES,
@@ -25,32 +25,33 @@ pub fn certificate_refusal(cryptography: Cryptography, certificate_bytes: u64) -
         .then(|| format!("a certificate of {certificate_bytes} bytes is none: {least} to {most} can be had"))
 }
 
-/// Settings of one connection's end.
+/// Settings of one end of a connection.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// UDP payload that a packet may fill before the path is known to carry more, in bytes: 1200 to 65 527.
+    /// UDP payload in bytes that a packet may fill before the path is known to carry more: 1200 to 65 527.
     pub initial_mtu_bytes: u16,
-    /// Largest UDP payload that the path is probed for (RFC 8899), in bytes; `None`: it is not probed.
+    /// Largest UDP payload in bytes for which the path is probed (RFC 8899); `None` disables probing.
     pub largest_mtu_bytes: Option<u16>,
     /// Initial window in packets of the initial MTU.
     pub initial_window_packets: u64,
-    /// Bytes that the stack keeps for retransmission before it takes no more.
+    /// Maximum unacknowledged bytes that the stack keeps for retransmission.
     pub send_buffer_bytes: u64,
-    /// Bytes of a stream that may be on their way or unread.
+    /// Flow-control window of a stream in bytes.
     pub receive_buffer_bytes: u64,
-    /// The connection is given up after so long without a sign of the peer; zero: never.
+    /// Idle timeout of the connection; zero disables it.
     pub idle_timeout: Duration,
-    /// Bytes of the server's certificate: up to 16 million, or, with TLS, 400 to 60 000. Beyond that the nearest size is taken.
+    /// Size of the server's certificate in bytes: up to 16 million, or 400 to 60 000 with TLS. Other values are
+    /// replaced by the nearest limit.
     pub certificate_bytes: u64,
-    /// What protects packets; both ends need the same.
+    /// Protection of packets; must be the same at both ends.
     pub cryptography: Cryptography,
-    /// Where packets and losses are noted for an observer, if they are.
+    /// Journal for an observer of packets and losses, if any.
     pub journal: Option<Journal>,
 }
 
 impl Default for Settings {
-    /// RFC 9000 section 14.1 (1200 bytes), the stack's own upper bound of probing, RFC 9002 section 7.2 (ten packets), RFC
-    /// 9308 section 3.2 (30 s), and a chain as in our model of TLS.
+    /// The defaults follow RFC 9000 section 14.1 (1200 bytes), the stack's own upper limit of probing, RFC 9002 section
+    /// 7.2 (ten packets) and RFC 9308 section 3.2 (30 s). The certificate chain is that of the TLS model.
     fn default() -> Settings {
         Settings {
             initial_mtu_bytes: 1200,
@@ -91,7 +92,7 @@ impl Settings {
         if self.idle_timeout.is_zero() { None } else { IdleTimeout::try_from(std_duration(self.idle_timeout)).ok() }
     }
 
-    /// These settings for endpoints of asynchronous programs, with this congestion control.
+    /// Settings for endpoints of asynchronous programs, with this congestion control.
     pub fn endpoint(&self, control: Maker) -> EndpointSettings {
         let largest = self.largest_mtu_bytes.unwrap_or(0).max(self.initial_mtu_bytes).max(1472);
         let round_trips = RoundTrips::default();
@@ -106,20 +107,21 @@ impl Settings {
     }
 }
 
-/// What an endpoint is made with.
+/// Settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointSettings {
-    /// The stack's own settings of connections.
+    /// The stack's transport configuration.
     pub transport: Arc<TransportConfig>,
-    /// What connections tell of their round-trip times.
+    /// Round-trip times of its connections.
     pub round_trips: RoundTrips,
-    /// Largest UDP payload that it takes: at least 1200.
+    /// Largest UDP payload that it accepts, in bytes: at least 1200.
     pub largest_payload_bytes: u16,
-    /// Bytes of the server's certificate: up to 16 million, or, with TLS, 400 to 60 000. Beyond that the nearest size is taken.
+    /// Size of the server's certificate in bytes: up to 16 million, or 400 to 60 000 with TLS. Other values are
+    /// replaced by the nearest limit.
     pub certificate_bytes: u64,
-    /// What protects packets; both ends need the same.
+    /// Protection of packets; must be the same at both ends.
     pub cryptography: Cryptography,
-    /// Where packets are noted for an observer, if they are.
+    /// Journal for an observer of packets, if any.
     pub journal: Option<Journal>,
 }
 
@@ -128,10 +130,10 @@ impl EndpointSettings {
         Arc::new(Null { certificate_bytes: self.certificate_bytes.min(MOST_CERTIFICATE_BYTES) as usize })
     }
 
-    /// What both kinds of endpoints have.
+    /// The configuration that both kinds of endpoints share.
     pub(crate) fn endpoint(&self, entropy: &Entropy) -> EndpointConfig {
         let mut config = entropy.endpoint_config();
-        // Refused only below 1200 bytes.
+        // This fails only below 1200 bytes.
         let _ = config.max_udp_payload_size(self.largest_payload_bytes.max(1200));
         config
     }
@@ -160,14 +162,14 @@ impl EndpointSettings {
         };
         let mut config = ServerConfig::new(cryptography, entropy.token_key());
         config.transport_config(Arc::clone(&self.transport)).time_source(Arc::new(FixedDate));
-        // No NEW_TOKEN frames (RFC 9000 section 8.1.3), whatever features of the stack a build unites: no connection here
-        // comes back with a token, and frames that nobody uses would change every run's packets.
+        // No NEW_TOKEN frames (RFC 9000 section 8.1.3), regardless of the features of the stack in this build. No
+        // connection here returns with a token, and the unused frames would change the packets of every run.
         config.validation_token.sent(0);
         config
     }
 }
 
-/// Losses are noted in a journal.
+/// Records losses in a journal.
 pub(crate) fn listener(journal: Journal) -> LossListener {
     Arc::new(move |number, bytes| {
         journal.note(Entry::Lost { number, bytes: u16::try_from(bytes).unwrap_or(u16::MAX) });

@@ -1,24 +1,24 @@
-//! Real TLS 1.3 (rustls), in which nothing is random but the run's seed.
+//! Real TLS 1.3 (rustls) whose only source of randomness is the seed of the run.
 //!
-//! The handshake, the keys and the protection of packets are those that a program on real sockets has: X25519,
-//! AES-128-GCM with SHA-256, an Ed25519 certificate. Only what is drawn comes from the run: hello randoms and the order of
-//! the client's extensions (the provider's [`SecureRandom`]), the private keys of the key exchange (its only group), the
-//! certificate's key. Ed25519 signs without drawing. So the same seed gives the same bytes in every process.
+//! Handshake, keys and packet protection are those of a program on real sockets: X25519, AES-128-GCM with SHA-256, an
+//! Ed25519 certificate. Three values come from the run: the hello randoms and the order of the client's extensions (the
+//! provider's [`SecureRandom`]), the private keys of the key exchange (its only group), and the certificate's key.
+//! Ed25519 signatures need no random numbers. So the same seed gives the same bytes in every process.
 //!
-//! **Where the streams come from.** The library wants its source of randomness to live for ever; ours belong to sessions.
-//! So the source is one that hands on what the thread draws from at the moment ([`DRAWING`]), and that is set by a session
-//! for the time of a call into the library, and empty otherwise: whoever uses this provider outside of a session of ours
-//! gets an error and no number. Each session of an endpoint has a stream of its own.
+//! **Random streams.** The library needs a source of randomness with a static lifetime, but our streams belong to
+//! sessions. The source therefore reads from the stream in a thread-local variable ([`DRAWING`]). A session sets this
+//! variable for the duration of a call into the library; otherwise it is empty. Any use of this provider outside a
+//! session returns an error. Each session of an endpoint has its own stream.
 //!
-//! **Certificate.** All servers of a run have the same key, derived from the seed alone, and each client checks that it
-//! is this one and that the server has it: ends of different runs do not talk to each other. The certificate is signed by
-//! itself, valid from 2025 to 2034 (nobody checks: the date is always the same), and filled up to the size asked for with an
-//! extension that nobody reads, so that a chain of any size can be had.
+//! **Certificate.** All servers of a run have the same key, derived from the seed alone. Each client checks the
+//! certificate and that the server has its key, so ends of different runs cannot connect. The certificate is
+//! self-signed and valid from 2025 to 2034 (this is not checked: the date is always the same). An unused extension
+//! fills it up to the requested size.
 //!
-//! **No resumption**: servers hand out no session tickets, as every handshake is a full one without cryptography, too.
+//! **No resumption**: servers issue no session tickets, so every handshake is a full one, as without cryptography.
 //!
-//! Keys that follow from a published seed protect nothing. So nothing of this module leaves the crate: it is handed only to
-//! endpoints whose packets go to the simulated network.
+//! Keys that follow from a published seed protect nothing. Therefore nothing of this module is exported from the crate:
+//! it is used only by endpoints whose packets go to the simulated network.
 
 use crate::entropy::{Entropy, FixedDate, fill};
 use fullpipe_units::Stream;
@@ -49,17 +49,17 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sizes that a certificate can have, in bytes. What must stand in it are 273; at 337 its signed part goes from 255 bytes to
-/// 256, whose length needs a byte more, so that no certificate has that size; at the other end is the library's limit for a
-/// message, 64 KiB.
+/// Possible sizes of a certificate, in bytes. The mandatory content is 273 bytes. At 337 bytes, the signed part grows
+/// from 255 to 256 bytes and its length needs another byte, so no certificate has that size. The upper limit is the
+/// library's maximum message of 64 KiB.
 pub(crate) const CERTIFICATE_BYTES: RangeInclusive<u64> = 400..=60_000;
 
 thread_local! {
-    /// What the session draws from whose call this thread is in.
+    /// Random stream of the session that is active in this thread.
     static DRAWING: RefCell<Option<Stream>> = const { RefCell::new(None) };
 }
 
-/// A call into the library that draws from this stream.
+/// Runs a call into the library that draws from this stream.
 fn drawing<R>(stream: &mut Stream, call: impl FnOnce() -> R) -> R {
     DRAWING.set(Some(stream.clone()));
     let result = call();
@@ -69,7 +69,7 @@ fn drawing<R>(stream: &mut Stream, call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Random bytes of the session that is running.
+/// Random bytes of the active session.
 #[derive(Debug)]
 struct Drawn;
 
@@ -79,7 +79,7 @@ impl SecureRandom for Drawn {
     }
 }
 
-/// X25519 (RFC 7748) with private keys of the session that is running.
+/// X25519 (RFC 7748) with private keys of the active session.
 #[derive(Debug)]
 struct X25519;
 
@@ -142,7 +142,7 @@ impl TimeProvider for FixedDate {
     }
 }
 
-/// The private key of all servers of a run: a seed of Ed25519 in PKCS #8 (RFC 8410 section 7).
+/// The private key of all servers of a run: an Ed25519 seed in PKCS #8 (RFC 8410 section 7).
 fn private_key(entropy: &Entropy) -> PrivatePkcs8KeyDer<'static> {
     let mut der = vec![0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
     let mut seed = [0; 32];
@@ -151,17 +151,19 @@ fn private_key(entropy: &Entropy) -> PrivatePkcs8KeyDer<'static> {
     der.into()
 }
 
-/// A certificate of this size, or the nearest one. Where one more byte of filling makes several, because a length needs one
-/// more itself, the serial number (up to 20 bytes, RFC 5280 section 4.1.2.2) closes the gap.
+/// Creates a certificate of this size, or the nearest possible one. One more byte of filling can add several bytes,
+/// because a length field grows, too. The serial number (up to 20 bytes, RFC 5280 section 4.1.2.2) then closes the gap.
 fn certificate(key: &rcgen::KeyPair, bytes: u64) -> CertificateDer<'static> {
     let bytes = bytes.clamp(*CERTIFICATE_BYTES.start(), *CERTIFICATE_BYTES.end()) as usize;
-    (1..=20).find_map(|serial_bytes| exact_certificate(key, serial_bytes, bytes)).expect("every size is possible")
+    (1..=20)
+        .find_map(|serial_bytes| exact_certificate(key, serial_bytes, bytes))
+        .expect("a serial number gives every size in the range")
 }
 
 fn exact_certificate(key: &rcgen::KeyPair, serial_bytes: usize, bytes: usize) -> Option<CertificateDer<'static>> {
     let mut filling = bytes;
     let mut made = filled_certificate(key, serial_bytes, filling);
-    // Less filling may need shorter lengths, too: then this ends a few bytes below the size.
+    // Less filling may also shorten length fields; the result can then be a few bytes below the size.
     while made.len() > bytes && filling > 0 {
         filling = filling.saturating_sub(made.len() - bytes);
         made = filled_certificate(key, serial_bytes, filling);
@@ -174,16 +176,16 @@ fn exact_certificate(key: &rcgen::KeyPair, serial_bytes: usize, bytes: usize) ->
 }
 
 fn filled_certificate(key: &rcgen::KeyPair, serial_bytes: usize, filling: usize) -> CertificateDer<'static> {
-    let mut params = CertificateParams::new(vec!["server".to_owned()]).expect("a name of letters");
+    let mut params = CertificateParams::new(vec!["server".to_owned()]).expect("the name is ASCII");
     params.not_before = rcgen::date_time_ymd(2025, 1, 1);
     params.not_after = rcgen::date_time_ymd(2034, 1, 1);
     params.serial_number = Some(SerialNumber::from(vec![1; serial_bytes]));
-    // An identifier that stands for examples (ITU-T X.660).
+    // An object identifier reserved for examples (ITU-T X.660).
     params.custom_extensions = vec![CustomExtension::from_oid_content(&[2, 999], vec![0; filling])];
-    params.self_signed(key).expect("an Ed25519 key signs").der().clone()
+    params.self_signed(key).expect("an Ed25519 key can sign").der().clone()
 }
 
-/// The streams of an endpoint's sessions, in the order in which these begin.
+/// The streams of an endpoint's sessions, in the order in which the sessions begin.
 struct Sessions {
     entropy: Entropy,
     side: &'static str,
@@ -201,7 +203,7 @@ impl Sessions {
     }
 }
 
-/// A client's configuration.
+/// Configuration of a client.
 pub(crate) struct Client {
     config: QuicClientConfig,
     sessions: Sessions,
@@ -210,16 +212,19 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(entropy: &Entropy) -> Client {
         let provider = provider();
-        let key = provider.key_provider.load_private_key(private_key(entropy).into()).expect("an Ed25519 key");
-        let expected = key.public_key().expect("it has one").as_ref().to_vec().into();
+        let key = provider
+            .key_provider
+            .load_private_key(private_key(entropy).into())
+            .expect("the key is a valid Ed25519 key");
+        let expected = key.public_key().expect("the key has a public key").as_ref().to_vec().into();
         let verifier = Arc::new(OfThisRun { expected, provider: Arc::clone(&provider) });
         let config = rustls::ClientConfig::builder_with_details(provider, Arc::new(FixedDate))
             .with_protocol_versions(&[&TLS13])
-            .expect("the suite is of TLS 1.3")
+            .expect("the suite belongs to TLS 1.3")
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
-        let config = QuicClientConfig::try_from(config).expect("it has the suite of Initial packets");
+        let config = QuicClientConfig::try_from(config).expect("the configuration has the suite of Initial packets");
         Client { config, sessions: Sessions::new(entropy, "client") }
     }
 }
@@ -237,26 +242,27 @@ impl crypto::ClientConfig for Client {
     }
 }
 
-/// A server's configuration.
+/// Configuration of a server.
 pub(crate) struct Server {
     config: QuicServerConfig,
     sessions: Sessions,
 }
 
 impl Server {
-    /// With a certificate of this size, or of the nearest one that it can have.
+    /// Creates the configuration with a certificate of this size, or the nearest possible one.
     pub(crate) fn new(entropy: &Entropy, certificate_bytes: u64) -> Server {
         let private = private_key(entropy);
-        let key = rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&private, &rcgen::PKCS_ED25519).expect("an Ed25519 key");
+        let key = rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&private, &rcgen::PKCS_ED25519)
+            .expect("the key is a valid Ed25519 key");
         let chain = vec![certificate(&key, certificate_bytes)];
         let mut config = rustls::ServerConfig::builder_with_details(provider(), Arc::new(FixedDate))
             .with_protocol_versions(&[&TLS13])
-            .expect("the suite is of TLS 1.3")
+            .expect("the suite belongs to TLS 1.3")
             .with_no_client_auth()
             .with_single_cert(chain, PrivateKeyDer::from(private))
-            .expect("a certificate of this key");
+            .expect("certificate and key match");
         config.send_tls13_tickets = 0;
-        let config = QuicServerConfig::try_from(config).expect("it has the suite of Initial packets");
+        let config = QuicServerConfig::try_from(config).expect("the configuration has the suite of Initial packets");
         Server { config, sessions: Sessions::new(entropy, "server") }
     }
 }
@@ -277,7 +283,7 @@ impl crypto::ServerConfig for Server {
     }
 }
 
-/// Takes the certificate of this run's servers and no other, under any name.
+/// Accepts only the certificate of this run's servers, under any name.
 #[derive(Debug)]
 struct OfThisRun {
     expected: SubjectPublicKeyInfoDer<'static>,
@@ -324,7 +330,7 @@ impl ServerCertVerifier for OfThisRun {
     }
 }
 
-/// A session with the stream that it draws from.
+/// A session with its random stream.
 struct Seeded {
     inner: Box<dyn Session>,
     stream: Stream,
@@ -393,15 +399,16 @@ mod tests {
 
     fn key(seed: u64) -> rcgen::KeyPair {
         let private = private_key(&Entropy::new(seed, "any"));
-        rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&private, &rcgen::PKCS_ED25519).expect("an Ed25519 key")
+        rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&private, &rcgen::PKCS_ED25519)
+            .expect("the key is a valid Ed25519 key")
     }
 
     fn hex<const N: usize>(text: &str) -> [u8; N] {
-        std::array::from_fn(|n| u8::from_str_radix(&text[2 * n..2 * n + 2], 16).expect("hexadecimal"))
+        std::array::from_fn(|n| u8::from_str_radix(&text[2 * n..2 * n + 2], 16).expect("the text is hexadecimal"))
     }
 
     #[test]
-    fn a_certificate_has_the_size_asked_for() {
+    fn certificate_has_the_requested_size() {
         let key = key(1);
         let [least, most] = [*CERTIFICATE_BYTES.start(), *CERTIFICATE_BYTES.end()];
         // Lengths of 128, 256 and more bytes need one more byte each.
@@ -412,48 +419,48 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_follows_from_the_seed() {
+    fn certificate_is_determined_by_the_seed() {
         assert_eq!(certificate(&key(1), 900), certificate(&key(1), 900));
         let parsed = |seed| {
             let made = certificate(&key(seed), 900);
-            ParsedCertificate::try_from(&made).expect("a certificate").subject_public_key_info()
+            ParsedCertificate::try_from(&made).expect("the certificate can be parsed").subject_public_key_info()
         };
         assert_ne!(parsed(1), parsed(2));
     }
 
     /// The vectors of RFC 7748 section 6.1.
     #[test]
-    fn the_key_exchange_is_that_of_its_specification() {
+    fn key_exchange_matches_the_rfc_vectors_and_rejects_bad_shares() {
         let private = hex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a");
         let public: [u8; 32] = hex("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a");
         let peer: [u8; 32] = hex("de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f");
         let shared: [u8; 32] = hex("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742");
         let exchange = || Box::new(Exchange::new(private));
         assert_eq!(exchange().pub_key(), public);
-        assert_eq!(exchange().complete(&peer).expect("a point").secret_bytes(), shared);
-        // Points of small order (zero and one) and shares of another length are refused.
+        assert_eq!(exchange().complete(&peer).expect("the share is valid").secret_bytes(), shared);
+        // Points of small order (zero and one) and shares of another length are rejected.
         let one: [u8; 32] = hex("0100000000000000000000000000000000000000000000000000000000000000");
         assert!(exchange().complete(&[0; 32]).is_err() && exchange().complete(&one).is_err());
         assert!(exchange().complete(&peer[1..]).is_err());
     }
 
     #[test]
-    fn sessions_of_an_endpoint_draw_from_streams_of_their_own() {
+    fn sessions_of_an_endpoint_draw_from_different_streams() {
         let [client, server] = ["client", "server"].map(|side| Sessions::new(&Entropy::new(1, "end"), side));
         let drawn = [client.next().bits(), client.next().bits(), server.next().bits()];
         assert!(drawn[0] != drawn[1] && drawn[0] != drawn[2], "{drawn:?}");
     }
 
     #[test]
-    fn nothing_is_drawn_outside_of_a_session() {
+    fn drawing_outside_a_session_fails() {
         let mut buffer = [0; 8];
         assert!(Drawn.fill(&mut buffer).is_err() && X25519.start().is_err());
         let mut stream = Stream::new(1, "a", "b");
         let mut same = stream.clone();
-        drawing(&mut stream, || Drawn.fill(&mut buffer)).expect("there is a stream");
+        drawing(&mut stream, || Drawn.fill(&mut buffer)).expect("a session is active");
         assert_eq!(u64::from_le_bytes(buffer), same.bits());
-        drawing(&mut stream, || Drawn.fill(&mut buffer)).expect("there is a stream");
-        assert_eq!(u64::from_le_bytes(buffer), same.bits(), "it goes on where it was");
+        drawing(&mut stream, || Drawn.fill(&mut buffer)).expect("a session is active");
+        assert_eq!(u64::from_le_bytes(buffer), same.bits(), "the stream continues");
         assert!(Drawn.fill(&mut buffer).is_err());
     }
 }

@@ -1,12 +1,12 @@
 //! CONNECT-UDP (RFC 9298) between hosts of the simulated network: a proxy and a client as programs on a [`Host`].
 //!
-//! They are the client and the proxy that also run on real sockets (crate `masque`), on this crate's clock and sockets.
-//! What differs: nothing, or keys that follow from a seed, protects the packets between them, and both sides may be run
-//! without congestion control, which on real networks is allowed only where all that is carried is known to be controlled
-//! (RFC 9298 section 6).
+//! Both are the programs that also run on real sockets (crate `masque`), here with this crate's clock and sockets.
+//! There are two differences. Packets between them are unprotected, or protected with keys derived from a seed. Both
+//! sides can run without congestion control, which real networks permit only if all tunneled traffic is
+//! congestion-controlled (RFC 9298 section 6).
 //!
-//! A client has one connection to its proxy and opens a request for each number that somebody sends a payload for.
-//! Payloads that are sent before the proxy has answered wait in the order in which they came.
+//! A client has one connection to its proxy. It opens a request for each request number with a payload to send.
+//! Payloads sent before the proxy has responded wait in order.
 
 use crate::entropy::Entropy;
 use crate::environment::VirtualEnvironment;
@@ -38,24 +38,24 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-/// Requests of one tunnel at a time: the stack keeps a place for each.
+/// Maximum number of concurrent requests of a tunnel: the stack reserves state for each.
 const MOST_REQUESTS: u32 = 10_000;
 
-/// Bytes of one request that may wait until the proxy has answered.
+/// Bytes of one request that can wait until the proxy has responded.
 const WAITING_BYTES: usize = 1 << 20;
 
-/// How one end of a tunnel is made.
+/// Settings of one end of a tunnel.
 #[derive(Clone)]
 pub struct TunnelSettings {
-    /// What the scenario says of it.
+    /// Settings from the scenario.
     pub tunnel: Arc<Settings>,
-    /// The congestion control; `None`: there is none, and nothing paces.
+    /// The congestion control; `None` disables congestion control and pacing.
     pub control: Option<Maker>,
-    /// Where this end's packets and losses are noted for an observer, if they are.
+    /// Journal for an observer of this end's packets and losses, if any.
     pub journal: Option<Journal>,
 }
 
-/// What one end's connection tells.
+/// State that one end's connection exposes.
 #[derive(Clone, Debug, Default)]
 struct Told {
     round_trips: RoundTrips,
@@ -88,11 +88,11 @@ impl TunnelSettings {
             queue_limit: match settings.queue_limit {
                 units::QueueLimit::Bytes(bytes) => QueueLimit::Bytes(bytes),
                 units::QueueLimit::Time(time) => QueueLimit::Time(std_duration(time)),
-                // The language refuses numbers of packets.
+                // The scenario language rejects limits in packets.
                 units::QueueLimit::Unlimited | units::QueueLimit::Packets(_) => QueueLimit::None,
             },
             drop_policy: settings.drop_policy,
-            // What a study does not limit is not limited.
+            // A limit that a study does not set is unlimited.
             queue_limit_total: u64::MAX,
             scheduler: settings.scheduler,
             coalesce: settings.coalesce,
@@ -104,7 +104,7 @@ impl TunnelSettings {
         }
     }
 
-    /// Settings of an endpoint whose transport was configured by the program.
+    /// Settings of an endpoint whose transport the program has configured.
     fn endpoint(&self, mut transport: noq::TransportConfig, told: &Told) -> EndpointSettings {
         transport
             .enable_segmentation_offload(false)
@@ -126,12 +126,12 @@ impl TunnelSettings {
     }
 }
 
-/// What one side of a tunnel has done.
+/// Counters of one side of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelStatistics {
-    /// What it has counted.
+    /// Counters of the tunnel.
     pub counters: TunnelCounters,
-    /// Mean of the smoothed round-trip times of the tunnel at each acknowledged packet; `None` without congestion control.
+    /// Mean of the tunnel's smoothed round-trip times at each acknowledged packet; `None` without congestion control.
     pub mean_rtt: Option<Duration>,
 }
 
@@ -157,10 +157,10 @@ pub struct TunnelProxy {
 }
 
 impl TunnelProxy {
-    /// Starts a proxy that listens at an address of the host; it serves whatever target it is asked for.
+    /// Starts a proxy that listens at an address of the host and permits all targets.
     ///
     /// # Errors
-    /// If the address is none of the host's, or the port is taken.
+    /// If the host does not have the address, or the port is in use.
     pub fn start(
         host: &Host,
         settings: &TunnelSettings,
@@ -182,12 +182,12 @@ impl TunnelProxy {
         Ok(TunnelProxy { metrics, told })
     }
 
-    /// What it has done.
+    /// Counters since the beginning.
     pub fn statistics(&self) -> TunnelStatistics {
         statistics(&self.metrics, &self.told.round_trips)
     }
 
-    /// What the congestion control of its connection shows; `None`: there is no connection, or no control.
+    /// Current state of its connection's congestion control; `None` without a connection or without congestion control.
     pub fn inspect(&self) -> Option<Inspection> {
         self.told.newest.inspect()
     }
@@ -217,10 +217,10 @@ struct Shared {
 #[derive(Default)]
 struct State {
     connection: Link,
-    /// Who waits for the connection.
+    /// Wakers of the tasks that wait for the connection.
     waiting: Vec<Waker>,
     requests: BTreeMap<u32, Request>,
-    /// The tasks of open requests.
+    /// Wakers of the tasks of open requests.
     carriers: BTreeMap<u32, Waker>,
     arrived: VecDeque<(u32, Bytes)>,
     refused: u64,
@@ -237,7 +237,7 @@ enum Link {
 }
 
 enum Request {
-    /// The proxy has not answered yet.
+    /// The proxy has not responded yet.
     Asked {
         payloads: Vec<Bytes>,
         bytes: usize,
@@ -259,7 +259,7 @@ impl TunnelClient {
     /// Starts a client that connects from an address of the host to a proxy.
     ///
     /// # Errors
-    /// If the address is none of the host's, or the port is taken.
+    /// If the host does not have the address, or the port is in use.
     pub fn start(
         host: &Host,
         settings: &TunnelSettings,
@@ -293,8 +293,8 @@ impl TunnelClient {
         Ok(TunnelClient { shared })
     }
 
-    /// Sends a payload to a target by the request of this number, which is made if there is none yet: in a mode of its own, or
-    /// in the tunnel's.
+    /// Sends a payload to a target through the request with this number, and opens the request if necessary. `mode`
+    /// overrides the tunnel's mode.
     pub fn send(&self, request: u32, target: SocketAddr, mode: Option<Mode>, payload: Bytes) {
         let mut state = self.shared.state();
         match state.requests.get_mut(&request) {
@@ -318,12 +318,12 @@ impl TunnelClient {
         }
     }
 
-    /// The next payload that has come from a target, and the request that it came by.
+    /// Returns the next payload from a target, and the number of its request.
     pub fn poll_arrived(&self) -> Option<(u32, Bytes)> {
         self.shared.state().arrived.pop_front()
     }
 
-    /// The request is of no more use.
+    /// Closes a request that is no longer needed.
     pub fn close(&self, request: u32) {
         let mut state = self.shared.state();
         let old = state.requests.insert(request, Request::Over);
@@ -335,7 +335,7 @@ impl TunnelClient {
         }
     }
 
-    /// What it has done.
+    /// Counters since the beginning.
     pub fn statistics(&self) -> TunnelStatistics {
         let state = self.shared.state();
         let mut known = statistics(&self.shared.metrics, &self.shared.told.round_trips);
@@ -344,12 +344,12 @@ impl TunnelClient {
         known
     }
 
-    /// What the congestion control of its connection shows; `None`: there is no connection, or no control.
+    /// Current state of its connection's congestion control; `None` without a connection or without congestion control.
     pub fn inspect(&self) -> Option<Inspection> {
         self.shared.told.newest.inspect()
     }
 
-    /// Smoothed round-trip time to the proxy; `None` before there is a connection.
+    /// Smoothed round-trip time to the proxy; `None` before the connection is open.
     pub fn smoothed_rtt(&self) -> Option<Duration> {
         match &self.shared.state().connection {
             Link::Open(client) => client.connection().rtt(PathId::ZERO).map(duration),
@@ -357,7 +357,7 @@ impl TunnelClient {
         }
     }
 
-    /// QUIC packets that the client found lost on the way to the proxy.
+    /// QUIC packets from the client to the proxy that were declared lost.
     pub fn lost_packets(&self) -> u64 {
         match &self.shared.state().connection {
             Link::Open(client) => client.connection().stats().lost_packets,
@@ -401,7 +401,7 @@ impl Shared {
         }
     }
 
-    /// What has come by a request; `false` when it is over, or closed.
+    /// Reads the payloads of a request. Returns `false` when the request has ended or was closed.
     fn poll_payloads(
         &self,
         context: &mut Context<'_>,
@@ -420,7 +420,7 @@ impl Shared {
         tunnel.poll_receive(context, usize::MAX, into).map(|received| received.is_ok())
     }
 
-    /// Opens a request, sends what has waited for it, and takes what comes by it until it is over.
+    /// Opens a request, sends its waiting payloads, and receives payloads until it ends.
     async fn carry(&self, number: u32, target: SocketAddr, mode: Option<Mode>) {
         let host = match target.ip() {
             IpAddr::V4(ip) => ip.to_string(),
@@ -443,7 +443,7 @@ impl Shared {
         let before = self.state().requests.insert(number, Request::Open(Arc::clone(&tunnel)));
         match before {
             Some(Request::Asked { mut payloads, .. }) => tunnel.send(&mut payloads),
-            // Closed meanwhile.
+            // The request was closed in the meantime.
             _ => drop(self.state().requests.insert(number, Request::Over)),
         }
         let mut payloads = Vec::new();

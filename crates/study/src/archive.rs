@@ -1,14 +1,14 @@
-//! The folder of records. A run is either wholly there, under its key, or not at all; what an interruption left is
-//! removed; a folder that holds something else is refused.
+//! The folder of records. A run is either stored completely under its key, or not at all. Remains of an interruption are removed,
+//! and a folder with other content is rejected.
 //!
 //! ```text
 //! DIR/study.toml  results.csv  summary.csv  runs/KEY/{run.json, flows.csv, series.csv, ...}
 //! ```
 //!
-//! A folder belongs to a study if its `study.toml` begins with our first line and has the study's name (for the one run of
-//! a scenario also its title, since scenarios are more often called alike). Then finished
-//! runs with the right keys are reused, whatever else changed, and the tables are made anew; if the study's text or the
-//! build changed, the old tables and report go first, so that no table stands beside a study that it is not of.
+//! A folder belongs to a study if its `study.toml` begins with our first line and has the study's name. For the run of a single
+//! scenario the title must be equal too, because scenarios more often have the same name. Finished runs with the right keys are
+//! then reused, whatever else changed, and the tables are written again. If the study's text or the build changed, the old tables
+//! and the report are removed first, so that no table is beside a study to which it does not belong.
 
 use crate::error::StudyError;
 use crate::files::{Files, Refused, UNFINISHED};
@@ -25,13 +25,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The verdicts of a study that was repeated under several study seeds, as a table in Markdown.
+/// The verdicts of a study that was repeated under several study seeds, as a Markdown table.
 pub(crate) const ROBUSTNESS_PAGE: &str = "robustness.md";
 
-/// A place for what a run writes while it runs.
+/// The location of the files that a run writes while it runs.
 pub(crate) struct Place {
     pub(crate) attach: Attach,
-    /// Set with the first piece.
+    /// Set when the first data is written.
     begun: Arc<OnceLock<()>>,
 }
 
@@ -39,25 +39,25 @@ pub(crate) struct Place {
 pub(crate) struct Archive {
     folder: PathBuf,
     files: Files,
-    /// CPU time of runs in seconds, by key, as `cpu.csv` had it. Only runs of before need that, and it has a row for each run
-    /// of the folder.
+    /// CPU time of runs in seconds, by key, from an existing `cpu.csv`. It is read on demand, because only earlier runs need it
+    /// and it has a row for each run of the folder.
     cpu_before: OnceLock<BTreeMap<String, f64>>,
-    /// The same of runs that were made since.
+    /// The CPU time of runs that were made since.
     cpu: Mutex<BTreeMap<String, f64>>,
-    /// Locked as long as this lives, where the system can.
+    /// The lock of the folder, held for the lifetime of this value if the system supports it.
     _lock: Option<File>,
 }
 
-/// A run that is there.
+/// A finished run.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// The content of the tables that metrics see, by the name of the file, without samples.
+    /// The contents of the tables that metrics use, by file name, without samples.
     pub(crate) tables: BTreeMap<&'static str, Vec<u8>>,
     pub(crate) run: RunRecord,
 }
 
 impl Finished {
-    /// Whether it fell behind real time: it has an account that does not say that it kept up.
+    /// Whether the run fell behind real time: it has a lateness record that does not state that it was on time.
     pub(crate) fn is_late(&self) -> bool {
         self.run.lateness.as_ref().is_some_and(|lateness| !lateness.on_time)
     }
@@ -104,12 +104,13 @@ impl Archive {
         self.folder.join("runs").join(key)
     }
 
-    /// Where the files of a run are until it is whole: not among the finished ones, of which there may be thousands to list.
+    /// The location of a run's files until the run is complete. It is separate from finished runs, of which there may be
+    /// thousands to list.
     fn unfinished(&self, key: &str) -> PathBuf {
         self.folder.join(format!("{UNFINISHED}{key}"))
     }
 
-    /// The run with this key, if it is there, whole, and was made with all that `options` ask for.
+    /// The run with this key, if it is complete and was made with all that `options` require.
     pub(crate) fn find(&self, key: &str, options: &RunOptions) -> Result<Option<Finished>, Refused> {
         let folder = self.run_folder(key);
         let file = folder.join(RunRecord::FILE);
@@ -139,14 +140,14 @@ impl Archive {
         }
     }
 
-    /// A place for what the run with this key writes while it runs, if it does; [`Archive::store`] keeps it,
-    /// [`Archive::discard`] does not.
+    /// A location for the files that the run with this key may write while it runs. [`Archive::store`] keeps them, and
+    /// [`Archive::discard`] removes them.
     pub(crate) fn begin(&self, key: &str) -> Place {
         let place = Arc::new(OnceLock::new());
         let (files, folder, begun) = (self.files.clone(), self.unfinished(key), place.clone());
         let attach = Attach::new(move |name, bytes| {
             let other = |refused: Refused| io::Error::other(refused.to_string());
-            // Most runs write nothing while they run. Those that do write from one thread.
+            // Most runs write no files while they run. Those that do use one thread.
             if begun.get().is_none() {
                 files.begin(&folder).map_err(other)?;
                 let _ = begun.set(());
@@ -156,7 +157,7 @@ impl Archive {
         Place { attach, begun: place }
     }
 
-    /// SHA-256 of the files of the run with this key that metrics see; `None` if one cannot be read.
+    /// SHA-256 of the files of the run with this key that metrics use; `None` if one cannot be read.
     pub(crate) fn digest(&self, key: &str) -> Option<[u8; 32]> {
         let folder = self.run_folder(key);
         let mut hash = Sha256::new();
@@ -170,12 +171,12 @@ impl Archive {
         Some(hash.finalize().into())
     }
 
-    /// Removes what an unfinished run with this key has written.
+    /// Removes the files of an unfinished run with this key.
     pub(crate) fn discard(&self, key: &str) -> Result<(), Refused> {
         self.files.remove(&self.unfinished(key))
     }
 
-    /// Keeps a run that has written its further files to a place.
+    /// Stores a run, with the further files that it has written to its location.
     pub(crate) fn store(
         &self,
         key: &str,
@@ -202,7 +203,7 @@ impl Archive {
 
     /// Adds the CPU time of a run to `cpu.csv`; a run that is made again gets another row.
     fn note_cpu(&self, key: &str, cpu_s: f64) -> Result<(), Refused> {
-        // The lock also keeps rows of several threads apart; a panic elsewhere spoils nothing.
+        // The lock also separates the rows of several threads. A panic elsewhere cannot corrupt the data.
         let mut known = self.cpu.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.folder.join(CPU.file);
         let bytes = CPU.to_bytes([CpuRow { key: key.to_owned(), cpu_s }]);
@@ -212,7 +213,7 @@ impl Archive {
         Ok(())
     }
 
-    /// CPU time of the run with this key in seconds, if it is known.
+    /// CPU time of the run with this key in seconds, if known.
     pub(crate) fn cpu_s(&self, key: &str) -> Option<f64> {
         let since = self.cpu.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied();
         let before = || {
@@ -234,7 +235,7 @@ impl Archive {
     }
 }
 
-/// The rows of `cpu.csv`. A line that an interruption cut short is left out.
+/// The rows of `cpu.csv`. A line that an interruption truncated is ignored.
 fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
     let text = String::from_utf8_lossy(&content).into_owned();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -242,7 +243,7 @@ fn cpu_times(content: Vec<u8>) -> BTreeMap<String, f64> {
     rows.filter_map(|(key, cpu_s)| Some((key.to_owned(), cpu_s.parse().ok()?))).collect()
 }
 
-/// What `run.json` says of the options.
+/// The record of the options for `run.json`.
 fn wanted(options: &RunOptions) -> RunOptionsRecord {
     let pcap = match options.pcap {
         None => PacketCapture::No,
@@ -252,7 +253,7 @@ fn wanted(options: &RunOptions) -> RunOptionsRecord {
     RunOptionsRecord { audit: options.audit, pcap, qlog: options.qlog, record: options.record }
 }
 
-/// Whether a run that was made with some options has all that is wanted now.
+/// Whether a run that was made with these options has all that is required now.
 fn serves(made_with: &RunOptionsRecord, wanted: &RunOptionsRecord) -> bool {
     (made_with.audit || !wanted.audit)
         && made_with.pcap.serves(wanted.pcap)
@@ -260,7 +261,7 @@ fn serves(made_with: &RunOptionsRecord, wanted: &RunOptionsRecord) -> bool {
         && (made_with.record || !wanted.record)
 }
 
-/// Refuses a folder that holds something else than the study with this resolved text.
+/// Rejects a folder with content other than the study with this resolved text.
 fn refuse_foreign(folder: &Path, study_text: &str, study_file: Option<&[u8]>, files: &Files) -> Result<(), StudyError> {
     let place = folder.display();
     let Some(text) = study_file else {
@@ -289,8 +290,8 @@ fn refuse_foreign(folder: &Path, study_text: &str, study_file: Option<&[u8]>, fi
     Ok(())
 }
 
-/// Two processes must not work in one folder. A system that cannot lock a folder lets both. A process that is just being
-/// killed, or a child that has not yet let go of what it inherited, is waited for a moment.
+/// Locks the folder, so that two processes do not use it at the same time. Without support by the system, both are permitted. The
+/// function waits briefly for a process that is being killed, or for a child that still holds an inherited lock.
 fn lock(folder: &Path) -> Result<Option<File>, StudyError> {
     let Ok(handle) = File::open(folder) else { return Ok(None) };
     for _ in 0..20 {

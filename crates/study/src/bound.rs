@@ -1,9 +1,9 @@
-//! Bounds of expectations: a number or a quantity, in the unit of the metric that it bounds.
+//! Bounds of expectations: a number or a quantity, converted to the unit of its metric.
 
 use fullpipe_archive::Bound;
 use fullpipe_scenario::schema::quantity;
 
-/// A unit: its dimension, and how many of the smallest units (bit/s, ns, bytes, %) it has.
+/// The dimension of a unit, and its size in the smallest unit of the dimension (bit/s, ns, bytes, %).
 fn base_of(unit: &str) -> Option<(Dimension, f64)> {
     let base = match unit {
         "bit/s" => (Dimension::Rate, 1.0),
@@ -33,10 +33,10 @@ enum Dimension {
     Share,
 }
 
-/// The largest bound in any unit. No metric reaches it, and tables can hold it.
+/// The largest absolute value of a bound in any unit. It is above all metrics, and tables can represent it.
 const LARGEST: f64 = 1e18;
 
-/// A bound as a number in the unit, or why it is none.
+/// The bound as a number in this unit, or the reason why it is invalid.
 pub(crate) fn in_unit(bound: &Bound, unit: &str) -> Result<f64, String> {
     let number = match bound {
         Bound::Number(number) => *number,
@@ -66,7 +66,7 @@ fn quantity_in_unit(text: &str, unit: &str) -> Result<f64, String> {
     Ok(base / one)
 }
 
-/// What a bound of a metric in this unit may be, for errors.
+/// The valid bounds of a metric in this unit, for errors.
 pub(crate) fn expected_of(unit: &str) -> String {
     let example = match base_of(unit).map(|(dimension, _)| dimension) {
         Some(Dimension::Rate) => "a rate such as \"20Mbit/s\"",

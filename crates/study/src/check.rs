@@ -1,5 +1,5 @@
-//! What can be known of claims before anything is run: that the experiments, metrics, axes and values they speak of
-//! exist, and that lists that meet have equal lengths. The whole study counts here, not a shortened one.
+//! Checks of claims before any run: the experiments, metrics, axes and values in them exist, and lists that are combined have
+//! equal lengths. The checks use the whole study, not a shortened one.
 
 use crate::evaluate::{self, Environment, compare};
 use crate::expression::{Comparison, Filter, Literal, Lookup};
@@ -26,7 +26,7 @@ pub(crate) fn point_passes(lookup: &Lookup, experiment: &Experiment, levels: &[u
     })
 }
 
-/// Checks all claims; `place` finds a character of a claim's expression in the file.
+/// Checks all claims. `place` returns the position of a character of a claim's expression in the file.
 pub(crate) fn claims(study: &Study, errors: &mut Vec<Error>, place: impl Fn(&str, usize) -> Place, sources: &Sources) {
     for claim in &study.claims {
         let before = errors.len();
@@ -45,8 +45,8 @@ pub(crate) fn claims(study: &Study, errors: &mut Vec<Error>, place: impl Fn(&str
 }
 
 impl Study {
-    /// Claims that the number of runs can never decide, and how many they need. An experiment with one run per point is left out:
-    /// its points may be deterministic, which only a run shows.
+    /// Claims that the number of runs can never decide, with the number that they need. An experiment with one run per point is
+    /// ignored, because its points may be deterministic, which only a run shows.
     pub fn undecidable_claims(&self) -> Vec<String> {
         let warning = |claim: &Claim| {
             let parts = evaluate::parts(&claim.expression, &Shapes(self)).map_or(1, |parts| parts.truths.len());
@@ -108,7 +108,7 @@ fn lookup_exists(study: &Study, lookup: &Lookup) -> Result<(), Unknown> {
     Ok(())
 }
 
-/// Answers every look-up with as many numbers as the study will have.
+/// Answers every lookup with as many numbers as the study will have.
 struct Shapes<'a>(&'a Study);
 
 impl Environment for Shapes<'_> {

@@ -1,4 +1,4 @@
-//! The estimated cost of a study: that of its runs, and whether the machine has the memory for them.
+//! The estimated cost of a study's runs, and whether the memory of the machine is sufficient for them.
 
 use crate::error::StudyError;
 use crate::plan::{Plan, PlannedRun};
@@ -10,17 +10,17 @@ use fullpipe_lab::cost::{Cost, MemoryPart};
 pub struct ExperimentCost {
     /// The experiment.
     pub experiment: String,
-    /// Its runs that no experiment before shares.
+    /// The number of its runs that no earlier experiment shares.
     pub runs: usize,
-    /// Of these, runs in real time: their CPU time follows from the clock, so their events do not count.
+    /// The number of these runs in real time. Their CPU time depends on the clock, so their events do not count.
     pub in_real_time: usize,
-    /// Events of all runs in virtual time.
+    /// The number of events of all runs in virtual time.
     pub events: f64,
-    /// Their CPU time, in events of the benchmark `tcp-1`.
+    /// The CPU time of these runs, in events of the benchmark `tcp-1`.
     pub work: f64,
-    /// The run that needs most memory.
+    /// The cost of the run that needs the most memory.
     pub largest: Cost,
-    /// Why the figures are upper bounds; empty: they are estimates.
+    /// The reasons why the figures are upper bounds; empty if they are estimates.
     pub bounds: Vec<&'static str>,
 }
 
@@ -51,8 +51,8 @@ impl ExperimentCost {
     }
 }
 
-/// The estimated cost of each experiment of a plan, in the order of the study. Runs with random starts, which claims over
-/// deterministic points need, come on top: which points are deterministic is known after the runs.
+/// The estimated cost of each experiment of a plan, in the order of the study. It excludes the runs with random starts that
+/// claims over deterministic points need, because the deterministic points are known only after the runs.
 pub fn of_experiments(plan: &Plan) -> Vec<ExperimentCost> {
     let mut costs: Vec<ExperimentCost> = Vec::new();
     for run in &plan.runs {
@@ -67,10 +67,10 @@ pub fn of_experiments(plan: &Plan) -> Vec<ExperimentCost> {
     costs
 }
 
-/// How many runs the memory is sufficient for at a time, at most `jobs`.
+/// The number of simultaneous runs for which the memory is sufficient, at most `jobs`.
 ///
 /// # Errors
-/// If a run needs more memory than that. Upper bounds do not count: such a run may need less.
+/// If a run needs more than the whole memory. Upper bounds do not count, because such a run may need less.
 pub(crate) fn jobs_within(plan: &Plan, memory_bytes: u64, jobs: usize) -> Result<usize, StudyError> {
     let largest = plan.runs.iter().max_by(|a, b| {
         let bytes = |run: &PlannedRun| run.scenario.cost.certain_bytes();
@@ -86,7 +86,7 @@ pub(crate) fn jobs_within(plan: &Plan, memory_bytes: u64, jobs: usize) -> Result
     }
 }
 
-/// Why a machine with so much memory cannot make a run; `None` if it can.
+/// The reason why a machine with this much memory cannot make a run; `None` if it can.
 pub fn refusal(cost: &Cost, memory_bytes: u64) -> Option<String> {
     let needed = cost.certain_bytes();
     (needed > memory_bytes as f64).then(|| {
@@ -102,7 +102,7 @@ pub fn refusal(cost: &Cost, memory_bytes: u64) -> Option<String> {
     })
 }
 
-/// A part of the memory: `10 000 000 flows × 3.0 kB`.
+/// A part of the memory in words: `10 000 000 flows × 3.0 kB`.
 pub fn part_in_words(part: &MemoryPart) -> String {
     let digits = format!("{:.0}", part.count);
     let mut count = String::new();

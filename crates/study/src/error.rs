@@ -1,31 +1,31 @@
-//! Why a study cannot be run to its end, sorted by whose turn it is to act.
+//! The errors that end a study, grouped by who must act.
 
 use crate::files::Refused;
 use fullpipe_scenario::schema::Errors;
 use std::fmt;
 
-/// What went wrong.
+/// An error that ends a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StudyError {
-    /// A file is wrong: its author's turn.
+    /// A file is invalid; its author must correct it.
     File(Errors),
-    /// The call is wrong: its caller's turn.
+    /// The command line or the call is invalid; the caller must correct it.
     Usage(String),
-    /// The folder for records holds something else, or somebody else works in it.
+    /// The folder for records has other content, or another process uses it.
     Folder(String),
-    /// The machine refused: disk, permission, memory.
+    /// The machine rejected an operation: disk, permission, memory.
     Machine(String),
-    /// It was told to stop; this many of so many runs are finished and stay.
+    /// The study was interrupted. The finished runs are kept.
     Interrupted {
-        /// Finished runs.
+        /// The number of finished runs.
         finished: usize,
-        /// All runs.
+        /// The number of all runs.
         total: usize,
     },
 }
 
 impl StudyError {
-    /// The exit status of a command that ends with this: 2 for files, usage and folders, 1 for the machine, 130 for an
+    /// The exit status of a command that ends with this error: 2 for files, usage and folders, 1 for the machine, 130 for an
     /// interruption.
     pub fn exit_status(&self) -> u8 {
         match self {

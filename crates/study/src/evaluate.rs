@@ -1,5 +1,4 @@
-//! Evaluation of the expressions of `expression.rs`: total, without side effects, over whatever an [`Environment`]
-//! knows.
+//! Evaluation of the expressions of `expression.rs`. It is total and has no side effects; its input is an [`Environment`].
 
 use crate::expression::{
     Arithmetic, Comparison, Expression, ExpressionError, Function, Logic, Lookup, Node, Operation,
@@ -8,22 +7,22 @@ use crate::statistics;
 use crate::verdict::Formula;
 use fullpipe_units::math;
 
-/// What an expression can refer to: whoever evaluates one tells what it knows; the rest is not there.
+/// The data to which an expression can refer. An implementation provides the data that it has; all other data is missing.
 pub trait Environment {
-    /// A column of `flows.csv`, of `links.csv` (`link_...`) or figures (`figure_...`) over the flows or links that match a
-    /// pattern, in the order of the file.
+    /// A column of `flows.csv`, of `links.csv` (`link_...`) or of application metrics (`figure_...`), for the flows or links that
+    /// match a pattern, in the order of the file.
     fn column(&self, _column: &str, _pattern: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// Samples of a series from one time to another, in order.
+    /// The samples of a series from one time to another, in order.
     fn series(&self, _subject: &str, _metric: &str, _from_s: f64, _to_s: f64) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// Samples of a series within the time in which links were measured, in order.
+    /// The samples of a series within the measured interval, in order.
     fn measured(&self, _subject: &str, _metric: &str) -> Vec<Option<f64>> {
         Vec::new()
     }
-    /// A figure of the account of lateness.
+    /// A figure of the lateness record.
     fn lateness(&self, _name: &str) -> Option<f64> {
         None
     }
@@ -48,7 +47,7 @@ pub fn number(expression: &Expression, environment: &dyn Environment) -> Result<
     }
 }
 
-/// The truth of a claim; `None` if it cannot be told because something is missing.
+/// The truth value of a claim; `None` if it is unknown because a value is missing.
 ///
 /// # Errors
 /// If the result is more than one value, or lists of different lengths meet.
@@ -59,16 +58,17 @@ pub fn truth(expression: &Expression, environment: &dyn Environment) -> Result<O
     }
 }
 
-/// A claim in parts: how they combine, and for each its truth and where it stands.
+/// The parts of a claim: how they combine, and the truth value and the position of each.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) formula: Formula,
     pub(crate) truths: Vec<Option<bool>>,
-    /// For each part: the column of its comparison, its number within the list of results, from 0, and their number.
+    /// For each part: the column of its comparison, its index in the list of results, and the length of the list.
     pub(crate) places: Vec<(usize, usize, usize)>,
 }
 
-/// The parts of a claim: each result of each comparison is one. Their number and order depend on the points, not on the values.
+/// Splits a claim into parts: each result of each comparison is a part. Their number and order depend on the points, not on the
+/// values.
 ///
 /// # Errors
 /// As [`truth`].
@@ -86,7 +86,7 @@ pub(crate) fn parts(expression: &Expression, environment: &dyn Environment) -> R
     Ok(parts)
 }
 
-/// A conjunction or disjunction without another one of its kind directly inside.
+/// A conjunction or disjunction; nested ones of the same kind are merged.
 fn combined(all: bool, formulas: Vec<Formula>) -> Formula {
     let mut flat = Vec::new();
     for formula in formulas {
@@ -174,12 +174,12 @@ fn truths(node: &Node, environment: &dyn Environment) -> Result<Vec<Option<bool>
     }
 }
 
-/// What is not a finite number is missing.
+/// A value that is not a finite number is missing.
 fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// Element by element; a list of one goes with any length.
+/// Combines two lists element by element; a list of one element goes with any length.
 fn pairwise<T: Copy, U>(
     left: &[T],
     right: &[T],
@@ -351,19 +351,19 @@ fn call(
     }))
 }
 
-/// The values if there are any and none is missing.
+/// The values, if there are any and none is missing.
 fn complete(values: &[Option<f64>]) -> Option<Vec<f64>> {
     if values.is_empty() { None } else { values.iter().copied().collect() }
 }
 
-/// Whether a flow's name matches a pattern: `*` stands for any text, `?` for one character. A reverse direction (a name
-/// that ends with `.reverse`) matches only a pattern that ends so, too.
+/// Whether a flow's name matches a pattern: `*` matches any text, `?` one character. A reverse direction (a name that ends with
+/// `.reverse`) matches only a pattern that also ends so.
 pub fn flow_matches(pattern: &str, flow: &str) -> bool {
     flow.ends_with(".reverse") == pattern.ends_with(".reverse") && fullpipe_scenario::matches(pattern, flow)
 }
 
-/// Whether a row of `flows.csv` matches a pattern. `PATTERN.main` means main directions of the flows that match PATTERN, and
-/// `PATTERN.opposite` their other directions; else a pattern is one of [`flow_matches`].
+/// Whether a row of `flows.csv` matches a pattern. `PATTERN.main` selects the main directions of the flows that match PATTERN,
+/// and `PATTERN.opposite` their other directions. All other patterns are those of [`flow_matches`].
 pub(crate) fn direction_matches(pattern: &str, name: &str, is_main: bool) -> bool {
     let is_of = |flows: &str| fullpipe_scenario::matches(flows, name.strip_suffix(".reverse").unwrap_or(name));
     match pattern.rsplit_once('.') {
@@ -375,7 +375,7 @@ pub(crate) fn direction_matches(pattern: &str, name: &str, is_main: bool) -> boo
     }
 }
 
-/// The flow and, after an `@`, the host that a pattern asks for: one end of a flow. No name has an `@` in it.
+/// The flow in a pattern, and after an `@` the host: one end of the flow. Names cannot contain `@`.
 pub(crate) fn end_of(pattern: &str) -> (&str, Option<&str>) {
     pattern.split_once('@').map_or((pattern, None), |(flow, host)| (flow, Some(host)))
 }
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn parts_and_spread_of_a_list() {
-        // Squares from 0 to 81. Ends of thirds of ten: 10/3 = 3.33 and 20/3 = 6.67, to the nearest 3 and 7.
+        // Squares from 0 to 81. The ends of thirds of ten are 10/3 = 3.33 and 20/3 = 6.67, rounded to 3 and 7.
         assert_eq!(metric("sum(part(series('l', 'm'), 1, 3))"), Some(0.0 + 1.0 + 4.0));
         assert_eq!(metric("sum(part(series('l', 'm'), 2, 3))"), Some(9.0 + 16.0 + 25.0 + 36.0));
         assert_eq!(metric("sum(part(series('l', 'm'), 3, 3))"), Some(49.0 + 64.0 + 81.0));

@@ -1,5 +1,5 @@
-//! Expectations: the bounds on metrics that `[[expect]]` declares, for continuous integration. A scenario bounds metrics of flows, a
-//! study the means of its metrics at points. After the runs, each expectation gives a row of `expectations.csv`.
+//! Expectations: bounds on metrics that `[[expect]]` declares, for continuous integration. A scenario bounds metrics of its
+//! flows, a study the means of its metrics at points. After the runs, each expectation has a row in `expectations.csv`.
 
 use crate::bound::{expected_of, in_unit};
 use crate::flow_values::{RunTables, flow_metrics, flow_unit, never_has};
@@ -26,7 +26,7 @@ pub fn of_scenario(loaded: &Loaded) -> Result<Vec<Expectation>, Errors> {
             let expected = some_of(names.iter().copied());
             let place = tree.place_of("metric");
             let mut error = loaded.sources.error(place, &format!("{path}.metric"), message, expected);
-            // Without its unit, a name is not near to the whole name.
+            // A name without its unit is too different from the whole name to be suggested.
             let without_unit =
                 names.iter().find(|name| name.strip_prefix(metric).is_some_and(|unit| unit.starts_with('_')));
             let near = without_unit.copied().or_else(|| nearest(metric, names.iter().copied()));
@@ -52,7 +52,7 @@ pub fn of_scenario(loaded: &Loaded) -> Result<Vec<Expectation>, Errors> {
     if errors.is_empty() { Ok(expectations) } else { Err(Errors(errors)) }
 }
 
-/// The expectations of a study's file.
+/// The expectations in a study's file.
 pub(crate) fn of_study(
     root: &Tree,
     experiments: &[Experiment],
@@ -60,7 +60,7 @@ pub(crate) fn of_study(
     sources: &Sources,
     errors: &mut Vec<Error>,
 ) -> Vec<Expectation> {
-    // Records may be of a part of a study; its expectations were checked when it was whole.
+    // Records may be of a part of a study, whose expectations were checked when it was whole.
     let is_whole = root.text("build").is_empty();
     let mut expectations = Vec::new();
     let records: Vec<ExpectRecord> = of_key(root, "expect");
@@ -170,14 +170,14 @@ fn bounds(tree: &Tree, path: &str, unit: &str, sources: &Sources, errors: &mut V
     bounds
 }
 
-/// Two different values in words that differ.
+/// Formats two different values with enough digits to differ.
 fn both_in_words(value: f64, bound: f64, unit: &str) -> (String, String) {
     let words = |digits| (with_digits(value, unit, digits), with_digits(bound, unit, digits));
     (4..17).map(words).find(|(value, bound)| value != bound).unwrap_or_else(|| words(17))
 }
 
 impl Expectation {
-    /// The metric and what it is of.
+    /// The metric with its subjects.
     pub fn name(&self) -> String {
         match &self.of {
             Subjects::Flows(pattern) if pattern == "*" => format!("{} of all flows", self.metric),
@@ -197,14 +197,14 @@ impl Expectation {
         }
     }
 
-    /// How far a value is outside the bounds; below zero inside. A missing value is farthest outside.
+    /// The distance of a value outside the bounds; negative inside. A missing value has the largest distance.
     fn excess(&self, value: Option<f64>) -> f64 {
         let Some(value) = value else { return f64::INFINITY };
         let below = self.min.map_or(f64::NEG_INFINITY, |min| min - value);
         below.max(self.max.map_or(f64::NEG_INFINITY, |max| value - max))
     }
 
-    /// Why a value is not accepted.
+    /// The reason why a value is not accepted.
     fn problem(&self, value: Option<f64>) -> Option<String> {
         let Some(value) = value else {
             // Only main directions of flows with a fixed amount of data have a completion time.

@@ -1,11 +1,12 @@
-//! What the flows of a run experienced, for `flow_summary.csv`: application metrics and percentiles of the delay of packets.
+//! The values of single flows for `flow_summary.csv`: application metrics and percentiles of packet delay.
 
 use crate::plan::Plan;
 use crate::statistics::summarize;
 use fullpipe_archive::{Columns, DELAYS, FigureRow, FlowRow, FlowSummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs with more flows have no rows: a table of them is too long to read, and results of large studies would not fit in memory.
+/// Runs with more flows have no rows. A table of them would be too long to read, and results of large studies would not fit into
+/// memory.
 const MOST_FLOWS: usize = 100;
 
 /// A metric of a flow at a host.
@@ -21,11 +22,11 @@ struct Key {
 pub(crate) struct Experience(Vec<(Key, f64)>);
 
 impl Experience {
-    /// The values of a run with these tables.
+    /// Collects the values of a run from its tables.
     pub(crate) fn of(flows: &Columns, figures: &[FigureRow]) -> Self {
         let texts = |column: &str| flows.find_texts(column).unwrap_or_default();
         let (names, hosts) = (texts(FlowRow::flow().name), texts(FlowRow::destination().name));
-        // Each flow has up to two rows, and each further connection of a flow as many.
+        // Each flow and each further connection of a flow has up to two rows.
         if names.iter().filter(|name| !name.ends_with(".reverse") && !name.contains('#')).count() > MOST_FLOWS {
             return Experience::default();
         }
@@ -34,7 +35,7 @@ impl Experience {
             let key = Key { flow: row.flow.clone(), host: row.host.clone(), metric: row.figure.clone() };
             values.extend(row.value.map(|value| (key, value)));
         }
-        // Percentiles of several connections do not add up to those of their flow.
+        // Percentiles of several connections cannot be combined to those of their flow.
         let further: BTreeSet<&str> = names.iter().filter_map(|name| Some(name.split_once('#')?.0)).collect();
         for (row, (flow, host)) in names.iter().zip(hosts).enumerate() {
             let of_flow = flow.strip_suffix(".reverse").unwrap_or(flow);
@@ -51,7 +52,7 @@ impl Experience {
     }
 }
 
-/// The unit of a metric: that of its declaration, or what the name of a program's own metric ends with.
+/// The unit of a metric: that of its declaration, or the suffix of the name of a program's own metric.
 fn unit_of(metric: &str) -> String {
     let declared = fullpipe_lab::metrics().flat_map(|(_, metrics)| metrics).find(|known| known.name == metric);
     let named = || match metric.rsplit_once('_') {
@@ -63,7 +64,7 @@ fn unit_of(metric: &str) -> String {
     declared.map_or_else(named, |known| known.unit).to_owned()
 }
 
-/// The rows of `flow_summary.csv`. `counting` gives the values of those runs of a point that count.
+/// The rows of `flow_summary.csv`. `counting` returns the values of the runs of a point that count.
 pub(crate) fn rows<'a>(plan: &Plan, counting: impl Fn(usize) -> Vec<&'a Experience>) -> Vec<FlowSummaryRow> {
     let mut rows = Vec::new();
     for (index, point) in plan.points.iter().enumerate() {

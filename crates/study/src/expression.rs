@@ -1,28 +1,28 @@
-//! The language of metrics and claims: arithmetic over what a run recorded, and over the points of a study.
+//! The language of metrics and claims: arithmetic over the records of a run, and over the points of a study.
 //!
 //! ```text
 //! rx_bytes["data"] * 8 / (last_rx_s["data"] - first_rx_s["data"])          a metric
 //! metric("udp", "throughput_mbps", count = 100000) > 2 * metric("tcp", "throughput_mbps", size = 15000000)    a claim
 //! ```
 //!
-//! * Values are lists of numbers or of truths; a single value is a list of one, and a list of one goes with a list of
-//!   any length. `COLUMN["FLOW"]` lists a column of `flows.csv` over the flows that match, `*` for any text and `?` for
-//!   one character; reverse directions only if the pattern ends with `.reverse`. `FLOW.main` means main directions,
-//!   forward or reverse, and `FLOW.opposite` the others. `link_COLUMN["LINK"]` does the same with
-//!   `links.csv`, over the links that the scenario measures, and `figure_NAME["FLOW"]` with `figures.csv`, over what
-//!   both ends of the flows tell under this name.
-//! * `lateness("NAME")` is a figure of a real run's account of lateness, such as `events.p90_s`; missing in virtual time.
-//! * A missing value (an empty cell, a flow that does not exist, a point that was not run) makes missing whatever is
-//!   computed from it; so does a division by zero and anything else that is not a finite number. `and`, `or` decide
-//!   without a missing side where the other side decides (Kleene's logic).
-//! * `or`, `and`, `not`, comparisons (which chain: `1 < x <= 2`), `+ -`, `* /`, unary `-`, `^` (to the right) bind in
-//!   this order, loosest first.
+//! * Values are lists of numbers or of truth values. A single value is a list of one, and a list of one goes with a list of any
+//!   length. `COLUMN["FLOW"]` lists a column of `flows.csv` for the flows that match; `*` matches any text and `?` one character.
+//!   Reverse directions match only if the pattern ends with `.reverse`. `FLOW.main` selects main directions, forward or reverse,
+//!   and `FLOW.opposite` the others. `link_COLUMN["LINK"]` does the same with `links.csv`, for the links that the scenario
+//!   measures, and `figure_NAME["FLOW"]` with `figures.csv`, for the application metrics that both ends of the flows report under
+//!   this name.
+//! * `lateness("NAME")` is a figure of the lateness record of a real-time run, such as `events.p90_s`; missing in virtual time.
+//! * A missing value is an empty cell, a flow that does not exist, or a point that was not run. All results that are computed
+//!   from it are missing. So are a division by zero and any result that is not a finite number. `and` and `or` decide without a
+//!   missing operand if the other one decides (Kleene's logic).
+//! * Operators from the lowest precedence to the highest: `or`, `and`, `not`, comparisons (which chain: `1 < x <= 2`), `+ -`, `*
+//!   /`, unary `-`, `^` (right-associative).
 //! * A bare name is the value of an axis or a parameter.
-//! * A claim is judged by bootstrap resamples of the replications (`verdict.rs`). So it compares means, medians and deviations over runs;
-//!   ends of intervals and extremes over runs are refused.
+//! * A claim is judged by bootstrap resamples of the replications (`verdict.rs`). It therefore compares means, medians and
+//!   deviations over runs. Ends of intervals and extremes over runs are rejected.
 //!
-//! Nothing here panics and every evaluation ends: there are no loops, no definitions, and depth is limited. Errors name
-//! the column, counted in characters from 1. Reading is in `expression/parser.rs`, evaluation in `evaluate.rs`.
+//! Every evaluation ends without a panic: there are no loops and no definitions, and depth is limited. Errors state the column,
+//! in characters from 1. `expression/parser.rs` reads expressions, `evaluate.rs` evaluates them.
 
 mod parser;
 
@@ -32,28 +32,28 @@ use std::fmt;
 
 pub use parser::parse;
 
-/// The column of `links.csv` that a name means: `link_throughput_bps` is its `throughput_bps`.
+/// The column of `links.csv` for a name: `link_throughput_bps` is its `throughput_bps`.
 pub fn link_column(name: &str) -> Option<&'static str> {
     LINKS.numeric_column(name.strip_prefix("link_")?).map(|column| column.name)
 }
 
-/// The figure of `figures.csv` that a name means: `figure_rebuffer_s` is `rebuffer_s`. What real programs tell beyond the
-/// figures of workloads begins with `program_`.
+/// The application metric in `figures.csv` for a name: `figure_rebuffer_s` is `rebuffer_s`. Metrics of real programs other than
+/// those of workloads begin with `program_`.
 pub fn figure_name(name: &str) -> Option<&str> {
     name.strip_prefix("figure_")
         .filter(|figure| metric_names().any(|name| name == *figure) || figure.starts_with("program_"))
 }
 
-/// Statistics that `metric` can be asked for: over runs, and the published value. Ends of intervals and extremes over runs are not
-/// among them, because a claim is judged by its support.
+/// The statistics of `metric`: over runs, and the published value. Ends of intervals and extremes over runs are excluded, because
+/// a claim is judged by its support.
 pub const STATISTICS: [&str; 4] = ["mean", "median", "deviation", "published"];
 
-/// What is wrong with an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// What was found and what was expected.
+    /// The text that was found, and what is accepted.
     pub message: String,
 }
 
@@ -69,32 +69,32 @@ impl ExpressionError {
     }
 }
 
-/// What an expression is for; it decides what it may refer to.
+/// The purpose of an expression, which determines the data to which it may refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// One number of one run.
+    /// A metric: one number of one run.
     Metric,
-    /// A truth about the points of a study.
+    /// A claim: a condition over the points of a study.
     Claim,
 }
 
-/// Numbers or truths.
+/// The kind of a value: number or truth value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Numbers.
+    /// A number.
     Number,
-    /// Truths.
+    /// A truth value.
     Truth,
 }
 
-/// A checked expression.
+/// An expression that has been parsed and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     pub(crate) root: Node,
 }
 
 impl Expression {
-    /// Visits every look-up of a metric at points.
+    /// The lookups of metrics at points in the expression.
     pub fn lookups(&self) -> Vec<&Lookup> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -105,7 +105,7 @@ impl Expression {
         found
     }
 
-    /// The look-ups below the node that stands at a column.
+    /// The lookups below the node at a column.
     pub(crate) fn lookups_below(&self, column: usize) -> Vec<&Lookup> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -120,7 +120,7 @@ impl Expression {
         found
     }
 
-    /// Subject and metric of the samples of `series.csv` that it needs.
+    /// The subject and the metric of the samples in `series.csv` that the expression needs.
     pub fn series(&self) -> Vec<(&str, &str)> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -132,7 +132,7 @@ impl Expression {
         found
     }
 
-    /// The columns of flows and links that it reads; `None` if it reads something else of a run too.
+    /// The columns of flows and links that the expression reads; `None` if it also reads other data of a run.
     pub fn columns(&self) -> Option<Vec<&str>> {
         let (mut found, mut only) = (Vec::new(), true);
         self.root.visit(&mut |node| match &node.operation {
@@ -143,7 +143,8 @@ impl Expression {
         only.then_some(found)
     }
 
-    /// Whether it computes a median or a percentile, or reads one from a column whose name says so (`..._median_...`, `p99_...`).
+    /// Whether the expression computes a median or a percentile, or reads a column with one in its name (`..._median_...`,
+    /// `p99_...`).
     pub fn takes_quantiles(&self) -> bool {
         let is_percentile = |word: &str| word.strip_prefix('p').is_some_and(|rank| rank.parse::<u32>().is_ok());
         let says_so = |name: &str| name.split('_').any(|word| word == "median" || is_percentile(word));
@@ -158,7 +159,7 @@ impl Expression {
         found
     }
 
-    /// The bare names it uses, with their columns.
+    /// The names of axes and parameters in the expression, with their columns.
     pub fn names(&self) -> Vec<(&str, usize)> {
         let mut found = Vec::new();
         self.root.visit(&mut |node| {
@@ -170,7 +171,7 @@ impl Expression {
     }
 }
 
-/// A part of an expression and where it stands.
+/// A part of an expression with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) column: usize,
@@ -237,7 +238,7 @@ pub(crate) enum Logic {
     Or,
 }
 
-/// A comparison.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -254,7 +255,7 @@ pub enum Comparison {
     NotEqual,
 }
 
-/// Comparisons by their symbols.
+/// The comparison operators by their symbols.
 pub(crate) const COMPARISONS: [(&str, Comparison); 6] = [
     ("<", Comparison::Less),
     ("<=", Comparison::LessOrEqual),
@@ -264,40 +265,40 @@ pub(crate) const COMPARISONS: [(&str, Comparison); 6] = [
     ("!=", Comparison::NotEqual),
 ];
 
-/// A metric at the points of an experiment that pass the filters, in the order of the sweep.
+/// A lookup: a metric at the points of an experiment that pass the filters, in the order of the sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lookup {
-    /// Where it stands.
+    /// The column of the lookup in the expression.
     pub column: usize,
-    /// Name of the experiment.
+    /// The name of the experiment.
     pub experiment: String,
-    /// Name of the metric.
+    /// The name of the metric.
     pub metric: String,
-    /// Which statistic over the runs, one of [`STATISTICS`]; `None`: every run's value in the order of runs.
+    /// The statistic over the runs, one of [`STATISTICS`]; `None`: the value of every run, in the order of runs.
     pub statistic: Option<String>,
     /// Conditions on axes.
     pub filters: Vec<Filter>,
 }
 
-/// A condition on an axis.
+/// A condition on an axis in a lookup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
-    /// Where it stands.
+    /// The column of the condition in the expression.
     pub column: usize,
-    /// Name of the axis.
+    /// The name of the axis.
     pub axis: String,
-    /// How to compare.
+    /// The comparison operator.
     pub comparison: Comparison,
-    /// With what.
+    /// The value with which the axis is compared.
     pub literal: Literal,
 }
 
-/// A value written in a filter.
+/// A value in a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     /// A number.
     Number(f64),
-    /// A text, or `true` and `false`.
+    /// A text, or `true` or `false`.
     Text(String),
 }
 
@@ -323,11 +324,10 @@ pub(crate) enum Function {
     Part,
 }
 
-/// For [`FUNCTIONS`]: any number of arguments.
+/// Any number of arguments, in [`FUNCTIONS`].
 const MANY: usize = usize::MAX;
 
-/// Functions by name: the kind of their arguments, which is that of their result too, and how many they take: the fewest, the
-/// most.
+/// Functions by name: the kind of their arguments and of their result, and the minimum and maximum number of arguments.
 pub(crate) const FUNCTIONS: [(&str, Function, Kind, usize, usize); 18] = [
     ("abs", Function::Abs, Kind::Number, 1, 1),
     ("sqrt", Function::Sqrt, Kind::Number, 1, 1),

@@ -1,67 +1,66 @@
-//! The one place where this crate changes a disk.
+//! Access to the disk: the only module of this crate that changes files.
 //!
-//! Every write, sync, rename and removal goes through [`Files`], which asks a hook before each step. In production there
-//! is none; a test hands one in that kills the process at the n-th step or refuses it as a full disk would, and so sees
-//! every state that an interruption can leave behind.
+//! All writes, syncs, renames and removals use [`Files`], which calls a hook before each step. In production there is no hook. A
+//! test provides one that kills the process at the n-th step or returns an error such as a full disk. It can thus check every
+//! state that an interruption may leave.
 //!
-//! Two composite steps are atomic with respect to a kill or a power cut, as far as POSIX promises: `replace`
-//! (write a temporary sibling, sync it, rename it over the old file, sync the folder) and `publish` (the same
-//! for a folder that does not exist yet).
+//! Two composite steps are atomic on a kill or a power failure, as far as POSIX guarantees. `replace` writes a temporary sibling,
+//! syncs it, renames it over the old file and syncs the folder. `publish` does the same for a folder that does not exist yet.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A step that is about to be made. Of reads, those of an archive are steps.
+/// A step that is about to be executed. Of all reads, only those of an archive are steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// A folder is created.
+    /// Creates a folder.
     CreateFolder(&'a Path),
-    /// A file is created, empty.
+    /// Creates an empty file.
     CreateFile(&'a Path),
-    /// Some bytes are written to a file.
+    /// Writes bytes to a file.
     Write(&'a Path),
-    /// A file is synced.
+    /// Syncs a file.
     SyncFile(&'a Path),
-    /// A folder is synced.
+    /// Syncs a folder.
     SyncFolder(&'a Path),
-    /// Something gets a new name.
+    /// Renames a file or a folder.
     Rename(&'a Path, &'a Path),
-    /// A file, or a folder with all it holds, is removed.
+    /// Removes a file, or a folder with its contents.
     Remove(&'a Path),
-    /// A file is read.
+    /// Reads a file.
     Read(&'a Path),
-    /// The names in a folder are read.
+    /// Lists the names in a folder.
     List(&'a Path),
 }
 
 impl Step<'_> {
-    /// Whether it changes the disk.
+    /// Whether the step changes the disk.
     pub fn is_change(&self) -> bool {
         !matches!(self, Step::Read(_) | Step::List(_))
     }
 }
 
-/// Asked before each step; an error is what the disk answers.
+/// Called before each step; its error is returned as the error of the step.
 pub type Hook = Arc<dyn Fn(Step<'_>) -> io::Result<()> + Send + Sync>;
 
 /// Access to the disk.
 #[derive(Clone, Default)]
 pub struct Files {
     hook: Option<Hook>,
-    /// Bytes per write; a test makes it small to interrupt within a file.
+    /// The number of bytes per write; a test sets a small number to interrupt within a file.
     chunk_bytes: Option<usize>,
 }
 
-/// What the disk refused, with the path.
+/// A failed operation on the disk, with the path.
 #[derive(Debug)]
 pub struct Refused {
-    /// What was to be done, in words.
+    /// The operation in words.
     pub what: String,
-    /// Where.
+    /// The path.
     pub path: PathBuf,
-    /// The system's reason.
+    /// The error of the operating system.
     pub reason: io::Error,
 }
 
@@ -81,16 +80,16 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Begins the name of everything unfinished.
+/// The prefix of names of all unfinished files and folders.
 pub(crate) const UNFINISHED: &str = ".unfinished-";
 
 impl Files {
-    /// The disk.
+    /// Access to the disk without a hook.
     pub fn new() -> Self {
         Files::default()
     }
 
-    /// The disk, with a hook asked before each step and files written in pieces of `chunk_bytes`.
+    /// Access to the disk with a hook that is called before each step. Files are written in pieces of `chunk_bytes`.
     pub fn with_hook(hook: Hook, chunk_bytes: usize) -> Self {
         Files { hook: Some(hook), chunk_bytes: Some(chunk_bytes.max(1)) }
     }
@@ -106,7 +105,7 @@ impl Files {
         asked.and_then(|()| make()).map_err(|reason| Refused { what: what.to_owned(), path: path.to_owned(), reason })
     }
 
-    /// Creates a folder and those above it; an existing one is fine.
+    /// Creates a folder and its parents; it may already exist.
     pub(crate) fn create_folder(&self, path: &Path) -> Result<(), Refused> {
         if path.is_dir() {
             return Ok(());
@@ -114,8 +113,8 @@ impl Files {
         self.step("create the folder", path, Step::CreateFolder(path), || fs::create_dir_all(path))
     }
 
-    /// Writes new files, or over old ones, then syncs them; not atomic. A disk writes several files in less time if it has them
-    /// all before the first sync.
+    /// Creates or overwrites files, then syncs them; not atomic. All files are written before the first sync, because a disk then
+    /// needs less time.
     fn write<'a>(&self, files: impl Iterator<Item = (PathBuf, &'a [u8])>) -> Result<(), Refused> {
         let mut written = Vec::new();
         for (path, content) in files {
@@ -128,12 +127,12 @@ impl Files {
         written.iter().try_for_each(|(path, file)| self.step("sync", path, Step::SyncFile(path), || file.sync_all()))
     }
 
-    /// Syncs a folder, so that names in it last.
+    /// Syncs a folder, so that the names in it are persistent.
     fn sync_folder(&self, path: &Path) -> Result<(), Refused> {
         self.step("sync the folder", path, Step::SyncFolder(path), || match File::open(path) {
             Ok(folder) if cfg!(unix) => folder.sync_all(),
             Ok(_) => Ok(()),
-            // Some systems cannot open a folder; they keep names without being asked.
+            // Some systems cannot open a folder; their names are persistent without a sync.
             Err(_) if !cfg!(unix) => Ok(()),
             Err(reason) => Err(reason),
         })
@@ -143,7 +142,7 @@ impl Files {
         self.step("put in place", to, Step::Rename(from, to), || fs::rename(from, to))
     }
 
-    /// Removes a file, or a folder with all it holds; fine if it does not exist.
+    /// Removes a file, or a folder with its contents; it need not exist.
     pub(crate) fn remove(&self, path: &Path) -> Result<(), Refused> {
         let kind = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata.file_type(),
@@ -154,8 +153,8 @@ impl Files {
         })
     }
 
-    /// Replaces files of a folder: afterwards, and after an interruption at any moment, each is wholly the old or wholly the
-    /// new one.
+    /// Replaces files of a folder. Afterwards, and after an interruption at any time, each file is entirely the old or entirely
+    /// the new one.
     pub(crate) fn replace(&self, folder: &Path, files: &[(&str, &[u8])]) -> Result<(), Refused> {
         if files.is_empty() {
             return Ok(());
@@ -166,13 +165,13 @@ impl Files {
         self.sync_folder(folder)
     }
 
-    /// Makes a folder for files before `publish` gives it its name.
+    /// Creates a folder for files before `publish` renames it.
     pub(crate) fn begin(&self, unfinished: &Path) -> Result<(), Refused> {
         self.remove(unfinished)?;
         self.create_folder(unfinished)
     }
 
-    /// Appends to a file, which is created if there is none; not synced.
+    /// Appends to a file, which is created if it does not exist; without a sync.
     pub(crate) fn append(&self, path: &Path, content: &[u8]) -> Result<(), Refused> {
         let open = || File::options().append(true).create(true).open(path);
         let mut file = if path.exists() {
@@ -186,7 +185,7 @@ impl Files {
         Ok(())
     }
 
-    /// Syncs files that were appended to.
+    /// Syncs the files to which data was appended.
     fn sync_all(&self, folder: &Path) -> Result<(), Refused> {
         for name in self.names_in(folder)? {
             let path = folder.join(name);
@@ -195,9 +194,9 @@ impl Files {
         Ok(())
     }
 
-    /// Makes a folder with these files appear at once. They are first written to another place, beside those written there
-    /// since `begin` if there was one. A folder that is already there is moved aside and removed, so
-    /// that an interruption leaves the old, the new, or none, and never a mixture.
+    /// Creates a folder with these files atomically. They are first written to another folder, beside the files written there
+    /// since `begin`, if it was called. An existing folder is moved aside and removed. An interruption thus leaves the old
+    /// folder, the new one, or none, but never a mixture.
     pub(crate) fn publish(
         &self,
         unfinished: &Path,
@@ -225,7 +224,7 @@ impl Files {
         self.sync_folder(folder)
     }
 
-    /// Removes from a folder what interrupted work left in it.
+    /// Removes unfinished files and folders from a folder.
     pub(crate) fn clean(&self, folder: &Path) -> Result<(), Refused> {
         for name in self.names_in(folder)? {
             if name.starts_with(UNFINISHED) {
@@ -235,7 +234,7 @@ impl Files {
         Ok(())
     }
 
-    /// Names in a folder, sorted; none if it does not exist.
+    /// The sorted names in a folder; empty if it does not exist.
     pub(crate) fn names_in(&self, folder: &Path) -> Result<Vec<String>, Refused> {
         let names = || -> io::Result<Vec<String>> {
             let entries = match fs::read_dir(folder) {
@@ -251,7 +250,7 @@ impl Files {
         self.step("list the folder", folder, Step::List(folder), names)
     }
 
-    /// The content of a file; `None` if it does not exist.
+    /// Reads a file; `None` if it does not exist.
     pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, Refused> {
         let read = || match fs::read(path) {
             Ok(content) => Ok(Some(content)),

@@ -1,4 +1,4 @@
-//! Values of metrics of single flows in the records of one run: columns of `flows.csv`, what follows from several of them, and
+//! Values of metrics of single flows in the records of a run: columns of `flows.csv`, values derived from several columns, and
 //! application metrics of `figures.csv`.
 
 use fullpipe_archive::{FIGURES, FLOWS, FigureRow, FlowRow, RecordError};
@@ -8,11 +8,11 @@ use fullpipe_scenario::schema::matches;
 use fullpipe_workload::{Metric, WORKLOADS};
 use std::path::Path;
 
-/// The metrics of flows that follow from several columns of `flows.csv`, with their units.
+/// The metrics of flows that are derived from several columns of `flows.csv`, with their units.
 const DERIVED: [(&str, &str); 4] =
     [("throughput_bps", "bit/s"), ("loss_ratio", ""), ("mean_delay_s", "s"), ("mean_jitter_s", "s")];
 
-/// The names of all metrics of flows: common ones first, because errors list the first few.
+/// The names of all metrics of flows. Common ones are first, because errors list only the first few.
 pub(crate) fn flow_metrics() -> Vec<&'static str> {
     let mut names = vec!["goodput_bps", "completion_s"];
     names.extend(DERIVED.map(|(name, _)| name));
@@ -33,7 +33,7 @@ pub(crate) fn flow_unit(metric: &str) -> Option<&'static str> {
         let declared = fullpipe_lab::metrics().flat_map(|(_, metrics)| metrics).find(|known| known.name == metric);
         declared.map(|known| known.unit)
     };
-    // The last part of the name of a program's own metric is its unit.
+    // The unit of a program's own metric is the last part of its name.
     let of_program = || {
         let (_, last) = metric.strip_prefix("program_")?.rsplit_once('_')?;
         Some(match last {
@@ -109,7 +109,7 @@ pub(crate) struct RunTables {
 }
 
 impl RunTables {
-    /// Reads `flows.csv` and, if there is one, `figures.csv`.
+    /// Reads `flows.csv` and, if it exists, `figures.csv`.
     pub(crate) fn read(folder: &Path) -> Result<Self, RecordError> {
         let flows = FLOWS.open(&folder.join(FLOWS.file))?.rows()?;
         let file = folder.join(FIGURES.file);
@@ -117,7 +117,7 @@ impl RunTables {
         Ok(RunTables { flows, figures })
     }
 
-    /// The value of each selected flow. A flow without a value has one entry without.
+    /// The value of each selected flow. A flow without a value has an entry with `None`.
     pub(crate) fn values(&self, metric: &str, pattern: &str) -> Vec<(String, Option<f64>)> {
         let (flows, is_reverse) = match pattern.strip_suffix(".reverse") {
             Some(flows) => (flows, true),
@@ -136,7 +136,7 @@ impl RunTables {
             let values: Vec<_> = rows.map(|row| (row.flow.clone(), flow_value(metric, row))).collect();
             return if values.is_empty() { vec![(pattern.to_owned(), None)] } else { values };
         }
-        // Either end may report an application metric.
+        // Both ends may report an application metric.
         let mut values: Vec<(String, Option<f64>)> = Vec::new();
         let mut without: Vec<String> = Vec::new();
         for flow in self.flows.iter().map(|row| base(&row.flow)).filter(|flow| matches(flows, flow)) {
@@ -156,7 +156,7 @@ impl RunTables {
     }
 }
 
-/// The flow of `FLOW@HOST`. No name has an `@` in it.
+/// The flow of `FLOW@HOST`. Names cannot contain `@`.
 fn base_of_end(subject: &str) -> &str {
     subject.split_once('@').map_or(subject, |(flow, _)| flow)
 }

@@ -1,4 +1,4 @@
-//! The real laboratory behind a study: scenarios of the `scenario` crate, run by the `lab` crate in virtual time.
+//! The laboratory of virtual time: runs scenarios of the `scenario` crate with the `lab` crate.
 
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
 use fullpipe_archive::json::Counts;
@@ -25,15 +25,15 @@ pub struct VirtualLaboratory {
     hints: Arc<Mutex<BTreeSet<Hint>>>,
 }
 
-/// The scenarios that were read last. The runs of a point follow each other and differ in their seeds alone, so they share what
-/// was read, with the traces that it holds; more points at once would need memory.
+/// The scenarios that were read last. The runs of a point are successive and differ only in their seeds, so they share the
+/// scenario with its traces. More points at once would need more memory.
 #[derive(Debug, Default)]
 struct Recent(Mutex<VecDeque<(ResolvedText, Arc<Scenario>)>>);
 
 /// The text of a resolved scenario and the folder of its files.
 type ResolvedText = (String, Option<PathBuf>);
 
-/// Scenarios that are kept: with several workers, the end of a point and the beginning of the next.
+/// The number of scenarios in the cache: with several workers, the end of a point and the beginning of the next.
 const MOST_RECENT: usize = 2;
 
 impl Recent {
@@ -55,7 +55,8 @@ impl Recent {
     }
 }
 
-/// SHA-256 of files that scenarios name: a trace may have hundreds of megabytes, and each point of a study names it.
+/// Cache of SHA-256 hashes of files that scenarios refer to. A trace may have hundreds of megabytes, and each point of a study
+/// refers to it.
 #[derive(Debug, Default)]
 struct Digests(Mutex<BTreeMap<PathBuf, Vec<u8>>>);
 
@@ -75,7 +76,7 @@ impl Digests {
 }
 
 impl VirtualLaboratory {
-    /// A laboratory of this build.
+    /// Creates a laboratory with this build identity.
     pub fn new(build: impl Into<String>) -> Self {
         VirtualLaboratory {
             build: build.into(),
@@ -86,7 +87,7 @@ impl VirtualLaboratory {
         }
     }
 
-    /// A resolved scenario as it was read.
+    /// The scenario of a resolved text, from the cache or parsed.
     fn scenario(&self, resolved: &ResolvedScenario, options: &RunOptions) -> Result<Arc<Scenario>, RunError> {
         if let Some(known) = self.recent.find(&resolved.text, resolved.folder.as_deref()) {
             return Ok(known);
@@ -96,13 +97,14 @@ impl VirtualLaboratory {
         Ok(read)
     }
 
-    /// The hints about the scenarios that it and its clones have resolved since the last call, each once, by file and line.
+    /// The hints about the scenarios that this laboratory and its clones have resolved since the last call. Each occurs once,
+    /// sorted by file and line.
     pub fn take_hints(&self) -> Vec<Hint> {
         std::mem::take(&mut *self.hints.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
     }
 
-    /// The same with faults put into every world on purpose, for the auditor to find. They count as part of the
-    /// scenario, so that no honest run is taken for a sabotaged one.
+    /// The same laboratory with intentional faults in every simulation, for tests of the auditor. They count as part of the
+    /// scenario, so that no valid run is confused with one with faults.
     pub fn with_faults(mut self, faults: Vec<Sabotage>) -> Self {
         self.faults = faults;
         self
@@ -144,7 +146,7 @@ impl Laboratory for VirtualLaboratory {
         let cost = Cost::of(&loaded.scenario);
         let (text, folder) = (loaded.resolved, scenario.folder.clone());
         let unsupported = fullpipe_lab::unsupported(described);
-        // Reading the resolved text gives an equal scenario.
+        // Parsing the resolved text gives an equal scenario.
         self.recent.keep((text.clone(), folder.clone()), Arc::new(loaded.scenario));
         Ok(ResolvedScenario {
             text,
@@ -193,7 +195,7 @@ impl Laboratory for VirtualLaboratory {
     }
 }
 
-/// CPU time of this thread.
+/// The CPU time of this thread in seconds.
 #[cfg(unix)]
 fn thread_cpu_s() -> Option<f64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -205,7 +207,7 @@ fn thread_cpu_s() -> Option<f64> {
     None
 }
 
-/// The limits that the scenario states in BDP.
+/// The queue limits that the scenario states in BDP.
 fn bdp_limits(scenario: &Scenario) -> Vec<BdpLimitRecord> {
     let limits = scenario.bdp_limits.iter();
     let record = limits.map(|limit| BdpLimitRecord {
@@ -218,13 +220,13 @@ fn bdp_limits(scenario: &Scenario) -> Vec<BdpLimitRecord> {
     record.collect()
 }
 
-/// The scenario of a run, as it is to be built.
+/// The scenario of a run, ready to be built.
 pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<Scenario, RunError> {
     if options.stop.load(Ordering::Relaxed) {
         return Err(RunError::Interrupted);
     }
     let name = "the resolved scenario".to_owned();
-    // Files that it names are where the scenario was.
+    // Files that it refers to are relative to the folder of the scenario.
     let name = scenario.folder.as_ref().map_or(name.clone(), |folder| folder.join(name).display().to_string());
     let mut loaded = fullpipe_scenario::load(&scenario.text, &name, &[])
         .map_err(|errors| RunError::Failed(errors.to_string()))?
@@ -233,20 +235,20 @@ pub(crate) fn load(scenario: &ResolvedScenario, seed: u64, options: &RunOptions)
     Ok(loaded)
 }
 
-/// The laboratory's options that a run's options ask for.
+/// The laboratory's options for the options of a run.
 pub(crate) fn lab_options(options: &RunOptions) -> Options {
     let capture = options.pcap.map(|snap_bytes| Capture { snap_bytes, append: append(options) });
     let qlog = options.qlog.then(|| Qlog { append: append(options) });
     Options { audit_packets: options.audit, capture, qlog, ..Options::default() }
 }
 
-/// Where a run's further files go.
+/// The destination of a run's further files.
 pub(crate) fn append(options: &RunOptions) -> Append {
     let attach = options.attach.clone();
     Arc::new(move |name, bytes| attach.append(name, bytes))
 }
 
-/// What a run leaves behind.
+/// The records of a run.
 pub(crate) fn records(
     outcome: &Outcome,
     scenario: &ResolvedScenario,
@@ -286,7 +288,7 @@ pub(crate) fn records(
     records.run = RunRecord {
         title: outcome.scenario().title.clone(),
         clock: clock.to_owned(),
-        // As a cell, a time becomes the nearest number to its nanoseconds, which prints as they do.
+        // As in a cell, a time is converted to the nearest number, which prints the same nanoseconds.
         duration_s: outcome.ended().cell().number(),
         measurement_from_s: outcome.scenario().measurement.from.cell().number(),
         packets: PacketCounts {
@@ -341,14 +343,14 @@ mod tests {
         let (first, second) = (resolved(&laboratory, "1Mbit/s"), resolved(&laboratory, "2Mbit/s"));
         let options = RunOptions::default();
         let scenario = |resolved| laboratory.scenario(resolved, &options).expect("a good scenario");
-        // The one that was resolved last is not read again, nor is one that was run before.
+        // The scenario that was resolved last is not read again, nor is one that was run before.
         let known = laboratory.recent.find(&second.text, None).expect("it was resolved");
         assert!(Arc::ptr_eq(&known, &scenario(&second)));
         assert!(Arc::ptr_eq(&scenario(&first), &scenario(&first)));
-        // What is read from the resolved text is what was resolved.
+        // The scenario read from the resolved text equals the resolved one.
         let read = load(&second, known.seed, &options).expect("a good scenario");
         assert_eq!(read, *known);
-        // A third one takes the place of the oldest.
+        // A third scenario replaces the oldest.
         let third = resolved(&laboratory, "3Mbit/s");
         assert!(laboratory.recent.find(&third.text, None).is_some());
         assert_eq!(laboratory.recent.lock().len(), MOST_RECENT);

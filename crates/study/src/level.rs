@@ -1,11 +1,11 @@
-//! Values of axes and settings of scenarios as files and users write them.
+//! The values of axes, and settings of scenarios, as files and users write them.
 
 use crate::study::{Level, Setting, is_label, label_of, number_of};
 use fullpipe_scenario::schema::{Content, Node};
 
 const LEVEL_KEYS: [&str; 4] = ["label", "value", "set", "replications"];
 
-/// What a level must look like, if it does not.
+/// Reads a level; an error contains the problem and what is accepted.
 pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
     let Content::Table(entries) = &node.content else {
         let label = label_of(node);
@@ -45,7 +45,7 @@ pub(crate) fn level_of(node: &Node) -> Result<Level, (String, &'static str)> {
     Ok(Level { label, value, set, replications })
 }
 
-/// What a value of a name that is fixed for all studies should be, if it is not.
+/// What is accepted for a name that is fixed for all studies, if the value is invalid.
 pub(crate) fn wrong_for_fixed_name(name: &str, value: &Node) -> Option<&'static str> {
     match name {
         "load" if number_of(value).is_none_or(|load| load <= 0.0) => Some("a fraction above zero, such as 0.8"),
@@ -54,9 +54,8 @@ pub(crate) fn wrong_for_fixed_name(name: &str, value: &Node) -> Option<&'static 
     }
 }
 
-/// Tables of paths become dotted paths: `[experiment.set] flow.data.size = 1` is `"flow.data.size" = 1`. Under a key that has
-/// dots itself, a table is the value: `"topology.discipline" = { kind = "fifo", limit = "10packets" }` replaces the whole
-/// discipline.
+/// Flattens tables to dotted paths: `[experiment.set] flow.data.size = 1` is `"flow.data.size" = 1`. If the key itself has dots,
+/// a table is the value: `"topology.discipline" = { kind = "fifo", limit = "10packets" }` replaces the whole discipline.
 pub(crate) fn flattened(key: &str, node: &Node) -> Vec<Setting> {
     match &node.content {
         Content::Table(entries) if !entries.is_empty() && !key.contains('.') => entries

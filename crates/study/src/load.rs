@@ -1,5 +1,5 @@
-//! From the text of a study file to a [`Study`]: the schema checks keys and types, this module what the schema cannot
-//! say (names that must exist, levels, points, expressions). Every mistake is collected, with its place.
+//! Reads a [`Study`] from the text of a study file. The schema checks keys and types; this module checks the rest (names that
+//! must exist, levels, points, expressions). It reports all errors with their positions.
 
 use crate::check;
 use crate::expect;
@@ -16,11 +16,11 @@ use fullpipe_archive::{
 use fullpipe_scenario::schema::{self, Data, Error, Errors, Node, Place, Sources, Tree, Value};
 use std::path::Path;
 
-/// Loads a study from a file on the disk. Without a name of its own it is called after its folder if the file is
-/// `study.toml`, else after the file.
+/// Loads a study from a file on the disk. A study without a name gets that of its folder if the file is `study.toml`, otherwise
+/// that of the file.
 ///
 /// # Errors
-/// All mistakes in it and in the files beside it.
+/// All errors in the file and in the files beside it.
 pub fn open(path: &Path) -> Result<Study, Errors> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shelf = Folder(folder.to_owned());
@@ -37,16 +37,16 @@ pub fn open(path: &Path) -> Result<Study, Errors> {
     load(&text, &path.display().to_string(), &name, &shelf)
 }
 
-/// Loads a study from its text; `file` is what errors call it, `default_name` its name if it does not say one.
+/// Loads a study from its text. `file` is its name in errors; `default_name` is the name of a study that does not state one.
 ///
 /// # Errors
-/// All mistakes in it and in the files beside it.
+/// All errors in the text and in the files beside it.
 pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn Shelf) -> Result<Study, Errors> {
     let loaded = schema::load(&STUDY, text, file, &[])?;
     let mut loader = Loader { sources: &loaded.sources, text, shelf, replications: Vec::new(), errors: Vec::new() };
     let mut study = loader.study(&loaded.root, default_name);
     loader.published(&loaded.root, &mut study);
-    // Records may be of a part of a study; what its claims speak of was checked when it was whole.
+    // Records may be of a part of a study, whose claims were checked when it was whole.
     if loader.errors.is_empty() && loaded.root.text("build").is_empty() {
         check::claims(
             &study,
@@ -67,14 +67,14 @@ pub fn load(text: &str, file: &str, default_name: &str, shelf: &dyn Shelf) -> Re
     Err(Errors(errors))
 }
 
-/// Names that mean something else in `--set` or in tables.
+/// Names with another meaning in `--set` or in tables.
 const RESERVED: [&str; 8] = ["experiments", "runs", "clock", "experiment", "seed", "key", "quick", "scenario"];
 
 struct Loader<'a> {
     sources: &'a Sources,
     text: &'a str,
     shelf: &'a dyn Shelf,
-    /// Names of the study's replications.
+    /// The names of the study's replications.
     replications: Vec<String>,
     errors: Vec<Error>,
 }
@@ -89,7 +89,7 @@ impl Loader<'_> {
         self.errors.push(self.sources.unknown_name(place, path, message, name, valid));
     }
 
-    /// What a name refers to must be among the valid ones.
+    /// Checks that a name is one of the valid ones.
     fn exists(&mut self, place: Place, path: &str, what: &str, name: &str, valid: &[&str]) {
         if !valid.contains(&name) {
             self.unknown(place, path, format!("there is no {what} {name}"), name, valid);
@@ -153,7 +153,7 @@ impl Loader<'_> {
         }
     }
 
-    /// The claims of `[robust]`.
+    /// Reads the claims of `[robust]`.
     fn robust(&mut self, root: &Tree) -> Vec<String> {
         let names: Vec<&str> = root.tables("claim").iter().map(|tree| tree.text("name")).collect();
         let mut robust = Vec::new();
@@ -241,7 +241,7 @@ impl Loader<'_> {
         all
     }
 
-    /// The name of replications, which must exist.
+    /// Checks that replications with this name exist.
     fn replications_exist(&mut self, place: Place, name: &str) {
         let known = std::mem::take(&mut self.replications);
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -254,7 +254,7 @@ impl Loader<'_> {
         self.replications = known;
     }
 
-    /// Axes and parameters are columns, words of expressions and names for `--set`.
+    /// Checks the name of an axis or a parameter, which is also a column, a word in expressions and a name for `--set`.
     fn usable_name(&mut self, name: &str, place: Place, what: &str) {
         if RESERVED.contains(&name) {
             let message = format!("{name} is a reserved name; it cannot be the name of {what}");
@@ -280,7 +280,7 @@ impl Loader<'_> {
         parameters
     }
 
-    /// What the names that are fixed for all studies may hold.
+    /// Checks the value of a name that is fixed for all studies.
     fn fixed_name(&mut self, name: &str, value: &Node) {
         if let Some(expected) = wrong_for_fixed_name(name, value) {
             let message = format!("{name} cannot be {}", value.to_toml());
@@ -395,7 +395,7 @@ impl Loader<'_> {
         Axis { name, text: tree.text("text").to_owned(), paths, levels, quick }
     }
 
-    /// A level from a plain value or from `{ label, value, set }`.
+    /// Reads a level from a plain value or from `{ label, value, set }`.
     fn level(&mut self, axis: &str, node: &Node) -> Option<Level> {
         let level = match level_of(node) {
             Ok(level) => level,
@@ -413,7 +413,7 @@ impl Loader<'_> {
         Some(level)
     }
 
-    /// Points as indices of levels. An axis without declared values gets those that the points name, if `may_add`.
+    /// Reads points as indices of levels. An axis without declared values gets those in the points, if `may_add`.
     fn points(&mut self, list: &Value, axes: &mut [Axis], may_add: bool) -> Vec<Vec<usize>> {
         let declared: Vec<bool> = axes.iter().map(|axis| !axis.levels.is_empty()).collect();
         let mut points: Vec<Vec<usize>> = Vec::new();
@@ -427,7 +427,7 @@ impl Loader<'_> {
             let mut point = Vec::new();
             for (axis, declared) in axes.iter_mut().zip(&declared) {
                 let Some(entry) = entries.iter().find(|entry| entry.name == axis.name) else {
-                    // Where an axis is misspelt, its right name is missing, too.
+                    // If the name of an axis is misspelled, its correct name is missing too.
                     if self.errors.len() == before {
                         let message = format!("this point has no value for the axis {}", axis.name);
                         self.wrong(value.place, "points", message, &[&axis.name]);
@@ -541,7 +541,7 @@ impl Loader<'_> {
                 ("x", &both, "axis or metric"),
                 ("y", &metrics, "metric"),
             ];
-            // Metrics of series.csv are the scenario's business.
+            // The scenario determines the metrics of series.csv.
             let of_samples = matches!(kind, PlotKind::Time | PlotKind::Ellipse);
             for (key, valid, what) in named.into_iter().take(if of_samples { 3 } else { 5 }) {
                 if let Some(value) = tree.get(key) {
@@ -566,12 +566,12 @@ impl Loader<'_> {
         plots
     }
 
-    /// What a kind of plot needs beyond what all have.
+    /// Checks the keys that a kind of plot requires in addition to the common ones.
     fn plot_is_whole(&mut self, tree: &Tree, kind: PlotKind) {
         let needed: &[&str] = match kind {
             PlotKind::Ellipse => &["x", "y", "subject"],
             PlotKind::Curve => &["x", "y", "along"],
-            // Five quantiles of each run can take the place of y.
+            // Five quantiles of each run can replace y.
             PlotKind::Box if tree.list("metrics").is_empty() => &["x", "y"],
             PlotKind::Box => &["x"],
             PlotKind::Profile => &["metrics"],
@@ -628,7 +628,7 @@ impl Loader<'_> {
     }
 }
 
-/// The place of a character of an expression within the file; that of the whole text if it is written with escapes.
+/// The position of a character of an expression in the file, or of the whole text if it is written with escapes.
 fn expression_place(file: &str, tree: &Tree, key: &str, column: usize) -> Place {
     let whole = tree.place_of(key);
     let Place::File { start, end } = whole else { return whole };

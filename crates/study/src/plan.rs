@@ -1,5 +1,5 @@
-//! From a study to runs: every point of every chosen experiment with its resolved scenario, every run with its seed and
-//! key. Points that come to the same scenario share their runs.
+//! Creates the plan of a study: every point of every selected experiment with its resolved scenario, and every run with its seed
+//! and key. Points with equal scenarios share their runs.
 
 use crate::error::StudyError;
 use crate::evaluate::{self, Environment, direction_matches, end_of, flow_matches};
@@ -13,55 +13,55 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is to be run.
+/// The points and runs of a study.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Points in the order of the study.
+    /// Points, in the order of the study.
     pub points: Vec<Point>,
     /// Runs, each once, in the order in which points first need them.
     pub runs: Vec<PlannedRun>,
-    /// Columns before the seed: `experiment` if the study has several, then all axes.
+    /// The columns before the seed: `experiment` if the study has several, then all axes.
     pub columns: Vec<String>,
 }
 
 /// A point of an experiment.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Its experiment.
+    /// The name of its experiment.
     pub experiment: String,
     /// Index of a level for each of the experiment's axes.
     pub levels: Vec<usize>,
-    /// `axis=value;axis=value` without the experiment.
+    /// The values of the axes as `axis=value;axis=value`, without the experiment.
     pub own_label: String,
-    /// The same with the experiment, if the study has several.
+    /// As `own_label`, with the experiment if the study has several.
     pub label: String,
-    /// The values of the axes, and in a study of several experiments which one it is.
+    /// The values of the axes, and the experiment if the study has several.
     pub place: archive::Point,
-    /// Axes and parameters that are numbers here.
+    /// The axes and parameters with a numeric value at this point.
     pub numbers: BTreeMap<String, f64>,
-    /// Indices of its runs in order.
+    /// The indices of its runs, in order.
     pub runs: Vec<usize>,
 }
 
-/// A run.
+/// A run of the plan.
 #[derive(Clone, Debug)]
 pub struct PlannedRun {
-    /// Its key: the name of its folder.
+    /// The key, which names the folder of the run.
     pub key: String,
-    /// Its seed.
+    /// The seed.
     pub seed: u64,
-    /// Whether the wall clock runs.
+    /// Whether the run is in real time.
     pub real: bool,
-    /// What is run.
+    /// The scenario of the run.
     pub scenario: Arc<ResolvedScenario>,
-    /// The points that use it.
+    /// The indices of the points that use the run.
     pub points: Vec<usize>,
-    /// The first point and the number of the run there, for people.
+    /// The first point and the number of the run there, for messages.
     pub label: String,
 }
 
-/// The key of a run: the first 128 bits, in hexadecimal, of SHA-256 over the scenario with the content of every file it
-/// names, the seed and the build.
+/// The key of a run: the first 128 bits, in hexadecimal, of SHA-256 over the scenario with the content of every file to which it
+/// refers, the seed and the build.
 pub fn key(content: &[u8], seed: u64, build: &str) -> String {
     let mut hash = Sha256::new();
     for part in [b"fullpipe run".as_slice(), content, &seed.to_le_bytes(), build.as_bytes()] {
@@ -71,10 +71,10 @@ pub fn key(content: &[u8], seed: u64, build: &str) -> String {
     hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Makes the plan: resolves the scenario of each point and checks that metrics can be computed from its flows.
+/// Creates the plan: resolves the scenario of each point and checks that metrics can be computed from its flows.
 ///
 /// # Errors
-/// A scenario that is wrong at a point, a metric that speaks of a flow that does not exist.
+/// If the scenario is invalid at a point, or a metric refers to a flow that does not exist.
 pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyError> {
     let build = laboratory.build();
     let several = study.experiments.len() > 1;
@@ -85,7 +85,7 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
     for experiment in study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name)) {
         for levels in experiment.combinations() {
             let real = experiment.is_real(&levels);
-            // Who only looks whether all is right has nobody for real time, and needs nobody.
+            // A check without runs has no laboratory for real time, and needs none.
             let by_clock = laboratory.real().filter(|_| real);
             let nobody = real && by_clock.is_none();
             let laboratory = by_clock.unwrap_or(laboratory);
@@ -94,7 +94,7 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
                 let (point, overrides) = describe(study, experiment, levels.clone(), several, run)?;
                 let mut scenario = resolve(study, experiment, &point, &overrides, laboratory)?;
                 if nobody {
-                    // It must not pass for the run in virtual time.
+                    // The run must differ from the run in virtual time.
                     scenario.content.extend(b"\nclock: real");
                 }
                 Ok((point, Arc::new(scenario)))
@@ -137,14 +137,15 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
     Ok(plan)
 }
 
-/// Runs with random starts at each point: they show whether a claim over deterministic points depends on the phase between flows.
+/// The number of runs with random starts at each point. They show whether a claim over deterministic points depends on the phase
+/// between flows.
 pub const PHASE_RUNS: u64 = 10;
 
 /// The plan of the runs with random starts at some points of a study's plan, in their order. The seeds are those of the first
-/// replications; keys follow from the content as those of all runs.
+/// replications. Keys follow from the content, as for all runs.
 ///
 /// # Errors
-/// A scenario that is wrong with `random_starts`.
+/// If a scenario is invalid with `random_starts`.
 pub(crate) fn with_random_starts(
     study: &Study,
     laboratory: &dyn Laboratory,
@@ -181,14 +182,14 @@ pub(crate) fn with_random_starts(
     Ok(starts)
 }
 
-/// Names of the replications that the runs of a point take rows of, the experiment's first.
+/// The names of the replications whose rows the runs of a point use, those of the experiment first.
 fn rows_of<'a>(experiment: &'a Experiment, levels: &'a [usize]) -> impl Iterator<Item = &'a str> {
     let of_axes = experiment.axes.iter().zip(levels).filter_map(|(axis, level)| axis.levels.get(*level));
     let of_axes = of_axes.filter_map(|level| level.replications.as_deref());
     experiment.replications.as_deref().into_iter().chain(of_axes)
 }
 
-/// The row of replications that a run takes, counted from 0 over all study seeds.
+/// The row of replications that a run uses, counted from 0 over all study seeds.
 fn row<'a>(study: &'a Study, experiment: &Experiment, name: &str, run: u64) -> Result<&'a [Setting], StudyError> {
     let wrong =
         |problem: String| StudyError::Usage(format!("study {}, experiment {}: {problem}", study.name, experiment.name));
@@ -205,9 +206,9 @@ fn row<'a>(study: &'a Study, experiment: &Experiment, name: &str, run: u64) -> R
     })
 }
 
-/// A point in words and numbers, and what a run of it sets in the scenario: parameters, then the run's row of the experiment's
-/// replications, then what the experiment fixes, then what the user set, then axes (a label must not lie), each with its row
-/// first; of several settings of a path the last counts.
+/// Returns a description of a point, and the settings of the scenario for one of its runs. Their order is: parameters, the run's
+/// row of the experiment's replications, the settings of the experiment, those of the user, and those of the axes, each after its
+/// row. Axes are last, so that labels are correct. Of several settings of a path, the last applies.
 fn describe(
     study: &Study,
     experiment: &Experiment,
@@ -273,21 +274,21 @@ fn resolve(
     };
     laboratory.resolve(source, overrides).map_err(|message| {
         let place = if point.own_label.is_empty() { String::new() } else { format!(" at {}", point.own_label) };
-        // What an experiment sets looks like the user's own word to the scenario's checker.
+        // The scenario's checker reports a setting of an experiment as an option of the user.
         let message = message.replace("--set ", "setting ");
         StudyError::Usage(format!("study {}, experiment {}{place}:\n{message}", study.name, experiment.name))
     })
 }
 
-/// Answers with as many numbers as there will be flows, and remembers names that match none.
+/// Answers with as many numbers as there will be flows, and records names that match none.
 struct Names<'a> {
     scenario: &'a ResolvedScenario,
     point: &'a Point,
-    /// What it should have been, and its name.
+    /// The kind of the expected subject, and the unmatched name.
     unmatched: std::cell::RefCell<Option<(Subject, String)>>,
 }
 
-/// What columns are about.
+/// The subject of a column.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     Flow,
@@ -324,7 +325,7 @@ impl Environment for Names<'_> {
         if !self.scenario.series.iter().any(|(of, what)| of == subject && what == metric) {
             *self.unmatched.borrow_mut() = Some((Subject::Series, format!("{subject}, {metric}")));
         }
-        // How many samples there will be is not known.
+        // The number of samples is not known before the run.
         Vec::new()
     }
     fn measured(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {

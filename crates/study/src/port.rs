@@ -1,6 +1,6 @@
-//! What a study needs of a laboratory, and nothing more: make sense of a scenario, run it, say which build it is.
+//! The interface between a study and a laboratory, which resolves and runs scenarios and identifies the build.
 //!
-//! `laboratory.rs` implements this over the real one; tests bring their own.
+//! `laboratory.rs` implements it with the real laboratory; tests have their own implementations.
 
 use fullpipe_archive::RunRecord;
 use fullpipe_lab::cost::Cost;
@@ -13,87 +13,87 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The text of a scenario and where it came from.
+/// The text of a scenario and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioSource {
-    /// What errors call it: its path, or its name if it is embedded.
+    /// The name in errors: the path, or the name of an embedded scenario.
     pub name: String,
-    /// What the study calls its file.
+    /// The file name in the study.
     pub origin: String,
-    /// The text.
+    /// The text of the scenario.
     pub text: String,
-    /// Where the files that it names are; `None` if it is embedded.
+    /// The folder of the files to which it refers; `None` if it is embedded.
     pub folder: Option<PathBuf>,
 }
 
-/// A scenario with overrides applied and defaults filled in.
+/// A scenario with overrides applied and defaults inserted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedScenario {
-    /// The scenario as resolved, in its own language; running it needs nothing else.
+    /// The resolved scenario in the scenario language. It is sufficient for a run.
     pub text: String,
-    /// Everything that decides a run except seed and build: the text and the content of every file that it names.
+    /// All data that determines a run except seed and build: the text and the content of every file to which it refers.
     pub content: Vec<u8>,
-    /// Names of its flows as in `flows.csv`, reverse directions included.
+    /// The names of its flows as in `flows.csv`, including reverse directions.
     pub flows: Vec<String>,
-    /// Those of main directions: looked up for each flow, of which there may be ten thousand.
+    /// The names of main directions. It is a set because each flow is looked up, and there may be ten thousand.
     pub main_flows: BTreeSet<String>,
-    /// Names of the directions of links that it measures, as in `links.csv`.
+    /// The names of the measured directions of links, as in `links.csv`.
     pub links: Vec<String>,
-    /// Names of its hosts and routers.
+    /// The names of its hosts and routers.
     pub hosts: Vec<String>,
-    /// What its probes sample: subject and metric, as in `series.csv`.
+    /// The subjects and metrics of its probes, as in `series.csv`.
     pub series: Vec<(String, String)>,
-    /// The part of the run that rates, means and ratios are of: its start, and its end if the run lasts for the whole duration.
+    /// The measured interval: its start, and its end if the run lasts for the whole duration.
     pub measured_interval: (Duration, Duration),
-    /// Where the files that it names are.
+    /// The folder of the files to which it refers.
     pub folder: Option<PathBuf>,
-    /// What a run of it costs, estimated: a study begins with its longest runs. No part of the records.
+    /// The estimated cost of a run. A study begins with its longest runs. The cost is not part of the records.
     pub cost: Cost,
-    /// Why this build cannot run it, if it cannot.
+    /// The reason why this build cannot run it, if it cannot.
     pub unsupported: Option<String>,
 }
 
-/// How to run.
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Check packet by packet.
+    /// Whether the auditor checks every packet.
     pub audit: bool,
-    /// Write packets: how many bytes of each at most, 0 for all.
+    /// Whether to write packet captures: the maximum number of bytes of each packet, 0 for all.
     pub pcap: Option<u32>,
-    /// Write qlog.
+    /// Whether to write qlog files.
     pub qlog: bool,
-    /// In real time: keep every arrival, for replay.
+    /// In real time: whether to record every arrival, for a replay.
     pub record: bool,
-    /// Reuse also what would not be the same if it were made again: real-time runs.
+    /// Whether to reuse runs that are not reproducible too: real-time runs.
     pub resume: bool,
-    /// Where files go that are too large for [`RunRecords::files`].
+    /// The destination of files that are too large for [`RunRecords::files`].
     pub attach: Attach,
-    /// Set from outside to end a run early; the run then returns [`RunError::Interrupted`].
+    /// Set by the caller to end a run early; the run then returns [`RunError::Interrupted`].
     pub stop: Arc<AtomicBool>,
 }
 
-/// Takes further files of a run, piece by piece: appends bytes to the file of a name. They appear together with the
-/// run's records, or not at all.
+/// The destination of further files of a run, which are written in pieces. They are stored together with the run's records, or
+/// not at all.
 #[derive(Clone, Default)]
 pub struct Attach(Option<Arc<AppendTo>>);
 
 type AppendTo = dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync;
 
 impl Attach {
-    /// A place for files.
+    /// Creates a destination that appends bytes to the file with a name.
     pub fn new(append: impl Fn(&str, &[u8]) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Attach(Some(Arc::new(append)))
     }
 
-    /// Whether there is a place.
+    /// Whether there is a destination.
     pub fn has_place(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Appends bytes to a file, which is created if there is none.
+    /// Appends bytes to a file, which is created if it does not exist.
     ///
     /// # Errors
-    /// What the disk refused; [`io::ErrorKind::Unsupported`] if there is no place.
+    /// The error of the disk; [`io::ErrorKind::Unsupported`] if there is no destination.
     pub fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         match &self.0 {
             Some(append) => append(name, bytes),
@@ -108,58 +108,58 @@ impl fmt::Debug for Attach {
     }
 }
 
-/// What a run leaves behind.
+/// The records of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunRecords {
-    /// The run's tables and further files: name and content. `flows.csv` is always among them.
+    /// The run's tables and further files, as name and content. They always include `flows.csv`.
     pub files: Vec<(String, Vec<u8>)>,
-    /// What `run.json` says; key, build, seed and options are filled in when it is stored.
+    /// The content of `run.json`. Key, build, seed and options are inserted when it is stored.
     pub run: RunRecord,
-    /// CPU time of the run, if it is known; no part of the records.
+    /// The CPU time of the run in seconds, if known; not part of the records.
     pub cpu_s: Option<f64>,
 }
 
-/// Why there are no records.
+/// The error of a run without records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
     /// The run failed.
     Failed(String),
-    /// The machine refused something (memory, disk, permission).
+    /// The machine rejected an operation (memory, disk, permission).
     Machine(String),
-    /// It was told to stop.
+    /// The run was interrupted by [`RunOptions::stop`].
     Interrupted,
 }
 
-/// Runs scenarios.
+/// Resolves and runs scenarios.
 pub trait Laboratory: Sync {
-    /// Applies overrides, later ones over earlier ones, checks, and fills in defaults.
+    /// Applies overrides, of which later ones have precedence, checks the scenario, and inserts defaults.
     ///
     /// # Errors
-    /// One line for each mistake, with its place.
+    /// All errors of the scenario, one line each, with their positions.
     fn resolve(&self, scenario: &ScenarioSource, overrides: &[Override]) -> Result<ResolvedScenario, String>;
 
-    /// Runs a scenario with a seed, which replaces its own.
+    /// Runs a scenario with this seed, which replaces its own.
     ///
     /// # Errors
-    /// If there is nothing to record.
+    /// If the run has no records.
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunError>;
 
-    /// Whether a run made before is as good as one made now: what real time brings is never the same twice.
+    /// Whether a repeated run gives the same result. Runs in real time do not.
     fn repeats(&self) -> bool {
         true
     }
 
-    /// What makes each flow of a scenario start later by a random part of a round trip, if the laboratory can do that: shows
-    /// phase effects.
+    /// The override with which each flow of a scenario starts later by a random part of a round trip, to detect phase effects;
+    /// `None` if the laboratory does not support it.
     fn random_starts(&self) -> Option<Override> {
         None
     }
 
-    /// Who runs what the wall clock drives, if somebody does.
+    /// The laboratory for runs in real time, if there is one.
     fn real(&self) -> Option<&dyn Laboratory> {
         None
     }
 
-    /// Identity of the build: equal builds give equal records.
+    /// The identity of the build: equal builds give equal records.
     fn build(&self) -> String;
 }

@@ -1,21 +1,21 @@
-//! Published values: `published.csv` beside a study, or `[[published]]` in it.
+//! Reads published values: `published.csv` beside a study, or `[[published]]` in it.
 //!
-//! Columns, in any order: experiment (may be left empty if the study has one), point (`axis=value;axis=value`), metric,
-//! value; and, where they help, tolerance, published_runs (an unknown number: 1; exact values: empty), source, note, explained_by.
-//! Lines that begin with `#` are comments.
+//! Required columns, in any order: experiment (may be empty if the study has one), point (`axis=value;axis=value`), metric,
+//! value. Optional columns: tolerance, published_runs (1 if unknown; empty for exact values), source, note, explained_by. Lines
+//! that begin with `#` are comments.
 
 use crate::study::{Axis, Experiment, Published, Study, Tolerance};
 use crate::words::{list_of, suggestion};
 use fullpipe_archive::Point;
 use fullpipe_scenario::schema::{Error, Place, Sources, Tree, Value, nearest};
 
-/// Columns of `published.csv`.
+/// The columns of `published.csv`.
 pub const COLUMNS: [&str; 9] =
     ["experiment", "point", "metric", "value", "tolerance", "source", "note", "explained_by", PUBLISHED_RUNS];
 const PUBLISHED_RUNS: &str = "published_runs";
 const REQUIRED: [&str; 3] = ["point", "metric", "value"];
 
-/// A published value as written, with what errors need.
+/// A published value as written, with the positions for errors.
 pub(crate) struct Row<'a> {
     fields: [String; 9],
     place: RowPlace<'a>,
@@ -26,7 +26,7 @@ enum RowPlace<'a> {
     Line { file: String, line: usize, columns: [usize; 9] },
 }
 
-/// The rows of a CSV file; what is no row is an error.
+/// The rows of a CSV file; a line that is not a row is an error.
 pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'static>> {
     let error = |line: usize, column: usize, found: &str, message: String, expected: Vec<String>| Error {
         file: file.to_owned(),
@@ -99,7 +99,7 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'
                 fields[field] = record.get(index).unwrap_or("").to_owned();
                 columns[field] = column_of(text, line, &record, index);
             } else if *column == PUBLISHED_RUNS {
-                // Without the column the number of runs is unknown.
+                // Without the column, the number of runs is unknown.
                 "1".clone_into(&mut fields[field]);
             }
         }
@@ -108,8 +108,8 @@ pub(crate) fn rows(text: &str, file: &str, errors: &mut Vec<Error>) -> Vec<Row<'
     rows
 }
 
-/// Where the field with this index begins, in characters from 1, as far as it can be found without reading quotation
-/// marks again: the fields before it are looked for one after another.
+/// The column of the field with this index, in characters from 1. It is approximate, because quotation marks are not parsed
+/// again: the fields before it are searched one after another.
 fn column_of(text: &str, line: usize, record: &csv::StringRecord, index: usize) -> usize {
     let Some(line) = text.lines().nth(line.saturating_sub(1)) else { return 1 };
     let mut at = 0;
@@ -126,7 +126,7 @@ fn column_of(text: &str, line: usize, record: &csv::StringRecord, index: usize) 
 }
 
 impl<'a> Row<'a> {
-    /// A row from `[[published]]`.
+    /// A row of `[[published]]`.
     pub(crate) fn of_tree(tree: &'a Tree, sources: &'a Sources) -> Self {
         let text = |key: &str| tree.get(key).map_or("", Value::text).to_owned();
         let fields = COLUMNS.map(|column| match column {
@@ -165,7 +165,7 @@ impl<'a> Row<'a> {
         error
     }
 
-    /// Adds the row to the study if all that it names exists.
+    /// Adds the row to the study if all names in it exist.
     pub(crate) fn check(&self, study: &mut Study, errors: &mut Vec<Error>) {
         match self.checked(study) {
             Ok(published) => {
@@ -240,7 +240,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A point as the experiment writes it, or why it is none and what was expected.
+/// The point as the experiment writes it, or the problem and what is accepted.
 fn canonical_point(experiment: &Experiment, text: &str) -> Result<String, (String, Vec<String>)> {
     let mut levels: Vec<Option<usize>> = vec![None; experiment.axes.len()];
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {

@@ -1,4 +1,4 @@
-//! The laboratory of real time: scenarios run by the wall clock, with real programs in namespaces of this machine.
+//! The laboratory of real time: runs scenarios with the wall clock and with real programs in namespaces of this machine.
 
 use crate::laboratory::{self, VirtualLaboratory};
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Hears the clock and the account of lateness while a run goes on.
+/// A callback that receives the clock and the lateness during a run.
 pub type Live = Box<dyn Fn(Instant, &Lateness) + Send + Sync>;
 
 /// Two laboratories, one for each clock.
@@ -30,7 +30,7 @@ impl fmt::Debug for Laboratories {
 }
 
 impl Laboratories {
-    /// Both.
+    /// Combines both laboratories.
     pub fn new(virtual_time: VirtualLaboratory, real_time: Box<dyn Laboratory>) -> Self {
         Laboratories { virtual_time, real_time }
     }
@@ -72,7 +72,7 @@ impl fmt::Debug for RealLaboratory {
 }
 
 impl RealLaboratory {
-    /// A laboratory of this build, whose hosts are joined in `home`.
+    /// Creates a laboratory with this build identity, whose hosts are connected in `home`.
     pub fn new(build: impl Into<String>, home: real_time::Home, live: Live) -> Self {
         RealLaboratory { resolver: VirtualLaboratory::new(build), home, live }
     }
@@ -147,7 +147,7 @@ impl Laboratory for RealLaboratory {
     }
 }
 
-/// The record of lateness; with how long the run took, and the processor time of its thread.
+/// The record of lateness, with the duration of the run and the CPU time of its thread.
 fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRecord {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let spread = |spread: Spread| LatenessSpread {
@@ -185,7 +185,7 @@ fn lateness(lateness: &Lateness, [ran, processor]: [Duration; 2]) -> LatenessRec
     }
 }
 
-/// What the kernel's ends of flows have done: its version decides what they are.
+/// The record of the kernel endpoints of flows. Their behavior depends on the kernel version.
 fn kernel(result: &RealOutcome) -> Nullable<KernelRecord> {
     if result.kernel.is_empty() {
         return Nullable(None);
@@ -228,7 +228,7 @@ mod tests {
     use fullpipe_archive::json::Json;
     use fullpipe_lab::real_time::Limits;
 
-    /// Each spread counts something else, so that none can stand for another.
+    /// Each distribution has another count, so that a test detects confused ones.
     #[test]
     fn an_account_has_all_figures_that_metrics_may_name() {
         let mut counted = Lateness::new(Limits::default());
@@ -258,7 +258,7 @@ mod tests {
         ] {
             assert_eq!(figure(&account, name), Some(expected), "{name}");
         }
-        // Three digits are kept.
+        // Three digits are stored.
         assert!((figure(&account, "subframes.max_s").expect("it is there") - 20e-6).abs() < 0.1e-6);
     }
 }

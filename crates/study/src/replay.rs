@@ -1,4 +1,4 @@
-//! The laboratory of replays: a real-time run once more in virtual time, with the arrivals that it recorded.
+//! The laboratory of replays: repeats a real-time run in virtual time with the recorded arrivals.
 
 use crate::laboratory::{self, VirtualLaboratory};
 use crate::port::{Laboratory, ResolvedScenario, RunError, RunOptions, RunRecords, ScenarioSource};
@@ -17,7 +17,7 @@ pub struct ReplayLaboratory {
 }
 
 impl ReplayLaboratory {
-    /// A laboratory of this build, with a file that a real-time run of the scenario has written.
+    /// Creates a laboratory with this build identity and a file that a real-time run of the scenario has written.
     ///
     /// # Errors
     /// If the file cannot be read.

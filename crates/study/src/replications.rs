@@ -1,6 +1,6 @@
-//! Settings that differ from run to run: a CSV file beside a study, or a list of tables in it.
+//! Reads replications, the settings that differ between runs: a CSV file beside a study, or a list of tables in it.
 //!
-//! The columns of the file are paths of a scenario. Row r, counted from 1, is for run r. A cell is a value as behind `--set`.
+//! The columns of the file are paths of a scenario. Row r, counted from 1, applies to run r. A cell is a value as in `--set`.
 //! Lines that begin with `#` are comments.
 
 use crate::level::flattened;

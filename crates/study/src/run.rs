@@ -1,4 +1,4 @@
-//! A study from its plan to its tables.
+//! Runs a study: from its plan to its tables.
 
 use crate::archive::{Archive, ROBUSTNESS_PAGE};
 use crate::cost;
@@ -22,15 +22,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// How to run a study.
+/// The options for the execution of a study.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Runs made at once; results do not depend on it.
+    /// The number of simultaneous runs; results do not depend on it.
     pub jobs: usize,
-    /// How each is made; where its files go and when it stops follow from the study.
+    /// The options of each run. The study sets the destination of its files and the stop flag.
     pub run: RunOptions,
-    /// Memory of the machine, where it is known: a run that needs more is refused before the first run is made, and fewer runs are
-    /// made at once than `jobs` if their memory exceeds it together.
+    /// The memory of the machine in bytes, if known. A run that needs more is rejected before the first run. If the memory of
+    /// `jobs` runs is not sufficient, fewer runs are made at once.
     pub memory_bytes: Option<u64>,
 }
 
@@ -40,38 +40,38 @@ impl Default for Options {
     }
 }
 
-/// What a study brought.
+/// The result of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Rows of `summary.csv`.
+    /// The rows of `summary.csv`.
     pub rows: Vec<SummaryRow>,
-    /// Runs that were made.
+    /// The number of runs that were made.
     pub made: usize,
-    /// Runs that were there before.
+    /// The number of runs that existed before.
     pub reused: usize,
-    /// Runs that failed: which, and why.
+    /// The runs that failed, with the reason.
     pub failed: Vec<(String, String)>,
-    /// Runs that are not to be trusted, and what has no verdict because of such runs: which, and why.
+    /// The runs that are not trusted, and the values and claims that have no verdict because of them, with the reason.
     pub untrusted: Vec<(String, String)>,
     /// Whether the study was shortened.
     pub quick: bool,
-    /// Of a study that was repeated under several study seeds: the verdicts of each.
+    /// The verdicts under each study seed, for a study that was repeated under several seeds.
     pub seeds: Vec<SeedVerdicts>,
-    /// What makes results suspicious although nothing failed; a warning of several runs is there once.
+    /// Conditions that make results suspicious although no check failed. A warning of several runs occurs once.
     pub warnings: Vec<Warning>,
-    /// Rows of `flow_summary.csv`.
+    /// The rows of `flow_summary.csv`.
     pub flows: Vec<FlowSummaryRow>,
-    /// CPU time of all runs in seconds, those that were made before included, as far as it is known.
+    /// The CPU time of all runs in seconds, including earlier runs, as far as it is known.
     pub cpu_s: f64,
-    /// Rows of `expectations.csv`.
+    /// The rows of `expectations.csv`.
     pub expectations: Vec<ExpectationRow>,
-    /// The measured intervals of the points, each once: from when, and the longest duration of a run.
+    /// The measured intervals of the points, each once: the start, and the longest duration of a run.
     pub intervals: Vec<(Duration, Duration)>,
 }
 
 impl Outcome {
-    /// 1 if a run failed, 3 if a run or a verdict is not to be trusted, 4 if an expectation failed, else 0. A result that is not to
-    /// be trusted neither meets nor fails an expectation, so 3 comes before 4.
+    /// The exit status: 1 if a run failed, 3 if a run or a verdict is not trusted, 4 if an expectation failed, otherwise 0. A
+    /// result that is not trusted neither meets nor fails an expectation, so 3 has precedence over 4.
     pub fn exit_status(&self) -> u8 {
         if !self.failed.is_empty() {
             1
@@ -90,11 +90,10 @@ impl Outcome {
     }
 }
 
-/// Runs a study into a folder: makes the runs that are not there yet, then the tables. `stop` ends it early; finished
-/// runs stay.
+/// Runs a study into a folder: makes the missing runs, then the tables. `stop` ends it early; finished runs are kept.
 ///
 /// # Errors
-/// See [`StudyError`]. Runs that fail are no error of the study: they are in the outcome.
+/// See [`StudyError`]. Failed runs are not an error of the study; the outcome contains them.
 pub fn run(
     study: &Study,
     laboratory: &dyn Laboratory,
@@ -252,7 +251,7 @@ fn of_runs(plan: &Plan, results: &[RunResult]) -> Vec<Warning> {
     merged.collect()
 }
 
-/// Why no result is to be trusted, if no run delivered anything: which runs, and the text of the first.
+/// The reason why no result is trusted, if no run delivered data: the runs, and the text of the first.
 fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
     let mut texts = Vec::new();
     for result in results {
@@ -267,7 +266,7 @@ fn nothing_delivered(results: &[RunResult]) -> Option<(String, String)> {
     Some((runs, (*texts.first()?).clone()))
 }
 
-/// Metrics of a scenario that is run on its own, over all flows. Rates and the like are of main directions.
+/// The metrics of a scenario that is run on its own, over all flows. Rates and similar metrics are those of main directions.
 const SINGLE_METRICS: [[&str; 4]; 10] = [
     [
         "goodput_bps",
@@ -306,7 +305,7 @@ const SINGLE_METRICS: [[&str; 4]; 10] = [
     ["opposite_lost_packets", "packets", "Packets lost in opposite directions", "sum(lost_packets[\"*.opposite\"])"],
 ];
 
-/// The study that a scenario run on its own is: one point, one run with exactly this seed.
+/// The study of a scenario that is run on its own: one point with one run, which has exactly this seed.
 pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> Study {
     let metrics = SINGLE_METRICS.map(|metric| metric.map(str::to_owned)).into_iter();
     let metrics = metrics.filter_map(|[name, unit, text, expression]| {

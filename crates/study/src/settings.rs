@@ -1,8 +1,8 @@
-//! What the user says on top of a study: `--set`, `--runs`, `--seed`, `--quick`.
+//! Applies the user's options to a study: `--set`, `--runs`, `--seed`, `--quick`.
 //!
-//! `--set NAME=VALUE` knows the fixed names `experiments`, `runs`, `clock`, then the study's axes (VALUE replaces the
-//! values; one value is a list of one) and parameters. `--set scenario.PATH=VALUE` reaches every scenario that has
-//! the path. `--quick` shortens what the user did not set.
+//! `--set NAME=VALUE` sets the fixed names `experiments`, `runs` and `clock`, the study's axes (VALUE replaces their values; a
+//! single value is a list of one) and parameters. `--set scenario.PATH=VALUE` applies to every scenario with the path. `--quick`
+//! shortens what the user did not set.
 
 use crate::check::point_passes;
 use crate::error::StudyError;
@@ -13,18 +13,18 @@ use crate::words::list_of;
 use fullpipe_archive::{Clock, LeftOut, ScenarioSetting};
 use fullpipe_scenario::schema::{self, Content, Error, Errors, Field, Kind, Node, Override, Place, Sources, Table};
 
-/// What the user says.
+/// The user's options.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// `--set`, in order; of several for one name the last counts.
+    /// The options `--set`, in order; of several for one name the last applies.
     pub set: Vec<Override>,
-    /// Runs per point.
+    /// The number of runs per point.
     pub runs: Option<u64>,
-    /// The study's seed.
+    /// The study seed.
     pub seed: Option<u64>,
-    /// Study seeds under which each run is repeated.
+    /// The number of study seeds under which each run is repeated.
     pub seeds: Option<u64>,
-    /// Shorten the study.
+    /// Whether the study is shortened.
     pub quick: bool,
 }
 
@@ -32,7 +32,7 @@ const FIXED: [&str; 3] = ["experiments", "runs", "clock"];
 
 static ANYTHING: Table = Table { name: "value", fields: &[&[Field::required("value", Kind::Raw, "")]], ..Table::EMPTY };
 
-/// VALUE as TOML; a bare word is a string.
+/// Parses VALUE as TOML; a bare word is a string.
 pub(crate) fn value_of(text: &str) -> Node {
     let loaded = schema::load(&ANYTHING, &format!("value = {text}\n"), "", &[]);
     match loaded {
@@ -50,10 +50,10 @@ struct Applier<'a> {
 type Outcome<T> = Result<T, Box<Error>>;
 
 impl Study {
-    /// Changes the study on the user's word and gives back what the user should be told about it.
+    /// Applies the user's options to the study and returns messages for the user.
     ///
     /// # Errors
-    /// A name or a value that does not exist, with the nearest that does.
+    /// If a name or a value does not exist, with the nearest one that does.
     pub fn apply(&mut self, settings: &Settings, laboratory: &dyn Laboratory) -> Result<Vec<String>, StudyError> {
         let sources = Sources::new("", "", &settings.set);
         let mut applier = Applier { sources, settings, messages: Vec::new() };
@@ -79,7 +79,7 @@ impl Applier<'_> {
         let mut parameters_set: Vec<&str> = Vec::new();
         let mut runs = self.settings.runs;
         let mut scenario_sets: Vec<usize> = Vec::new();
-        // What is not run need not have what is set.
+        // An experiment that is not run need not have what is set.
         for (index, set) in self.settings.set.iter().enumerate().filter(|(_, set)| set.path == "experiments") {
             self.choose_experiments(study, index, &value_of(&set.value))?;
         }
@@ -209,7 +209,7 @@ impl Applier<'_> {
             return Err(self.error(index, format!("the axis {name} would have no values"), ["at least one value"]));
         }
         let selected = study.selected.clone();
-        // What one experiment has, another need not have.
+        // An axis or value of one experiment need not exist in the others.
         let axes = study.experiments.iter().filter(|experiment| selected.contains(&experiment.name));
         let axes: Vec<&Axis> = axes.flat_map(|experiment| &experiment.axes).filter(|axis| axis.name == name).collect();
         let has = |axis: &&Axis, node: &Node| !axis.paths.is_empty() || axis.levels.iter().any(|level| level.is(node));
@@ -354,7 +354,7 @@ impl Applier<'_> {
         }
         match missed {
             Some((_, message)) if reached.is_empty() => {
-                // The laboratory's own words say what is wrong and what instead; where, we say.
+                // The message of the laboratory states the problem and the alternatives; the position is added here.
                 let place = format!("--set {path}={}: ", single_value);
                 let message = message.strip_prefix(&place).unwrap_or(&message).to_owned();
                 return Err(self.error(index, message, Vec::<String>::new()));
@@ -374,7 +374,7 @@ impl Applier<'_> {
     }
 }
 
-/// What sets a path of a scenario at the points of an experiment.
+/// The owner of a path of a scenario: what sets it at the points of an experiment.
 enum Owner {
     Axis(String),
     Replications,
@@ -396,7 +396,7 @@ fn as_list(value: &Node) -> Vec<&Node> {
     }
 }
 
-/// Keeps only the claims of `[robust]` and the points that they name, if it has any.
+/// Keeps only the claims of `[robust]` and the points that they refer to, if there are any.
 fn keep_robust(study: &mut Study) {
     if study.robust.is_empty() {
         return;
@@ -428,7 +428,7 @@ fn keep_robust(study: &mut Study) {
     }
 }
 
-/// What `--quick` leaves of a study; axes and parameters that the user set stay as they are.
+/// Shortens a study for `--quick`; axes and parameters that the user set do not change.
 fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
     study.quick = true;
     for (name, parameter) in &mut study.parameters {
@@ -488,8 +488,8 @@ fn shorten(study: &mut Study, axes_set: &[&str], parameters_set: &[&str]) {
     }
 }
 
-/// What a shortened study fixes, its replications do not set. Other experiments may use the same replications, so this one
-/// gets replications of its own.
+/// Removes from the replications what a shortened study fixes. Other experiments may use the same replications, so this
+/// experiment gets its own copy.
 fn shorten_replications(
     experiment: &mut Experiment,
     quick_set: &[Setting],

@@ -1,23 +1,23 @@
-//! Where a study's files are: in a folder, or inside the program.
+//! Access to the files beside a study: in a folder, or embedded in the executable.
 
 use std::path::PathBuf;
 
-/// Where the files beside a study are.
+/// The location of the files beside a study.
 pub trait Shelf {
-    /// The text of a file, by its name in the study's folder.
+    /// The text of a file with this name in the study's folder.
     ///
     /// # Errors
-    /// Why it cannot be read, as a sentence without the name.
+    /// The reason why the file cannot be read, as a sentence without the name.
     fn read(&self, name: &str) -> Result<String, String>;
 
-    /// What errors call that file.
+    /// The name of the file in errors.
     fn display(&self, name: &str) -> String;
 
     /// The folder, if there is one.
     fn folder(&self) -> Option<PathBuf>;
 }
 
-/// A folder on a disk.
+/// A folder on the disk.
 #[derive(Clone, Debug)]
 pub struct Folder(pub PathBuf);
 
@@ -39,7 +39,7 @@ impl Shelf for Folder {
     }
 }
 
-/// Files inside the program: the study's name, then names and texts.
+/// Embedded files: the study's name, then file names and texts.
 #[derive(Clone, Debug)]
 pub struct Embedded<'a>(pub &'a str, pub &'a [(&'a str, &'a str)]);
 

@@ -1,5 +1,5 @@
-//! A study as plain values: what `load.rs` reads from a file, what `settings.rs` changes on the user's word, what
-//! `resolved.rs` writes out again, and what `plan.rs` turns into runs.
+//! A study as plain values. `load.rs` reads it from a file, `settings.rs` applies the user's options, `resolved.rs` writes it,
+//! and `plan.rs` derives the runs from it.
 
 use crate::expression::Expression;
 use crate::port::ScenarioSource;
@@ -13,56 +13,56 @@ use std::ops::Deref;
 /// A whole study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// Its name: what folders of records are called.
+    /// The name, which is also that of its folder of records.
     pub name: String,
-    /// One line for reports.
+    /// The title: one line for reports.
     pub title: String,
-    /// The publication that it repeats, if it repeats one.
+    /// The publication that the study repeats, if any.
     pub source: String,
-    /// What it is about, for reports.
+    /// The description for reports.
     pub description: String,
-    /// Seed from which the seeds of runs follow.
+    /// The seed from which the seeds of runs are derived.
     pub seeds: Seeds,
     /// Further runs if there is one seed exactly: those of other seeds of the same scenario in the folder of records.
     pub more_seeds: Vec<u64>,
     /// Study seeds under which each run is repeated.
     pub study_seeds: u64,
-    /// How often the number of runs was raised after the verdict `undecided`.
+    /// The number of times that the number of runs was increased after the verdict `undecided`.
     pub raised: u64,
-    /// The claims that several study seeds repeat, with the points that they name; none: the whole study.
+    /// The claims that are repeated under several study seeds, with the points that they refer to; empty: the whole study.
     pub robust: Vec<String>,
-    /// Whether it is shortened.
+    /// Whether the study is shortened.
     pub quick: bool,
-    /// Names of the experiments that are run, in the study's order.
+    /// The names of the experiments to run, in the study's order.
     pub selected: Vec<String>,
-    /// Scenarios by name.
+    /// The scenarios by name.
     pub scenarios: Vec<(String, ScenarioSource)>,
-    /// Settings that differ from run to run, by name: a row for each run, counted over all study seeds.
+    /// Settings that differ between runs, by name: a row for each run, counted over all study seeds.
     pub replications: Vec<(String, Vec<Vec<Setting>>)>,
-    /// Settings with names.
+    /// The parameters by name.
     pub parameters: Vec<(String, ParameterRecord)>,
-    /// Experiments.
+    /// The experiments.
     pub experiments: Vec<Experiment>,
-    /// Metrics.
+    /// The metrics.
     pub metrics: Vec<Metric>,
-    /// Plots.
+    /// The plots.
     pub plots: Vec<Plot>,
-    /// Claims.
+    /// The claims.
     pub claims: Vec<Claim>,
-    /// Bounds on metrics.
+    /// The bounds on metrics.
     pub expectations: Vec<Expectation>,
-    /// Published values.
+    /// The published values.
     pub published: Vec<Published>,
-    /// What the user set on top of the scenarios.
+    /// The user's settings of the scenarios.
     pub scenario_settings: Vec<ScenarioSetting>,
-    /// Values of axes that the user left out.
+    /// The values of axes that the user excluded.
     pub left_out: Vec<LeftOut>,
 }
 
-/// The axis that says which clock runs.
+/// The name of the axis that selects the clock.
 pub const CLOCK: &str = "clock";
 
-/// The values of the axis for the clock; none: virtual time, and no axis for it.
+/// The values of the clock axis; empty for virtual time without such an axis.
 pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
     match clock {
         Clock::Virtual => &[],
@@ -71,10 +71,10 @@ pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
     }
 }
 
-/// Where the seeds of runs come from.
+/// The source of the seeds of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeds {
-    /// Run r has [`fullpipe_units::random::run_seed`] of this and r, at each point.
+    /// Run r has the seed [`fullpipe_units::random::run_seed`] of this number and r, at each point.
     Derived(u64),
     /// The run has this seed; further runs have those of [`Study::more_seeds`].
     Exactly(u64),
@@ -89,19 +89,19 @@ impl Seeds {
         }
     }
 
-    /// The seed of run `run` under the study seed of number `study_seed`, counted from 0, which is the study's own.
+    /// The seed of run `run` under the study seed with the number `study_seed`; the number 0 is the study's own seed.
     pub fn of_run_under(self, study_seed: u64, run: u64) -> u64 {
         match self {
             Seeds::Derived(seed) if study_seed > 0 => {
                 let name = format!("study seed {study_seed}");
-                // Within the integers that TOML and JSON carry without loss.
+                // Keeps 53 bits: TOML and JSON represent these integers exactly.
                 Seeds::Derived(fullpipe_units::random::identity(seed, "study", &name) >> 11).of_run(run)
             }
             _ => self.of_run(run),
         }
     }
 
-    /// The number that was given.
+    /// The number in the study.
     pub fn number(self) -> u64 {
         match self {
             Seeds::Derived(seed) | Seeds::Exactly(seed) => seed,
@@ -109,10 +109,10 @@ impl Seeds {
     }
 }
 
-/// A path of a scenario and the value it gets.
+/// A path of a scenario and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// Dotted path.
+    /// The dotted path.
     pub path: String,
     /// The value.
     pub value: Node,
@@ -121,36 +121,36 @@ pub struct Setting {
 /// A sweep over one scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Experiment {
-    /// Its name.
+    /// The name of the experiment.
     pub name: String,
     /// Its former names, which are accepted with a hint.
     pub former: Vec<String>,
     /// What it is about, for reports.
     pub text: String,
-    /// Name of its scenario.
+    /// The name of its scenario.
     pub scenario: String,
-    /// What is fixed.
+    /// The fixed settings.
     pub set: Vec<Setting>,
-    /// Name of the replications whose rows the runs of every point take.
+    /// The name of the replications whose rows the runs of every point use.
     pub replications: Option<String>,
-    /// What else is fixed in a shortened study, before what axes say.
+    /// Additional fixed settings of a shortened study; axes override them.
     pub quick_set: Vec<Setting>,
-    /// What varies.
+    /// The axes of the sweep.
     pub axes: Vec<Axis>,
-    /// The points, each the index of a level per axis; `None`: all combinations, the last axis fastest.
+    /// The points, each with the index of a level per axis; `None`: all combinations, with the last axis varying fastest.
     pub points: Option<Vec<Vec<usize>>>,
-    /// The points of a shortened study, where others.
+    /// The points of a shortened study, if they differ.
     pub quick_points: Option<Vec<Vec<usize>>>,
-    /// Runs per point.
+    /// The number of runs per point.
     pub runs: u64,
-    /// Runs per point of a shortened study, where another number.
+    /// The number of runs per point of a shortened study, if it differs.
     pub quick_runs: Option<u64>,
-    /// What runs count for that fell behind real time.
+    /// How runs that fell behind real time count.
     pub late_runs: LateRuns,
 }
 
 impl Experiment {
-    /// All points in the order of the sweep, each the index of a level per axis.
+    /// All points in the order of the sweep, each with the index of a level per axis.
     pub fn combinations(&self) -> Vec<Vec<usize>> {
         if let Some(points) = &self.points {
             return points.clone();
@@ -171,7 +171,7 @@ impl Experiment {
         all
     }
 
-    /// Makes the clock an axis, the slowest, unless it is one already; no clocks: leaves all as it is.
+    /// Adds the clock as the slowest axis, unless it is an axis already. Without clocks, nothing changes.
     pub(crate) fn vary_clock(&mut self, clocks: &[Clock]) {
         if clocks.is_empty() || self.axis(CLOCK).is_some() {
             return;
@@ -195,55 +195,55 @@ impl Experiment {
         }
     }
 
-    /// Whether the wall clock runs at a point.
+    /// Whether the runs of a point are in real time.
     pub fn is_real(&self, levels: &[usize]) -> bool {
         self.axis(CLOCK).is_some_and(|(index, axis)| {
             levels.get(index).and_then(|level| axis.levels.get(*level)).is_some_and(|level| level.label == "real")
         })
     }
 
-    /// Names of the replications that its points take rows of: its own, then those of the values of its axes.
+    /// The names of the replications whose rows its points use: its own, then those of the values of its axes.
     pub fn replications(&self) -> impl Iterator<Item = &str> {
         let levels = self.axes.iter().flat_map(|axis| &axis.levels);
         self.replications.as_deref().into_iter().chain(levels.filter_map(|level| level.replications.as_deref()))
     }
 
-    /// The axis of this name and its position.
+    /// The axis with this name and its position.
     pub fn axis(&self, name: &str) -> Option<(usize, &Axis)> {
         self.axes.iter().enumerate().find(|(_, axis)| axis.name == name)
     }
 }
 
-/// Something that varies.
+/// An axis of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Its name: a column of `results.csv`.
+    /// The name, which is a column of `results.csv`.
     pub name: String,
-    /// What it is, with its unit, for reports.
+    /// The description with the unit, for reports.
     pub text: String,
-    /// The scenario paths that a level's value sets.
+    /// The scenario paths that the value of a level sets.
     pub paths: Vec<String>,
-    /// Its levels in order.
+    /// The levels in order.
     pub levels: Vec<Level>,
-    /// Labels of the levels of a shortened study; `None`: all.
+    /// The labels of the levels of a shortened study; `None`: all.
     pub quick: Option<Vec<String>>,
 }
 
 /// One value of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// How it is written in tables.
+    /// The text of the level in tables.
     pub label: String,
-    /// The value that goes to the axis' paths.
+    /// The value for the paths of the axis.
     pub value: Option<Node>,
-    /// What else it sets.
+    /// The other settings of the level.
     pub set: Vec<Setting>,
-    /// Name of the replications whose rows the runs take.
+    /// The name of the replications whose rows the runs use.
     pub replications: Option<String>,
 }
 
 impl Level {
-    /// Whether a value as it was written means this level.
+    /// Whether a value in a file or an option is this level.
     pub(crate) fn is(&self, node: &Node) -> bool {
         self.label == label_of(node) || self.value.as_ref() == Some(node)
     }
@@ -264,12 +264,12 @@ pub(crate) fn number_of(node: &Node) -> Option<f64> {
     }
 }
 
-/// A number computed from each run.
+/// A metric: a number that is computed from each run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// As the study's file states it.
+    /// The record in the study's file.
     pub record: MetricRecord,
-    /// How it is computed.
+    /// The parsed expression.
     pub expression: Expression,
 }
 
@@ -282,25 +282,25 @@ impl Deref for Metric {
 }
 
 impl Metric {
-    /// Whether an experiment has it.
+    /// Whether the metric applies to an experiment.
     pub fn applies_to(&self, experiment: &str) -> bool {
         self.experiments.is_empty() || self.experiments.iter().any(|name| name == experiment)
     }
 
     /// How a mean of other runs is predicted: by draws if the metric is a ratio or a share (no unit, or %), a median or a
-    /// percentile.
+    /// percentile; otherwise by Student's t.
     pub fn prediction(&self) -> Prediction {
         let by_draws = self.unit.is_empty() || self.unit == "%" || self.expression.takes_quantiles();
         if by_draws { Prediction::Draws } else { Prediction::Student }
     }
 }
 
-/// Something that is said to be so.
+/// A claim: a condition over metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// As the study's file states it.
+    /// The record in the study's file.
     pub record: ClaimRecord,
-    /// When it holds.
+    /// The parsed condition.
     pub expression: Expression,
 }
 
@@ -315,37 +315,37 @@ impl Deref for Claim {
 /// A published value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// Name of the experiment.
+    /// The name of the experiment.
     pub experiment: String,
-    /// Its point, `axis=value;axis=value` in the experiment's order.
+    /// The point, as `axis=value;axis=value` in the experiment's order.
     pub point: String,
-    /// Name of the metric.
+    /// The name of the metric.
     pub metric: String,
-    /// The value.
+    /// The published value in the unit of the metric.
     pub value: f64,
-    /// How far off the interval of the measured mean may be.
+    /// The permitted difference from the interval of the measured mean.
     pub tolerance: Tolerance,
-    /// Number of runs behind the value; `None`: it is exact.
+    /// The number of runs of the publication; `None` if the value is exact.
     pub runs: Option<u64>,
-    /// Where it was published.
+    /// The publication.
     pub source: String,
-    /// What a reader should know.
+    /// A note for readers.
     pub note: String,
-    /// The claim that explains a difference; empty: none.
+    /// The claim that explains a difference; empty if there is none.
     pub explained_by: String,
 }
 
-/// How far off a value may be.
+/// A permitted difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// A part of the published value, in per cent.
+    /// A fraction of the published value, in percent.
     Percent(f64),
-    /// As much in the metric's unit.
+    /// A number in the metric's unit.
     Absolute(f64),
 }
 
 impl Tolerance {
-    /// Reads `5%` or `0.5`; `None` if it is neither or negative.
+    /// Parses `5%` or `0.5`; `None` if the text is neither, or negative.
     pub fn parse(text: &str) -> Option<Self> {
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
         match text.trim().strip_suffix('%') {
@@ -354,7 +354,7 @@ impl Tolerance {
         }
     }
 
-    /// In the unit of a published value.
+    /// The tolerance in the unit of a published value.
     pub fn around(self, published: f64) -> f64 {
         match self {
             Tolerance::Percent(percent) => published.abs() * percent / 100.0,
@@ -373,7 +373,7 @@ impl std::fmt::Display for Tolerance {
 }
 
 impl Study {
-    /// The experiment of this name.
+    /// The experiment with this name.
     pub fn experiment(&self, name: &str) -> Option<&Experiment> {
         self.experiments.iter().find(|experiment| experiment.name == name)
     }
@@ -383,23 +383,23 @@ impl Study {
         self.experiment(experiment).is_some_and(|experiment| experiment.late_runs == LateRuns::Count)
     }
 
-    /// The rows of the replications of this name.
+    /// The rows of the replications with this name.
     pub fn replications(&self, name: &str) -> Option<&[Vec<Setting>]> {
         self.replications.iter().find(|(known, _)| known == name).map(|(_, rows)| rows.as_slice())
     }
 
-    /// The claim of this name.
+    /// The claim with this name.
     pub fn claim(&self, name: &str) -> Option<&Claim> {
         self.claims.iter().find(|claim| claim.name == name)
     }
 
-    /// Whether a point of the chosen experiments runs by the wall clock.
+    /// Whether a point of the selected experiments runs in real time.
     pub fn needs_real_time(&self) -> bool {
         let mut chosen = self.experiments.iter().filter(|experiment| self.selected.contains(&experiment.name));
         chosen.any(|experiment| experiment.combinations().iter().any(|levels| experiment.is_real(levels)))
     }
 
-    /// Names of all axes in the order of their first appearance.
+    /// The names of all axes, in the order of their first appearance.
     pub fn axis_names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for axis in self.experiments.iter().flat_map(|experiment| &experiment.axes) {
@@ -411,7 +411,7 @@ impl Study {
     }
 }
 
-/// How a value is written in tables and points: texts bare, numbers short.
+/// The text of a value in tables and points: strings without quotation marks, short numbers.
 pub(crate) fn label_of(node: &Node) -> String {
     match &node.content {
         Content::Text(text) => text.clone(),
@@ -420,37 +420,37 @@ pub(crate) fn label_of(node: &Node) -> String {
     }
 }
 
-/// Whether a text can stand in `axis=value;axis=value`.
+/// Whether a text can be used in `axis=value;axis=value`.
 pub(crate) fn is_label(text: &str) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains([';', '=', '\n', '\r', '"'])
 }
 /// A bound on a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
-    /// The metric.
+    /// The name of the metric.
     pub metric: String,
     /// The unit of the bounds.
     pub unit: String,
-    /// Smallest accepted value.
+    /// The smallest accepted value.
     pub min: Option<f64>,
-    /// Largest accepted value.
+    /// The largest accepted value.
     pub max: Option<f64>,
-    /// What the metric is of.
+    /// The subjects of the metric.
     pub of: Subjects,
     /// The table in the study's file; `None` if it is in a scenario's file.
     pub record: Option<ExpectRecord>,
 }
 
-/// What an expectation selects.
+/// The subjects of an expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subjects {
     /// Directions of flows of a single run: a pattern of names, which may end with `.reverse`.
     Flows(String),
     /// Points of a study.
     Points {
-        /// Experiments; if empty, all.
+        /// The names of experiments; all if empty.
         experiments: Vec<String>,
-        /// Axes and the accepted labels of their values.
+        /// Axes with the accepted labels of their values.
         filters: Vec<(String, Vec<String>)>,
     },
 }

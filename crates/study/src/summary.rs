@@ -1,14 +1,14 @@
-//! `results.csv` and `summary.csv`: the values of the runs, beside what was published, with verdicts by the rules of `verdict.rs`.
+//! Computes `results.csv` and `summary.csv`: the values of the runs and the published values, with verdicts by the rules of
+//! `verdict.rs`.
 //!
-//! * A point is deterministic if its runs drew from no random stream: it has one value and no interval.
-//! * A value that differs is `explained` if a variant that changes one assumption matches the published values of its
-//!   experiment; the claim named in `explained_by` has the variant.
-//! * No verdict: nothing was published, or runs that it needs were not made.
+//! * A point is deterministic if its runs drew no random number: it has one value and no interval.
+//! * A value that differs is `explained` if a variant that changes one assumption matches the published values of its experiment.
+//!   The claim in `explained_by` contains the variant.
+//! * There is no verdict without a published value, or if runs that it needs were not made.
 //!
-//! A run that fell behind real time, or that the auditor caught, shows what the machine did and not what the network
-//! does: it is left out of every statistic, and the row's note says how many were. What is left stands for a point as
-//! long as it is at least half of the point's runs and there is a value in it; otherwise the point supports no verdict,
-//! and its row shows the values of all runs, marked as such.
+//! A run that fell behind real time or failed the audit does not represent the network. It is excluded from every statistic, and
+//! the note of the row states the number of such runs. The remaining runs represent a point if they are at least half of its runs
+//! and contain a value. Otherwise the point supports no verdict, and its row has the values of all runs and a note.
 
 use crate::check::{passes, point_passes};
 use crate::evaluate::{self, Environment, Parts};
@@ -32,10 +32,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-/// A row of `summary.csv` as a JSON object; empty cells are null, and a shortened study says `"quick": true`.
+/// A row of `summary.csv` as a JSON object. Empty cells are null, and a shortened study has `"quick": true`.
 pub fn json(row: &SummaryRow, quick: bool) -> Value {
     let cell = |column: &Column<SummaryRow>| match (column.cell)(row) {
-        // A claim is at no point; any other empty text is missing.
+        // A claim has no point; any other empty text is missing.
         Cell::Text(text) if text.is_empty() && column.name != SummaryRow::point().name => Value::Null,
         cell => cell.into(),
     };
@@ -53,7 +53,7 @@ pub struct SeedVerdicts {
     pub pooled: Verdict,
     /// The verdict under each study seed.
     pub of_seeds: Vec<Option<Verdict>>,
-    /// CPU time of the runs behind it in seconds, if it is known of all of them.
+    /// The CPU time of the runs behind it in seconds, if all are known.
     pub cpu_s: Option<f64>,
 }
 
@@ -92,7 +92,7 @@ impl SeedVerdicts {
         }
     }
 
-    /// The rows of `robustness.csv` as a table in Markdown.
+    /// The rows of `robustness.csv` as a Markdown table.
     pub fn table(study: &str, all: &[SeedVerdicts]) -> String {
         let mut text = "| study | claim or value | verdict per seed | pooled verdict | agreement | CPU time |\n|---|---|---|---|---|---:|\n"
             .to_owned();
@@ -111,42 +111,42 @@ impl SeedVerdicts {
     }
 }
 
-/// Values of all metrics at all points, by point, run, metric.
+/// The values of all metrics at all points, by point, run and metric.
 pub(crate) struct Measured<'a> {
     study: &'a Study,
     plan: &'a Plan,
     points: Vec<Vec<OfRun<'a>>>,
-    /// By point: whether no run drew from a random stream.
+    /// By point: whether no run drew a random number.
     deterministic: Vec<bool>,
-    /// By run: CPU time in seconds, if it is known.
+    /// By run: the CPU time in seconds, if known.
     cpu_s: Vec<Option<f64>>,
     /// By point: whether only some of the runs that count have a time-out or a stall.
     mixed: Vec<bool>,
-    /// By point and run.
+    /// By point and run: the values in both halves of the measured interval.
     halves: Vec<Vec<Option<Halves<'a>>>>,
-    /// By point: whether several runs drew random numbers and have equal records.
+    /// By point: whether several runs drew random numbers but have equal records.
     equal: Vec<bool>,
-    /// By name, number of replications and size of a sample.
+    /// Cached resamples by name, number of replications and size of a sample.
     resamples: RefCell<BTreeMap<(String, usize, usize), Rc<Resamples>>>,
-    /// Of points that claims name and that are deterministic: the runs with random starts.
+    /// The runs with random starts, by index of a deterministic point that claims refer to.
     random_starts: BTreeMap<usize, Vec<OfRun<'a>>>,
 }
 
 /// Of one run at one point, by metric: the values in the halves of the measured interval.
 type Halves<'a> = &'a [Option<[f64; 2]>];
 
-/// What a run has to say at a point.
+/// The result of a run at a point.
 #[derive(Clone, Copy)]
 enum OfRun<'a> {
-    /// It failed.
+    /// The run failed.
     Nothing,
     /// The values of all metrics.
     Sound(&'a [Option<f64>]),
-    /// Likewise, but the run fell behind real time.
+    /// The values of a run that fell behind real time.
     Late(&'a [Option<f64>]),
-    /// Likewise; the run fell behind real time, which the experiment asks about.
+    /// The values of a run that fell behind real time, in an experiment in which such runs count.
     LateAndCounted(&'a [Option<f64>]),
-    /// Likewise, but the run says itself that it is not to be trusted.
+    /// The values of a run that failed its checks.
     Distrusted(&'a [Option<f64>]),
 }
 
@@ -164,7 +164,7 @@ impl<'a> OfRun<'a> {
         }
     }
 
-    /// All that it says, whether or not one may believe it.
+    /// All values, whether or not they are trusted.
     fn values(self) -> Option<&'a [Option<f64>]> {
         match self {
             OfRun::Nothing => None,
@@ -174,7 +174,7 @@ impl<'a> OfRun<'a> {
         }
     }
 
-    /// What it says if one may believe it.
+    /// The values, if they are trusted.
     fn sound(self) -> Option<&'a [Option<f64>]> {
         match self {
             OfRun::Sound(values) | OfRun::LateAndCounted(values) => Some(values),
@@ -184,7 +184,7 @@ impl<'a> OfRun<'a> {
 }
 
 impl<'a> Measured<'a> {
-    /// `digest` gives the SHA-256 of the tables of a run, by its key.
+    /// `digest` returns the SHA-256 of the tables of a run, by its key.
     pub(crate) fn new(
         study: &'a Study,
         plan: &'a Plan,
@@ -218,7 +218,7 @@ impl<'a> Measured<'a> {
             });
             let runs: Vec<_> = runs.collect();
             let Some(((first, values), others)) = runs.split_first() else { return false };
-            // Equal tables give equal values, which are there already: few runs need to be read again.
+            // Equal tables give equal values, which are known already: only few runs must be read again.
             let has_equal_values = others.iter().all(|(_, of_other)| of_other == values);
             let has_equal_tables =
                 || digest(first).is_some_and(|of_first| others.iter().all(|(key, _)| digest(key) == Some(of_first)));
@@ -258,7 +258,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// The same with the runs with random starts at these points.
+    /// Adds the runs with random starts at these points.
     pub(crate) fn with_random_starts(
         mut self,
         points: &BTreeSet<usize>,
@@ -272,7 +272,7 @@ impl<'a> Measured<'a> {
         self
     }
 
-    /// The points of claims over deterministic points alone.
+    /// The points of claims over deterministic points only.
     pub(crate) fn points_of_deterministic_claims(&self) -> BTreeSet<usize> {
         let claims = self.study.claims.iter().filter(|claim| Behind::new(self, claim).replications.n.is_none());
         let lookups = claims.flat_map(|claim| claim.expression.lookups()).filter(|lookup| !is_published(lookup));
@@ -280,7 +280,7 @@ impl<'a> Measured<'a> {
         points.filter(|point| self.deterministic[*point] && !self.is_real(*point)).collect()
     }
 
-    /// The one value of a metric at a deterministic point.
+    /// The only value of a metric at a deterministic point.
     fn deterministic(&self, point: usize, metric: usize) -> Option<f64> {
         let values: Vec<f64> = self.of(point, metric).into_iter().flatten().collect();
         let first = *values.first()?;
@@ -293,7 +293,7 @@ impl<'a> Measured<'a> {
         known.entry(key).or_insert_with_key(|(name, n, size)| Rc::new(Resamples::of_size(name, *n, *size))).clone()
     }
 
-    /// Judges a metric at a point by a published value; `None` if there is no value.
+    /// Judges a metric at a point against a published value; `None` if there is no value.
     fn judgment(&self, point: usize, metric: usize, published: &Published) -> Option<Judgment> {
         let Published { value, runs, .. } = *published;
         let (tolerance, prediction) = (published.tolerance.around(value), self.study.metrics.get(metric)?.prediction());
@@ -308,7 +308,7 @@ impl<'a> Measured<'a> {
         Some(judge_published(measured, &published, self.study.raised))
     }
 
-    /// A metric's values at a point that one may believe, in the order of runs.
+    /// The trusted values of a metric at a point, in the order of runs.
     fn of(&self, point: usize, metric: usize) -> Vec<Option<f64>> {
         let value = |run: &OfRun<'_>| run.sound()?.get(metric).copied().flatten();
         self.points[point].iter().map(value).collect()
@@ -318,19 +318,19 @@ impl<'a> Measured<'a> {
         summary_of(self.of(point, metric))
     }
 
-    /// A metric's statistics at a point over all that was measured there, sound or not.
+    /// The statistics of a metric at a point over all values, trusted or not.
     fn summary_of_all(&self, point: usize, metric: usize) -> Option<Summary> {
         let value = |run: &OfRun<'_>| run.values()?.get(metric).copied().flatten();
         summary_of(self.points[point].iter().map(value).collect())
     }
 
-    /// Whether the wall clock runs at a point.
+    /// Whether the runs of a point are in real time.
     fn is_real(&self, point: usize) -> bool {
         let mut runs = self.plan.points[point].runs.iter().filter_map(|run| self.plan.runs.get(*run));
         runs.any(|run| run.real)
     }
 
-    /// Whether too few runs are left at a point because some are not to be trusted: fewer than half of them.
+    /// Whether fewer than half of the runs of a point are trusted.
     fn is_thin(&self, point: usize) -> bool {
         let runs = &self.points[point];
         let sound = runs.iter().filter(|run| run.sound().is_some()).count();
@@ -338,7 +338,7 @@ impl<'a> Measured<'a> {
         left_out > 0 && 2 * sound < runs.len()
     }
 
-    /// Of the runs at a point: which failed, and which are not to be trusted.
+    /// Notes about the runs at a point that failed or are not trusted.
     fn doubts(&self, point: usize) -> Vec<String> {
         let runs = &self.points[point];
         let told = |n: usize, what: &str| (n > 0).then(|| format!("{n} of {} runs {what}", runs.len()));
@@ -360,7 +360,7 @@ impl<'a> Measured<'a> {
         notes.into_iter().chain([equal]).flatten().collect()
     }
 
-    /// The points at which several runs drew random numbers and have equal records, with their number of runs.
+    /// Warnings for the points at which several runs drew random numbers and have equal records, with the number of runs.
     pub(crate) fn equal_records(&self) -> Vec<Warning> {
         let points = self.plan.points.iter().zip(&self.equal).filter(|(_, equal)| **equal);
         points
@@ -373,7 +373,8 @@ impl<'a> Measured<'a> {
             .collect()
     }
 
-    /// That a long-term value is not stationary, if the means of the halves of the measured interval over all runs differ too much.
+    /// A note that a long-term value is not stationary, if the means of the halves of the measured interval over all runs differ
+    /// too much.
     fn not_stationary(&self, point: usize, metric: usize) -> Option<String> {
         let tolerance = half_tolerance(self.study.metrics.get(metric)?)?;
         let of_run = |run: &Option<&[Option<[f64; 2]>]>| run.as_ref()?.get(metric).copied().flatten();
@@ -391,7 +392,7 @@ impl<'a> Measured<'a> {
         })
     }
 
-    /// The first value behind a claim that is not stationary.
+    /// The note about the first non-stationary value behind a claim.
     fn not_stationary_behind(&self, claim: &Claim) -> Option<String> {
         let lookups = claim.expression.lookups().into_iter().filter(|lookup| !is_published(lookup));
         let mut values = lookups.flat_map(|lookup| {
@@ -407,7 +408,7 @@ impl<'a> Measured<'a> {
         })
     }
 
-    /// The runs of a point whose values count: those that are to be trusted, or all if they are fewer than half.
+    /// The runs of a point whose values count: the trusted runs, or all if those are fewer than half.
     pub(crate) fn counting(&self, point: usize) -> Vec<usize> {
         let thin = self.is_thin(point);
         let counts = |run: &OfRun<'_>| if thin { run.values().is_some() } else { run.sound().is_some() };
@@ -421,7 +422,7 @@ impl<'a> Measured<'a> {
         published.find(|row| row.experiment == point.experiment && row.point == point.own_label && row.metric == metric)
     }
 
-    /// `results.csv`.
+    /// The table `results.csv`.
     pub(crate) fn results(&self) -> Results {
         let rows = self.plan.points.iter().zip(&self.points).flat_map(|(point, runs)| {
             point.runs.iter().zip(runs).filter_map(|(run, of_run)| {
@@ -438,7 +439,7 @@ impl<'a> Measured<'a> {
     }
 
     /// All rows of `summary.csv`: metrics point by point, then claims. If the study was repeated under several study seeds, the
-    /// verdict is that of all runs together, and the note has those of each seed.
+    /// verdict is that of all runs together, and the note contains those of each seed.
     pub(crate) fn rows(&self) -> (Vec<SummaryRow>, Vec<SeedVerdicts>) {
         let mut rows = self.rows_of_all_runs();
         let seeds = self.study.study_seeds as usize;
@@ -460,7 +461,8 @@ impl<'a> Measured<'a> {
         (rows, all)
     }
 
-    /// CPU time of the runs behind a row, each counted once, without those with random starts; `None` if one is not known.
+    /// The CPU time in seconds of the runs behind a row, each counted once, without those with random starts; `None` if one is
+    /// not known.
     fn cpu_behind(&self, row: &SummaryRow) -> Option<f64> {
         let points: Vec<usize> = match row.claim().map(|name| self.study.claim(name)) {
             Some(claim) => claim?.expression.lookups().into_iter().flat_map(|lookup| self.points(lookup)).collect(),
@@ -470,7 +472,7 @@ impl<'a> Measured<'a> {
         runs.into_iter().map(|run| self.cpu_s.get(run).copied().flatten()).sum()
     }
 
-    /// The same with the runs of one study seed alone.
+    /// The same with the runs of one study seed only.
     fn of_seed(&self, seed: usize, seeds: usize) -> Self {
         fn of_one<T: Copy>(runs: &[T], seed: usize, seeds: usize) -> Vec<T> {
             let count = runs.len() / seeds;
@@ -545,7 +547,7 @@ impl<'a> Measured<'a> {
         rows
     }
 
-    /// A shortened study says so in every row.
+    /// Joins the notes of a row. In a shortened study, every row has a note about that.
     fn note(&self, mut notes: Vec<String>) -> String {
         if self.study.quick {
             notes.insert(0, "quick".to_owned());
@@ -591,14 +593,14 @@ impl<'a> Measured<'a> {
         row.verdict = Some(verdict);
     }
 
-    /// A study whose runs were raised prints it.
+    /// The note of a study whose number of runs was increased.
     fn raised(&self) -> Option<String> {
         let raised = self.study.raised;
         (raised > 0).then(|| format!("runs raised {}, stricter threshold", if raised == 1 { "once" } else { "twice" }))
     }
 
-    /// The point at which a claim's variant has a published value of another point: the axes are equal but for those that the variant
-    /// sets.
+    /// The point at which a claim's variant has a published value of another point. The axes are equal, except those that the
+    /// variant sets.
     fn variant(&self, claim: &Claim, published: &Published) -> Option<(usize, usize)> {
         let (experiment, set) = claim.variant.split_once(';').unwrap_or((&claim.variant, ""));
         let pairs = |text: &str| -> Vec<(String, String)> {
@@ -620,8 +622,8 @@ impl<'a> Measured<'a> {
         Some((point, metric))
     }
 
-    /// Whether a claim explains published values: it is a match, it was not chosen after a look at results, and its variant
-    /// matches all of them, of which there is one at least.
+    /// Whether a claim explains published values: it matches, it was not chosen after a look at results, and its variant matches
+    /// all of them, at least one.
     fn explains(&self, claim: &Claim, concerns: impl Fn(&Published) -> bool) -> bool {
         let matches = |published: &Published| {
             let variant = self.variant(claim, published).filter(|(point, _)| !self.is_thin(*point));
@@ -640,7 +642,7 @@ impl<'a> Measured<'a> {
         format!("explained by claim:{} ({}), shown by {}", claim.name, claim.text, self.shown_by(claim))
     }
 
-    /// How far a variant moves a value that it does not explain.
+    /// The note about a variant that moves a value but does not explain it.
     fn movement(&self, claim: &Claim, published: &Published, from: Option<f64>) -> Option<String> {
         let ((point, metric), from) = (self.variant(claim, published)?, from?);
         let (to, value) = (self.summary(point, metric)?.mean, published.value);
@@ -655,7 +657,7 @@ impl<'a> Measured<'a> {
         })
     }
 
-    /// The points that a claim speaks of, each with the key of its first run.
+    /// The points that a claim refers to, each with the key of its first run.
     fn shown_by(&self, claim: &Claim) -> String {
         let mut shown: Vec<String> = Vec::new();
         for lookup in claim.expression.lookups() {
@@ -677,7 +679,7 @@ impl<'a> Measured<'a> {
         shown.join(" and ")
     }
 
-    /// Indices of the points that a look-up speaks of.
+    /// The indices of the points that a lookup refers to.
     fn points(&self, lookup: &Lookup) -> Vec<usize> {
         let Some(experiment) = self.study.experiment(&lookup.experiment) else { return Vec::new() };
         let points = self.plan.points.iter().enumerate();
@@ -687,7 +689,7 @@ impl<'a> Measured<'a> {
             .collect()
     }
 
-    /// How far the runs at the points that a claim speaks of can be believed.
+    /// The doubts about the runs at the points that a claim refers to.
     fn doubts_of(&self, claim: &Claim) -> Doubts<'a> {
         let lookups = claim.expression.lookups();
         let points: BTreeSet<usize> = lookups.iter().flat_map(|lookup| self.points(lookup)).collect();
@@ -700,7 +702,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// What the user left out of the points that a claim speaks of.
+    /// The note about points of a claim that the user excluded.
     fn left_out_of(&self, claim: &Claim) -> Option<String> {
         let lookups = claim.expression.lookups();
         let speaks_of = |left_out: &LeftOut, value: &str| {
@@ -850,7 +852,7 @@ impl<'a> Measured<'a> {
         Tested { verdict: judgment.verdict, holds, n, support, note: Some(note).filter(|note| !note.is_empty()) }
     }
 
-    /// Names a part of a claim: its number, and the point where its comparison is over several.
+    /// The name of a part of a claim: its number, and the point if its comparison is over several.
     fn part(&self, claim: &Claim, parts: &Parts, part: usize) -> String {
         let (column, index, of) = parts.places.get(part).copied().unwrap_or((0, 0, 1));
         let point = claim.expression.lookups_below(column).into_iter().find_map(|lookup| {
@@ -863,18 +865,18 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// What the test of a claim gave.
+/// The result of the test of a claim.
 struct Tested {
     verdict: Verdict,
-    /// Whether it holds for the measured values.
+    /// Whether the claim holds for the measured values.
     holds: bool,
-    /// The smallest number of complete replications; `None`: deterministic.
+    /// The smallest number of complete replications; `None` if all points are deterministic.
     n: Option<u64>,
     support: Option<f64>,
     note: Option<String>,
 }
 
-/// The values behind a claim, by the column of the look-up in its expression.
+/// The values behind a claim, by the column of the lookup in its expression.
 struct Behind<'a> {
     lookups: BTreeMap<usize, (&'a Lookup, Vec<PointValues>)>,
     replications: Replications,
@@ -882,13 +884,14 @@ struct Behind<'a> {
 
 /// The values of a metric at a point.
 enum PointValues {
-    /// One that is not resampled; `None`: it is missing.
+    /// One value that is not resampled; `None` if it is missing.
     Fixed(Option<f64>),
-    /// Those of the complete replications, and how they are resampled.
+    /// The values of the complete replications, and their resamples.
     Replicated {
         values: Vec<f64>,
         resamples: Rc<Resamples>,
-        /// Samples of as many runs as the publication has, if the claim says how many; those of different points are independent.
+        /// Samples of as many runs as the publication has, if the claim states their number. Those of different points are
+        /// independent.
         as_published: Option<Rc<Resamples>>,
     },
 }
@@ -896,7 +899,7 @@ enum PointValues {
 impl<'a> Behind<'a> {
     fn new(measured: &Measured<'_>, claim: &'a Claim) -> Self {
         let metric_of = |lookup: &Lookup| measured.study.metrics.iter().position(|metric| metric.name == lookup.metric);
-        // Points with random numbers, and the metrics that count there.
+        // The points with random numbers, and the metrics that count there.
         let mut stochastic: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for lookup in claim.expression.lookups().into_iter().filter(|lookup| !is_published(lookup)) {
             let Some(metric) = metric_of(lookup) else { continue };
@@ -906,7 +909,7 @@ impl<'a> Behind<'a> {
                 }
             }
         }
-        // Points in virtual time have common random numbers, so the same replications count at all of them; a point in real time
+        // Points in virtual time have common random numbers, so the same replications count at all of them. A point in real time
         // has its own.
         let complete = |point: usize| -> BTreeSet<usize> {
             let values: Vec<Vec<Option<f64>>> =
@@ -944,7 +947,7 @@ impl<'a> Behind<'a> {
             let points = measured.points(lookup);
             let values = match metric_of(lookup) {
                 None => Vec::new(),
-                // Not run this time: one value that is missing.
+                // Not run this time: one missing value.
                 Some(_) if points.is_empty() => vec![PointValues::Fixed(None)],
                 Some(metric) => points.into_iter().map(|point| values_at(lookup, metric, point)).collect(),
             };
@@ -960,18 +963,18 @@ fn is_published(lookup: &Lookup) -> bool {
     lookup.statistic.as_deref() == Some("published")
 }
 
-/// Which runs the values of a claim come from.
+/// The selection of runs for the values of a claim.
 #[derive(Clone, Copy)]
 enum Samples {
-    /// All of them.
+    /// All runs.
     AsMeasured,
-    /// The resample of this number.
+    /// The resample with this number.
     Resample(usize),
-    /// The draw of this number of as many runs as the publication has.
+    /// The draw with this number of as many runs as the publication has.
     AsPublished(usize),
 }
 
-/// The values behind a claim.
+/// The values behind a claim for a selection of runs.
 struct Sampled<'a> {
     behind: &'a Behind<'a>,
     samples: Samples,
@@ -1033,7 +1036,7 @@ impl Environment for RandomStarts<'_> {
     }
 }
 
-/// CPU time of a run in seconds, if it is known.
+/// The CPU time of a run in seconds, if known.
 pub(crate) fn cpu_of(result: &RunResult) -> Option<f64> {
     match result {
         RunResult::Values { cpu_s, .. } => *cpu_s,
@@ -1041,13 +1044,13 @@ pub(crate) fn cpu_of(result: &RunResult) -> Option<f64> {
     }
 }
 
-/// How far the runs behind a claim can be believed.
+/// Which runs behind a claim are not trusted.
 struct Doubts<'a> {
-    /// Runs at the points that it speaks of.
+    /// The number of runs at the points that it refers to.
     runs: usize,
-    /// Those that are not to be trusted.
+    /// The number of runs that are not trusted.
     left_out: usize,
-    /// The first point at which too few are left.
+    /// The first point at which too few runs are trusted.
     thin: Option<&'a str>,
 }
 
@@ -1067,7 +1070,7 @@ impl Doubts<'_> {
     }
 }
 
-/// Statistics of the values that are there.
+/// The statistics of the values that are not missing.
 fn summary_of(values: Vec<Option<f64>>) -> Option<Summary> {
     let values: Vec<f64> = values.into_iter().flatten().collect();
     summarize(&values).filter(|summary| summary.mean.is_finite())

@@ -1,5 +1,5 @@
-//! Runs a plan on a pool of threads. Which thread makes which run, and in which order they finish, decides nothing: each
-//! result goes to its place in the plan.
+//! Runs a plan on a pool of threads. Results do not depend on the assignment of runs to threads or the order in which they
+//! finish: each result is stored at its place in the plan.
 
 use crate::archive::{Archive, Finished};
 use crate::error::StudyError;
@@ -17,74 +17,73 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
-/// Told how a study goes on, from one thread.
+/// Receives the progress of a study, from one thread.
 pub trait Progress {
-    /// It begins.
+    /// The study begins.
     fn planned(&mut self, _total: usize) {}
-    /// A run is there.
+    /// A run is finished.
     fn finished(&mut self, _run: &FinishedRun<'_>) {}
-    /// Something the user should know.
+    /// A message for the user.
     fn message(&mut self, _text: &str) {}
 }
 
 impl Progress for () {}
 
-/// A run that is there.
+/// A finished run.
 #[derive(Clone, Copy, Debug)]
 pub struct FinishedRun<'a> {
-    /// How many are there now.
+    /// The number of finished runs so far.
     pub finished: usize,
-    /// How many there will be.
+    /// The number of all runs.
     pub total: usize,
-    /// Its first point and its number there.
+    /// The first point of the run and its number there.
     pub label: &'a str,
-    /// Its key.
+    /// The key of the run.
     pub key: &'a str,
-    /// Its seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// Whether it was there before.
+    /// Whether the run existed before.
     pub reused: bool,
-    /// Why it failed, if it did.
+    /// The reason for a failure, if the run failed.
     pub failure: Option<&'a str>,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RunResult {
-    /// Values of all metrics, for each of the run's points.
+    /// The values of all metrics, for each of the run's points.
     Values {
         values: Vec<Vec<Option<f64>>>,
-        /// Likewise the values of metrics in the halves of the measured interval, where there are any.
+        /// The values of metrics in the halves of the measured interval, if there are any.
         halves: Vec<Vec<Option<[f64; 2]>>>,
         /// Whether a flow had a time-out or the run a stall.
         interrupted: bool,
         distrust: Vec<String>,
         late: bool,
-        /// Whether the run drew from no random stream.
+        /// Whether the run drew no random number.
         deterministic: bool,
-        /// What makes its results suspicious.
+        /// The conditions that make its results suspicious.
         warnings: Vec<Warning>,
-        /// What its flows experienced.
+        /// The values of its flows.
         experience: Experience,
-        /// CPU time in seconds, if it is known.
+        /// The CPU time in seconds, if known.
         cpu_s: Option<f64>,
         reused: bool,
     },
-    /// It failed.
+    /// The run failed.
     Failed(String),
 }
 
-/// What ended a worker's try other than a result.
+/// The outcome of a worker's attempt without a result.
 enum Ended {
     Machine(String),
     Wrong(String),
     Interrupted,
 }
 
-/// The order in which runs are made: first those in virtual time, the longest first, so that no long run begins when the
-/// others are done; equal ones in the order of the plan. What the wall clock drives comes
-/// last, and has the machine to itself; its order is random over the points, so that a slow change of the machine is no
-/// difference between points.
+/// The order in which runs are made. Runs in virtual time are first, the longest ones first, so that no long run begins when the
+/// others are done; equal ones are in the order of the plan. Runs in real time are last, and no other run is made at the same
+/// time. Their order is random over the points, so that a slow change of the machine does not cause differences between points.
 fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
     let (mut real, mut order): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(|index| runs[*index].real);
     order.sort_by(|a, b| runs[*b].scenario.cost.work.total_cmp(&runs[*a].scenario.cost.work));
@@ -96,14 +95,14 @@ fn order(seed: u64, runs: &[PlannedRun]) -> Vec<usize> {
     order
 }
 
-/// As many permits to compute as there are jobs. A worker returns its permit while it waits for the disk: a run of 20 ms waits
-/// for 10 ms until its files are synced.
+/// Permits to compute, one for each job. A worker returns its permit while it waits for the disk: a run of 20 ms waits for 10 ms
+/// until its files are synced.
 struct Permits {
     free: Mutex<usize>,
     returned: Condvar,
 }
 
-/// A permit to compute; dropping it returns it.
+/// A permit to compute, which is returned when it is dropped.
 struct Permit<'a>(&'a Permits);
 
 impl Permits {
@@ -111,7 +110,7 @@ impl Permits {
         Permits { free: Mutex::new(count), returned: Condvar::new() }
     }
 
-    /// Waits for a permit. The lock guards a number, which no panic can spoil.
+    /// Waits for a permit. The lock guards a number, which a panic cannot corrupt.
     fn take(&self) -> Permit<'_> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +126,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// What all workers share.
+/// The state that all workers share.
 pub(crate) struct Sweep<'a> {
     pub(crate) study: &'a Study,
     pub(crate) plan: &'a Plan,
@@ -135,7 +134,7 @@ pub(crate) struct Sweep<'a> {
     pub(crate) archive: &'a Archive,
     pub(crate) build: &'a str,
     pub(crate) options: RunOptions,
-    /// What metrics need of `series.csv`.
+    /// The data of `series.csv` that metrics need.
     pub(crate) series: WantedSeries,
 }
 
@@ -156,8 +155,9 @@ impl Sweep<'_> {
         let next = AtomicUsize::new(0);
         let order = order(self.study.seeds.number(), &self.plan.runs);
         let machine = RwLock::new(());
-        // One job makes one run after the other, with nothing at the same time. With four workers for each job, runs of 15 ms
-        // that then wait for 12 ms keep the jobs busy for 97 % of the time, with two for 90 %; a waiting one has its records only.
+        // With one job, runs are made one after the other, and nothing else at the same time. Runs of 15 ms then wait for 12 ms.
+        // With four workers for each job, the jobs are busy for 97 % of the time, with two for 90 %. A waiting worker has only
+        // its records in memory.
         let workers = if jobs > 1 { 4 * jobs } else { 1 };
         let permits = Permits::new(jobs.max(1));
         let (sweep, options) = (self, &options);
@@ -171,7 +171,7 @@ impl Sweep<'_> {
                         let permit = permits.take();
                         let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                         let run = &sweep.plan.runs[index];
-                        // The lock guards no data that a panic could spoil.
+                        // The lock guards no data that a panic could corrupt.
                         let _alone = run.real.then(|| machine.write().unwrap_or_else(PoisonError::into_inner));
                         let _shared = (!run.real).then(|| machine.read().unwrap_or_else(PoisonError::into_inner));
                         if halt.load(Ordering::Relaxed) {
@@ -281,7 +281,7 @@ impl Sweep<'_> {
                 return Ok(RunResult::Failed(format!("a bug of this program: {words}")));
             }
         };
-        // What follows mostly waits for the disk, meanwhile another run is computed.
+        // The following steps mostly wait for the disk; another run is computed meanwhile.
         drop(permit);
         let stored = self.archive.store(&run.key, self.build, run.seed, options, records, &place).map_err(machine)?;
         self.values(run, &stored, false)
@@ -314,7 +314,7 @@ impl Sweep<'_> {
                     Ended::Wrong(format!("study {}, metric {}: {error}", self.study.name, metric.name))
                 })?;
                 of_point.push(value);
-                // An error of the expression would be that of the whole interval.
+                // The expression has no errors here, because they would have occurred for the whole interval.
                 let at = |number| evaluate::number(&metric.expression, &half(number)).ok().flatten();
                 let both = half_tolerance(metric).and_then(|_| Some([at(1)?, at(2)?]));
                 halves_of_point.push(both);
@@ -378,7 +378,7 @@ mod tests {
     fn the_longest_run_is_first_and_equal_ones_are_in_the_order_of_the_plan() {
         let costs = [5.0, 7.0, 5.0, 1.0, 7.0, 9.0];
         let runs: Vec<PlannedRun> = costs.into_iter().enumerate().map(|(n, cost)| run(n, cost, n == 5)).collect();
-        // What the wall clock drives is last, however long it is.
+        // Runs in real time are last, whatever their length.
         assert_eq!(order(1, &runs), [1, 4, 0, 2, 3, 5]);
     }
 
@@ -391,7 +391,7 @@ mod tests {
         let mut sorted = last.to_vec();
         sorted.sort_unstable();
         assert!(sorted.iter().copied().eq((1..40).step_by(2)));
-        // One order of 20! is sorted.
+        // One of 20! orders is sorted.
         assert_ne!(sorted, last);
         assert_eq!(order(1, &runs), made);
         assert_ne!(order(2, &runs), made);

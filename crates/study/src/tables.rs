@@ -1,5 +1,5 @@
-//! The tables of one run, read back for metrics: what counts is what is written, so a run that is reused gives the same
-//! numbers as one that was just made. A cell that is neither empty nor a number is an error: then the run is made again.
+//! Reads the tables of a run for metrics. Metrics use the written tables, so a reused run gives the same numbers as a new one. A
+//! cell that is neither empty nor a number is an error: the run is then made again.
 
 use crate::evaluate::{Environment, direction_matches, end_of, flow_matches};
 use crate::experience::Experience;
@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
-/// The files of a run that metrics see and that are read as a whole.
+/// The files of a run that metrics use and that are read as a whole.
 pub(crate) const TABLES: [&str; 4] = [FLOWS.file, LINKS.file, HALVES.file, FIGURES.file];
 
-/// Samples of one series in order of time: seconds and value.
+/// The samples of one series in order of time: seconds and value.
 type Samples = Vec<(f64, f64)>;
 
 /// The series that metrics need: subject and metric.
@@ -30,12 +30,12 @@ pub(crate) struct Tables {
     links: Columns,
     halves: Vec<HalfRow>,
     figures: Vec<FigureRow>,
-    /// By subject, then by metric.
+    /// The samples by subject, then by metric.
     series: BTreeMap<String, BTreeMap<String, Samples>>,
 }
 
 impl Tables {
-    /// Reads `flows.csv`, and the tables of links and figures if the run has any.
+    /// Parses `flows.csv`, and the tables of links and application metrics if the run has any.
     pub(crate) fn parse(files: &BTreeMap<&str, Vec<u8>>) -> Result<Self, RecordError> {
         let content = |name: &str| files.get(name).map(Vec::as_slice);
         let flows = content(FLOWS.file).unwrap_or_default();
@@ -50,8 +50,8 @@ impl Tables {
         })
     }
 
-    /// The same with samples from `series.csv`, of which only the wanted ones are kept: the file of a long run may be larger than
-    /// the memory.
+    /// Adds samples from `series.csv`. Only the wanted ones are kept, because the file of a long run may be larger than the
+    /// memory.
     pub(crate) fn with_series(mut self, input: impl Read, wanted: &WantedSeries) -> Result<Self, RecordError> {
         for (subject, metric) in wanted {
             self.series.entry(subject.clone()).or_default().insert(metric.clone(), Vec::new());
@@ -67,12 +67,12 @@ impl Tables {
         Ok(self)
     }
 
-    /// What the flows experienced.
+    /// The values of single flows.
     pub(crate) fn experience(&self) -> Experience {
         Experience::of(&self.flows, &self.figures)
     }
 
-    /// The samples of a series at the wanted times that have a value.
+    /// The samples of a series at the selected times that have a value.
     fn samples(&self, subject: &str, metric: &str, wanted: impl Fn(f64) -> bool) -> Vec<Option<f64>> {
         let samples = self.series.get(subject).and_then(|of_subject| of_subject.get(metric));
         let samples = samples.into_iter().flatten().filter(|(time_s, _)| wanted(*time_s));
@@ -80,18 +80,18 @@ impl Tables {
     }
 }
 
-/// A column of numbers over the rows whose number and name, which is in the column `key`, match; nothing without the table.
+/// A column of numbers, for the rows whose number and name (in the column `key`) match; empty without the table.
 fn matching(table: &Columns, key: &str, column: &str, is_match: impl Fn(usize, &str) -> bool) -> Vec<Option<f64>> {
     let (Ok(names), Ok(values)) = (table.find_texts(key), table.find_column(column)) else { return Vec::new() };
     let rows = names.iter().zip(values).enumerate().filter(|(row, (name, _))| is_match(*row, name));
     rows.map(|(_, (_, value))| Some(*value).filter(|value| !value.is_nan())).collect()
 }
 
-/// A run seen from a point.
+/// The tables of a run for the evaluation at a point.
 pub(crate) struct AtPoint<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) numbers: &'a BTreeMap<String, f64>,
-    /// The run's record of lateness, if it has one.
+    /// The run's lateness record, if it has one.
     pub(crate) lateness: Option<&'a Value>,
 }
 
@@ -122,10 +122,10 @@ impl Environment for AtPoint<'_> {
         self.tables.samples(subject, metric, |time_s| (from_s..=to_s).contains(&time_s))
     }
     fn measured(&self, subject: &str, metric: &str) -> Vec<Option<f64>> {
-        // All measured links have the same window.
+        // All measured links have the same interval.
         let from_s = self.tables.links.find_column(LinkRow::from_s().name);
         let Some(&from_s) = from_s.ok().and_then(<[f64]>::first) else { return Vec::new() };
-        // A sample speaks of the time before it.
+        // A sample covers the time before it.
         self.tables.samples(subject, metric, |time_s| time_s > from_s)
     }
     fn lateness(&self, name: &str) -> Option<f64> {
@@ -136,10 +136,10 @@ impl Environment for AtPoint<'_> {
     }
 }
 
-/// A column of a half of the measured interval: the kind of its subject and how its value is read.
+/// A column of the halves of the measured interval: the kind of its subject, and how its value is read.
 type HalfColumn = (&'static str, fn(&HalfRow) -> Option<f64>);
 
-/// What halves have for a column of `flows.csv`, or of `links.csv` (`link_...`).
+/// The column of the halves for a column of `flows.csv`, or of `links.csv` (`link_...`).
 fn half_column(name: &str) -> Option<HalfColumn> {
     let column: HalfColumn = match name {
         "goodput_bps" | "measured_goodput_bps" => ("flow", |row: &HalfRow| row.goodput_bps),
@@ -150,8 +150,8 @@ fn half_column(name: &str) -> Option<HalfColumn> {
     Some(column)
 }
 
-/// By how much the halves of the measured interval may differ, as a share of their mean, for a metric of a long-term rate or
-/// delay; `None`: the metric is neither, or halves cannot give it.
+/// The permitted difference between the halves of the measured interval, as a share of their mean, for a metric of a long-term
+/// rate or delay. `None` if the metric is neither, or cannot be computed from halves.
 pub(crate) fn half_tolerance(metric: &Metric) -> Option<f64> {
     let tolerance = match metric.unit.as_str() {
         unit if unit.ends_with("bit/s") || unit.ends_with("B/s") => 0.05,
@@ -162,7 +162,7 @@ pub(crate) fn half_tolerance(metric: &Metric) -> Option<f64> {
     (!columns.is_empty() && columns.into_iter().all(|name| half_column(name).is_some())).then_some(tolerance)
 }
 
-/// One half of a run's measured interval, 1 or 2, seen from a point.
+/// One half of a run's measured interval, 1 or 2, for the evaluation at a point.
 pub(crate) struct AtHalf<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) numbers: &'a BTreeMap<String, f64>,
@@ -237,7 +237,7 @@ mod tests {
         let tables = tables(&files);
         assert_eq!(at(&tables).measured("core", "drops"), [Some(7.0)]);
         assert_eq!(at(&tables).series("core", "drops", 1.0, 2.0), [Some(5.0), Some(6.0)]);
-        // Not wanted, so not kept.
+        // Not wanted, so not stored.
         assert_eq!(at(&tables).measured("other", "drops"), []);
     }
 

@@ -1,13 +1,13 @@
-//! Words of error messages: the nearest known name, lists.
+//! Texts of error messages: the nearest known name, and lists.
 
 use fullpipe_scenario::schema::nearest;
 
-/// " (did you mean `NAME`?)" for the known name nearest to `found`, or nothing if none is near.
+/// Returns " (did you mean `NAME`?)" for the known name nearest to `found`, or nothing if none is near.
 pub(crate) fn suggestion<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(found, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-/// Names in one line, "nothing" if there are none.
+/// Names in one line, or "nothing" if there are none.
 pub(crate) fn list_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }

@@ -1,4 +1,4 @@
-//! A limit that a scenario states in BDP is in the record of a run, in bytes.
+//! Tests that a queue limit in BDP is in the record of a run, in bytes.
 
 use fullpipe_study::{Laboratory, RunOptions, ScenarioSource, VirtualLaboratory};
 

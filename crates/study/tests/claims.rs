@@ -1,11 +1,11 @@
-//! The text of each claim of the embedded studies has the numbers of its expression, and the expression, or what is run, those of
-//! the text.
+//! Compares the texts of the claims of the embedded studies with their expressions: a text contains the numbers of its
+//! expression, and the expression or the settings contain those of the text.
 
 use fullpipe_study::study::{Claim, Study};
 use fullpipe_study::{expression::Literal, open};
 use std::path::Path;
 
-/// Words that stand for numbers.
+/// Words for numbers.
 const WORDS: [(&str, f64); 22] = [
     ("half", 0.5),
     ("halve", 0.5),
@@ -31,7 +31,7 @@ const WORDS: [(&str, f64); 22] = [
     ("twenty", 20.0),
 ];
 
-/// Numbers of a text that are no bound of its claim and no setting of what is run: the claim, the number, and what it is.
+/// Numbers in a text that are neither a bound of its claim nor a setting: the claim, the number, and its meaning.
 const BACKGROUND: &[(&str, f64, &str)] = &[
     ("buffer-sizes/bbr-deep", 95.0, "a percentile"),
     ("masque-delay/proxy-memory-grows", 7.0, "the interval of a metric, in seconds"),
@@ -68,7 +68,7 @@ const BACKGROUND: &[(&str, f64, &str)] = &[
     ("tcp-vs-udp/udp-delay-is-the-queue", 14.7, "the time of a packet on the wire"),
 ];
 
-/// The numbers of a text, with thousands in groups of three: `10 240`.
+/// The numbers in a text, with thousands in groups of three: `10 240`.
 fn numbers(text: &str) -> Vec<f64> {
     let characters: Vec<char> = text.chars().collect();
     let (mut found, mut at) = (Vec::new(), 0);
@@ -101,7 +101,7 @@ fn numbers(text: &str) -> Vec<f64> {
     found
 }
 
-/// The numbers that words of a text stand for.
+/// The numbers for which words in a text stand.
 fn words(text: &str) -> Vec<f64> {
     let text: String = text.to_lowercase().chars().map(|c| if c.is_alphabetic() { c } else { ' ' }).collect();
     let text = format!(" {} ", text.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -109,8 +109,8 @@ fn words(text: &str) -> Vec<f64> {
     WORDS.iter().filter(|(word, _)| stands(word)).map(|(_, number)| *number).collect()
 }
 
-/// Whether a number of a text means a number of an expression: the same, in per cent, as a change in per cent or a part, as one part
-/// in so many, or with another prefix of its unit (also of powers of 1024).
+/// Whether a number in a text means a number of an expression: the same number, in percent, as a change or a share in percent, as
+/// one part in a number, or with another prefix of its unit (also powers of 1024).
 fn means(text: f64, expression: f64) -> bool {
     let close = |number: f64| (number - expression).abs() <= 1e-9 * expression.abs().max(1e-12);
     let changes = [text, text / 100.0, 1.0 + text / 100.0, 1.0 - text / 100.0, 1.0 + text, 1.0 - text, 1.0 / text];
@@ -119,7 +119,7 @@ fn means(text: f64, expression: f64) -> bool {
     changes.into_iter().chain(prefixes).chain(binary).any(close)
 }
 
-/// The numbers of an expression outside of look-ups, which are its bounds; 0, 1, and those of a power are none.
+/// The bounds of an expression: its numbers outside lookups, except 0, 1 and exponents.
 fn bounds(expression: &str) -> Vec<f64> {
     let (mut outside, mut depth, mut rest) = (String::new(), 0u32, expression);
     while let Some(character) = rest.chars().next() {
@@ -151,7 +151,7 @@ fn bounds(expression: &str) -> Vec<f64> {
     numbers(&outside).into_iter().filter(|number| ![0.0, 1.0].contains(number) && !powers.contains(number)).collect()
 }
 
-/// The numbers of what a claim's look-ups name: their conditions, and the settings, axes and scenarios of the experiments.
+/// The numbers in a claim's lookups: their conditions, and the settings, axes and scenarios of the experiments.
 fn settings(study: &Study, claim: &Claim) -> Vec<f64> {
     let mut text = String::new();
     for lookup in claim.expression.lookups() {
@@ -176,7 +176,7 @@ fn settings(study: &Study, claim: &Claim) -> Vec<f64> {
     for (_, parameter) in &study.parameters {
         text += &parameter.default.as_ref().map_or(String::new(), |value| format!(" {} ", value.to_toml()));
     }
-    // Names have underscores before their numbers, and units follow them without a space.
+    // Names have underscores before their numbers, and units follow without a space.
     let text: String =
         text.chars().map(|c| if c.is_ascii_digit() || matches!(c, '.' | '-') { c } else { ' ' }).collect();
     text.split([' ', '-']).filter_map(|number| number.trim_matches('.').parse().ok()).collect()

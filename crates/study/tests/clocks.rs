@@ -1,4 +1,5 @@
-//! Studies by two clocks: what becomes an axis, who makes which run, and that a real run has the machine to itself.
+//! Tests of studies with two clocks: the clock axis, the laboratory of each run, and that no other run is made during a real-time
+//! run.
 
 use crate::common::{Fake, STUDY, Temporary, study_of, table, with};
 use fullpipe_archive::LateRuns;
@@ -11,11 +12,11 @@ use fullpipe_study::{
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
-/// What runs at this moment: virtual runs, or -1 for a real one.
+/// The number of virtual runs in progress, or -1 for a real-time run.
 #[derive(Default)]
 struct Machine(AtomicI32);
 
-/// Two laboratories that look at what else runs.
+/// Two laboratories that check which other runs are in progress.
 struct Both {
     virtual_time: Fake,
     real_time: Real,
@@ -100,7 +101,7 @@ fn run_or_resume(
     run(study, laboratory, folder, &Files::new(), &options, &mut (), &AtomicBool::new(false))
 }
 
-/// The fake study by both clocks, without its claims, which speak of single points.
+/// The fake study with both clocks, without its claims, which refer to single points.
 fn both() -> Study {
     let (text, _) = STUDY.split_once("[[claim]]").expect("claims come last");
     study_of(&text.replace("seed = 4", "seed = 4\nclock = \"both\"\npublished = []"))
@@ -139,12 +140,12 @@ fn runs_go_to_the_laboratory_of_their_clock_and_real_ones_are_alone() {
     let laboratory = Both::new();
     let outcome = run_into(&both(), &laboratory, &folder.join("out"), 4).expect("tables");
     assert_eq!(outcome.failed, []);
-    // Four scenarios (two experiments share one), three runs each, by either clock.
+    // Four scenarios (two experiments share one) with three runs each, with either clock.
     assert_eq!(laboratory.virtual_time.made.load(Ordering::SeqCst), 12);
     assert_eq!(laboratory.real_time.made.load(Ordering::SeqCst), 12);
     let results = table(&folder.join("out"), "results.csv");
     assert_eq!(results.iter().filter(|row| row["clock"] == "real").count(), 15);
-    // Records are a study of their own: they say the same again. What is real is made anew.
+    // The resolved study in the records gives the same results. Real-time runs are made again.
     let text = std::fs::read_to_string(folder.join("out/study.toml")).expect("the study");
     assert_eq!(labels(&study_of(&text)), labels(&both()));
     run_into(&both(), &laboratory, &folder.join("out"), 4).expect("tables");
@@ -170,10 +171,10 @@ fn resuming_makes_anew_only_what_fell_behind() {
     let late = |outcome: &Outcome| outcome.rows.iter().filter(|row| row.note.contains("fell behind")).count();
     let outcome = run_or_resume(&study, &laboratory, &folder.join("out"), 1, false).expect("tables");
     assert_eq!((laboratory.real_time.made.load(Ordering::SeqCst), late(&outcome) > 0), (12, true));
-    // It falls behind again.
+    // The run falls behind again.
     let outcome = run_or_resume(&study, &laboratory, &folder.join("out"), 1, true).expect("tables");
     assert_eq!((laboratory.real_time.made.load(Ordering::SeqCst), late(&outcome) > 0), (13, true));
-    // It keeps up, and is what counts from then on.
+    // The run is on time, and counts from then on.
     laboratory.real_time.fake.late = Some((10, vec![], 0));
     for _ in 0..2 {
         let outcome = run_or_resume(&study, &laboratory, &folder.join("out"), 1, true).expect("tables");

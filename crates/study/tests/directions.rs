@@ -1,4 +1,4 @@
-//! The metrics of a scenario that is run on its own: they are of the main direction of each flow.
+//! Tests of the metrics of a scenario that is run on its own: they are those of the main direction of each flow.
 
 use crate::common::Temporary;
 use fullpipe_study::{
@@ -33,7 +33,7 @@ fn source(text: &str) -> ScenarioSource {
 }
 
 fn run(text: &str, metrics: &[(&str, &str)]) -> Result<Outcome, StudyError> {
-    // Tests run at the same time: each scenario and metric has its folder.
+    // Tests run simultaneously, so each scenario and metric has its own folder.
     let name: String = metrics.iter().map(|(name, _)| *name).collect();
     let folder =
         Temporary::new(&format!("directions-{name}-{}", metrics.iter().map(|(_, text)| text.len()).sum::<usize>()));
@@ -57,10 +57,10 @@ fn metrics_of_a_single_run_are_of_the_main_direction() {
         let row = outcome.rows.iter().find(|row| row.metric == name).unwrap_or_else(|| panic!("a row of {name}"));
         row.mean.unwrap_or_else(|| panic!("a value of {name}"))
     };
-    // 10 MB are 6907 segments of 1448 bytes. Their requests and acknowledgements go the other way.
+    // 10 MB are 6907 segments of 1448 bytes. Their requests and acknowledgements are sent in the other direction.
     assert!((6900.0..7100.0).contains(&value("tx_packets")), "{}", value("tx_packets"));
     assert!((1000.0..7000.0).contains(&value("opposite_tx_packets")), "{}", value("opposite_tx_packets"));
-    // The buffer takes 30 s of video, the other 10 s follow at 2 Mbit/s: the last segment ends before 61 s.
+    // The buffer holds 30 s of video, and the other 10 s follow at 2 Mbit/s: the last segment ends before 61 s.
     assert!((1.3e6..9.7e6).contains(&value("throughput_bps")), "{}", value("throughput_bps"));
     assert!((1.3e6..9.7e6).contains(&value("goodput_bps")), "{}", value("goodput_bps"));
     assert_eq!(value("opposite_lost_packets"), 0.0);

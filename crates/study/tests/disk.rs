@@ -1,8 +1,8 @@
-//! What a kill or a refusing disk can do to a folder of records, at every step that the program makes on a disk.
+//! Tests of kills and disk errors at every step that writes to a folder of records.
 //!
-//! A killed process is a real one: the test's own program, started again with a folder and the number of a step, says when
-//! it has reached that step and waits there to be killed (SIGKILL on Unix). The files are written in pieces of a few
-//! hundred bytes, so that a kill also comes in the middle of a file.
+//! The killed process is real. The test program starts itself with a folder and the number of a step. The child reports that it
+//! has reached the step and waits there until it is killed (SIGKILL on Unix). Files are written in pieces of a few hundred bytes,
+//! so that kills also occur in the middle of a file.
 
 use crate::common;
 
@@ -25,23 +25,23 @@ const STEP: &str = "FULLPIPE_TEST_STEP";
 const TAKES: &str = "FULLPIPE_TEST_TAKES_MS";
 const REACHED: &str = "the step is reached";
 
-/// A study of few runs: two sizes, two runs each.
+/// A study with few runs: two sizes, two runs each.
 fn small() -> Study {
     let (mut study, _) = common::with(&["size=[10, 40]", "experiments=sizes"], false).expect("good settings");
     study.experiments.iter_mut().for_each(|experiment| experiment.runs = 2);
     study
 }
 
-/// Writes a further file while it runs, piece by piece.
+/// A laboratory whose runs write a further file in pieces while they run.
 fn capturing() -> Fake {
     Fake { captures: true, ..Fake::new() }
 }
 
-/// Counts steps and does something at one of them.
+/// Counts the steps, and calls a function at one of them.
 fn hook(at: usize, what: impl Fn(Step<'_>) -> io::Result<()> + Send + Sync + 'static) -> (Hook, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = count.clone();
-    // What only reads leaves nothing behind.
+    // Steps that only read leave no change.
     let hook: Hook =
         Arc::new(
             move |step| {
@@ -51,14 +51,14 @@ fn hook(at: usize, what: impl Fn(Step<'_>) -> io::Result<()> + Send + Sync + 'st
     (hook, count)
 }
 
-/// Steps of an undisturbed run into an empty place.
+/// The number of steps of an undisturbed run into a new folder.
 fn steps(study: &Study, folder: &Path) -> usize {
     let (hook, count) = hook(usize::MAX, |_| Ok(()));
     run_with(study, &capturing(), folder, 1, &Files::with_hook(hook, CHUNK)).expect("nothing disturbs");
     count.load(Ordering::SeqCst)
 }
 
-/// The process that is killed: not a test of its own.
+/// The process that is killed; not a test of its own.
 #[test]
 fn victim() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
@@ -91,7 +91,7 @@ fn kill(mut child: Child) {
     child.wait().expect("it has ended");
 }
 
-/// Starts the victim, waits until it has reached a step, kills it. False if it ended before.
+/// Starts the victim, waits until it has reached a step, and kills it. Returns false if it ended before.
 fn kill_at(step: usize, folder: &Path) -> bool {
     let mut child = start(folder, &[(STEP, step.to_string())]);
     let output = child.stdout.take().expect("it is piped");
@@ -100,7 +100,7 @@ fn kill_at(step: usize, folder: &Path) -> bool {
     reached
 }
 
-/// Every run that is there is whole.
+/// Checks that every run in the folder is complete; returns their number.
 fn only_whole_runs(folder: &Path, whole: &BTreeMap<String, Vec<u8>>) -> usize {
     let Ok(entries) = std::fs::read_dir(folder.join("runs")) else { return 0 };
     let names = entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
@@ -119,7 +119,7 @@ fn only_whole_runs(folder: &Path, whole: &BTreeMap<String, Vec<u8>>) -> usize {
     finished
 }
 
-/// Repeats the call and checks that finished runs were not touched and all is as in an undisturbed folder.
+/// Repeats the call and checks that finished runs did not change and the result is that of an undisturbed folder.
 fn repeat(study: &Study, laboratory: &Fake, folder: &Path, whole: &BTreeMap<String, Vec<u8>>, what: &str) {
     let finished = only_whole_runs(folder, whole);
     let before = if folder.join("runs").exists() { stamps(folder) } else { BTreeMap::new() };
@@ -141,7 +141,7 @@ fn what_is_written_during_a_run_appears_with_it_or_not_at_all() {
     let captures = |out: &Path| -> Vec<Vec<u8>> {
         tree(out).into_iter().filter(|(name, _)| name.ends_with("a.pcapng")).map(|(_, content)| content).collect()
     };
-    // Without, with, without again: made, made again, and reused.
+    // Without captures, with, without again: made, made again, and reused.
     let plain = run_into(&study, &Fake::new(), &out, 1).expect("nothing disturbs");
     assert_eq!((plain.made, captures(&out).len()), (4, 0));
     let records = tree(&out);
@@ -157,7 +157,7 @@ fn what_is_written_during_a_run_appears_with_it_or_not_at_all() {
         tree.into_iter().filter(|(name, _)| !name.ends_with("run.json") && !name.ends_with("a.pcapng")).collect()
     };
     assert_eq!(others(tree(&out)), others(records), "captures change no other record");
-    // A run that fails after its first pieces leaves nothing.
+    // A run that fails after its first pieces leaves no file.
     let failing = Fake { fails_at: Some(10), ..capturing() };
     let out = folder.join("failing");
     assert_eq!(run_into(&study, &failing, &out, 1).expect("a failed run is no error").failed.len(), 2);
@@ -171,7 +171,7 @@ fn killed_at_every_step_of_a_new_study() {
     let study = small();
     let total = steps(&study, &folder.join("whole"));
     let whole = tree(&folder.join("whole"));
-    // study.toml; per run a folder, four files, syncs, renames; two tables: each step is one kill.
+    // study.toml; per run a folder, four files, syncs and renames; two tables: one kill at each step.
     assert!(total > 60, "{total} steps");
     for step in 0..total {
         let out = folder.join(&step.to_string());
@@ -221,7 +221,7 @@ fn killed_at_fifty_random_moments() {
     for attempt in 0..50 {
         let out = folder.join(&attempt.to_string());
         let child = start(&out, &[(TAKES, "8".to_owned())]);
-        // At a random moment from when some of the twelve runs are there: a run takes 8 ms.
+        // At a random time when some of the twelve runs are finished: a run takes 8 ms.
         let count = || {
             let names = std::fs::read_dir(out.join("runs")).into_iter().flatten().flatten();
             names.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')).count()
@@ -275,8 +275,8 @@ fn a_folder_that_cannot_be_made_gives_a_sentence() {
 
 #[test]
 fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
-    // A kill does not show a missing sync, a power cut does: so the order of steps itself is looked at. A file is synced
-    // after its last write and before it (or its folder) gets its name; then the folder above is synced.
+    // A kill does not reveal a missing sync, but a power failure would. The test therefore checks the order of steps: a file is
+    // synced after its last write and before it (or its folder) is renamed; then the parent folder is synced.
     let folder = Temporary::new("order");
     let trace = Arc::new(std::sync::Mutex::new(Vec::new()));
     let writer = trace.clone();
@@ -305,7 +305,7 @@ fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
         if from.is_dir() || to.is_dir() {
             assert!(trace[..at].iter().any(|(what, path, _)| *what == "sync" && path == from), "{from:?} is synced");
         }
-        // Files of one folder get their names together.
+        // The files of one folder are renamed together.
         let (what, path, _) = trace[at..].iter().find(|(what, _, _)| *what != "rename").expect("a step");
         assert_eq!((*what, Some(path.as_path())), ("sync", to.parent()), "the name {to:?} is synced at once");
     }
@@ -313,8 +313,8 @@ fn what_gets_its_name_was_synced_and_the_name_is_synced_after() {
     assert_eq!(renames, 8);
 }
 
-/// The steps of one more run in a folder that has so many of other seeds: what is read, written, synced and listed, with the size
-/// of each file that is read.
+/// The steps of an additional run in a folder with this number of runs with other seeds: reads, writes, syncs and lists, with the
+/// size of each file that is read.
 fn steps_of_one_more_run(folder: &Temporary, before: u64) -> Vec<(String, u64)> {
     let study = |runs| {
         let (mut study, _) = common::with(&["size=[10]", "experiments=sizes"], false).expect("good settings");
@@ -359,7 +359,7 @@ fn steps_of_one_more_run(folder: &Temporary, before: u64) -> Vec<(String, u64)> 
 fn a_run_takes_the_same_steps_however_many_runs_its_folder_has() {
     let folder = Temporary::new("many-runs");
     let (few, many) = (steps_of_one_more_run(&folder, 2), steps_of_one_more_run(&folder, 40));
-    // Tables of the study before are read to see whether they change; their length is that of their study.
+    // The tables of the previous study are read to detect changes; their length depends on that study.
     let of_tables = |(step, _): &&(String, u64)| step.starts_with("read ") && !step.contains("runs/");
     let bounded = |steps: &[(String, u64)]| -> Vec<(String, u64)> {
         steps.iter().filter(|step| !of_tables(step)).cloned().collect()

@@ -1,4 +1,4 @@
-//! Expectations: the bounds of `[[expect]]`, their errors, their rows, and the exit status that follows.
+//! Tests of expectations: the bounds of `[[expect]]`, their errors, their rows, and the exit status.
 
 use crate::common::{Fake, SCENARIO, STUDY, Temporary, run_into, study_of, table};
 use fullpipe_scenario::schema::{Error, Errors};
@@ -33,7 +33,7 @@ fn the_mean_of_each_selected_point_must_be_within_the_bounds() {
     let rows = table(&folder.0, "expectations.csv");
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[1]["note"], "40 packets is above the maximum 30 packets");
-    // The folder without expectations has no table of them.
+    // A folder without expectations has no table of them.
     let plain = run_into(&study_with(""), &Fake::new(), &folder.0, 2).expect("a study");
     assert_eq!(plain.exit_status(), 0);
     assert!(!folder.join("expectations.csv").exists());

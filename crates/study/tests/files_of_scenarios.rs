@@ -1,4 +1,5 @@
-//! A scenario's own files: what they hold is part of a run's key, and they are found beside the scenario wherever it is run.
+//! Tests of files to which a scenario refers: their content is part of a run's key, and they are found beside the scenario from
+//! any working directory.
 
 use crate::common::Temporary;
 use fullpipe_study::{Laboratory, RunOptions, ScenarioSource, VirtualLaboratory};
@@ -22,7 +23,7 @@ fn source(folder: &Path, key: &str) -> ScenarioSource {
     ScenarioSource { name, origin: "scenario.toml".into(), text, folder: Some(folder.to_owned()) }
 }
 
-/// One connection with a request of so many bytes.
+/// A trace of one connection with a request of this number of bytes.
 fn trace(bytes: u32) -> String {
     format!("S 1000 1 1 1\nw 65535 65535\nI 0 0 {bytes}\nA 0 2000 510\nI 3000 0 0\n")
 }
@@ -39,7 +40,7 @@ fn the_content_of_a_trace_is_part_of_the_key() {
         };
         assert_eq!(content(245), content(245));
         assert_ne!(content(245), content(246));
-        // And it is what is played: a request of 246 bytes.
+        // The trace is used: a request of 246 bytes.
         let laboratory = VirtualLaboratory::new("test");
         let resolved = laboratory.resolve(&source, &[]).unwrap();
         let records = laboratory.run(&resolved, 1, &RunOptions::default()).unwrap();
@@ -47,7 +48,7 @@ fn the_content_of_a_trace_is_part_of_the_key() {
         let flows = String::from_utf8(flows).unwrap();
         assert!(flows.lines().count() == 3, "{flows}");
         let row: Vec<&str> = flows.lines().nth(1).unwrap().split(',').collect();
-        // Forward: SYN with its options, request, acknowledgements, FIN; 40 bytes each at least, and 246 of payload once.
+        // Forward: SYN with its options, request, acknowledgements, FIN: at least 40 bytes each, and 246 bytes of payload once.
         let (packets, bytes): (u64, u64) = (row[7].parse().unwrap(), row[8].parse().unwrap());
         assert!((246 + 40 * packets..246 + 60 * packets).contains(&bytes), "{flows}");
     }

@@ -1,4 +1,4 @@
-//! What a study file may say, and how each mistake is answered: the line, the offending token, what was expected.
+//! Tests of study files and their errors: the line, the invalid token, and what is accepted.
 
 use crate::common;
 
@@ -15,14 +15,14 @@ fn errors_of(text: &str, published: &str) -> Vec<Error> {
     }
 }
 
-/// Line, from 1, of the first occurrence of a text.
+/// The line, from 1, of the first occurrence of a text.
 fn line_of(text: &str, part: &str) -> usize {
     let at = text.find(part).unwrap_or_else(|| panic!("no {part}"));
     text[..at].matches('\n').count() + 1
 }
 
-/// Replaces a part of the study by a wrong one: the only error is on the line of `on`, about the token `found`, and its
-/// words contain `says` and `expects`.
+/// Replaces a part of the study by an invalid one. The only error must be on the line of `on` and at the token `found`; its
+/// message must contain `says` and `expects`.
 #[track_caller]
 fn wrong(right: &str, wrong: &str, on: &str, found: &str, says: &str, expects: &str) {
     assert!(STUDY.contains(right), "the study has no {right}");
@@ -324,7 +324,7 @@ fn lists_of_unequal_length_are_found_before_anything_is_run() {
     assert_eq!(error.found, ">");
 }
 
-/// One wrong line in published.csv.
+/// Checks the error for one invalid line in published.csv.
 #[track_caller]
 fn wrong_published(line: &str, column: usize, found: &str, says: &str, expects: &str) {
     let published = format!("{PUBLISHED}{line}\n");
@@ -376,7 +376,7 @@ fn tables_of_paths_are_dotted_paths() {
     let files = [("plain.txt", SCENARIO)];
     let study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
     let paths: Vec<&str> = study.experiments[1].set.iter().map(|set| set.path.as_str()).collect();
-    // Under a key with dots a table is the value.
+    // Under a key with dots, a table is the value.
     assert_eq!(paths, ["a.b", "c.d.e", "f.g"]);
 }
 
@@ -402,7 +402,7 @@ fn a_study_says_what_it_says() {
     assert_eq!(study.axis_names(), ["size", "shape"]);
     assert_eq!(study.selected, ["sizes", "shapes"]);
     assert_eq!(study.published.len(), 3);
-    // Without a name of its own it has the one that is given.
+    // Without a name in the file, the study has the default name.
     let files = [("plain.txt", SCENARIO)];
     let text = STUDY.replace("name = \"fake\"", "");
     assert_eq!(load(&text, "study.toml", "other", &Embedded("fake", &files)).unwrap().name, "other");

@@ -1,15 +1,15 @@
-//! Runs that fell behind real time count for nothing: neither for a value nor for a claim.
+//! Tests of runs that fell behind real time: they count neither for a value nor for a claim.
 
 use crate::common::{Fake, STUDY, Temporary, run_into, study_of, table};
 use fullpipe_study::{Outcome, Study, SummaryRow, Verdict};
 use fullpipe_units::random::run_seed;
 
-/// The runs of these numbers at size 10 fell behind, and received `more` packets too many.
+/// A laboratory whose runs with these numbers at size 10 fell behind, and received `more` additional packets.
 fn late(runs: &[u64], more: u64) -> Fake {
     Fake { late: Some((10, runs.iter().map(|run| run_seed(4, *run)).collect(), more)), ..Fake::new() }
 }
 
-/// The fake study with so many runs.
+/// The fake study with this number of runs.
 fn study_with(runs: u64) -> Study {
     study_of(&STUDY.replace("runs = 3", &format!("runs = {runs}")))
 }
@@ -25,8 +25,8 @@ fn claim<'a>(outcome: &'a Outcome, name: &str) -> &'a SummaryRow {
 
 #[test]
 fn a_late_run_is_left_out_of_values_and_claims() {
-    // Every run receives 10 packets, the late one 1010: the mean of all eleven would be 100.9, not as published (10) and
-    // more than at size 40.
+    // Every run receives 10 packets, the late one 1010. The mean of all eleven would be 100.9, which is neither the published 10
+    // nor less than at size 40.
     let folder = Temporary::new("late");
     let study = study_with(11);
     let outcome = run_into(&study, &late(&[1], 1000), &folder.join("out"), 2).expect("tables");
@@ -37,10 +37,10 @@ fn a_late_run_is_left_out_of_values_and_claims() {
     assert_eq!((row.mean, row.verdict), (Some(1.0), Some(Verdict::Match)));
     assert!(row.note.contains("1 of 22 runs behind it are not to be trusted and left out"), "{}", row.note);
     assert_eq!(outcome.exit_status(), 0);
-    // What it measured is in the table of runs all the same.
+    // The values of the late run are still in the table of runs.
     let results = table(&folder.join("out"), "results.csv");
     assert_eq!(results.iter().filter(|row| row["packets"] == "1010").count(), 1);
-    // Records say the same again when they are only read.
+    // The result is the same when the records are read again.
     let again = run_into(&study, &Fake::new(), &folder.join("out"), 2).expect("tables");
     assert_eq!((again.made, again.rows), (0, outcome.rows));
 }
@@ -62,9 +62,9 @@ fn too_few_runs_left_support_nothing_even_if_all_values_agree() {
         assert_eq!((row.mean, row.verdict), (None, Some(Verdict::Untrusted)));
         assert!(row.note.contains("6 of 22 runs behind it are not to be trusted, and at experiment=sizes;size=10"));
     }
-    // What the claim would have explained is no longer explained: 20 packets, published are 40, as at size 40.
+    // The claim no longer explains the value: 20 packets, while 40 are published, as at size 40.
     assert_eq!(packets(&outcome, 20).verdict, Some(Verdict::Differs));
-    // Points without late runs stand.
+    // Points without late runs are not affected.
     assert_eq!(packets(&outcome, 20).n, Some(11));
     assert_eq!((outcome.exit_status(), outcome.untrusted.len()), (3, 3));
 }
@@ -105,18 +105,18 @@ fn where_lateness_is_the_subject_late_runs_count() {
     let folder = Temporary::new("late-counted");
     let all: Vec<u64> = (0..11).collect();
     let outcome = run_into(&study, &late(&all, 1000), &folder.join("out"), 2).expect("tables");
-    // Every run received 1010 packets; published are 10.
+    // Every run received 1010 packets; 10 are published.
     let row = packets(&outcome, 10);
     assert_eq!((row.n, row.mean, row.verdict), (Some(11), Some(1010.0), Some(Verdict::Differs)));
     assert!(row.note.contains("11 of 11 runs fell behind real time, and count"), "{}", row.note);
     assert_eq!(claim(&outcome, "more-is-more").verdict, Some(Verdict::Refuted));
     assert_eq!((outcome.exit_status(), outcome.untrusted.len()), (0, 0));
-    // The records say so, too.
+    // The resolved study has the setting too.
     let text = std::fs::read_to_string(folder.join("out/study.toml")).expect("the study");
     let again = run_into(&study_of(&text), &Fake::new(), &folder.join("out"), 2).expect("tables");
     assert_eq!((again.made, again.rows), (0, outcome.rows));
 
-    // A failed check is another matter.
+    // A failed check still excludes a run.
     let laboratory = Fake { lies_at: Some(10), ..late(&[0, 2], 1000) };
     let outcome = run_into(&study, &laboratory, &folder.join("lies"), 2).expect("tables");
     assert_eq!((packets(&outcome, 10).verdict, outcome.exit_status()), (Some(Verdict::Untrusted), 3));
@@ -136,7 +136,7 @@ fn lateness_is_a_metric() {
         rows.map(|row| row["on_time"].clone()).collect::<Vec<_>>()
     };
     assert_eq!((on_time("10"), on_time("20")), (vec!["1".into(), "0".into(), "1".into()], vec!["1".into(); 3]));
-    // In virtual time there is no account.
+    // In virtual time there is no lateness record.
     run_into(&study, &Fake::new(), &folder.join("virtual"), 2).expect("tables");
     assert!(table(&folder.join("virtual"), "results.csv").iter().all(|row| row["on_time"].is_empty()));
 }

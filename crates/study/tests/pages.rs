@@ -1,11 +1,11 @@
-//! Verdicts that pages quote agree with the committed summaries of studies: a table after `<!-- claims of NAME -->` has a row for
+//! Compares the verdicts in pages with the committed summaries of studies. A table after `<!-- claims of NAME -->` has a row for
 //! each claim of `docs/results/NAME.csv`, with its verdict. `docs/robustness.md` has the verdicts of `docs/results/seeds`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The claims of a summary that have verdicts. A run of some experiments has none for the claims on others.
+/// The claims of a summary that have verdicts. A run of some experiments has none for claims about others.
 fn committed(folder: &Path, study: &str) -> BTreeMap<String, String> {
     let text = fs::read_to_string(folder.join(format!("results/{study}.csv"))).expect("the summary is committed");
     let column = |line: &str, name: &str| {
@@ -46,8 +46,8 @@ fn verdicts_in_pages_are_those_of_the_committed_summaries() {
     assert!(tables > 0, "no page has a table of claims");
 }
 
-/// The page has the verdict, the number of agreeing seeds and the CPU time of each claim of each study that was repeated, and that
-/// verdict is the one that all other pages quote.
+/// The page contains the verdict, the number of agreeing seeds and the CPU time of each claim of each repeated study, and all
+/// other pages quote the same verdict.
 #[test]
 fn the_page_of_seeds_has_the_verdicts_of_all_repeated_studies() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");

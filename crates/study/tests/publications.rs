@@ -1,10 +1,10 @@
-//! The pages of publications name claims, experiments, plots and keys that exist: `docs/publications/*.md` against the files of
-//! studies, the embedded scenarios and the reference of scenarios.
+//! Checks that the claims, experiments, plots and keys in the pages of publications exist: `docs/publications/*.md` against the
+//! study files, the embedded scenarios and the scenario reference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The names between backticks that have the form of a name in a study: words joined by hyphens or underscores.
+/// The names in backticks that have the form of a name in a study: words joined by hyphens or underscores.
 fn names(page: &str) -> impl Iterator<Item = &str> {
     let code = page.split('`').skip(1).step_by(2);
     code.filter(|name| {

@@ -1,4 +1,4 @@
-//! Replications that differ by more than their seed: rows of settings, one for each run.
+//! Tests of replications that differ in more than their seed: rows of settings, one for each run.
 
 use crate::common::{Fake, PUBLISHED, SCENARIO, STUDY, Temporary, run_into, table};
 use fullpipe_scenario::schema::Override;
@@ -6,10 +6,10 @@ use fullpipe_study::plan::plan;
 use fullpipe_study::resolved::resolved;
 use fullpipe_study::{Embedded, Settings, Study, load};
 
-/// Two columns of settings for four runs.
+/// Two columns of settings, for four runs.
 const ROWS: &str = "# made by hand\nsize,colour\n10,7\n20,8\n30,9\n40,10\n";
 
-/// The fake study with `runs = 3`, whose squares take a row for each run.
+/// The fake study with `runs = 3`, whose squares use a row for each run.
 fn text() -> String {
     STUDY
         .replace("[parameters.colour]", "[replications]\nsquares = \"rows.csv\"\n\n[parameters.colour]")
@@ -41,7 +41,7 @@ fn each_run_takes_its_row_where_the_value_of_an_axis_names_the_replications() {
     let study = study(&text());
     let expected = [scenario(7, 4, 10), scenario(8, 4, 20), scenario(9, 4, 30)];
     assert_eq!(scenarios(&study, "shape=square"), expected);
-    // The other value has none: three runs of one scenario, with the parameter and what the experiment sets.
+    // The other value has no replications: three runs of one scenario, with the parameter and the settings of the experiment.
     assert_eq!(scenarios(&study, "shape=round"), vec![scenario(3, 0, 20); 3]);
     // The row of a run does not change its seed.
     let plan = plan(&study, &Fake::new()).unwrap();
@@ -86,7 +86,7 @@ fn rows_are_counted_over_all_study_seeds_and_must_suffice() {
 
 #[test]
 fn a_point_whose_runs_have_different_scenarios_is_not_deterministic() {
-    // Runs of the fake laboratory draw no random number, and receive as many packets as `size` says: 10, 20, 30.
+    // Runs of the fake laboratory draw no random number, and receive as many packets as `size` states: 10, 20, 30.
     let folder = Temporary::new("replications");
     let laboratory = Fake { ignores_seed: true, ..Fake::new() };
     let outcome = run_into(&study(&text()), &laboratory, &folder.join("out"), 1).unwrap();
@@ -97,7 +97,7 @@ fn a_point_whose_runs_have_different_scenarios_is_not_deterministic() {
     };
     assert_eq!(row("shape=square", "packets"), (Some(3), Some(20.0), true));
     assert_eq!(row("shape=round", "packets"), (Some(1), Some(20.0), false));
-    // Ten equal values of different scenarios are ten replications: colour does not change what is received.
+    // Ten equal values of different scenarios are ten replications: colour does not affect the packets received.
     let only_colour = try_load(&text(), "colour\n7\n8\n9\n").unwrap();
     let outcome = run_into(&only_colour, &laboratory, &folder.join("colour"), 1).unwrap();
     let row = outcome.rows.iter().find(|row| row.metric == "packets" && row.point.to_string().ends_with("square"));
@@ -113,7 +113,7 @@ fn the_records_state_the_rows_and_read_back() {
     let again = load(&record, "study.toml", "x", &Embedded("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(resolved(&again, "fake 1"), record);
     assert_eq!(scenarios(&again, "shape=square"), scenarios(&study, "shape=square"));
-    // Rows that no experiment takes are left out.
+    // Rows that no experiment uses are omitted.
     let mut sizes = study;
     let set = vec![Override::parse("experiments=sizes").unwrap()];
     sizes.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
@@ -160,7 +160,7 @@ fn mistakes_are_said_with_their_place() {
     assert!(unknown.contains("did you mean squares"), "{unknown}");
     let missing = try_load(&text().replace("rows.csv", "row.csv"), ROWS).unwrap_err();
     assert!(missing.contains("row.csv cannot be read"), "{missing}");
-    // A path that the scenario does not have is found before anything runs.
+    // A path that the scenario does not have is detected before any run.
     let study = try_load(&text(), "sise\n10\n20\n30\n").unwrap();
     let error = plan(&study, &Fake::new()).unwrap_err().to_string();
     assert!(error.contains("there is no sise"), "{error}");

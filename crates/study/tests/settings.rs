@@ -1,4 +1,4 @@
-//! What `--set`, `--runs`, `--seed` and `--quick` do to a study.
+//! Tests of `--set`, `--runs`, `--seed` and `--quick` on a study.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use fullpipe_study::plan::plan;
 use fullpipe_study::resolved::resolved;
 use fullpipe_study::{Embedded, Settings, Study, StudyError, load};
 
-/// Points of the plan and the runs of each.
+/// The points of the plan, with the number of runs of each.
 fn points(study: &Study) -> Vec<(String, usize)> {
     let plan = plan(study, &Fake::new()).unwrap_or_else(|error| panic!("{error}"));
     plan.points.into_iter().map(|point| (point.label, point.runs.len())).collect()
@@ -21,7 +21,7 @@ fn labels(settings: &[&str], quick: bool) -> Vec<String> {
         .collect()
 }
 
-/// The error of a setting: its words, the expected names, the suggestion.
+/// Checks the error of a setting: its message, the accepted names, the suggestion.
 #[track_caller]
 fn refused(setting: &str, says: &str, expects: &str) {
     let error = with(&[setting], false).unwrap_err();
@@ -45,7 +45,7 @@ fn an_axis_gets_other_values() {
             "experiment=shapes;shape=square"
         ]
     );
-    // One value is a list of one; a label picks the value that has it.
+    // One value is a list of one; a label selects the value with this label.
     assert_eq!(labels(&["shape=square", "experiments=shapes"], false), ["experiment=shapes;shape=square"]);
     assert_eq!(labels(&["shape=[\"square\", \"round\"]", "experiments=[\"shapes\"]"], false).len(), 2);
 }
@@ -76,7 +76,7 @@ fn a_claim_says_which_of_its_points_the_user_left_out() {
     study.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
     let without = "Enough.; not all of the study's points were run, without size=40";
     assert_eq!(notes(&study, "part"), [without, "Enough.", "Enough."]);
-    // Whoever repeats the records is told so, too.
+    // A repetition of the records has the same note.
     let text = std::fs::read_to_string(folder.join("part/study.toml")).unwrap();
     let again = load(&text, "study.toml", "x", &Embedded("fake", &[])).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(again.left_out, study.left_out);
@@ -86,7 +86,7 @@ fn a_claim_says_which_of_its_points_the_user_left_out() {
 #[test]
 fn experiments_are_chosen_in_the_order_of_the_study() {
     assert_eq!(labels(&["experiments=[\"shapes\", \"sizes\"]"], false), labels(&[], false));
-    // What is set in an experiment that is not run need not exist, whatever the order.
+    // A setting of an experiment that is not run need not exist, in any order of settings.
     assert_eq!(
         labels(&["shape=round", "experiments=shapes"], false),
         labels(&["experiments=shapes", "shape=round"], false)
@@ -102,7 +102,7 @@ fn a_parameter_reaches_its_paths() {
     };
     assert!(resolved(&[]).contains("colour = 3"));
     assert!(resolved(&["colour=8"]).contains("colour = 8"));
-    // The user's word about the scenario goes before a parameter's.
+    // The user's setting of the scenario overrides a parameter.
     assert!(resolved(&["colour=8", "scenario.colour=9"]).contains("colour = 9"));
     // It is in the records.
     let (study, _) = with(&["scenario.colour=9"], false).unwrap();
@@ -113,7 +113,7 @@ fn a_parameter_reaches_its_paths() {
 
 #[test]
 fn an_axis_keeps_its_word_against_a_setting_of_the_scenario() {
-    // sizes sweeps size, shapes fixes it: the setting holds in shapes only, and that is said.
+    // The experiment sizes sweeps size, shapes fixes it. The setting applies to shapes only, and a message states that.
     let (study, messages) = with(&["scenario.size=77"], false).unwrap();
     assert_eq!(messages, ["the axis size set size in the experiment sizes; it is not changed"]);
     let plan = plan(&study, &Fake::new()).unwrap();
@@ -160,7 +160,7 @@ fn a_path_that_one_scenario_lacks_is_set_in_the_other() {
 fn runs_and_seed() {
     assert!(points(&with(&["runs=7"], false).unwrap().0).iter().all(|(_, runs)| *runs == 7));
     let mut study = study();
-    // The option goes before the setting.
+    // The option overrides the setting.
     let set = vec![Override::parse("runs=7").unwrap()];
     study.apply(&Settings { set, runs: Some(2), seed: Some(99), ..Settings::default() }, &Fake::new()).unwrap();
     let plan = plan(&study, &Fake::new()).unwrap();
@@ -171,7 +171,7 @@ fn runs_and_seed() {
 #[test]
 fn a_shortened_study_is_shorter_and_says_so() {
     assert_eq!(labels(&["experiments=sizes"], true), ["experiment=sizes;size=10", "experiment=sizes;size=40"]);
-    // What the user set is not shortened.
+    // Axes that the user set are not shortened.
     assert_eq!(labels(&["experiments=sizes", "size=[10, 20, 30]"], true).len(), 3);
     let text =
         common::STUDY.replace("runs = 3", "runs = 3\nquick_runs = 2").replace("default = 3", "default = 3\nquick = 5");
@@ -186,7 +186,7 @@ fn a_shortened_study_is_shorter_and_says_so() {
     assert!(table(&folder.join("out"), "summary.csv").iter().all(|row| row["note"].starts_with("quick")));
     assert!(outcome.json().as_array().unwrap().iter().all(|row| row["quick"] == true));
     assert!(std::fs::read_to_string(folder.join("out/study.toml")).unwrap().contains("\nquick = true\n"));
-    // A claim about a point that is left out cannot be told; the others can.
+    // A claim about an excluded point has no verdict; the others have one.
     assert!(outcome.rows.iter().any(|row| row.metric == "claim:more-is-more" && row.verdict.is_some()));
 }
 
@@ -204,10 +204,10 @@ fn a_shortened_list_of_points() {
         study.selected.retain(|name| name == "sizes");
         points(&study).into_iter().map(|(label, _)| label).collect::<Vec<_>>()
     };
-    // quick_points, and of these what the axis keeps.
+    // The points of quick_points that the axis contains.
     assert_eq!(shortened(&[]), ["experiment=sizes;size=40"]);
     assert_eq!(shortened(&["size=[20, 40]"]), ["experiment=sizes;size=20", "experiment=sizes;size=40"]);
-    // A list of points has no others: the experiment is left out where no other sweeps the axis it is an error.
+    // A list of points cannot be extended. The experiment is excluded, or if no other sweeps the axis, it is an error.
     let mut study = load(&text, "study.toml", "x", &Embedded("fake", &files)).unwrap();
     let set = vec![Override::parse("size=33").unwrap()];
     let messages = study.apply(&Settings { set, ..Settings::default() }, &Fake::new()).unwrap();
@@ -232,7 +232,7 @@ fn an_experiment_without_the_values_asked_for_is_left_out() {
         (labels, messages.len()),
         (vec!["experiment=sizes;size=20".to_owned(), "experiment=shapes;size=20".to_owned()], 0)
     );
-    // One has 10, the other 30: each runs what it has.
+    // One experiment has 10, the other 30: each runs the values that it has.
     let (labels, _) = apply("size=[10, 30, 20]").unwrap();
     let both = [
         "experiment=sizes;size=10",
@@ -244,7 +244,7 @@ fn an_experiment_without_the_values_asked_for_is_left_out() {
     let (labels, messages) = apply("size=30").unwrap();
     assert_eq!(labels, ["experiment=shapes;size=30"]);
     assert!(messages[0].contains("sizes is left out: its values of size are 10, 20, 40"), "{messages:?}");
-    // Nobody has 50.
+    // No experiment has 50.
     let error = apply("size=50").unwrap_err().to_string();
     assert!(error.contains("50 is not a value of size"), "{error}");
 }
@@ -273,9 +273,9 @@ fn a_shortened_experiment_sets_what_axes_set_besides_their_values() {
     assert_eq!(scenarios(&study(false, &[])), [text_of(20, 0), text_of(20, 4)]);
     let quick = study(true, &[]);
     assert_eq!(scenarios(&quick), [text_of(5, 1), text_of(5, 1)]);
-    // The user's word goes before it.
+    // The user's setting overrides it.
     assert_eq!(scenarios(&study(true, &["scenario.size=7"]))[0], text_of(7, 1));
-    // And the record of a shortened study, and of one that is not, repeat themselves.
+    // The records of a shortened and of a whole study both repeat it.
     for study in [quick, study(false, &[])] {
         let again = load(&resolved(&study, "fake 1"), "study.toml", "x", &Embedded("fake", &[])).unwrap();
         assert_eq!(scenarios(&again), scenarios(&study));

@@ -1,5 +1,5 @@
-//! Whole studies with a laboratory whose runs are arithmetic: what is in the tables, that nothing depends on the number
-//! of threads, and what is reused.
+//! Tests of whole studies with the fake laboratory: the contents of tables, independence of the number of threads, and the reuse
+//! of runs.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ fn tables_have_what_the_runs_gave() {
     let laboratory = Fake::new();
     let outcome = run_into(&study(), &laboratory, &folder.join("out"), 1).unwrap();
     assert_eq!((outcome.exit_status(), outcome.reused), (0, 0));
-    // Three sizes and two shapes, three runs each; the round shape of size 20 is the point size=20.
+    // Three sizes and two shapes with three runs each; the round shape of size 20 is the point size=20.
     assert_eq!(outcome.made, 12);
 
     let results = table(&folder.join("out"), "results.csv");
@@ -34,15 +34,15 @@ fn tables_have_what_the_runs_gave() {
     assert_eq!((row["size"].as_str(), row["shape"].as_str(), row["packets"].as_str()), ("40", "", "40"));
     assert!((row["rate_bps"].parse::<f64>().unwrap() - rate).abs() < 1e-9 * rate);
     assert_eq!((row["window_bytes"].as_str(), row["per_size"].as_str()), ("20", "1"));
-    // What does not apply is empty.
+    // Cells that do not apply are empty.
     assert_eq!((results[9]["window_bytes"].as_str(), results[9]["size"].as_str()), ("", ""));
     assert_eq!(results[9]["key"], results[3]["key"]);
 
     let summary = table(&folder.join("out"), "summary.csv");
-    // The columns are those that are declared, and each is filled somewhere.
+    // The columns are the declared ones, and each has a value in some row.
     let header = std::fs::read_to_string(folder.join("out/summary.csv")).unwrap();
     assert!(header.lines().next().unwrap().split(',').eq(SUMMARY.names()), "{header}");
-    // Support and the interval of a median are those of points with random numbers, which these are not.
+    // Support and the interval of a median exist only for points with random numbers; these have none.
     let of_random = ["support", "median_low", "median_high"];
     for column in SUMMARY.names().filter(|column| !of_random.contains(column)) {
         assert!(summary.iter().any(|row| !row[column].is_empty()), "{column}");
@@ -55,13 +55,13 @@ fn tables_have_what_the_runs_gave() {
         .iter()
         .map(|column| row[*column].as_str())
         .collect();
-    // No random number was drawn: one value, and no interval.
+    // No random number was drawn: there is one value and no interval.
     assert_eq!(cells, ["packets", "1", "10", "", "10", "10", "10", "10", "0", "match"]);
     assert_eq!((row["low"].as_str(), row["high"].as_str(), row["published_runs"].as_str()), ("", "", "1"));
     assert_eq!((row["source"].as_str(), row["note"].as_str()), ("book", "exactly"));
-    // 40 against 50 within 10 %: it differs, and nothing explains it.
+    // 40 against 50 within 10 %: it differs, and no claim explains it.
     assert_eq!(find("experiment=sizes;size=40", "packets")["verdict"], "differs");
-    // 20 against 40 within 1 %: explained, because the variant has 40, with the runs that show it.
+    // 20 against 40 within 1 %: explained, because the variant has 40; the note names the runs.
     let row = find("experiment=sizes;size=20", "packets");
     assert_eq!(row["verdict"], "explained");
     let key = &results[6]["key"];
@@ -96,7 +96,7 @@ fn a_claim_that_does_not_hold_and_a_claim_that_explains_nothing_are_refuted() {
 
 #[test]
 fn a_claim_over_deterministic_points_is_undecided_if_random_starts_change_it() {
-    // Of ten runs with random starts the first one, or the first two, receive fewer packets where there are more.
+    // Of ten runs with random starts, the first one or two receive fewer packets if there are more.
     for (phases, expected) in [(0, Verdict::Match), (1, Verdict::Match), (2, Verdict::Undecided)] {
         let folder = Temporary::new(&format!("phase-{phases}"));
         let laboratory = Fake { phases: Some(phases), ..Fake::new() };
@@ -104,7 +104,7 @@ fn a_claim_over_deterministic_points_is_undecided_if_random_starts_change_it() {
         let row = outcome.rows.iter().find(|row| row.metric == "claim:more-is-more").unwrap();
         assert_eq!(row.verdict, Some(expected), "{phases}: {}", row.note);
         assert_eq!(row.note.contains("phase effect: 8 of 10 runs"), phases == 2, "{}", row.note);
-        // Ten runs at each of two points, which are no rows of the results.
+        // Ten runs at each of two points, which have no rows in the results.
         assert_eq!((outcome.made, outcome.exit_status()), (12 + 20, 0));
         assert_eq!(table(&folder.join("out"), "results.csv").len(), 15);
         let before = tree(&folder.join("out"));
@@ -112,7 +112,7 @@ fn a_claim_over_deterministic_points_is_undecided_if_random_starts_change_it() {
         assert_eq!((again.made, again.reused), (0, 32));
         assert_eq!(tree(&folder.join("out")), before);
     }
-    // Points with random numbers have other runs already.
+    // Points with random numbers have different runs already.
     let folder = Temporary::new("phase-random");
     let laboratory = Fake { phases: Some(2), draws: true, ..Fake::new() };
     assert_eq!(run_into(&study(), &laboratory, &folder.join("out"), 1).unwrap().made, 12);
@@ -120,7 +120,7 @@ fn a_claim_over_deterministic_points_is_undecided_if_random_starts_change_it() {
 
 #[test]
 fn runs_of_which_only_some_have_a_timeout_decide_nothing_below_thirty() {
-    // packets is 10 in every run, so the interval has no width.
+    // packets is 10 in every run, so the width of the interval is 0.
     let published = "\n[[published]]\nexperiment = \"sizes\"\npoint = \"size=10\"\nmetric = \"packets\"\nvalue = 10\n";
     for (runs, timeouts, expected) in
         [(12, 0, Verdict::Match), (12, 1, Verdict::Undecided), (12, 12, Verdict::Match), (30, 1, Verdict::Match)]
@@ -144,7 +144,7 @@ fn runs_of_which_only_some_have_a_timeout_decide_nothing_below_thirty() {
     }
 }
 
-/// As notes print a number.
+/// A number as notes print it.
 fn short(number: f64) -> f64 {
     format!("{number:.3e}").parse().unwrap()
 }
@@ -195,7 +195,7 @@ fn a_median_has_an_interval_from_six_runs_on_and_no_event_bounds_its_share() {
         if runs < 6 || !draws {
             assert_eq!((rate.median_low, rate.median_high), (None, None), "{runs}");
         } else if runs == 6 {
-            // From the smallest value to the largest: 2 * 2^-6 = 3 % of intervals miss.
+            // From the smallest value to the largest: 2 * 2^-6 = 3 % of intervals miss the median.
             assert_eq!((rate.median_low, rate.median_high), (rate.min, rate.max));
         } else {
             // From the second to the ninth of ten: 2 * 11 / 1024 = 2 %.
@@ -211,7 +211,7 @@ fn claims_that_too_few_runs_can_never_decide_are_named() {
     let names = |runs: u64, more: &str| random_study(runs, more).0.undecidable_claims();
     let parts = "\n[[claim]]\nname = \"six\"\ntext = \"\"\nexpression = 'all(metric(\"sizes\", \"packets\") > 1) and all(metric(\"sizes\", \"packets\") < 99)'\n";
     assert_eq!(names(10, ""), Vec::<String>::new());
-    // One run may be deterministic.
+    // A single run may be deterministic.
     assert_eq!(names(1, ""), Vec::<String>::new());
     let nine = names(9, "");
     assert_eq!(nine.len(), 2);
@@ -245,7 +245,7 @@ fn a_shortened_study_makes_no_runs_with_random_starts_and_says_so() {
     assert!(messages.0.iter().any(|text| text.contains("not tested with random starts")), "{:?}", messages.0);
 }
 
-/// The fake study with so many runs, which draw random numbers, and more at the end.
+/// The fake study with this number of runs, which draw random numbers, and further text at the end.
 fn random_study(runs: u64, more: &str) -> (fullpipe_study::Study, Fake) {
     let text = STUDY.replace("runs = 3", &format!("runs = {runs}")) + more;
     (study_of(&text), Fake { draws: true, ..Fake::new() })
@@ -261,7 +261,8 @@ fn a_value_matches_only_if_its_whole_interval_is_within_the_tolerance() {
     let (mean, width) = (row.mean.unwrap(), row.ci95.unwrap());
     assert!(width > 0.0);
     assert_eq!((row.low, row.high), (Some(mean - width), Some(mean + width)));
-    // The skewness of these twelve rates is 0.0767, so the upper end is 1.018 widths above the mean for verdicts. One other run lies within 12 runs' standard deviation: sqrt(1/12 + 1) / sqrt(1/12) = 3.6 widths.
+    // The skewness of these twelve rates is 0.0767, so for verdicts the upper end is 1.018 widths above the mean. The prediction
+    // interval for one other run is sqrt(1/12 + 1) / sqrt(1/12) = 3.6 widths.
     for (off, tolerance, runs, expected) in [
         (0.0, 1.02, 1, Verdict::Match),
         (0.0, 1.01, 1, Verdict::Undecided),
@@ -311,7 +312,7 @@ fn claims_over_random_points_are_judged_by_their_support() {
     let (study, laboratory) = random_study(10, RATES);
     let outcome = run_into(&study, &laboratory, &folder.join("ten"), 1).unwrap();
     let claim = |name: &str| outcome.rows.iter().find(|row| row.metric == format!("claim:{name}")).unwrap();
-    // Points are resampled jointly: otherwise it would hold in few resamples.
+    // Points are resampled jointly; otherwise the claim would hold in few resamples.
     let row = claim("twice");
     assert_eq!((row.n, row.support, row.verdict), (Some(10), Some(1.0), Some(Verdict::Match)));
     let row = claim("above-the-mean");
@@ -319,7 +320,7 @@ fn claims_over_random_points_are_judged_by_their_support() {
     assert!((0.01..0.99).contains(&support), "{support}");
     assert_eq!(row.verdict, Some(Verdict::Undecided));
     assert!(row.note.ends_with("; exploratory"), "{}", row.note);
-    // At size 10 the largest rate is 80 000: the part that decides is named.
+    // At size 10 the largest rate is 80 000. The note names the part that decides.
     let row = claim("parts");
     assert_eq!((row.mean, row.verdict), (Some(0.0), Some(Verdict::Refuted)));
     assert!(row.note.contains("decided by part 1 of 3 (experiment=sizes;size=10)"), "{}", row.note);
@@ -332,9 +333,9 @@ fn claims_over_random_points_are_judged_by_their_support() {
     }
 }
 
-/// A run at size 10 has one of seven rates, 80 000 / (1.0, 1.1, ..., 1.6), with a mean of 63 058 and a deviation of 10 200.
-/// The mean of 60 runs is known to 2 640, so 66 667 lies outside. One run in seven has that very rate (14 %), but the mean
-/// of 1000 runs, with a deviation of 323, never comes near it.
+/// A run at size 10 has one of seven rates, 80 000 / (1.0, 1.1, ..., 1.6), with a mean of 63 058 and a deviation of 10 200. The
+/// half width for the mean of 60 runs is 2 640, so 66 667 lies outside. One run in seven has exactly that rate (14 %), but the
+/// mean of 1000 runs, with a deviation of 323, is always far from it.
 #[test]
 fn a_claim_is_refuted_only_if_the_runs_of_the_publication_could_not_satisfy_it() {
     let folder = Temporary::new("published-runs");
@@ -370,7 +371,7 @@ fn a_study_under_several_seeds_is_judged_by_all_runs_together() {
     let row = find(&pooled);
     assert_eq!((row.n, row.verdict), (Some(18), Some(Verdict::Match)));
     assert!(row.note.ends_with("by study seed: undecided, undecided, undecided"), "{}", row.note);
-    // The records say so, too.
+    // The resolved study has the setting too.
     let text = std::fs::read_to_string(folder.join("out/study.toml")).unwrap();
     assert!(text.contains("study_seeds = 3"), "{text}");
     assert_eq!(run_into(&study_of(&text), &laboratory, &folder.join("out"), 1).unwrap().rows, pooled.rows);
@@ -384,7 +385,7 @@ fn the_verdicts_of_study_seeds_are_a_table_and_chance_is_stated() {
     let out = folder.join("out");
     let single = run_into(&study, &laboratory, &out, 1).unwrap();
     assert!(single.seeds.is_empty() && !out.join("robustness.md").exists());
-    // Two claims of the fake study compare numbers of packets, three compare rates; all five have random runs behind them.
+    // Two claims of the fake study compare numbers of packets, three compare rates; all five depend on random runs.
     assert_eq!(
         claims_by_chance(&single.rows).unwrap(),
         "5 claims were tested, 5 of them by support in random runs. If each of these lay exactly at its bound, 0.12 would be a \
@@ -397,7 +398,7 @@ fn the_verdicts_of_study_seeds_are_a_table_and_chance_is_stated() {
     assert!(page.contains("| fake | parts | refuted, refuted | refuted | 2 of 2 | 120.0 s |\n"), "{page}");
     let verdicts = pooled.rows.iter().filter(|row| row.verdict.is_some()).count();
     assert_eq!((page.lines().count(), pooled.seeds.len()), (verdicts + 2, verdicts));
-    // Two points with 20 runs each; the runs of the first seed were made before.
+    // Two points with 20 runs each; the runs of the first seed exist already.
     assert_eq!((pooled.made, pooled.cpu_s), (40, 160.0));
     let rows = table(&out, "robustness.csv");
     let row = rows.iter().find(|row| row["name"] == "claim:twice").unwrap();
@@ -405,7 +406,7 @@ fn the_verdicts_of_study_seeds_are_a_table_and_chance_is_stated() {
         ["verdicts", "pooled", "seeds", "agreeing", "contradicting", "cpu_s"].map(|column| row[column].as_str());
     assert_eq!(cells, ["match;match", "match", "2", "2", "0", "80"]);
     assert_eq!(rows.len(), verdicts);
-    // Another run of a study that is complete takes the times from the folder.
+    // Another run of a complete study reads the times from the folder.
     let again = run_into(&study, &Fake { cpu_s: Some(9.0), draws: true, ..Fake::new() }, &out, 1).unwrap();
     assert_eq!((again.made, again.cpu_s), (0, 160.0));
     let mut twice = pooled.seeds.iter().find(|verdicts| verdicts.name == "claim:twice").unwrap().clone();
@@ -425,7 +426,7 @@ fn several_seeds_repeat_only_the_robust_claims_and_their_points() {
     assert_eq!(run_into(&study, &laboratory, &folder.join("out"), 1).unwrap().made, 20);
     let settings = fullpipe_study::Settings { seeds: Some(2), ..fullpipe_study::Settings::default() };
     study.apply(&settings, &laboratory).unwrap();
-    // The claim names sizes 10 and 20: five new runs at each. Those of the first seed are there.
+    // The claim refers to sizes 10 and 20: five new runs at each. Those of the first seed exist.
     let outcome = run_into(&study, &laboratory, &folder.join("out"), 1).unwrap();
     assert_eq!((outcome.made, outcome.reused), (10, 10));
     let claims: Vec<_> = outcome.rows.iter().filter_map(|row| Some((row.claim()?, row.n, row.verdict))).collect();
@@ -436,7 +437,7 @@ fn several_seeds_repeat_only_the_robust_claims_and_their_points() {
             .iter()
             .all(|row| !row.point.to_string().contains("40") && row.point.experiment() != Some("shapes"))
     );
-    // The records read back.
+    // The resolved study can be loaded.
     let text = std::fs::read_to_string(folder.join("out/study.toml")).unwrap();
     assert_eq!(run_into(&study_of(&text), &laboratory, &folder.join("out"), 1).unwrap().rows, outcome.rows);
     for wrong in ["[robust]\nclaims = [\"twise\"]\n", "[robust]\nclaim = [\"twice\"]\n"] {
@@ -457,7 +458,7 @@ fn samples_that_are_written_during_a_run_give_the_same_records_and_metrics() {
     let kept = files(&Fake::new(), "kept");
     assert!(kept.0.iter().any(|row| row.metric == "window_bytes" && row.mean == Some(20.0)));
     assert_eq!(files(&Fake { writes_samples: true, ..Fake::new() }, "written"), kept);
-    // Reused runs are read from the files.
+    // The records of reused runs are read from the files.
     assert_eq!(files(&Fake::new(), "written"), kept);
 }
 
@@ -465,7 +466,7 @@ fn samples_that_are_written_during_a_run_give_the_same_records_and_metrics() {
 fn no_more_runs_are_computed_at_once_than_there_are_jobs() {
     let folder = Temporary::new("jobs");
     for jobs in [1, 2, 3] {
-        // A step on the disk takes longer than a run: other workers compute meanwhile.
+        // A step on the disk takes longer than a run: other workers compute in this time.
         let slow = Files::with_hook(
             std::sync::Arc::new(|step: fullpipe_study::files::Step<'_>| {
                 std::thread::sleep(Duration::from_micros(if step.is_change() { 500 } else { 0 }));
@@ -524,7 +525,7 @@ fn a_variant_that_only_moves_a_value_explains_nothing() {
     let row = outcome.rows.iter().find(|row| row.published.is_some()).unwrap();
     assert_eq!(row.verdict, Some(Verdict::Differs));
     assert!(row.note.contains("moves toward the published value: 20 → 40 (published 50)"), "{}", row.note);
-    // An exploratory claim explains nothing, whatever its variant matches.
+    // An exploratory claim explains no value, even if its variant matches.
     let exploratory = STUDY.replace("variant = ", "exploratory = true\nvariant = ");
     let outcome = run_into(&study_of(&exploratory), &Fake::new(), &folder.join("exploratory"), 1).unwrap();
     assert!(outcome.rows.iter().all(|row| row.verdict != Some(Verdict::Explained)));
@@ -557,7 +558,7 @@ fn finished_runs_are_reused_untouched() {
     assert_eq!((outcome.made, outcome.reused, again.made.load(Ordering::SeqCst)), (0, 12, 0));
     assert_eq!((tree(&out), stamps(&out)), (before, stamped));
 
-    // More runs: those that are there stay, and the tables are of the whole.
+    // More runs: existing runs are kept, and the tables are of the whole study.
     let (mut longer, _) = with(&[], false).unwrap();
     longer.experiments.iter_mut().for_each(|experiment| experiment.runs = 5);
     let outcome = run_into(&longer, &Fake::new(), &out, 2).unwrap();
@@ -590,7 +591,7 @@ fn a_damaged_run_is_made_again() {
     std::fs::write(out.join(&runs[0]), b"{ \"key\": ").unwrap();
     std::fs::remove_file(out.join(&runs[1]).with_file_name("flows.csv")).unwrap();
     std::fs::write(out.join(&runs[2]), whole[&runs[3]].clone()).unwrap();
-    // An audit that does not say whether it passed.
+    // A record of the audit without its result.
     let silent = String::from_utf8(whole[&runs[4]].clone()).unwrap().replace("\"passed\":", "\"past\":");
     assert_ne!(silent.as_bytes(), whole[&runs[4]]);
     std::fs::write(out.join(&runs[4]), silent).unwrap();
@@ -623,11 +624,11 @@ fn a_failing_run_leaves_the_others() {
     let row = outcome.rows.iter().find(|row| row.point == "experiment=sizes;size=40").unwrap();
     assert_eq!((row.n, row.mean, row.verdict), (Some(0), None, None));
     assert!(row.note.contains("3 of 3 runs failed"), "{}", row.note);
-    // A claim that needs the point cannot be told.
+    // A claim that needs the point has no verdict.
     let claim = outcome.rows.iter().find(|row| row.metric == "claim:more-is-more").unwrap();
     assert_eq!((claim.mean, claim.verdict), (None, None));
     assert!(claim.note.contains("cannot be told"), "{}", claim.note);
-    // Repeated with a laboratory that does not fail, only those are made.
+    // With a laboratory that does not fail, only the failed runs are made.
     let outcome = run_into(&study(), &Fake::new(), &folder.join("out"), 2).unwrap();
     assert_eq!((outcome.exit_status(), outcome.made, outcome.reused), (0, 3, 9));
 }
@@ -648,11 +649,11 @@ fn distrust_lasts() {
     assert_eq!(first.exit_status(), 3);
     let (runs, verdicts) = first.untrusted.split_at(3);
     assert!(runs.iter().all(|(_, why)| why == "audit: faster than light"), "{runs:?}");
-    // They support no verdict: not the published value there, and neither claim.
+    // They support no verdict: neither that of the published value there nor those of both claims.
     let of = |(what, why): &(String, String)| (what.clone(), why.contains("3 of "));
     let expected = ["experiment=sizes;size=10, packets", "claim:more-is-more", "claim:less-is-more"];
     assert_eq!(verdicts.iter().map(of).collect::<Vec<_>>(), expected.map(|what| (what.to_owned(), true)));
-    // The runs are reused, and the reason with them.
+    // The runs are reused with the reason.
     let second = run_into(&study(), &Fake::new(), &folder.join("out"), 2).unwrap();
     assert_eq!((second.exit_status(), second.reused), (3, 12));
     assert_eq!(first.untrusted, second.untrusted);
@@ -673,7 +674,7 @@ fn an_interrupted_study_goes_on() {
     let laboratory = Fake { stop_after: Some(4), takes: Duration::from_millis(2), ..Fake::new() };
     let error = run_into(&study(), &laboratory, &out, 1).unwrap_err();
     let StudyError::Interrupted { finished, total } = error else { panic!("{error}") };
-    // The fifth may have begun before the flag was seen.
+    // The fifth run may have begun before the flag was set.
     assert!((4..12).contains(&finished) && total == 12, "{finished} of {total}");
     assert_eq!(error.exit_status(), 130);
     assert!(!out.join("summary.csv").exists());
@@ -741,16 +742,16 @@ fn a_folder_that_holds_something_else_is_refused_and_left_alone() {
         error.to_string()
     };
     assert!(refused("letters", &[("letter.txt", "dear")]).contains("letter.txt"));
-    // The source of a study is not a folder of its records, even of the same name.
+    // The source of a study is not a folder of records, even with the same name.
     assert!(refused("source", &[("study.toml", common::STUDY)]).contains("not among records"));
     let other = common::STUDY.replace("name = \"fake\"", "name = \"forged\"");
     run_into(&study_of(&other), &Fake::new(), &folder.join("other"), 1).unwrap();
     assert!(refused("other", &[]).contains("name = \"forged\""));
-    // A file where the folder should be.
+    // A file at the path of the folder.
     std::fs::write(folder.join("file"), "text").unwrap();
     let error = run_into(&study(), &Fake::new(), &folder.join("file"), 1).unwrap_err();
     assert_eq!(error.exit_status(), 2);
-    // An empty folder is fine.
+    // An empty folder is accepted.
     std::fs::create_dir(folder.join("empty")).unwrap();
     run_into(&study(), &Fake::new(), &folder.join("empty"), 1).unwrap();
 }
@@ -774,10 +775,10 @@ fn no_table_stands_beside_a_study_that_it_is_not_of() {
     let out = folder.join("out");
     run_into(&study(), &Fake::new(), &out, 1).unwrap();
     std::fs::write(out.join("report.html"), "the report").unwrap();
-    // The same study again leaves it.
+    // The same study does not remove it.
     run_into(&study(), &Fake::new(), &out, 1).unwrap();
     assert!(out.join("report.html").exists());
-    // Another part of it does not, even if it is interrupted before it has tables of its own.
+    // Another part of the study removes it, even if it is interrupted before it has its own tables.
     let (other, _) = with(&["size=[10]"], false).unwrap();
     let laboratory = Fake::new();
     laboratory.stop.store(true, Ordering::SeqCst);
@@ -814,16 +815,16 @@ fn a_scenario_on_its_own_is_one_run_with_its_seed() {
     let header = std::fs::read_to_string(folder.join("out/results.csv")).unwrap();
     assert!(header.starts_with("seed,key,goodput_bps,throughput_bps,"), "{header}");
     let row = |metric: &str| outcome.rows.iter().find(|row| row.metric == metric).unwrap();
-    // bulk gives size * 10 = 100 bit/s, other 5: the mean of the two; the reverse direction does not count.
+    // bulk has size * 10 = 100 bit/s, other has 5: the value is the mean of the two; the reverse direction does not count.
     assert_eq!((row("goodput_bps").mean, row("goodput_bps").point.to_string()), (Some(52.5), String::new()));
     assert_eq!(row("rx_packets").mean, Some(17.0));
-    // The fake counts nothing sent.
+    // The fake laboratory counts no sent packets.
     assert_eq!(row("tx_packets").mean, Some(0.0));
 }
 
 #[test]
 fn a_claim_that_cannot_be_told_explains_nothing() {
-    // The row of size 20 differs; the claim that explains it needs size 40, and those runs fail.
+    // The value at size 20 differs. The claim that explains it needs size 40, and those runs fail.
     let study = study();
     let folder = Temporary::new("untold");
     let verdict = |laboratory: &Fake| {
@@ -840,7 +841,7 @@ fn runs_that_deliver_nothing_are_warnings_and_a_study_of_nothing_else_is_not_don
     let folder = Temporary::new("nothing");
     let some = Fake { delivers_nothing_at: Some(10), ..Fake::new() };
     let some = run_into(&study(), &some, &folder.join("some"), 2).unwrap();
-    // Three runs of the point of size 10, of 12 in all. Their values count: a result that is bad is a result.
+    // Three of 12 runs at the point of size 10. Their values count, because a bad result is still a result.
     let warnings: Vec<String> = some.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
@@ -860,7 +861,7 @@ fn what_flows_experienced_is_a_table() {
     let folder = Temporary::new("experience");
     let outcome = run_into(&study(), &Fake { draws: true, ..Fake::new() }, &folder.join("out"), 1).unwrap();
     let text = std::fs::read_to_string(folder.join("out/flow_summary.csv")).unwrap();
-    // The fake study's flow has a median delay of one millisecond for each of its packets, of which all runs have `size`.
+    // The fake study's flow has a median delay of one millisecond for each of its packets; all runs have `size` packets.
     let row = "experiment=sizes;size=20,bulk,b,delay_p50_s,s,3,0.02,,,,0.02,0.02,0.02";
     assert!(text.lines().any(|line| line == row), "{text}");
     // Two directions of one flow and another flow, at five points.

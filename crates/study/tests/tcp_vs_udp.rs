@@ -1,5 +1,5 @@
-//! The study `tcp-vs-udp` in the real laboratory: it loads, its UDP rows are as published, its records do not depend on the
-//! number of threads, and every verdict can be computed again from `flows.csv`.
+//! Tests of the study `tcp-vs-udp` in the real laboratory: it loads, its UDP rows match the published ones, its records do not
+//! depend on the number of threads, and every verdict can be recomputed from `flows.csv`.
 
 use crate::common::{Temporary, table, tree};
 use fullpipe_scenario::schema::Override;
@@ -36,7 +36,7 @@ fn every_published_row_of_the_report_is_there() {
     let count = |experiment: &str, metric: &str| {
         study.published.iter().filter(|row| row.experiment == experiment && row.metric == metric).count()
     };
-    // Twelve UDP rows of which ten have delays; three packet sizes; ten logged TCP rows and two tiny ones.
+    // Twelve UDP rows of which ten have delays; three packet sizes; ten logged TCP rows and two with tiny transfers.
     for (metric, rows) in [
         ("rx_packets", 12),
         ("lost_packets", 12),
@@ -71,13 +71,13 @@ fn every_published_row_of_the_report_is_there() {
 #[test]
 fn udp_is_as_published() {
     let folder = Temporary::new("udp");
-    // Thirty runs decide where they are skewed.
+    // Thirty runs suffice for skewed values.
     let settings = ["experiments=udp", "runs=30", "packets=[10, 100, 10000, 20000]"];
     let outcome = run_into(&study(&settings, false), &folder.join("out"), 2);
     assert_eq!(outcome.exit_status(), 0, "{:?}", outcome.untrusted);
     for row in outcome.rows.iter().filter(|row| row.published.is_some()) {
         let tiny = matches!(row.point.get("packets"), Some("10" | "100"));
-        // A tiny row is three packets: its throughput is one draw of the back-off.
+        // A tiny row has three packets: its throughput depends on one draw of the backoff.
         if !(tiny && row.metric == "throughput_mibps") {
             assert_eq!(row.verdict, Some(Verdict::Match), "{row:?}");
         }
@@ -98,15 +98,15 @@ fn the_shortened_study_holds_and_does_not_depend_on_the_number_of_threads() {
         .filter(|row| row.metric.starts_with("claim:") && row.verdict == Some(Verdict::Refuted))
         .map(|row| row.metric.as_str())
         .collect();
-    // Two runs decide nothing, unless no random number is drawn.
+    // Two runs decide only if no random number is drawn.
     assert!(refuted.is_empty(), "{refuted:?}");
     assert!(outcome.rows.iter().any(|row| row.verdict == Some(Verdict::Undecided)));
 }
 
 #[test]
 fn verdicts_can_be_computed_again_from_the_flows() {
-    // The short script that the contract speaks of: throughput, delay, receptions and their verdicts from flows.csv,
-    // results.csv (which run belongs to which point) and published.csv.
+    // Recomputes throughput, delay, receptions and their verdicts from flows.csv, results.csv (which run belongs to which point)
+    // and published.csv, as the contract describes.
     let folder = Temporary::new("again");
     let out = folder.join("out");
     let settings = ["experiments=[\"udp\", \"udp_payload\"]", "runs=30", "packets=[10, 10000, 20000]"];
@@ -139,8 +139,9 @@ fn verdicts_can_be_computed_again_from_the_flows() {
         }
         let mean = values.iter().sum::<f64>() / 30.0;
         let moment = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / 30.0;
-        // The runs were raised once, so the confidence is 1 - 0.05/2: t(0.9875, 29) = 2.363846; s^2 = 30/29 of the second moment.
-        // Skewness G: sqrt(870)/28 m3 / m2^1.5. On its side the end lies G s (2 t^2 + 1)/(6 x 30) further.
+        // The number of runs was increased once, so the confidence is 1 - 0.05/2: t(0.9875, 29) = 2.363846; s^2 is 30/29 of the
+        // second moment. Skewness G: sqrt(870)/28 m3 / m2^1.5. On the side of the skew, the end is further out by G s (2 t^2 +
+        // 1)/(6 x 30).
         let width = 2.363_846 * (moment(2) / 29.0).sqrt();
         let varies = moment(2) > 1e-18 * mean * mean;
         let skewness = 870f64.sqrt() / 28.0 * moment(3) / (moment(2) * moment(2).sqrt());

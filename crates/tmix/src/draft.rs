@@ -1,10 +1,10 @@
-//! A connection while its lines are being read: checks their order and brings them to the canonical form.
+//! Builds a connection vector from its lines: checks their order and converts them to the canonical form.
 
 use crate::line::{Line, MOST_ADUS};
 use crate::vector::{Adu, ConnectionVector, Kind, PerSide, Side};
 use fullpipe_units::Duration;
 
-/// The wait that stands for none.
+/// The wait of a unit that follows without a wait. A wait of 0 marks the first unit.
 const LEAST: Duration = Duration::from_micros(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,18 +18,18 @@ pub(crate) struct Draft {
     vector: ConnectionVector,
     body: Vec<Adu>,
     style: Option<Style>,
-    /// `t`: a wait that the next unit, or the close, will take.
+    /// `t`: the wait before the next unit or the close.
     wait: Option<Duration>,
-    /// `t>`, `t<`.
+    /// `t>`, `t<`: the wait before the side's next unit or close.
     side_wait: PerSide<Option<Duration>>,
     /// Whether the side has sent a unit.
     sent: PerSide<bool>,
-    /// The close of a side.
+    /// The close of each side.
     closes: PerSide<Option<Adu>>,
 }
 
 impl Draft {
-    /// Begins with a connection's first line; `None` if it is not one.
+    /// Starts a connection from its first line. `None` if the line is not a first line.
     pub(crate) fn begin(line: &Line) -> Option<Draft> {
         let (start, kind, ids) = match *line {
             Line::Sequential { start, epochs, ids } => (start, Kind::Sequential { epochs }, ids),
@@ -50,7 +50,7 @@ impl Draft {
         })
     }
 
-    /// Takes the next line of the connection.
+    /// Adds the connection's next line.
     pub(crate) fn add(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Mss(value) => self.header("m", |vector| vector.mss_bytes.replace(value).is_some()),
@@ -70,7 +70,7 @@ impl Draft {
         }
     }
 
-    /// The connection, if it is complete.
+    /// Returns the connection if it is complete.
     pub(crate) fn finish(mut self) -> Result<ConnectionVector, String> {
         match self.vector.kind {
             Kind::Sequential { epochs } => self.close_turns(epochs)?,
@@ -100,7 +100,7 @@ impl Draft {
         Ok(())
     }
 
-    /// A line of an original body must be of the connection's kind.
+    /// Checks that a line of an original body has the kind of the connection, sequential or concurrent.
     fn original(&mut self, sequential: bool) -> Result<(), String> {
         self.style(Style::Original)?;
         match (self.vector.is_sequential(), sequential) {
@@ -110,7 +110,7 @@ impl Draft {
         }
     }
 
-    /// The waits of a unit that is sent `wait` after the one before it.
+    /// The send-wait and the receive-wait of a unit that is sent `wait` after the preceding one.
     fn waits(&self, side: Side, wait: Duration) -> (Duration, Duration) {
         match self.body.last() {
             None => (Duration::ZERO, Duration::ZERO),
@@ -200,7 +200,7 @@ impl Draft {
         if adus < epochs {
             return Err(format!("the connection has {adus} ADUs, too few for its {epochs} epochs"));
         }
-        // At least one, since there is at least one epoch.
+        // There is at least one unit, since there is at least one epoch.
         if let Some(last) = self.body.last().filter(|last| !last.is_close()) {
             let send_wait = self.wait.take().unwrap_or_default().max(LEAST);
             self.body.push(Adu { side: last.side, send_wait, receive_wait: Duration::ZERO, size_bytes: 0 });

@@ -1,34 +1,34 @@
-//! What can be wrong with a trace: where, and what was expected.
+//! Errors of traces: the location, what was found and what was expected.
 
 use std::fmt;
 
 /// Why a trace cannot be read, written or shuffled.
 #[derive(Debug)]
 pub enum Error {
-    /// The machine refused.
+    /// An input or output error.
     Io {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The text is not what it should be.
+    /// The text is not a valid trace.
     Format {
         /// The file.
         file: String,
-        /// The line, from 1.
+        /// The line number, from 1.
         line: u64,
-        /// What is there and what was expected.
+        /// What was found and what was expected.
         message: String,
     },
-    /// A connection cannot be said in the format that was asked for.
+    /// The connection cannot be expressed in the requested format.
     Inexpressible {
         /// The connection's second id.
         id: u64,
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// No schedule meets what was asked.
+    /// No schedule satisfies the request. The text states the reason.
     Unreachable(String),
 }
 

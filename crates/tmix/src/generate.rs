@@ -1,23 +1,22 @@
-//! Synthetic traces in place of the suite's nine, which may not be passed on.
+//! Synthetic traces that replace the suite's nine traces, which may not be redistributed.
 //!
-//! **Per connection** they follow the statistics of a published excerpt of a campus trace (1018 connections of 2005): sizes
-//! of units, exchanges, waits, round-trip times, shares of concurrent and of acceptor-first connections, each by the
-//! excerpt's percentiles, all independent of each other. One connection in ten has segments of 496 bytes (packets of
-//! 536), the others 1460 (draft-irtf-iccrg-tcpeval-01, section 2.3). Connections are sorted into the nine traces by their
-//! round-trip time: the first has the shortest ninth, and so on.
+//! **Per connection** they follow the statistics of a published excerpt of a campus trace (1018 connections of 2005): sizes of
+//! units, exchanges, waits, round-trip times, shares of concurrent and of acceptor-first connections. Each quantity has the
+//! excerpt's percentiles and is independent of the others. One connection in ten has segments of 496 bytes (packets of 536), the
+//! others 1460 (draft-irtf-iccrg-tcpeval-01, section 2.3). Connections are sorted into the nine traces by round-trip time: the
+//! first trace has the shortest ninth, and so on.
 //!
-//! **In total** the nine offer about 320 Mbit/s from acceptors to initiators and 35 Mbit/s the other way,
-//! acknowledgements counted, which the draft's load tables imply. That settles what the excerpt leaves open: the rate of
-//! connections, and how sizes beyond their 99th percentile are distributed.
+//! **In total** the nine offer about 320 Mbit/s from acceptors to initiators and 35 Mbit/s in the opposite direction, including
+//! acknowledgments. The draft's load tables imply these numbers. They determine what the excerpt leaves open: the rate of
+//! connections, and the distribution of sizes beyond the 99th percentile.
 //!
-//! **Steady load.** With a heavy tail a run's load would be the luck of a few transfers. Here tails are bounded Pareto
-//! (the acceptor's ends at the excerpt's largest unit, 8.83 MB; the initiator's, whose total is a tenth, at 500 kB), and
-//! chance is rationed in each second of a trace: it has as many connections as the rate says, and the exchanges and
-//! sizes within it are drawn from equal strata of their distributions (Latin hypercube), so that each second has its
-//! share of large ones. Each value alone keeps its distribution, and starts are as irregular as those of a Poisson
-//! process within a second.
+//! **Steady load.** With a heavy tail, a few transfers would determine the load of a run. Two measures avoid this. Tails are
+//! bounded Pareto: the acceptor's ends at the excerpt's largest unit, 8.83 MB; the initiator's, whose total is a tenth, at 500
+//! kB. And each second of a trace is stratified: it has as many connections as the rate requires, and their exchanges and sizes
+//! are drawn from equal strata of the distributions (Latin hypercube sampling). So each second has its share of large units. Each
+//! single value keeps its distribution, and starts within a second are as irregular as those of a Poisson process.
 //!
-//! A second is a function of (seed, trace, second) alone.
+//! A second depends on (seed, trace, second) only.
 
 use crate::error::Error;
 use crate::quantile::{Quantiles, Tail, strata, strata_by_rank};
@@ -25,15 +24,15 @@ use crate::trace::Trace;
 use crate::vector::{Adu, ConnectionVector, Kind, PerSide, Side};
 use fullpipe_units::{Duration, Stream};
 
-/// The suite's traces, `r` acceptor's node `s` initiator's node, from the shortest round-trip time to the longest.
+/// The suite's traces, from the shortest round-trip time to the longest. `r` precedes the acceptor's node, `s` the initiator's.
 pub const TRACES: [&str; 9] = ["r4s1", "r4s2", "r4s3", "r5s1", "r5s2", "r5s3", "r6s1", "r6s2", "r6s3"];
 
-/// Length of a synthetic trace that is not asked for otherwise: 52 minutes, the shortest of the originals.
+/// Default length of a synthetic trace: 52 minutes, the shortest of the originals.
 pub const LENGTH: Duration = Duration::from_secs(3120);
 
-/// Of each of the nine traces: what 320 Mbit/s need at the mean size of the distributions below.
+/// Connections per second of each of the nine traces: 320 Mbit/s at the mean size of the distributions below.
 const CONNECTIONS_PER_SECOND: f64 = 115.5;
-/// Microseconds.
+/// Microseconds per second.
 const SECOND_US: u64 = 1_000_000;
 
 /// Bytes of the initiator's units.
@@ -46,70 +45,70 @@ const ACCEPTOR_BYTES: Quantiles = Quantiles {
     points: &[(0.0, 20.0), (0.5, 511.0), (0.9, 12_137.0), (0.99, 185_344.0)],
     tail: Some(Tail { index: 1.43, most: 8_830_000.0 }),
 };
-/// Exchanges of a connection; the fraction is cut off. The mean is 3.1.
+/// Exchanges of a connection, rounded down. The mean is 3.1.
 const EPOCHS: Quantiles = Quantiles {
     points: &[(0.0, 1.0), (0.42, 2.0), (0.72, 3.0), (0.89, 6.0), (0.97, 10.0), (0.99, 27.5)],
     tail: Some(Tail { index: 1.6, most: 163.9 }),
 };
-/// Seconds from the arrival of a unit to the peer's answer.
+/// Seconds from the arrival of a unit to the peer's response.
 const RECEIVE_WAIT: Quantiles =
     Quantiles { points: &[(0.0, 0.000_5), (0.5, 0.024), (0.9, 0.373), (0.99, 20.542), (1.0, 60.0)], tail: None };
-/// Seconds from a unit to the next of the same side, or to its close.
+/// Seconds from a unit to the next unit of the same side, or to its close.
 const SEND_WAIT: Quantiles =
     Quantiles { points: &[(0.0, 0.05), (0.5, 3.9), (0.9, 24.0), (0.99, 81.0), (1.0, 120.0)], tail: None };
-/// Seconds.
+/// Round-trip times in seconds.
 const ROUND_TRIP: Quantiles = Quantiles {
     points: &[(0.0, 0.002), (0.1, 0.014), (0.5, 0.057), (0.9, 0.329), (0.99, 2.36), (1.0, 5.0)],
     tail: None,
 };
 
-/// 11 of 1018.
+/// Share of concurrent connections: 11 of 1018.
 const CONCURRENT: f64 = 11.0 / 1018.0;
-/// 88 of 1018.
+/// Share of connections in which the acceptor sends first: 88 of 1018.
 const ACCEPTOR_FIRST: f64 = 88.0 / 1018.0;
-/// 112 of 1018, at most a half.
+/// Share of connections with packet loss: 112 of 1018. The loss is at most one half.
 const LOSSY: f64 = 112.0 / 1018.0;
 const MOST_LOSS: f64 = 0.5;
-/// One flow in ten has packets of 536 bytes.
+/// Share of connections with packets of 536 bytes.
 const SMALL_PACKETS: f64 = 0.1;
-/// An exchange in which only one side has something to say. The excerpt's percentiles do not tell; waits between units
-/// of one side exist.
+/// Share of exchanges in which only one side sends. This value is an assumption: the excerpt has waits between units of one side,
+/// but its percentiles do not give the share.
 const ONE_SIDED: f64 = 0.08;
-/// How much of what decides the rank of a unit's size is its connection's, the rest its own: units of one connection are
-/// alike, as the excerpt's bytes per connection have it.
+/// Weight of the connection in the rank of a unit's size; the rest is specific to the unit. Units of one connection are similar,
+/// as the excerpt's bytes per connection show.
 const LIKENESS: f64 = 0.9;
-/// How much of a connection's part comes from its number of exchanges.
+/// Weight of the number of exchanges in the connection's part of the rank.
 const BUSY: f64 = 0.1;
-/// Largest receive windows, with their shares: buffers that hosts of that time came with.
+/// Largest receive windows and their cumulative shares: default buffers of hosts of that time.
 const WINDOWS: [(f64, u64); 5] = [(0.5, 65_535), (0.7, 64_240), (0.85, 17_520), (0.95, 32_768), (1.0, 8_760)];
 
-/// A synthetic trace, made second by second as it is asked for.
+/// A synthetic trace that is generated second by second on request.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     seed: u64,
     name: String,
-    /// The trace's ninth of the round-trip times.
+    /// Index of the trace's ninth of the round-trip times.
     rank: usize,
     length: Duration,
 }
 
-/// What connections of a synthetic trace do within a time, in the mean.
+/// Mean activity of the connections of a synthetic trace within an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Played {
     /// Connections that start.
     pub connections: f64,
     /// Bytes of their units.
     pub bytes: PerSide<f64>,
-    /// Segments that these fill.
+    /// Segments that carry these bytes.
     pub segments: PerSide<f64>,
-    /// Waits that end.
+    /// Waits that expire.
     pub timers: f64,
-    /// The sum of the times that they are open.
+    /// Sum of the times for which the connections are open, in seconds.
     pub open_s: f64,
 }
 
-/// Seconds since the start of a connection, and what it has done by then in the mean, if the network takes no time: bytes and
-/// segments of initiator and acceptor, waits ended, seconds open. A test compares it with what the generator makes.
+/// Mean activity of a connection by its age in seconds, in a network without delay: bytes and segments of initiator and acceptor,
+/// expired waits, seconds open. A test compares the table with generated connections.
 const COURSE: [(f64, [f64; 6]); 14] = [
     (0.0, [885.0, 790.0, 1.44, 0.68, 0.00, 0.00]),
     (0.05, [1090.0, 7784.0, 1.79, 7.00, 0.87, 0.05]),
@@ -127,18 +126,21 @@ const COURSE: [(f64, [f64; 6]); 14] = [
     (400.0, [3224.0, 35815.0, 4.90, 32.72, 5.86, 16.21]),
 ];
 
-/// What a connection will be, before sizes are dealt out.
+/// The structure of a connection before its sizes are drawn.
 struct Plan {
     concurrent: bool,
     epochs: u64,
-    /// Which fraction of connections has fewer exchanges.
+    /// Fraction of connections with fewer exchanges.
     rank: f64,
-    /// Who sends, unit by unit.
+    /// The sender of each unit.
     sides: Vec<Side>,
 }
 
 impl Synthetic {
-    /// The trace of this name, one of [`TRACES`].
+    /// Returns the trace with this name, one of [`TRACES`].
+    ///
+    /// # Errors
+    /// If there is no such trace.
     pub fn new(seed: u64, name: &str, length: Duration) -> Result<Self, Error> {
         let rank = TRACES.iter().position(|trace| *trace == name).ok_or_else(|| {
             Error::Unreachable(format!("there is no synthetic trace {name:?}; there are {}", TRACES.join(", ")))
@@ -146,16 +148,16 @@ impl Synthetic {
         Ok(Synthetic { seed, name: name.to_string(), rank, length })
     }
 
-    /// All nine.
+    /// Returns all nine traces.
     pub fn suite(seed: u64, length: Duration) -> Vec<Self> {
         TRACES.iter().enumerate().map(|(rank, name)| Synthetic { seed, name: name.to_string(), rank, length }).collect()
     }
 
-    /// What the connections of any of the traces do within a time of the run, in which starts are `scale` times as far apart as in
-    /// the trace. An estimate in closed form: no connection is made.
+    /// Estimates the mean activity of the connections of any of the traces in the first `time_s` seconds of a run. Starts are
+    /// `scale` times as far apart as in the trace. The estimate is in closed form and generates no connection.
     pub fn played(time_s: f64, scale: f64) -> Played {
         let connections = CONNECTIONS_PER_SECOND * time_s / scale;
-        // Starts are uniform over the time, so a mean connection does the mean of its course over all ages.
+        // Starts are uniform over the time, so a mean connection has the mean activity over all ages.
         let mean = |value: usize| mean_over_ages(time_s, value) * connections;
         Played {
             connections,
@@ -166,16 +168,16 @@ impl Synthetic {
         }
     }
 
-    /// The connections that start in one second, in order of start.
+    /// Returns the connections that start in one second, in order of start.
     pub fn second(&self, second: u64) -> Vec<ConnectionVector> {
         self.part_of_second(second, Duration::ZERO, Duration::MAX)
     }
 
-    /// Those of them that start in [`from`, `to`). A bin of a shuffle begins and ends within seconds, of which another bin
-    /// has the rest: for connections that are not asked for, random numbers are drawn but no values made of them.
+    /// Returns the connections of the second that start in [`from`, `to`). A bin of a shuffle begins and ends within seconds, and
+    /// another bin has the rest. For connections outside the interval, random numbers are drawn but no values computed.
     fn part_of_second(&self, second: u64, from: Duration, to: Duration) -> Vec<ConnectionVector> {
         let mut random = Stream::new(self.seed, &self.name, &format!("tmix second {second}"));
-        // Each trace at another phase, so that they do not all have their extra connection in the same second.
+        // Each trace has a different phase, so that their extra connections do not all start in the same second.
         let until =
             |second: u64| (CONNECTIONS_PER_SECOND * second as f64 + self.rank as f64 / TRACES.len() as f64) as u64;
         let (first, count) = (until(second), (until(second + 1) - until(second)) as usize);
@@ -268,7 +270,7 @@ fn mean_over_ages(time_s: f64, value: usize) -> f64 {
     if time_s > 0.0 { sum / time_s } else { 0.0 }
 }
 
-/// Who sends what in a connection of so many exchanges.
+/// Draws the structure of a connection: its exchanges and the sender of each unit.
 fn plan(random: &mut Stream, rank: f64) -> Plan {
     let exchanges = EPOCHS.at(rank) as u64;
     let concurrent = random.chance(CONCURRENT);
@@ -297,10 +299,10 @@ fn plan(random: &mut Stream, rank: f64) -> Plan {
     Plan { concurrent, epochs: ConnectionVector::count_epochs(&bodies), rank, sides }
 }
 
-/// Sizes of all units of a second, dealt from strata.
+/// Sizes of all units of a second, drawn from strata.
 struct Sizes {
     left: PerSide<std::vec::IntoIter<f64>>,
-    /// Whether the present connection's values are asked for; else any value does.
+    /// Whether the values of the present connection are used; if not, any value will do.
     wanted: bool,
 }
 
@@ -318,7 +320,7 @@ impl Sizes {
         Sizes { left: PerSide { initiator: deal(Side::Initiator), acceptor: deal(Side::Acceptor) }, wanted: true }
     }
 
-    /// The time at a probability.
+    /// Returns the time at a probability, or 0 if the connection is not used.
     fn time(&self, quantiles: &Quantiles, probability: f64) -> Duration {
         if self.wanted { whole_micros(quantiles.at(probability)) } else { Duration::ZERO }
     }
@@ -329,12 +331,12 @@ impl Sizes {
 
     fn next(&mut self, side: Side) -> u64 {
         let quantiles = if side == Side::Initiator { &INITIATOR_BYTES } else { &ACCEPTOR_BYTES };
-        let probability = self.left.get_mut(side).next().expect("one was dealt for each unit");
+        let probability = self.left.get_mut(side).next().expect("one size was drawn for each unit");
         if self.wanted { quantiles.at(probability).round() as u64 } else { 0 }
     }
 }
 
-/// A body in which the sides take turns, and the last sender closes.
+/// Builds a body in which the sides take turns and the last sender closes.
 fn in_turn(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
     let mut body: Vec<Adu> = Vec::with_capacity(sides.len() + 1);
     for side in sides {
@@ -351,7 +353,7 @@ fn in_turn(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]>
     body.into()
 }
 
-/// A body in which each side sends by itself, and both close.
+/// Builds a body in which each side sends independently and both close.
 fn apart(random: &mut Stream, sides: &[Side], sizes: &mut Sizes) -> Box<[Adu]> {
     let mut begun = PerSide::<bool>::default();
     let mut body = Vec::with_capacity(sides.len() + 2);
@@ -373,13 +375,13 @@ fn window(random: &mut Stream) -> u64 {
     WINDOWS.iter().find(|(until, _)| probability < *until).map_or(65_535, |(_, window)| *window)
 }
 
-/// A loss with few digits, mostly small.
+/// Draws a loss fraction with few digits, usually a small one.
 fn fraction(random: &mut Stream) -> f64 {
     let uniform = random.uniform();
     (MOST_LOSS * uniform * uniform * uniform * 1e4).round() / 1e4
 }
 
-/// Whole microseconds, at least one: what a file can say.
+/// Rounds to whole microseconds, the resolution of a trace file, and to at least one.
 fn whole_micros(seconds: f64) -> Duration {
     Duration::from_micros(((seconds * 1e6).round() as u64).max(1))
 }
@@ -388,11 +390,11 @@ fn whole_micros(seconds: f64) -> Duration {
 mod tests {
     use super::*;
 
-    /// What connections have done after so many seconds: see [`COURSE`].
+    /// Mean activity of connections after `age_s` seconds: see [`COURSE`].
     fn course(connections: &[ConnectionVector], age_s: f64) -> [f64; 6] {
         let mut sums = [0.0; 6];
         for connection in connections {
-            let mss = connection.mss_bytes.expect("the generator says it").initiator;
+            let mss = connection.mss_bytes.expect("generated connections have an MSS").initiator;
             let mut finished = [0.0; 2];
             let mut closed: f64 = 0.0;
             for adu in &connection.body {
@@ -413,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_course_of_a_mean_connection_is_that_of_the_generator() {
+    fn course_of_a_mean_connection_matches_the_generator() {
         let traces = Synthetic::suite(1, LENGTH);
         let connections: Vec<ConnectionVector> =
             traces.iter().flat_map(|trace| (0..12).flat_map(|second| trace.second(250 * second))).collect();

@@ -1,5 +1,4 @@
-//! Connection vectors of Tmix: their formats, the load they offer, their shuffle to a load that is asked for, and
-//! synthetic traces.
+//! Connection vectors of Tmix: their formats, the load that they offer, their shuffle to a target load, and synthetic traces.
 //!
 //! ```text
 //! text -> Reader -> ConnectionVector -> write

@@ -1,21 +1,21 @@
-//! Lines of a trace: bounded reading, and the meaning of one line.
+//! Lines of a trace: bounded reading, and parsing of one line.
 
 use crate::vector::{PerSide, Side};
 use fullpipe_units::Duration;
 use std::io::{self, BufRead};
 
-/// Bytes of a line that are looked at. The longest line of either format has less than 100.
+/// Longest line that is accepted, in bytes. The longest line of either format has less than 100.
 pub const LONGEST_LINE_BYTES: usize = 4096;
-/// The longest time that a trace may name, in microseconds: 115 days, a thousand times a trace.
+/// Longest time in a trace, in microseconds: 115 days, a thousand times the length of a trace.
 pub const LONGEST_TIME_US: u64 = 10_000_000_000_000;
-/// The largest unit: 1 TiB.
+/// Largest unit, in bytes: 1 TiB.
 pub const LARGEST_ADU_BYTES: u64 = 1 << 40;
-/// The largest receive window: 1 GiB (RFC 7323, section 2.3).
+/// Largest receive window, in bytes: 1 GiB (RFC 7323, section 2.3).
 pub const LARGEST_WINDOW_BYTES: u64 = 1 << 30;
-/// The largest count of units or exchanges of one connection.
+/// Largest number of units or exchanges of one connection.
 pub const MOST_ADUS: u64 = 1_000_000;
 
-/// What one line says.
+/// The content of one line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Line {
     Sequential {
@@ -49,14 +49,14 @@ pub(crate) enum Line {
     },
 }
 
-/// Whether a line begins like the first of a connection, be the rest of it as it may.
+/// Whether a line begins like the first line of a connection. The rest of the line is not checked.
 pub(crate) fn looks_like_a_start(content: &[u8]) -> bool {
     let word = content.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
     matches!(word, Some(b"S" | b"C" | b"SEQ" | b"CONC"))
 }
 
-/// Reads one line without its end and without its comment into `content`. Returns the bytes it took from the input
-/// (0: the end) and whether it was too long; what is too long is read past, not kept.
+/// Reads one line without its end and without its comment into `content`. Returns the number of bytes consumed (0 at the end of
+/// the input) and whether the line was too long. The excess of a long line is skipped.
 pub(crate) fn read_line(input: &mut impl BufRead, content: &mut Vec<u8>) -> io::Result<(u64, bool)> {
     content.clear();
     let mut taken = 0u64;
@@ -88,7 +88,7 @@ pub(crate) fn read_line(input: &mut impl BufRead, content: &mut Vec<u8>) -> io::
     }
 }
 
-/// The meaning of a line; `None` if it is blank.
+/// Parses a line; `None` if it is blank.
 pub(crate) fn parse(content: &[u8]) -> Result<Option<Line>, String> {
     let text = std::str::from_utf8(content).map_err(|_| "this is not text".to_string())?;
     let mut words = Words { words: text.split_ascii_whitespace(), text };
@@ -146,7 +146,7 @@ pub(crate) fn parse(content: &[u8]) -> Result<Option<Line>, String> {
     }
 }
 
-/// Text for a message: in quotes, without control characters, at most 60 of it.
+/// Quotes text for a message: without control characters, at most 60 characters of it.
 fn shown(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {
@@ -194,7 +194,7 @@ impl Words<'_> {
     fn fraction(&mut self, what: &str) -> Result<f64, String> {
         let word = self.next(what)?;
         match word.parse::<f64>() {
-            // NaN is in no range.
+            // NaN is outside every range.
             Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
             _ => Err(format!("{what}: expected a number from 0 to 1, found {}", shown(word))),
         }

@@ -1,57 +1,58 @@
-//! What load connections offer to a link, estimated without playing them.
+//! The load that connections offer to a link, estimated without simulating them.
 //!
-//! Each unit is a burst of its bytes and a header per segment, at the time at which it would be sent if every connection
-//! had a fixed share of the link and the network no delay; the opposite direction gets the acknowledgements, and each
-//! side's first burst the segments that open and close the connection. This is the reference suite's estimate
-//! (draft-irtf-iccrg-tcpeval-01, section 2.3, and its authors' implementation): good for the mean, not for the moment.
+//! Each unit is a burst of its bytes plus a header per segment. The burst is sent at the time that follows if every connection
+//! had a fixed share of the link and the network no delay. The opposite direction carries the acknowledgments. Each side's first
+//! burst includes the segments that open and close the connection. This is the reference suite's estimate
+//! (draft-irtf-iccrg-tcpeval-01, section 2.3, and its authors' implementation). It is accurate for the mean load, not for the
+//! load at an instant.
 
 use crate::vector::{ConnectionVector, Side};
 use fullpipe_units::Duration;
 
-/// Which way a load is counted.
+/// The direction in which a load is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From initiators to acceptors.
     Forward,
     /// From acceptors to initiators.
     Reverse,
-    /// The sum, for a medium that both share.
+    /// The sum of both directions, for a shared medium.
     Both,
 }
 
-/// What a byte of a unit costs on the link.
+/// Overhead of a unit's bytes on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
-    /// Segment size where the trace does not tell.
+    /// Segment size in bytes if the trace does not state one.
     pub mss_bytes: u32,
-    /// IP and TCP header of a segment and of an acknowledgement.
+    /// Bytes of the IP and TCP headers of a segment or an acknowledgment.
     pub header_bytes: u32,
-    /// Segments that one acknowledgement answers.
+    /// Segments per acknowledgment.
     pub segments_per_ack: u32,
 }
 
 impl Default for Overhead {
-    /// 1460 bytes and 40, an acknowledgement for every second segment (RFC 1122, section 4.2.3.2).
+    /// Segments of 1460 bytes, headers of 40 bytes, and an acknowledgment for every second segment (RFC 1122, section 4.2.3.2).
     fn default() -> Self {
         Overhead { mss_bytes: 1460, header_bytes: 40, segments_per_ack: 2 }
     }
 }
 
-/// Bits that a burst puts on the link: its own direction's and the opposite one's.
+/// Bits that a burst puts on the link in its own direction and in the opposite one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// When, since the start of whatever the connection's start is counted from.
+    /// Start of the burst, on the clock of the connection's `start`.
     pub at: Duration,
-    /// Who sends.
+    /// The sender.
     pub side: Side,
     /// Bits of data segments.
     pub bits: u64,
-    /// Bits of acknowledgements, the other way.
+    /// Bits of acknowledgments in the opposite direction.
     pub ack_bits: u64,
 }
 
 impl Burst {
-    /// Bits that count in a direction.
+    /// Returns the bits in a direction.
     pub fn bits_towards(&self, direction: Direction) -> u64 {
         match (direction, self.side) {
             (Direction::Both, _) => self.bits + self.ack_bits,
@@ -61,25 +62,25 @@ impl Burst {
     }
 }
 
-/// Bursts of one connection in the order of its body, and its estimated life.
+/// Bursts of one connection in the order of its body, and its estimated lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// The bursts.
     pub bursts: Vec<Burst>,
-    /// From start to the last close.
+    /// Time from the start to the last close.
     pub lifetime: Duration,
 }
 
 impl Estimate {
-    /// Bits that count in a direction.
+    /// Returns the bits in a direction.
     pub fn bits_towards(&self, direction: Direction) -> u64 {
         self.bursts.iter().map(|burst| burst.bits_towards(direction)).sum()
     }
 }
 
-/// Walks through a connection that gets `share_bps` of the link.
+/// Estimates the bursts of a connection that gets `share_bps` of the link, in bit/s.
 pub fn estimate(connection: &ConnectionVector, overhead: &Overhead, share_bps: f64) -> Estimate {
-    // Either end's announcement bounds what the other may send; a trace tells the same for both.
+    // The MSS of either end limits the segments of the other; a trace states the same value for both.
     let announced = connection.mss_bytes.map(|mss| mss.initiator.min(mss.acceptor));
     let mss = u64::from(announced.unwrap_or(overhead.mss_bytes).max(1));
     let header = u64::from(overhead.header_bytes);
@@ -108,24 +109,24 @@ pub fn estimate(connection: &ConnectionVector, overhead: &Overhead, share_bps: f
     Estimate { bursts, lifetime: finished[0].max(finished[1]).saturating_sub(connection.start) }
 }
 
-/// Offered bits per bin of time.
+/// Offered bits per time bin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bins {
     width: Duration,
-    /// Bits that a link carries in one bin: the most of a burst that one bin takes.
+    /// Bits that a link carries in one bin: the largest part of a burst in one bin.
     most: u64,
     bits: Vec<u64>,
     direction: Direction,
 }
 
 impl Bins {
-    /// `count` empty bins for a link of this capacity.
+    /// Creates `count` empty bins for a link with a capacity of `capacity_bps` bit/s.
     pub fn new(width: Duration, capacity_bps: f64, direction: Direction, count: usize) -> Self {
         let most = ((capacity_bps * width.as_secs_f64()) as u64).max(1);
         Bins { width: width.max(Duration::from_nanos(1)), most, bits: vec![0; count], direction }
     }
 
-    /// Adds a connection's bursts; a burst longer than a bin goes on in the next ones; what lies beyond the last bin is
+    /// Adds the bursts of a connection. A burst longer than a bin continues in the following bins. Bits beyond the last bin are
     /// not counted.
     pub fn add(&mut self, estimate: &Estimate) {
         for burst in &estimate.bursts {
@@ -143,18 +144,18 @@ impl Bins {
         }
     }
 
-    /// Offered bits of each bin.
+    /// The offered bits of each bin.
     pub fn bits(&self) -> &[u64] {
         &self.bits
     }
 
-    /// Length of a bin.
+    /// The length of a bin.
     pub fn width(&self) -> Duration {
         self.width
     }
 }
 
-/// Whether the means of `parts` equal parts of `values` differ by at most this fraction of the greatest.
+/// Whether the means of `parts` equal parts of `values` differ by at most this fraction of the largest mean.
 fn parts_agree(values: &[f64], parts: usize, tolerance: f64) -> bool {
     if values.len() < parts {
         return false;
@@ -169,14 +170,14 @@ fn parts_agree(values: &[f64], parts: usize, tolerance: f64) -> bool {
     most - least <= tolerance * most
 }
 
-/// Whether a load, or a throughput, is steady: its halves agree, as the draft has it (section 3), and its thirds too,
-/// since a load that rises and falls again has equal halves.
+/// Whether a load or a throughput is steady: its halves agree (draft, section 3), and so do its thirds, since a load that rises
+/// and falls again has equal halves.
 pub fn is_steady(values: &[f64], tolerance: f64) -> bool {
     parts_agree(values, 2, tolerance) && parts_agree(values, 3, tolerance)
 }
 
-/// The first place from which on what remains is steady: the end of the warm-up. `None` if it never settles. For loads
-/// and, from a run, for throughput (5 %) and queue (20 %).
+/// Returns the first index from which the remaining values are steady: the end of the warm-up. `None` if the values never become
+/// steady. It applies to loads and, with values measured in a run, to throughput (tolerance 5 %) and queue length (20 %).
 pub fn steady_from(values: &[f64], tolerance: f64) -> Option<usize> {
     (0..values.len()).find(|first| is_steady(&values[*first..], tolerance))
 }

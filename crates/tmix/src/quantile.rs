@@ -1,31 +1,31 @@
-//! Distributions given by a few percentiles: between them the logarithm of the value is linear in the probability, and
-//! beyond the last a bounded Pareto tail.
+//! Distributions given by a few percentiles. Between percentiles the logarithm of the value is linear in the probability. A
+//! bounded Pareto tail follows the last.
 
 use fullpipe_units::{Stream, math};
 
-/// Probability and value, ascending.
+/// Probability and value; points are in ascending order.
 type Point = (f64, f64);
 
-/// A distribution by its percentiles.
+/// A distribution given by its percentiles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quantiles {
-    /// From probability 0 to 1, or to where the tail begins.
+    /// Points from probability 0 to 1, or to the beginning of the tail.
     pub(crate) points: &'static [Point],
-    /// The tail beyond the last point, if that is not at 1.
+    /// The tail beyond the last point, if that point is not at probability 1.
     pub(crate) tail: Option<Tail>,
 }
 
-/// A Pareto tail, cut off.
+/// A bounded Pareto tail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tail {
-    /// The index: smaller is heavier.
+    /// The shape index; a smaller index is a heavier tail.
     pub(crate) index: f64,
-    /// The greatest value.
+    /// The largest value.
     pub(crate) most: f64,
 }
 
 impl Quantiles {
-    /// The value below which this fraction lies.
+    /// Returns the value at this probability.
     pub(crate) fn at(&self, probability: f64) -> f64 {
         let after = self.points.partition_point(|(point, _)| *point < probability);
         let Some((to, high)) = self.points.get(after) else {
@@ -47,8 +47,8 @@ impl Quantiles {
     }
 }
 
-/// `count` probabilities, one in each of as many equal strata, in random order: each by itself is uniform, and their
-/// sum hardly varies.
+/// Draws `count` probabilities, one from each of `count` equal strata, in random order. Each one is uniform, and their sum hardly
+/// varies.
 pub(crate) fn strata(random: &mut Stream, count: usize) -> Vec<f64> {
     let mut drawn: Vec<f64> = (0..count).map(|stratum| (stratum as f64 + random.uniform()) / count as f64).collect();
     for place in 1..count {
@@ -57,9 +57,9 @@ pub(crate) fn strata(random: &mut Stream, count: usize) -> Vec<f64> {
     drawn
 }
 
-/// As [`strata`], but in the order of keys, from 0 up: the greatest key gets the highest stratum.
+/// Draws as [`strata`] does, but in the order of the keys, which are at least 0: the largest key gets the highest stratum.
 pub(crate) fn strata_by_rank(random: &mut Stream, keys: &[f64]) -> Vec<f64> {
-    // Keys are not negative, so their bits are in their order; of equal ones the earlier comes first.
+    // Keys are not negative, so their bit patterns have the same order. Of equal keys the earlier comes first.
     let mut order: Vec<(u64, usize)> = keys.iter().enumerate().map(|(place, key)| (key.to_bits(), place)).collect();
     order.sort_unstable();
     let mut drawn = vec![0.0; keys.len()];
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_those_given() {
+    fn percentiles_at_given_probabilities_are_the_given_values() {
         let quantiles = Quantiles {
             points: &[(0.0, 1.0), (0.5, 10.0), (0.9, 1000.0)],
             tail: Some(Tail { index: 1.0, most: 4000.0 }),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn strata_are_hit_once_each() {
+    fn strata_are_drawn_once_each() {
         let mut random = Stream::new(1, "x", "strata");
         let drawn = strata(&mut random, 100);
         let mut seen: Vec<usize> = drawn.iter().map(|value| (value * 100.0) as usize).collect();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_key_gets_the_highest_stratum() {
+    fn strata_by_rank_give_the_largest_key_the_highest_stratum() {
         let mut random = Stream::new(1, "x", "strata");
         let drawn = strata_by_rank(&mut random, &[0.3, 0.9, 0.1, 0.5]);
         let strata: Vec<usize> = drawn.iter().map(|value| (value * 4.0) as usize).collect();

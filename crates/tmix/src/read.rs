@@ -1,15 +1,16 @@
-//! Reads connection vectors one by one, in the original and the alternate format and mixtures of them.
+//! Reads connection vectors one by one, in the original format, the alternate format and mixtures of both.
 //!
-//! Either spelling of a header (`SEQ`, `CONC`; `S`, `C`) may stand before either style of body; header lines come in any
-//! order, each at most once, before the body; `#` begins a comment; blank lines count for nothing. The original style is
-//! turned into the canonical form by the rules of the format:
+//! Either header (`SEQ`, `CONC`; `S`, `C`) can precede either style of body. Header lines can be in any order, each at most once,
+//! before the body. `#` starts a comment; blank lines are ignored. The original style is converted to the canonical form by the
+//! rules of the format:
 //!
-//! * a wait between two units of one side is that side's send-wait, between different sides the second one's receive-wait;
-//! * a wait of 0, or none, is 1 us, since "no wait at all" is the mark of the first unit;
-//! * a wait after the last unit is its sender's before it closes; without one it closes after 1 us;
-//! * in a concurrent connection `t>` and `t<` are the send-wait of that side's next unit or close.
+//! * a wait between two units of one side is a send-wait of that side; between units of different sides it is a receive-wait of
+//!   the second side;
+//! * a wait of 0, or no wait, becomes 1 us, since two waits of 0 mark the first unit;
+//! * a wait after the last unit is the wait of its sender before the close; without it the close follows after 1 us;
+//! * in a concurrent connection `t>` and `t<` are the send-wait of the side's next unit or close.
 //!
-//! Memory is bounded by one connection: lines are cut at [`LONGEST_LINE_BYTES`], connections at [`crate::MOST_ADUS`].
+//! Memory is bounded by one connection: lines are limited to [`LONGEST_LINE_BYTES`], connections to [`crate::MOST_ADUS`].
 
 use crate::draft::Draft;
 use crate::error::Error;
@@ -17,7 +18,7 @@ use crate::line::{self, LONGEST_LINE_BYTES, Line};
 use crate::vector::ConnectionVector;
 use std::io::BufRead;
 
-/// Connection vectors of one text, in its order.
+/// Iterator over the connection vectors of one text, in the order of the text.
 ///
 /// ```
 /// use fullpipe_tmix::{Reader, Side};
@@ -38,7 +39,7 @@ pub struct Reader<R> {
     offset: u64,
     /// The first line of the next connection.
     pending: Option<Found>,
-    /// Where the connection that was returned last begins.
+    /// Offset of the connection that was returned last, in bytes.
     began: u64,
     skip_bad: bool,
     skipped: u64,
@@ -49,18 +50,18 @@ pub struct Reader<R> {
 /// A line that is not blank.
 #[derive(Debug)]
 struct Found {
-    /// Where it begins, in bytes.
+    /// Offset of its first byte.
     offset: u64,
-    /// Its number, from 1.
+    /// Line number, from 1.
     line: u64,
-    /// Whether it is, or would be, the first of a connection.
+    /// Whether it is the first line of a connection, or begins like one.
     starts: bool,
-    /// What it says, or what is wrong with it.
+    /// The parsed line, or the reason why it is invalid.
     said: Result<Line, String>,
 }
 
 impl<R: BufRead> Reader<R> {
-    /// A reader that ends with the first error. `file` is the name that errors tell.
+    /// Creates a reader that ends at the first error. `file` is the name in error messages.
     pub fn new(input: R, file: impl Into<String>) -> Self {
         Reader {
             input,
@@ -77,34 +78,34 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Leaves out malformed connections, and counts them; only the machine's refusal is an error then.
+    /// With `true`, the reader skips and counts malformed connections. Only an input error is returned then.
     #[must_use]
     pub fn skip_bad(mut self, skip: bool) -> Self {
         self.skip_bad = skip;
         self
     }
 
-    /// How many malformed connections were left out.
+    /// The number of malformed connections that were skipped.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// What was wrong with the first that was left out.
+    /// The error of the first connection that was skipped.
     pub fn first_skipped(&self) -> Option<&Error> {
         self.first_skipped.as_ref()
     }
 
-    /// What was wrong with the first that was left out, to keep.
+    /// Returns the error of the first connection that was skipped, by value.
     pub fn into_first_skipped(self) -> Option<Error> {
         self.first_skipped
     }
 
-    /// Where in the input the connection that was returned last begins, in bytes.
+    /// The offset in the input of the connection that was returned last, in bytes.
     pub fn began(&self) -> u64 {
         self.began
     }
 
-    /// Bytes read so far.
+    /// The number of bytes read.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -113,7 +114,7 @@ impl<R: BufRead> Reader<R> {
         Error::Format { file: self.file.clone(), line, message: message.into() }
     }
 
-    /// The next line that is not blank.
+    /// Returns the next line that is not blank.
     fn next_line(&mut self) -> Result<Option<Found>, Error> {
         loop {
             let offset = self.offset;
@@ -136,7 +137,8 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// One connection, or what is wrong with it; `None` at the end. Leaves the next connection's first line pending.
+    /// Returns one connection or its error, and `None` at the end of the input. The first line of the next connection stays
+    /// pending.
     fn connection(&mut self) -> Result<Option<ConnectionVector>, Error> {
         let first = match self.pending.take() {
             Some(pending) => Some(pending),
@@ -160,7 +162,7 @@ impl<R: BufRead> Reader<R> {
         draft.finish().map(Some).map_err(|message| self.error(first.line, message))
     }
 
-    /// Reads on to the next connection's first line.
+    /// Skips lines up to the first line of the next connection.
     fn recover(&mut self) -> Result<(), Error> {
         while self.pending.is_none() {
             match self.next_line()? {

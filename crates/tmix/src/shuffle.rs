@@ -1,12 +1,11 @@
-//! Schedules a trace: cuts it into bins, puts the bins in random order, stretches time, fills the network beforehand.
+//! Schedules a trace: splits it into bins, shuffles the bins, scales time, and prefills the network.
 //!
-//! * The trace's time is cut into bins of `bin / scale`. Fisher and Yates's shuffle orders them by a random stream of
-//!   (seed, trace's name); the first bins of that order are played. Within a bin connections keep their distances;
-//!   bodies are not touched. So the trend of the hour is broken up, the local structure stays.
+//! * The trace is split into bins of `bin / scale` of trace time. A Fisher-Yates shuffle with a random stream of (seed, trace
+//!   name) orders them, and the run uses the first bins of that order. Connections keep their positions within a bin, and their
+//!   bodies do not change. The shuffle removes the trend over the hour and keeps the local structure.
 //! * Run time is `scale` times trace time.
-//! * Until the end of the prefill only connections that will live long are kept (those that a network in equilibrium
-//!   would have inherited), and their starts are compressed into the prefill's last `interval`, so that they fill it at
-//!   the load that is asked for.
+//! * During the prefill only long-lived connections are kept: those that a network in equilibrium would contain. Their starts are
+//!   compressed into the last `interval` of the prefill, so that they fill it at the requested load.
 //!
 //! Source: draft-irtf-iccrg-tcpeval-01, sections 2.3 and 3.
 
@@ -16,42 +15,42 @@ use crate::trace::Trace;
 use crate::vector::ConnectionVector;
 use fullpipe_units::{Duration, Stream};
 
-/// The most bins that a trace is cut into.
+/// Largest number of bins of a trace.
 const MOST_BINS: u64 = 10_000_000;
 
-/// The order of bins.
+/// The order of the bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// A random permutation.
     Shuffled,
-    /// As the trace has them.
+    /// The order of the trace.
     Recorded,
 }
 
-/// Long connections first: `draft`, section 3.
+/// The prefill with long-lived connections (draft, section 3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prefill {
-    /// Connections that start before are kept only if they will live long (`prefill_t`).
+    /// End of the prefill. Of the connections that start earlier, only long-lived ones are kept (`prefill_t`).
     pub time: Duration,
-    /// They start within this time before its end (`prefill_si`).
+    /// Their starts are compressed into this time before the end of the prefill (`prefill_si`).
     pub interval: Duration,
-    /// To live longer than this is to live long (`long_flow_bias`).
+    /// A connection is long-lived if its lifetime exceeds this (`long_flow_bias`).
     pub lifetime: Duration,
-    /// A connection's share of the link, by which lives are estimated.
+    /// A connection's share of the link in bit/s, from which lifetimes are estimated.
     pub share_bps: f64,
 }
 
 impl Prefill {
-    /// None: every connection is kept where it is.
+    /// No prefill: every connection is kept at its start.
     pub const NONE: Prefill =
         Prefill { time: Duration::ZERO, interval: Duration::ZERO, lifetime: Duration::ZERO, share_bps: 1.0 };
 
-    /// Whether a connection that starts in the prefill is one of those that are kept.
+    /// Whether a connection that starts during the prefill is kept.
     pub fn keeps(&self, connection: &ConnectionVector) -> bool {
         load::estimate(connection, &Overhead::default(), self.share_bps).lifetime > self.lifetime
     }
 
-    /// Where a start in the prefill goes.
+    /// Returns the compressed start of a connection in the prefill.
     fn compressed(&self, start: Duration) -> Duration {
         let ratio = self.interval.as_secs_f64() / self.time.as_secs_f64();
         let offset = Duration::from_secs_f64(start.as_secs_f64() * ratio).min(self.interval);
@@ -59,27 +58,30 @@ impl Prefill {
     }
 }
 
-/// What makes a trace's connections those of a run.
+/// How the connections of a run are derived from a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
     /// Run time over trace time.
     pub scale: f64,
     /// Length of a bin in run time.
     pub bin: Duration,
-    /// Shuffled or not.
+    /// Order of the bins.
     pub order: Order,
     /// Seed of the shuffle.
     pub seed: u64,
-    /// How much of a trace is used; of a shorter one all.
+    /// Length of the part of a trace that is used. A shorter trace is used completely.
     pub trace_length: Duration,
-    /// Length of the run, from the beginning of the prefill.
+    /// Length of the run, including the prefill.
     pub duration: Duration,
-    /// Long connections first.
+    /// The prefill.
     pub prefill: Prefill,
 }
 
 impl Schedule {
-    /// The connections of a trace in order of their start in the run, made as they are asked for.
+    /// Returns the connections of a trace in order of their start in the run, generated on demand.
+    ///
+    /// # Errors
+    /// If `scale` or `bin` is not positive, or the trace would have too many bins.
     pub fn stream<T: Trace>(&self, trace: T) -> Result<Scheduled<T>, Error> {
         let length = self.trace_length.min(trace.length());
         let width = self.source_width()?;
@@ -93,7 +95,7 @@ impl Schedule {
             )));
         }
         let played = self.duration.as_nanos().div_ceil(self.bin.as_nanos()).min(total);
-        // At most ten million.
+        // There are at most ten million bins.
         let mut order: Vec<u32> = (0..total as u32).collect();
         if self.order == Order::Shuffled {
             let mut random = Stream::new(self.seed, trace.name(), "tmix shuffle");
@@ -106,7 +108,7 @@ impl Schedule {
         Ok(Scheduled { schedule: *self, trace, length, width, order, next: 0, ready: Vec::new().into_iter() })
     }
 
-    /// Length of a bin in trace time.
+    /// The length of a bin in trace time.
     fn source_width(&self) -> Result<Duration, Error> {
         if !(self.scale.is_finite() && self.scale > 0.0) || self.bin.is_zero() {
             return Err(Error::Unreachable(format!(
@@ -117,19 +119,19 @@ impl Schedule {
         Ok(Duration::from_secs_f64(self.bin.as_secs_f64() / self.scale).max(Duration::from_nanos(1)))
     }
 
-    /// Run time of a trace time.
+    /// Converts trace time to run time.
     fn run_time(&self, trace_time: Duration) -> Duration {
         Duration::from_secs_f64(trace_time.as_secs_f64() * self.scale)
     }
 }
 
-/// The connections of one trace, scheduled; see [`Schedule::stream`]. After an error it ends.
+/// Iterator over the scheduled connections of one trace; see [`Schedule::stream`]. It ends after an error.
 #[derive(Debug)]
 pub struct Scheduled<T> {
     schedule: Schedule,
     trace: T,
     length: Duration,
-    /// Of a bin, in trace time.
+    /// Length of a bin in trace time.
     width: Duration,
     order: Vec<u32>,
     next: usize,
@@ -137,12 +139,12 @@ pub struct Scheduled<T> {
 }
 
 impl<T: Trace> Scheduled<T> {
-    /// Which bin of the trace is played when.
+    /// The bins of the trace in the order in which the run uses them.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
 
-    /// The connections of the next bin, in order of start; `None` after the last. Only those that the prefill keeps.
+    /// Returns the connections of the next bin that the prefill keeps, in order of start; `None` after the last bin.
     pub fn next_bin(&mut self) -> Option<Result<Vec<ConnectionVector>, Error>> {
         let source = u64::from(*self.order.get(self.next)?);
         let place = self.next as u64;
@@ -157,7 +159,7 @@ impl<T: Trace> Scheduled<T> {
             }
         };
         for connection in &mut connections {
-            // The trace says starts in order, from its first to before its last instant of the bin.
+            // The trace returns starts in order, from the bin's first instant to before its end.
             let shifted = self.width * place + connection.start.saturating_sub(from);
             connection.start = self.schedule.run_time(shifted);
         }

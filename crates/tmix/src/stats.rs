@@ -1,14 +1,14 @@
-//! Statistics of a trace, in one pass and constant memory.
+//! Statistics of a trace, computed in one pass with constant memory.
 //!
-//! Percentiles come from histograms of three significant digits; counts, sums and extremes are exact. The waits are those
-//! of the canonical form, closes included; exchanges are those of sequential connections.
+//! Percentiles come from histograms with three significant digits; counts, sums and extremes are exact. Waits are those of the
+//! canonical form, including closes. Exchanges are those of sequential connections.
 
 use crate::load::{self, Direction, Overhead};
 use crate::vector::{Adu, ConnectionVector, Kind, Side};
 use fullpipe_units::Duration;
 use hdrhistogram::Histogram;
 
-/// Values beyond this are counted as this.
+/// Larger values are counted as this one.
 const LARGEST: u64 = 1 << 50;
 
 /// A distribution of whole numbers.
@@ -21,8 +21,8 @@ pub struct Distribution {
 
 impl Default for Distribution {
     fn default() -> Self {
-        // Both arguments are constants that the library allows.
-        let histogram = Histogram::new_with_max(LARGEST, 3).expect("three digits up to 2^50 are allowed");
+        // The library accepts both constants.
+        let histogram = Histogram::new_with_max(LARGEST, 3).expect("three digits up to 2^50 are valid");
         Distribution { histogram, sum: 0.0, most: 0 }
     }
 }
@@ -34,74 +34,74 @@ impl Distribution {
         self.most = self.most.max(value);
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The mean; 0 of none.
+    /// The mean; 0 without values.
     pub fn mean(&self) -> f64 {
         self.sum / self.count().max(1) as f64
     }
 
-    /// The value that this fraction does not exceed, within a thousandth; 0 of none.
+    /// The quantile at `fraction`, with an error of at most 0.1 %; 0 without values.
     pub fn quantile(&self, fraction: f64) -> u64 {
         self.histogram.value_at_quantile(fraction).min(self.most)
     }
 
-    /// The greatest.
+    /// The largest value; 0 without values.
     pub fn most(&self) -> u64 {
         self.most
     }
 }
 
-/// What a trace is like.
+/// The statistics of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
-    /// Connections whose sides take turns.
+    /// Sequential connections.
     pub sequential: u64,
-    /// Connections whose sides send by themselves.
+    /// Concurrent connections.
     pub concurrent: u64,
     /// Connections in which the acceptor sends the first unit.
     pub acceptor_first: u64,
     /// Connections with a loss above 0.
     pub lossy: u64,
-    /// The greatest loss.
+    /// The largest loss, as a fraction of the packets.
     pub greatest_loss: f64,
     /// Connections with segments of less than 1000 bytes.
     pub small_segments: u64,
-    /// Connections that start before the one before them in the file.
+    /// Connections that start before the preceding connection of the file.
     pub out_of_order: u64,
-    /// The first start.
+    /// The earliest start.
     pub first_start: Option<Duration>,
-    /// The last start.
+    /// The latest start.
     pub last_start: Duration,
-    /// Bytes from initiators.
+    /// Bytes that initiators send.
     pub initiator_bytes: u128,
-    /// Bytes from acceptors.
+    /// Bytes that acceptors send.
     pub acceptor_bytes: u128,
-    /// Bits that are offered towards acceptors and towards initiators, headers and acknowledgements counted.
+    /// Offered bits towards acceptors and towards initiators, including headers and acknowledgments.
     pub offered_bits: [u128; 2],
-    /// Microseconds from one start to the next in the file; those out of order left out.
+    /// Microseconds between consecutive starts in the file, without the connections out of order.
     pub gap_us: Distribution,
     /// Bytes of initiators' units.
     pub initiator_adu_bytes: Distribution,
     /// Bytes of acceptors' units.
     pub acceptor_adu_bytes: Distribution,
-    /// Bytes of a connection, both ways.
+    /// Bytes of a connection, both directions together.
     pub connection_bytes: Distribution,
     /// Exchanges of a sequential connection.
     pub epochs: Distribution,
-    /// Microseconds, of connections that tell it.
+    /// Round-trip times in microseconds, of connections that state one.
     pub rtt_us: Distribution,
-    /// Microseconds.
+    /// Receive-waits in microseconds.
     pub receive_wait_us: Distribution,
-    /// Microseconds.
+    /// Send-waits in microseconds.
     pub send_wait_us: Distribution,
 }
 
 impl Statistics {
-    /// Counts one more connection.
+    /// Adds a connection.
     pub fn add(&mut self, connection: &ConnectionVector) {
         match connection.kind {
             Kind::Sequential { epochs } => {
@@ -127,7 +127,7 @@ impl Statistics {
         self.initiator_bytes += u128::from(bytes[0]);
         self.acceptor_bytes += u128::from(bytes[1]);
         self.connection_bytes.add(bytes[0] + bytes[1]);
-        // Bits do not depend on the share of the link.
+        // The number of bits does not depend on the share of the link.
         let estimate = load::estimate(connection, &Overhead::default(), 1e6);
         for (sum, direction) in self.offered_bits.iter_mut().zip([Direction::Forward, Direction::Reverse]) {
             *sum += u128::from(estimate.bits_towards(direction));
@@ -135,17 +135,17 @@ impl Statistics {
         connection.body.iter().for_each(|adu| self.add_adu(adu));
     }
 
-    /// Connections.
+    /// The number of connections.
     pub fn connections(&self) -> u64 {
         self.sequential + self.concurrent
     }
 
-    /// From the first start to the last.
+    /// The time from the first start to the last.
     pub fn span(&self) -> Duration {
         self.last_start.saturating_sub(self.first_start.unwrap_or_default())
     }
 
-    /// Offered load over the span towards acceptors and towards initiators, in bit/s; 0 if there is no span.
+    /// Offered load over the span towards acceptors and towards initiators, in bit/s; 0 if the span is 0.
     pub fn offered_bps(&self) -> [f64; 2] {
         let seconds = self.span().as_secs_f64();
         self.offered_bits.map(|bits| if seconds > 0.0 { bits as f64 / seconds } else { 0.0 })

@@ -1,13 +1,13 @@
-//! Finds the scale at which traces offer the load that is asked for, how long a run must be, and where it is steady.
+//! Searches the scale at which traces offer the target load, the length of the run, and the interval in which the load is steady.
 //!
-//! For a scale, bins of all traces are taken in their shuffled order and their load estimated, until the last two thirds
-//! of the run have been steady for five bins in turn (halves agree, as the draft asks, and thirds); the mean of what comes after the warm-up is
-//! the scale's load. The scale
-//! goes half of the relative error further until loads on either side of the target are known, then halfway between
-//! those scales. A load that contradicts them (the load is random, it need not fall with every step of the scale) is a
-//! trouble; after five the search begins anew from where it is, after five new beginnings it gives up.
+//! For a given scale, the bins of all traces are taken in their shuffled order and their load is estimated. The run ends when its
+//! last two thirds have been steady for five consecutive bins: halves agree, as the draft requires, and so do thirds. The load of
+//! the scale is the mean after the warm-up. Until loads on both sides of the target are known, the scale changes by half of the
+//! relative error. Then the search bisects. The load is random and need not fall with every step of the scale. A load that
+//! contradicts the known bounds is a failure; so is an unbalanced run. After five failures the search restarts from the present
+//! scale; after five restarts it ends without a result.
 //!
-//! Source: draft-irtf-iccrg-tcpeval-01, sections 2.3 and 3, and the behaviour of its authors' implementation.
+//! Source: draft-irtf-iccrg-tcpeval-01, sections 2.3 and 3, and the behavior of its authors' implementation.
 
 use crate::error::Error;
 use crate::load::{self, Bins, Direction, Overhead};
@@ -15,52 +15,51 @@ use crate::shuffle::{Order, Prefill, Schedule, Scheduled};
 use crate::trace::Trace;
 use fullpipe_units::{Duration, Rate};
 
-/// Agreements in turn that end a run.
+/// Consecutive steady bins that end a run.
 const AGREEMENTS: u32 = 5;
-/// Troubles after which the search begins anew, and new beginnings after which it gives up.
+/// Failures before a restart, and restarts before the search ends.
 const PATIENCE: u32 = 5;
-/// A change of scale that changes nothing.
+/// Smallest effective change of the scale.
 const LEAST_CHANGE: f64 = 1e-10;
-/// How many connections would be alive per source and second of round trip, at scale 1: the reference's share of the
-/// link is one of so many.
+/// Number of open connections per source and second of round-trip time at scale 1. The reference divides the link among them.
 const ALIVE: f64 = 500.0;
 
-/// What is asked of the traces of one experiment.
+/// The requirements for the traces of one experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Suite {
-    /// Rate of the central link in the direction that the load is defined for.
+    /// Rate of the central link in the direction for which the load is defined.
     pub capacity: Rate,
-    /// The load that is asked for, as a fraction of the capacity.
+    /// Target load as a fraction of the capacity.
     pub load: f64,
-    /// Which way it is counted.
+    /// The direction in which the load is counted.
     pub direction: Direction,
-    /// Longest round-trip time, with full queues both ways.
+    /// Longest round-trip time, with full queues in both directions.
     pub max_rtt: Duration,
     /// Length of a bin in run time (`b`).
     pub bin: Duration,
-    /// Until when only long connections start (`prefill_t`); 0 for no prefill.
+    /// Time before which only long-lived connections start (`prefill_t`); 0 for no prefill.
     pub prefill: Duration,
-    /// A factor on the time that prefill connections are compressed into (`prefill_si`), where an experiment has one.
+    /// Factor for the time into which prefill connections are compressed (`prefill_si`); 1 unless the experiment defines one.
     pub prefill_correction: f64,
-    /// Shuffled or not.
+    /// Order of the bins.
     pub order: Order,
     /// Seed of the shuffle.
     pub seed: u64,
-    /// How much of a trace is used.
+    /// Length of the part of a trace that is used.
     pub trace_length: Duration,
-    /// A run has at least so many bins.
+    /// Smallest number of bins of a run.
     pub minimum_bins: usize,
-    /// Halves of a run must agree within this fraction.
+    /// Largest relative difference between the halves of a run.
     pub balance_tolerance: f64,
-    /// The load must come within this fraction of the one that is asked for.
+    /// Largest relative difference from the target load.
     pub load_tolerance: f64,
-    /// What a byte costs.
+    /// Overhead of headers and acknowledgments.
     pub overhead: Overhead,
 }
 
 impl Suite {
-    /// The draft's rules: bins of 500 Mbit, a prefill of 1.5 times the load in per cent times the longest round trip,
-    /// traces of 3000 s, 5 % between halves, 2 % of the load; load counted towards the initiators.
+    /// Returns the draft's rules: bins of 500 Mbit, a prefill of 1.5 times the load in percent times the longest round-trip time,
+    /// traces of 3000 s, 5 % between halves, 2 % of the load. The load is counted towards the initiators.
     pub fn draft(capacity: Rate, load: f64, max_rtt: Duration, seed: u64) -> Self {
         let bin = Duration::from_secs_f64(500e6 / capacity.bits_per_second() as f64);
         Suite {
@@ -85,13 +84,16 @@ impl Suite {
         self.capacity.bits_per_second() as f64
     }
 
-    /// A connection's share of the link by which its life is estimated, for so many sources.
+    /// A connection's share of the link in bit/s, from which its lifetime is estimated, with `sources` sources.
     fn share_bps(&self, scale: f64, sources: usize) -> f64 {
         let alive = sources as f64 * ALIVE / scale * self.max_rtt.as_secs_f64();
         self.capacity_bps() / alive.max(1.0)
     }
 
-    /// The schedule of a scale that is given; its prefill is computed from the traces.
+    /// Returns the schedule for a given scale. Its prefill is computed from the traces.
+    ///
+    /// # Errors
+    /// If a trace cannot be read or scheduled.
     pub fn schedule<T: Trace>(&self, scale: f64, duration: Duration, traces: &mut [T]) -> Result<Schedule, Error> {
         let prefill = Prefill {
             time: self.prefill,
@@ -120,49 +122,52 @@ impl Suite {
         let seconds = bits as f64 / (self.capacity_bps() * self.load) * self.prefill_correction;
         let interval = Duration::from_secs_f64(seconds);
         schedule.duration = duration;
-        // What would take longer than there is time for is left to the warm-up.
+        // If the connections need more time than there is, the warm-up replaces the prefill.
         schedule.prefill = if interval > prefill.time { Prefill::NONE } else { Prefill { interval, ..prefill } };
         Ok(schedule)
     }
 }
 
-/// One scale that was tried.
+/// A scale that was tried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attempt {
     /// The scale.
     pub scale: f64,
-    /// The load that it offers after the warm-up, as a fraction of the capacity.
+    /// The load after the warm-up, as a fraction of the capacity.
     pub load: f64,
-    /// Length of the run; all there is, if it is not balanced.
+    /// Length of the run; if it is not balanced, the longest possible one.
     pub duration: Duration,
-    /// Whether its last two thirds are steady.
+    /// Whether the last two thirds of the run are steady.
     pub balanced: bool,
 }
 
-/// How to run an experiment.
+/// The schedule and the phases of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What makes a trace's connections those of the run: [`Schedule::stream`].
+    /// Derives the connections of the run from a trace: [`Schedule::stream`].
     pub schedule: Schedule,
-    /// After the prefill, what is not counted.
+    /// Time between the prefill and the measurement.
     pub warmup: Duration,
-    /// What is counted.
+    /// Measured time.
     pub test: Duration,
-    /// The load of what is counted, as a fraction of the capacity.
+    /// Load during the measured time, as a fraction of the capacity.
     pub load: f64,
-    /// Estimated load of each bin from the beginning of the run.
+    /// Estimated load of each bin from the start of the run, as a fraction of the capacity.
     pub bins: Vec<f64>,
 }
 
 struct Tried {
     attempt: Attempt,
     schedule: Schedule,
-    /// The first bin that is counted.
+    /// The first measured bin.
     steady: usize,
     bins: Vec<f64>,
 }
 
-/// Searches the scale; `tell` hears of each that is tried.
+/// Searches the scale. `tell` is called for each scale that is tried.
+///
+/// # Errors
+/// If the requirements are invalid, a trace cannot be read, or no scale reaches the target load.
 pub fn find_target<T: Trace>(suite: &Suite, traces: &mut [T], mut tell: impl FnMut(&Attempt)) -> Result<Plan, Error> {
     check(suite, traces)?;
     let mut scale = first_scale(suite, traces)?;
@@ -200,7 +205,7 @@ fn check<T: Trace>(suite: &Suite, traces: &[T]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The scale that a sample of the traces suggests: one second of each hundred.
+/// Estimates the scale from a sample of the traces: one second in each hundred.
 fn first_scale<T: Trace>(suite: &Suite, traces: &mut [T]) -> Result<f64, Error> {
     let second = Duration::from_secs(1);
     let mut bps = 0.0;
@@ -233,7 +238,7 @@ fn try_scale<T: Trace>(suite: &Suite, scale: f64, traces: &mut [T]) -> Result<Tr
     let share_bps = suite.share_bps(scale, traces.len());
     let mut streams: Vec<Scheduled<&mut T>> =
         traces.iter_mut().map(|trace| schedule.stream(trace)).collect::<Result<_, _>>()?;
-    // The last bin is a part of one: it is not counted on.
+    // The last bin is incomplete and is not used.
     let count = streams.iter().map(|stream| stream.order().len()).min().unwrap_or(0).saturating_sub(1);
     let prefill = schedule.prefill.time.as_nanos().div_ceil(suite.bin.as_nanos()) as usize;
     let mut bins = Bins::new(suite.bin, suite.capacity_bps(), suite.direction, count);
@@ -246,7 +251,7 @@ fn try_scale<T: Trace>(suite: &Suite, scale: f64, traces: &mut [T]) -> Result<Tr
                 bins.add(&load::estimate(&connection, &suite.overhead, share_bps));
             }
         }
-        // Later connections cannot add to it any more.
+        // No later connection adds bits to this bin.
         loads.push(bins.bits()[loads.len()] as f64 / bin_bits);
         let judged = &loads[judged_from(loads.len(), prefill)..];
         let enough = loads.len() >= suite.minimum_bins.max(prefill.saturating_mul(2));
@@ -261,12 +266,12 @@ fn try_scale<T: Trace>(suite: &Suite, scale: f64, traces: &mut [T]) -> Result<Tr
     Ok(Tried { attempt, schedule, steady, bins: loads })
 }
 
-/// The last two thirds, and no prefill.
+/// Index of the first bin of the last two thirds, without the prefill.
 fn judged_from(count: usize, prefill: usize) -> usize {
     count.div_ceil(3).max(prefill).min(count)
 }
 
-/// Where the warm-up ends: it is steady from the last two thirds on at the latest.
+/// Index of the first bin after the warm-up, at the latest the first of the last two thirds.
 fn counted_from(loads: &[f64], prefill: usize, tolerance: f64) -> usize {
     let latest = judged_from(loads.len(), prefill);
     let prefill = prefill.min(latest);
@@ -275,25 +280,25 @@ fn counted_from(loads: &[f64], prefill: usize, tolerance: f64) -> usize {
 
 fn plan(suite: &Suite, tried: Tried) -> Plan {
     let Tried { attempt, schedule, steady, bins } = tried;
-    // The prefill ends within a bin; the warm-up, with one.
+    // The prefill ends within a bin; the warm-up ends at the end of a bin.
     let warmup = (suite.bin * steady as u64).saturating_sub(schedule.prefill.time);
     let test = attempt.duration.saturating_sub(schedule.prefill.time).saturating_sub(warmup);
     Plan { schedule, warmup, test, load: attempt.load, bins }
 }
 
-/// The search's state: scales that are known to give too much and too little.
+/// The state of the search: the known bounds of the scale.
 #[derive(Clone, Copy, Debug, Default)]
 struct Search {
-    /// Too much load: the scale is too small.
+    /// The scale is too small: too much load.
     low: Option<f64>,
-    /// Too little.
+    /// The scale is too large: too little load.
     high: Option<f64>,
     troubles: u32,
     beginnings: u32,
 }
 
 impl Search {
-    /// The scale to try after one whose relative error is known; `None` to give up.
+    /// Returns the next scale to try, given the relative error of this one. `None` ends the search.
     fn next(&mut self, scale: f64, error: f64, balanced: bool) -> Option<f64> {
         let contradicts = match (self.low, self.high) {
             (Some(low), _) if scale < low && error < 0.0 => true,
@@ -317,7 +322,7 @@ impl Search {
         }
         let next = match (self.low, self.high) {
             (Some(low), Some(high)) if low < high => low + (high - low) / 2.0,
-            // At most half of the scale at once, so that it stays above 0.
+            // The scale falls by at most half, so that it stays positive.
             _ => scale + scale * (0.5 * error).clamp(-0.5, 1.0),
         };
         ((next - scale).abs() > LEAST_CHANGE).then_some(next)
@@ -328,7 +333,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Where the search ends for a load that falls as 1 / scale.
+    /// The final scale and the number of steps for a load that falls as 1 / scale.
     fn end(mut scale: f64, tolerance: f64) -> (f64, u32) {
         let mut search = Search::default();
         for step in 0..200 {
@@ -336,14 +341,14 @@ mod tests {
             if error.abs() <= tolerance {
                 return (scale, step);
             }
-            scale = search.next(scale, error, true).expect("it does not give up");
+            scale = search.next(scale, error, true).expect("the search finds a scale");
         }
-        panic!("it does not end");
+        panic!("the search does not end");
     }
 
     #[test]
-    fn the_search_ends_at_the_scale_of_a_falling_load() {
-        // Load 1 at scale 5.
+    fn search_ends_at_the_scale_of_a_falling_load() {
+        // The load is 1 at scale 5.
         for first in [0.1, 1.0, 4.0, 5.0, 6.0, 50.0, 5000.0] {
             let (scale, steps) = end(first, 0.001);
             assert!((scale - 5.0).abs() <= 0.006, "{first} ends at {scale}");
@@ -352,14 +357,14 @@ mod tests {
     }
 
     #[test]
-    fn the_search_gives_up_where_nothing_helps() {
+    fn search_ends_without_result_if_no_scale_reaches_the_load() {
         let mut search = Search::default();
         let mut scale = 1.0;
         let mut steps = 0;
         while let Some(next) = search.next(scale, if steps % 2 == 0 { 0.5 } else { -0.5 }, false) {
             scale = next;
             steps += 1;
-            assert!(steps < 200, "it goes on for ever");
+            assert!(steps < 200, "the search does not end");
         }
         assert!(scale.is_finite() && scale > 0.0);
     }

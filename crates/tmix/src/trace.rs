@@ -1,8 +1,8 @@
-//! Traces by their own time: whatever yields the connections that start in an interval, in any order of intervals.
+//! Traces with random access by time: a trace returns the connections that start in an interval, for intervals in any order.
 //!
-//! A shuffle visits a trace's bins in random order, so it needs more than a stream. A file is read once from end to
-//! end, which checks it and leaves an index of 16 bytes per connection; afterwards an interval costs its own text. So a
-//! trace of hundreds of megabytes needs a few of memory.
+//! Random access is required because a shuffle visits the bins of a trace in random order. A file is read once from start to end,
+//! which validates it and builds an index of 16 bytes per connection. After that, an interval costs the reading of its own text.
+//! So a trace of hundreds of megabytes requires a few megabytes of memory.
 
 use crate::error::Error;
 use crate::read::Reader;
@@ -12,19 +12,22 @@ use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-/// Connections by the trace's own time.
+/// Connections by trace time.
 pub trait Trace {
-    /// The trace's name, by which its random streams are named: `r4s1`.
+    /// The trace's name, from which its random streams are derived: `r4s1`.
     fn name(&self) -> &str;
 
-    /// How long it is: every connection starts before.
+    /// The length of the trace. Every connection starts before it.
     fn length(&self) -> Duration;
 
-    /// The connections that start in [`from`, `to`), in order of their start.
+    /// Returns the connections that start in [`from`, `to`), in order of start.
+    ///
+    /// # Errors
+    /// If the trace cannot be read.
     fn connections(&mut self, from: Duration, to: Duration) -> Result<Vec<ConnectionVector>, Error>;
 }
 
-/// What leads to a trace is one.
+/// Implements [`Trace`] for references and boxes.
 macro_rules! trace_behind {
     ($($Pointer:ty),+) => {$(
         impl<T: Trace + ?Sized> Trace for $Pointer {
@@ -54,7 +57,7 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// A trace of these connections, which need not be in order. Those that start at `length` or later are left out.
+    /// Creates a trace of these connections, in any order. Connections that start at `length` or later are omitted.
     pub fn new(name: impl Into<String>, length: Duration, mut connections: Vec<ConnectionVector>) -> Self {
         connections.retain(|connection| connection.start < length);
         connections.sort_by_key(|connection| connection.start);
@@ -78,7 +81,7 @@ impl Trace for InMemory {
     }
 }
 
-/// A trace under another name, so that one trace can be played several times, each time shuffled differently.
+/// A trace with a different name, so that several copies of one trace are shuffled differently.
 #[derive(Clone, Debug)]
 pub struct Renamed<T> {
     name: String,
@@ -86,7 +89,7 @@ pub struct Renamed<T> {
 }
 
 impl<T: Trace> Renamed<T> {
-    /// This trace under this name.
+    /// Returns `trace` with this name.
     pub fn new(trace: T, name: impl Into<String>) -> Self {
         Renamed { name: name.into(), trace }
     }
@@ -112,7 +115,7 @@ pub struct Indexed {
     name: String,
     file: String,
     input: BufReader<File>,
-    /// Where `input` stands.
+    /// Present offset in `input`.
     position: u64,
     /// Start and offset of each connection, in order of start.
     index: Vec<(Duration, u64)>,
@@ -121,8 +124,11 @@ pub struct Indexed {
 }
 
 impl Indexed {
-    /// Reads the file once and indexes it. The trace is named after the file, without extension. With `skip_bad`,
-    /// malformed connections are left out and counted.
+    /// Reads the file once and indexes it. The name of the trace is the file name without its extension. With `skip_bad`,
+    /// malformed connections are skipped and counted.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a connection is malformed and `skip_bad` is false.
     pub fn open(path: &Path, skip_bad: bool) -> Result<Self, Error> {
         let file = path.display().to_string();
         let name = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
@@ -137,23 +143,23 @@ impl Indexed {
         Ok(Indexed { name, file, input, position, index, skipped, first_skipped })
     }
 
-    /// How many connections it has.
+    /// The number of connections.
     pub fn count(&self) -> usize {
         self.index.len()
     }
 
-    /// How many malformed connections were left out.
+    /// The number of malformed connections that were skipped.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// What was wrong with the first that was left out.
+    /// The error of the first connection that was skipped.
     pub fn first_skipped(&self) -> Option<&Error> {
         self.first_skipped.as_ref()
     }
 
     fn connection_at(&mut self, offset: u64) -> Result<ConnectionVector, Error> {
-        // Within the buffer this costs nothing; neighbours in the file are usually neighbours in time.
+        // A seek within the buffer costs nothing, and neighbors in the file are usually neighbors in time.
         let moved = match i64::try_from(i128::from(offset) - i128::from(self.position)) {
             Ok(distance) => self.input.seek_relative(distance),
             Err(_) => self.input.seek(SeekFrom::Start(offset)).map(|_| ()),
@@ -162,7 +168,7 @@ impl Indexed {
         let mut reader = Reader::new(&mut self.input, self.file.clone());
         let found = reader.next();
         self.position = offset + reader.offset();
-        // The file was read without error before; somebody has changed it since.
+        // The file was read without error before, so it has changed since.
         found.unwrap_or_else(|| Err(Error::io(&self.file, std::io::ErrorKind::UnexpectedEof.into())))
     }
 }
@@ -172,7 +178,7 @@ impl Trace for Indexed {
         &self.name
     }
 
-    /// The whole second that ends beyond the last start: a file does not tell how long nothing came after it.
+    /// The first whole second after the last start. A file does not state for how long no connection followed it.
     fn length(&self) -> Duration {
         self.index.last().map_or(Duration::ZERO, |(start, _)| Duration::from_secs(start.as_nanos() / 1_000_000_000 + 1))
     }

@@ -1,26 +1,26 @@
-//! A connection vector: what one TCP connection of a trace had to send, freed of what the network did to it.
+//! A connection vector: what the two ends of one TCP connection of a trace sent, without the effects of the network.
 //!
-//! The body is kept in one form, that of the alternate format: a list of application data units (ADUs), each with the
-//! side that sends it and one wait. In a *sequential* connection the sides take turns: a side sends its next unit
-//! `receive_wait` after it has fully received the peer's preceding one, or `send_wait` after it has finished its own
-//! preceding one; the first unit waits for nothing but the connection. In a *concurrent* connection each side sends its
-//! own units independently of the other, `send_wait` after the preceding one. A unit of size 0 closes that side.
+//! The body has one form, that of the alternate format: a list of application data units (ADUs), each with its sender and one
+//! wait. In a *sequential* connection the sides take turns. A side sends its next unit `receive_wait` after it has received all
+//! of the peer's preceding unit, or `send_wait` after it has sent its own preceding unit. The first unit is sent when the
+//! connection is open. In a *concurrent* connection each side sends its units independently of the other, `send_wait` after its
+//! preceding unit. A unit of size 0 closes its side.
 //!
 //! Source: Weigle et al., "Tmix: A Tool for Generating Realistic TCP Application Workloads in ns-2", CCR 36(3), 2006.
 
 use fullpipe_units::Duration;
 
-/// The end that opens a connection, and the end that is called.
+/// The two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// The end that opens the connection.
     Initiator,
-    /// The end that is called.
+    /// The end that accepts the connection.
     Acceptor,
 }
 
 impl Side {
-    /// The other end.
+    /// Returns the other end.
     pub const fn other(self) -> Side {
         match self {
             Side::Initiator => Side::Acceptor,
@@ -32,14 +32,14 @@ impl Side {
 /// A value for each end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerSide<T> {
-    /// That of the initiator.
+    /// The value of the initiator.
     pub initiator: T,
-    /// That of the acceptor.
+    /// The value of the acceptor.
     pub acceptor: T,
 }
 
 impl<T> PerSide<T> {
-    /// The value of one end.
+    /// Returns the value of one end.
     pub const fn get(&self, side: Side) -> &T {
         match side {
             Side::Initiator => &self.initiator,
@@ -47,7 +47,7 @@ impl<T> PerSide<T> {
         }
     }
 
-    /// The value of one end, to change.
+    /// Returns a mutable reference to the value of one end.
     pub const fn get_mut(&mut self, side: Side) -> &mut T {
         match side {
             Side::Initiator => &mut self.initiator,
@@ -59,34 +59,35 @@ impl<T> PerSide<T> {
 /// One application data unit, or a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adu {
-    /// Who sends it.
+    /// The sender.
     pub side: Side,
-    /// Wait after this side's own preceding unit (in a concurrent connection, for its first: after the set-up).
+    /// Wait after the side's own preceding unit. For the first unit of a concurrent connection: after the connection is
+    /// established.
     pub send_wait: Duration,
-    /// Wait after the peer's preceding unit has fully arrived; 0 in a concurrent connection.
+    /// Wait after all of the peer's preceding unit has arrived; 0 in a concurrent connection.
     pub receive_wait: Duration,
-    /// Bytes; 0 closes this side.
+    /// Size in bytes; 0 closes this side.
     pub size_bytes: u64,
 }
 
 impl Adu {
-    /// Whether this closes its side.
+    /// Whether this unit closes its side.
     pub const fn is_close(&self) -> bool {
         self.size_bytes == 0
     }
 }
 
-/// Whether the sides take turns, with the counts that the trace declares.
+/// Whether a connection is sequential or concurrent, with the counts that the trace declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The sides take turns.
     Sequential {
-        /// Exchanges: at most one unit of the initiator, then at most one of the acceptor.
+        /// Number of exchanges: at most one unit of the initiator, then at most one of the acceptor.
         epochs: u64,
     },
-    /// Each side sends by itself.
+    /// Each side sends independently.
     Concurrent {
-        /// Units of each side, closes not counted.
+        /// Units of each side, without closes.
         adus: PerSide<u64>,
     },
 }
@@ -94,21 +95,21 @@ pub enum Kind {
 /// One connection of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionVector {
-    /// When it is opened, since the start of the trace (of the run, once scheduled).
+    /// Time at which the connection opens, from the start of the trace or, once scheduled, of the run.
     pub start: Duration,
     /// Sequential or concurrent.
     pub kind: Kind,
-    /// Two numbers of whoever made the trace; the second names the connection.
+    /// Two numbers of the trace's author; the second identifies the connection.
     pub ids: [u64; 2],
-    /// Maximum segment size of each end in bytes, where the trace has it.
+    /// Maximum segment size of each end in bytes, if the trace states it.
     pub mss_bytes: Option<PerSide<u32>>,
-    /// Largest receive window of each end in bytes, where the trace has it.
+    /// Largest receive window of each end in bytes, if the trace states it.
     pub window_bytes: Option<PerSide<u64>>,
-    /// Smallest round-trip time that was seen, where the trace has it.
+    /// Smallest measured round-trip time, if the trace states it.
     pub rtt: Option<Duration>,
-    /// Fraction of packets lost of what the initiator and what the acceptor sent, where the trace has it.
+    /// Fraction of packets lost in each direction, by sender, if the trace states it.
     pub loss: Option<PerSide<f64>>,
-    /// Units and closes. Ends with the close (sequential), or with those of initiator and acceptor (concurrent).
+    /// Units and closes. The body ends with one close (sequential) or with a close of each side (concurrent).
     pub body: Box<[Adu]>,
 }
 
@@ -118,17 +119,17 @@ impl ConnectionVector {
         matches!(self.kind, Kind::Sequential { .. })
     }
 
-    /// Bytes that one side sends.
+    /// The number of bytes that one side sends.
     pub fn bytes(&self, side: Side) -> u64 {
         self.body.iter().filter(|adu| adu.side == side).map(|adu| adu.size_bytes).sum()
     }
 
-    /// Exchanges of a body: a new one begins where a unit has no place after the present one's.
+    /// Counts the exchanges of a body. A unit that cannot continue the present exchange begins a new one.
     pub fn count_epochs(body: &[Adu]) -> u64 {
         let mut last = None;
         let mut epochs = 0;
         for adu in body.iter().filter(|adu| !adu.is_close()) {
-            // Within an exchange only "initiator, then acceptor" goes on.
+            // Within an exchange, only the acceptor's unit can follow, after the initiator's.
             if !(last == Some(Side::Initiator) && adu.side == Side::Acceptor) {
                 epochs += 1;
             }

@@ -1,14 +1,14 @@
-//! Writes connection vectors in the original and in the alternate format; the reader's inverse.
+//! Writes connection vectors in the original or the alternate format. It is the inverse of the reader.
 //!
-//! Times are rounded to microseconds; a wait above 0 stays above 0. The original format cannot say everything: there a
-//! unit always waits for the one before it, whoever sent that.
+//! Times are rounded to microseconds; a positive wait stays positive. The original format cannot express every body: there a unit
+//! always waits for the preceding unit, whichever side sent it.
 
 use crate::error::Error;
 use crate::vector::{Adu, ConnectionVector, Kind, PerSide, Side};
 use fullpipe_units::Duration;
 use std::io::Write;
 
-/// One of the two spellings of a trace.
+/// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `SEQ`, `CONC`; `>`, `<`, `t`; `c>`, `c<`, `t>`, `t<`.
@@ -17,14 +17,17 @@ pub enum Format {
     Alternate,
 }
 
-/// A duration in whole microseconds; what is above 0 stays above 0.
+/// Rounds a duration to whole microseconds; a positive duration stays positive.
 fn micros(duration: Duration) -> u64 {
     let nanoseconds = duration.as_nanos();
     let rounded = nanoseconds / 1000 + u64::from(nanoseconds % 1000 >= 500);
     rounded.max(u64::from(nanoseconds > 0))
 }
 
-/// Writes one connection. Errors name `file`.
+/// Writes one connection. Errors contain the name `file`.
+///
+/// # Errors
+/// If the output fails, or the format cannot express the connection.
 pub fn write(output: &mut impl Write, connection: &ConnectionVector, format: Format, file: &str) -> Result<(), Error> {
     if format == Format::Original {
         expressible(connection)
@@ -33,7 +36,7 @@ pub fn write(output: &mut impl Write, connection: &ConnectionVector, format: For
     put(output, connection, format).map_err(|error| Error::io(file, error))
 }
 
-/// Whether the original format can say this body.
+/// Checks that the original format can express this body.
 fn expressible(connection: &ConnectionVector) -> Result<(), &'static str> {
     if !connection.is_sequential() {
         return Ok(());

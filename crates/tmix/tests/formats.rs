@@ -1,4 +1,4 @@
-//! Both formats: the worked example, the rules of conversion, variants, what is refused and where.
+//! Tests of both formats: the worked example, the rules of conversion, variants, and the line and reason of each error.
 
 use fullpipe_tmix::{Adu, ConnectionVector, Error, Format, Kind, PerSide, Reader, Side, write};
 use fullpipe_units::Duration;
@@ -20,7 +20,7 @@ fn written(connection: &ConnectionVector, format: Format) -> String {
     String::from_utf8(output).expect("it is text")
 }
 
-/// A body in short: side, send-wait and receive-wait in microseconds, size.
+/// A short form of a body: side, send-wait and receive-wait in microseconds, size.
 fn short(body: &[Adu]) -> Vec<(char, u64, u64, u64)> {
     let micros = |duration: Duration| duration.as_nanos() / 1000;
     body.iter()
@@ -32,8 +32,8 @@ fn short(body: &[Adu]) -> Vec<(char, u64, u64, u64)> {
 }
 
 #[test]
-fn the_worked_example_means_the_same_in_both_formats() {
-    // tcp-eval reference, section 8.
+fn worked_example_is_the_same_connection_in_both_formats() {
+    // Source: tcp-eval reference, section 8.
     let alternate = "S 6851 1 21217 555382\nw 64800 6432\nr 1176194\nl 0 0\nI 0 0 245\nA 0 51257 510\nA 6304943 0 0\n";
     let original = "SEQ 6851 1 21217 555382\nw 64800 6432\nr 1176194\nl 0 0\n> 245\nt 51257\n< 510\nt 6304943\n";
     let [connection] = &read(alternate)[..] else { panic!("one connection") };
@@ -51,7 +51,7 @@ fn the_worked_example_means_the_same_in_both_formats() {
 }
 
 #[test]
-fn the_concurrent_example_means_the_same_in_both_formats() {
+fn concurrent_example_is_the_same_connection_in_both_formats() {
     let alternate =
         "C 1429381 2 2 26876 793318\nI 0 0 222\nA 0 0 726\nI 62436302 0 16\nA 62400173 0 84\nI 725 0 0\nA 130 0 0\n";
     let original =
@@ -60,14 +60,14 @@ fn the_concurrent_example_means_the_same_in_both_formats() {
     assert_eq!(&read(original)[0], connection);
     assert_eq!(written(connection, Format::Alternate), alternate);
     assert_eq!(written(connection, Format::Original), original);
-    // Waits of the sides may stand in another order: they belong to their side.
+    // Waits of the two sides are independent, so their lines can be in another order.
     let other = "C 1429381 2 2 26876 793318\nc> 222\nt> 62436302\nc< 726\nt< 62400173\nc> 16\nc< 84\nt< 130\nt> 725\n";
     assert_eq!(&read(other)[0], connection);
 }
 
 #[test]
-fn rules_of_conversion() {
-    // Same side: send-wait; other side: receive-wait; 0 and nothing: 1 us; a trailing wait of 0: 1 us as well.
+fn original_bodies_are_converted_to_the_canonical_form() {
+    // Same side: send-wait. Other side: receive-wait. A wait of 0 or none: 1 us, also before the close.
     let body = &read("SEQ 0 3 1 2\n> 10\nt 7\n> 20\nt 0\n< 30\n< 40\nt 9\n> 50\nt 0\n")[0].body;
     assert_eq!(
         short(body),
@@ -83,7 +83,7 @@ fn rules_of_conversion() {
 }
 
 #[test]
-fn headers_bodies_comments_and_blank_lines_mix() {
+fn headers_bodies_comments_and_blank_lines_can_be_mixed() {
     let tidy = "S 5 1 1 2\nm 496 1460\nw 10 20\nr 30\nl 0.25 0.5\nI 0 0 245\nA 0 51257 510\nA 9 0 0\n";
     let untidy = "# a trace\n\n  SEQ 5 1 1 2 # start\r\nl 0.25 0.5\n\nr\t30\nm 496 1460#\n#w 1 1\nw 10 20\nI 0 0 245\n\n\
                   A 0 51257 510\n# end\nA 9 0 0";
@@ -99,7 +99,7 @@ fn headers_bodies_comments_and_blank_lines_mix() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_file_and_line() {
+fn errors_state_file_line_and_reason() {
     let good = "SEQ 1 1 1 2\n> 10\n";
     for (text, line, said) in [
         ("> 10\n", 1, "expected a connection to start here"),
@@ -135,7 +135,7 @@ fn what_is_wrong_is_said_with_file_and_line() {
         ("S 1 1 1 2\nI 0 0 1\nI 0 5 1\n", 3, "a receive-wait before the peer"),
         ("S 1 1 1 2\nI 0 0 1\nI 5 0 0\nI 5 0 1\n", 4, "an ADU after the close"),
         ("SEQ 1 1 1 2\nhello\n", 2, "\"hello\" is no line of a connection vector"),
-        // Truncated: the first line promises more.
+        // Truncated: the first line declares more units.
         ("SEQ 1 3 1 2\n> 1\nt 5\n< 1\n", 1, "2 ADUs, too few for its 3 epochs"),
         ("CONC 1 1 1 1 2\nc> 1\n", 1, "0 ADUs of the acceptor, its first line says 1"),
         ("SEQ 1 1 1 2\n", 1, "too few"),
@@ -143,13 +143,13 @@ fn what_is_wrong_is_said_with_file_and_line() {
         let found = refusal(text);
         assert!(found.starts_with(&format!("trace:{line}: ")), "{text:?} gives {found:?}, expected line {line}");
         assert!(found.contains(said), "{text:?} gives {found:?}, expected {said:?}");
-        // The line is counted within the file.
+        // The line number counts from the start of the file.
         if text.starts_with('>') {
-            continue; // After a good connection this is a part of it.
+            continue; // After a valid connection this line belongs to it.
         }
         let found = refusal(&format!("{good}{text}{good}"));
         assert!(found.starts_with(&format!("trace:{}: ", line + 2)), "{text:?} after two lines gives {found:?}");
-        // Left out, the neighbours stay.
+        // A reader that skips malformed connections returns both neighbors.
         let text = format!("{good}{text}{good}");
         let mut reader = Reader::new(text.as_bytes(), "trace").skip_bad(true);
         assert_eq!(reader.by_ref().filter_map(Result::ok).count(), 2, "{text:?}");
@@ -159,33 +159,33 @@ fn what_is_wrong_is_said_with_file_and_line() {
 }
 
 #[test]
-fn a_line_without_end_takes_no_memory_and_is_refused() {
+fn line_without_end_is_rejected_without_storing_it() {
     let long = format!("SEQ 1 1 1 2\n> 1{}\n> 10\nSEQ 5 1 1 2\n> 10\n", "0".repeat(1 << 20));
     assert!(refusal(&long).contains("trace:2: the line is longer than 4096 bytes"));
     let mut reader = Reader::new(long.as_bytes(), "trace").skip_bad(true);
-    assert_eq!(reader.next().expect("the second").expect("is good").start, Duration::from_micros(5));
-    // A long comment is just a comment.
+    assert_eq!(reader.next().expect("the second connection").expect("it is valid").start, Duration::from_micros(5));
+    // A long comment is valid.
     let comment = format!("SEQ 1 1 1 2 #{}\n> 10\n", "x".repeat(1 << 20));
     assert_eq!(read(&comment).len(), 1);
 }
 
 #[test]
-fn too_many_units_are_refused() {
+fn too_many_units_are_rejected() {
     let mut text = "SEQ 1 1 1 2\n".to_string();
     text.push_str(&"> 1\n".repeat(1_000_001));
     assert!(refusal(&text).contains("trace:1000002: more than 1000000 ADUs"));
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn bytes_that_are_not_text_are_rejected() {
     let mut bytes = b"SEQ 1 1 1 2\n> 10\n".to_vec();
     bytes.extend([0xff, 0xfe, 0x00, b'\n']);
-    let error = Reader::new(&bytes[..], "trace").find_map(Result::err).expect("it is refused");
+    let error = Reader::new(&bytes[..], "trace").find_map(Result::err).expect("the bytes are rejected");
     assert_eq!(error.to_string(), "trace:3: this is not text");
 }
 
 #[test]
-fn offsets_lead_back_to_the_connection() {
+fn offsets_locate_their_connections() {
     let text = "# x\nSEQ 1 1 1 2\n> 10\n\nSEQ 2 1 1 2\n> 11\nSEQ x\nSEQ 3 1 1 2\n> 12\n";
     let mut reader = Reader::new(text.as_bytes(), "trace").skip_bad(true);
     let mut seen = 0;
@@ -199,24 +199,25 @@ fn offsets_lead_back_to_the_connection() {
 }
 
 #[test]
-fn what_the_original_format_cannot_say_is_refused_when_written() {
+fn writer_rejects_bodies_that_the_original_format_cannot_express() {
     for text in [
-        // The acceptor's second unit waits for its first, not for the initiator's in between.
+        // The acceptor's second unit waits for its first, not for the initiator's unit in between.
         "S 1 2 1 2\nA 0 0 5\nI 0 9 5\nA 300 0 5\n",
-        // The second waits for the initiator's, though the acceptor's own came between.
+        // The second unit waits for the initiator's, although the acceptor's own unit precedes it.
         "S 1 1 1 2\nI 0 0 5\nA 0 9 5\nA 0 9 5\n",
-        // The initiator closes though the acceptor sent last.
+        // The initiator closes although the acceptor sent last.
         "S 1 1 1 2\nI 0 0 5\nA 0 9 5\nI 0 9 0\n",
     ] {
         let connection = &read(text)[0];
-        let error = write(&mut Vec::new(), connection, Format::Original, "output").expect_err("it cannot be said");
+        let error =
+            write(&mut Vec::new(), connection, Format::Original, "output").expect_err("the format cannot express it");
         assert!(matches!(error, Error::Inexpressible { id: 2, .. }), "{error}");
         assert_eq!(&read(&written(connection, Format::Alternate))[0], connection);
     }
 }
 
 #[test]
-fn epochs_are_exchanges() {
+fn epochs_are_counted_as_exchanges() {
     let count = |text: &str| ConnectionVector::count_epochs(&read(text)[0].body);
     assert_eq!(count("SEQ 0 1 1 2\n> 1\n< 1\n"), 1);
     assert_eq!(count("SEQ 0 1 1 2\n> 1\n< 1\n> 1\n< 1\n"), 2);
@@ -225,7 +226,7 @@ fn epochs_are_exchanges() {
 }
 
 #[test]
-fn times_are_written_to_the_nearest_microsecond_and_waits_stay_above_0() {
+fn times_are_rounded_to_microseconds_and_positive_waits_stay_positive() {
     let mut connection = read("CONC 0 1 1 1 2\nr 5\nt> 7\nc> 1\nt< 7\nc< 1\n").remove(0);
     connection.start = Duration::from_nanos(1_499);
     connection.rtt = Some(Duration::from_nanos(1_500));

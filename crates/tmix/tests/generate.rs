@@ -1,5 +1,5 @@
-//! Synthetic traces against the published statistics of the excerpt of 1018 connections, and against the load that the
-//! draft's tables imply.
+//! Compares synthetic traces with the published statistics of the excerpt of 1018 connections, and with the load that the draft's
+//! tables imply.
 
 use fullpipe_tmix::load::estimate;
 use fullpipe_tmix::{ConnectionVector, Direction, Kind, Overhead, Side, Synthetic, generate};
@@ -10,9 +10,9 @@ fn sample(seconds: u64) -> Vec<Vec<ConnectionVector>> {
     Synthetic::suite(1, generate::LENGTH).iter().map(made).collect()
 }
 
-/// Whether the value below which a fraction `rank` of the excerpt's `excerpt` values lies could be the same percentile of
-/// `values`: the fraction of `values` below it differs from `rank` by at most three standard errors of the excerpt's
-/// rank (the sample here is so large that its own does not count), and half a unit of a whole number.
+/// Checks that each percentile of an excerpt of `excerpt` values is plausible for `values`. The fraction of `values` below it may
+/// differ from the rank by three standard errors of the excerpt's rank, plus half a unit for whole numbers. The sample is so
+/// large that its own error does not count.
 fn check(what: &str, values: &[f64], excerpt: f64, percentiles: &[(f64, f64)]) {
     for (rank, value) in percentiles {
         let below = |value: f64| values.iter().filter(|one| **one < value).count() as f64 / values.len() as f64;
@@ -30,15 +30,15 @@ fn micros(duration: fullpipe_units::Duration) -> f64 {
 }
 
 #[test]
-fn percentiles_are_the_excerpts() {
+fn percentiles_match_the_excerpt() {
     let traces = sample(60);
     let all: Vec<&ConnectionVector> = traces.iter().flatten().collect();
     let units = |side| {
         let units = all.iter().flat_map(|one| one.body.iter()).filter(move |adu| adu.side == side && !adu.is_close());
         units.map(|adu| adu.size_bytes as f64).collect::<Vec<_>>()
     };
-    // The excerpt's connections have 3.1 exchanges on average, so some 3100 units and waits of each kind; but those of a
-    // connection are alike, so it tells no more than its 1018 connections do.
+    // The excerpt's connections have 3.1 exchanges on average, which gives about 3100 units and waits of each kind. Units of a
+    // connection are similar, so the sample counts as 1018 independent values.
     let excerpt = 1018.0;
     check("initiator's units", &units(Side::Initiator), excerpt, &[(0.5, 268.0), (0.9, 598.0), (0.99, 4_235.0)]);
     check("acceptor's units", &units(Side::Acceptor), excerpt, &[(0.5, 511.0), (0.9, 12_137.0), (0.99, 185_344.0)]);
@@ -70,13 +70,13 @@ fn percentiles_are_the_excerpts() {
 }
 
 #[test]
-fn shares_are_the_excerpts_and_the_drafts() {
+fn shares_match_the_excerpt_and_the_draft() {
     let traces = sample(60);
     let all: Vec<&ConnectionVector> = traces.iter().flatten().collect();
     let share = |what: &str, expected: f64, has: fn(&ConnectionVector) -> bool| {
         let count = all.len() as f64;
         let found = all.iter().filter(|one| has(one)).count() as f64 / count;
-        // Four standard errors of the sample.
+        // The tolerance is four standard errors of the sample.
         let error = 4.0 * (expected * (1.0 - expected) / count).sqrt();
         assert!((found - expected).abs() <= error, "{what}: {found:.4}, not {expected:.4} within {error:.4}");
     };
@@ -87,7 +87,7 @@ fn shares_are_the_excerpts_and_the_drafts() {
         let mss = one.mss_bytes.expect("it has one");
         mss.initiator == mss.acceptor && (mss.initiator == 496 || mss.initiator == 1460)
     }));
-    // A loss so small that it is written as 0 is none.
+    // A loss so small that it is written as 0 counts as no loss.
     let lossy = all.iter().filter(|one| one.loss.is_some_and(|loss| loss.initiator + loss.acceptor > 0.0)).count();
     let lossy = lossy as f64 / all.len() as f64;
     assert!((0.10..0.12).contains(&lossy), "{lossy}");
@@ -95,8 +95,9 @@ fn shares_are_the_excerpts_and_the_drafts() {
 }
 
 #[test]
-fn arrivals_are_as_irregular_as_the_excerpts() {
-    // Median 4.46 ms and 90th percentile 15.4 ms at a mean of 6.73 ms: the shape of an exponential distribution.
+fn arrivals_are_as_irregular_as_in_the_excerpt() {
+    // The excerpt has a median of 4.46 ms and a 90th percentile of 15.4 ms at a mean of 6.73 ms: the shape of an exponential
+    // distribution.
     let mut starts: Vec<f64> = sample(60).iter().flatten().map(|one| micros(one.start)).collect();
     starts.sort_by(f64::total_cmp);
     let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -118,9 +119,9 @@ fn traces_are_sorted_by_round_trip_time() {
 }
 
 #[test]
-fn the_nine_offer_what_the_drafts_tables_imply() {
-    // Load x scale x capacity of the draft's access link: 317 to 324 Mbit/s towards the initiators; 34 to 36 Mbit/s
-    // of the satellite the other way. Each of the nine has the same share.
+fn nine_traces_offer_the_load_of_the_drafts_tables() {
+    // Load x scale x capacity gives 317 to 324 Mbit/s towards the initiators for the draft's access link, and 34 to 36 Mbit/s in
+    // the opposite direction for the satellite link. Each of the nine traces has the same share.
     let seconds = 200;
     let mut reverse_of = Vec::new();
     let mut forward = 0;
@@ -136,17 +137,17 @@ fn the_nine_offer_what_the_drafts_tables_imply() {
     let reverse: f64 = reverse_of.iter().sum();
     assert!((317.0..=324.0).contains(&reverse), "{reverse}");
     assert!((34.0..=36.0).contains(&forward), "{forward}");
-    // The load of a second varies by less than a quarter of its mean (no rule of the draft; what the rationing of large
-    // units gives), so 200 of them differ by less than 4 x 0.25 / sqrt(200) = 7 % from each other's mean.
+    // The load of a second has a standard deviation below a quarter of its mean, a result of stratified sampling (not a rule of
+    // the draft). So means of 200 seconds differ by less than 4 x 0.25 / sqrt(200) = 7 %.
     for one in &reverse_of {
         assert!((one / (reverse / 9.0) - 1.0).abs() < 0.07, "{reverse_of:?}");
     }
 }
 
 #[test]
-fn within_a_second_size_does_not_depend_on_time() {
-    // The mean rank by bytes of a second's first half is that of its last: of 9 x 60 seconds of some 115 connections, the
-    // mean of 57 uniform ranks differs from 1/2 by 0.29 / sqrt(57 x 540) = 0.0017; five of these.
+fn size_does_not_depend_on_the_time_within_a_second() {
+    // The mean rank by bytes is the same in both halves of a second. In 9 x 60 seconds of about 115 connections, the mean of 57
+    // uniform ranks differs from 1/2 by a standard deviation of 0.29 / sqrt(57 x 540) = 0.0017. The tolerance is five of these.
     let mut sum = 0.0;
     let mut count = 0.0;
     for trace in Synthetic::suite(1, generate::LENGTH) {

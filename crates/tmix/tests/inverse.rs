@@ -1,4 +1,4 @@
-//! Properties over random connections and random damage: reader and writer are inverse; nothing panics.
+//! Property tests with random connections and random damage: reader and writer are inverse, and nothing panics.
 
 use fullpipe_tmix::{Adu, ConnectionVector, Format, Kind, PerSide, Reader, Side, write};
 use fullpipe_units::Duration;
@@ -16,7 +16,7 @@ fn size() -> impl Strategy<Value = u64> {
     prop_oneof![1u64..10, 1u64..100_000, Just(1u64 << 40)]
 }
 
-/// A body in which sides take turns as the original format can say it.
+/// A body in which the sides take turns as the original format requires.
 fn turns() -> impl Strategy<Value = (Kind, Vec<Adu>)> {
     (prop::collection::vec((side(), wait(), size()), 1..12), wait()).prop_map(|(units, last_wait)| {
         let mut body: Vec<Adu> = Vec::new();
@@ -89,17 +89,18 @@ fn text(connections: &[ConnectionVector], format: Format) -> Vec<u8> {
     output
 }
 
-/// Reads whatever it is both ways; what is read can be written and read again.
+/// Reads the bytes with and without `skip_bad`. Connections that can be read can be written and read again.
 fn digest(bytes: &[u8]) -> (usize, u64) {
     let strict: Vec<_> = Reader::new(bytes, "x").collect();
     let good = strict.iter().filter(|found| found.is_ok()).count();
-    assert!(strict.len() - good <= 1, "a strict reader ends with the first error");
+    assert!(strict.len() - good <= 1, "a strict reader ends at the first error");
     let mut reader = Reader::new(bytes, "x").skip_bad(true);
-    let connections: Vec<_> = reader.by_ref().map(|found| found.expect("memory does not fail")).collect();
+    let connections: Vec<_> = reader.by_ref().map(|found| found.expect("reading from memory succeeds")).collect();
     assert!(connections.len() >= good);
     assert_eq!(reader.skipped() > 0, good < strict.len());
     let again = text(&connections, Format::Alternate);
-    let again: Vec<_> = Reader::new(&again[..], "x").map(|found| found.expect("we wrote it")).collect();
+    let again: Vec<_> =
+        Reader::new(&again[..], "x").map(|found| found.expect("the writer's output is valid")).collect();
     assert_eq!(again, connections);
     (connections.len(), reader.skipped())
 }
@@ -114,7 +115,7 @@ proptest! {
             let again: Vec<_> = Reader::new(&bytes[..], "x").map(|found| found.expect("it is well formed")).collect();
             prop_assert_eq!(&again, &connections);
         }
-        // By way of the other format nothing is lost.
+        // A conversion to the other format and back loses nothing.
         let original: Vec<_> = Reader::new(&text(&connections, Format::Original)[..], "x")
             .map(|found| found.expect("it is well formed"))
             .collect();

@@ -1,11 +1,11 @@
-//! Properties of the shuffle, the scale and the prefill.
+//! Tests of the shuffle, the scale and the prefill.
 
 use fullpipe_tmix::{Adu, ConnectionVector, Error, InMemory, Kind, Order, Prefill, Schedule, Side, Synthetic, Trace};
 use fullpipe_units::Duration;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// A connection of one unit; its second id tells it from others.
+/// A connection of one unit, identified by its second id.
 fn connection(id: u64, start: Duration, size_bytes: u64, last_wait: Duration) -> ConnectionVector {
     let side = Side::Initiator;
     let unit = Adu { side, send_wait: Duration::ZERO, receive_wait: Duration::ZERO, size_bytes };
@@ -34,7 +34,7 @@ fn schedule(scale: f64, bin: Duration, seed: u64) -> Schedule {
 }
 
 fn played<T: Trace>(schedule: &Schedule, trace: T) -> Vec<ConnectionVector> {
-    schedule.stream(trace).expect("it can be scheduled").map(|one| one.expect("memory does not fail")).collect()
+    schedule.stream(trace).expect("it can be scheduled").map(|one| one.expect("reading from memory succeeds")).collect()
 }
 
 proptest! {
@@ -53,7 +53,7 @@ proptest! {
             .enumerate()
             .map(|(id, start)| connection(id as u64, Duration::from_nanos(*start), 1 + start % 1000, Duration::from_micros(1)))
             .collect();
-        // Bins of this many to the trace, the last one shorter.
+        // The trace has this many bins; the last one is shorter.
         let width = 1.0 / (bins as f64 - 0.5);
         let schedule = schedule(scale, Duration::from_secs_f64(width * scale), seed);
         let width = Duration::from_secs_f64(schedule.bin.as_secs_f64() / scale);
@@ -63,9 +63,9 @@ proptest! {
         let distinct: BTreeSet<u32> = order.iter().copied().collect();
         prop_assert_eq!(distinct.len() as u64, bins);
         prop_assert_eq!(distinct.last().copied(), Some(bins as u32 - 1));
-        let mut played: Vec<_> = stream.map(|one| one.expect("memory does not fail")).collect();
+        let mut played: Vec<_> = stream.map(|one| one.expect("reading from memory succeeds")).collect();
         prop_assert!(played.is_sorted_by_key(|one| one.start));
-        // Each is there once, at (place of its bin + its place in the bin) x scale.
+        // Each connection occurs once, at (position of its bin + its position in the bin) x scale.
         played.sort_by_key(|one| one.ids[1]);
         prop_assert_eq!(played.len(), connections.len());
         for (before, after) in connections.iter().zip(&played) {
@@ -90,7 +90,7 @@ proptest! {
 }
 
 #[test]
-fn seeds_and_traces_shuffle_differently() {
+fn shuffles_differ_between_seeds_and_between_traces() {
     let order = |seed, name| {
         let trace = InMemory::new(name, Duration::from_secs(100), Vec::new());
         schedule(1.0, Duration::from_secs(1), seed).stream(trace).expect("it can be scheduled").order().to_vec()
@@ -100,28 +100,29 @@ fn seeds_and_traces_shuffle_differently() {
     assert_ne!(order(1, "r4s1"), order(1, "r4s2"));
     let sorted: Vec<u32> = (0..100).collect();
     assert_ne!(order(1, "r4s1"), sorted);
-    // Every place is as likely for every bin: bin 0 of 100 in the first half of 400 shuffles 200 times, with a standard
-    // deviation of 10; five of them.
-    let early = (0..400).filter(|seed| order(*seed, "x").iter().position(|bin| *bin == 0).expect("there") < 50).count();
+    // Each position is equally likely for each bin. Bin 0 of 100 is in the first half of 400 shuffles 200 times, with a standard
+    // deviation of 10. The tolerance is five of these.
+    let early =
+        (0..400).filter(|seed| order(*seed, "x").iter().position(|bin| *bin == 0).expect("bin 0 occurs") < 50).count();
     assert!((150..=250).contains(&early), "{early}");
 }
 
 #[test]
-fn as_recorded_and_unscaled_is_the_trace() {
+fn recorded_order_at_scale_1_is_the_trace() {
     let length = Duration::from_secs(10);
     let mut trace = Synthetic::new(1, "r4s1", length).expect("one of the nine");
     let all = trace.connections(Duration::ZERO, length).expect("it is made");
     let recorded = Schedule { order: Order::Recorded, ..schedule(1.0, Duration::from_millis(700), 1) };
     assert_eq!(played(&recorded, trace.clone()), all);
-    // Twice as slow, start for start.
+    // At scale 2 each start is twice as late.
     let slow = Schedule { scale: 2.0, ..recorded };
     let starts: Vec<u64> = played(&slow, trace).iter().map(|one| one.start.as_nanos()).collect();
     assert_eq!(starts, all.iter().map(|one| 2 * one.start.as_nanos()).collect::<Vec<_>>());
 }
 
 #[test]
-fn the_prefill_keeps_the_long_ones_and_compresses_their_starts() {
-    // A connection each second of 100, every fifth of which lives 60 s, the others 10 s (1 Mbit/s, 1 byte).
+fn prefill_keeps_long_lived_connections_and_compresses_their_starts() {
+    // One connection starts in each of 100 seconds. Every fifth has a lifetime of 60 s, the others 10 s (1 Mbit/s, 1 byte).
     let connections: Vec<_> = (0..100)
         .map(|id| {
             let wait = if id % 5 == 0 { 60 } else { 10 };
@@ -138,7 +139,7 @@ fn the_prefill_keeps_the_long_ones_and_compresses_their_starts() {
     let recorded = Schedule { order: Order::Recorded, prefill, ..schedule(1.0, Duration::from_secs(3), 1) };
     let played = played(&recorded, trace);
     let starts: Vec<(u64, u64)> = played.iter().map(|one| (one.ids[1], one.start.as_nanos() / 1_000_000)).collect();
-    // In the prefill 0, 5, ... 35: start t goes to 30 s + t / 4.
+    // The prefill keeps 0, 5, ... 35: start t becomes 30 s + t / 4.
     let early =
         [(0, 30_000), (5, 31_250), (10, 32_500), (15, 33_750), (20, 35_000), (25, 36_250), (30, 37_500), (35, 38_750)];
     assert_eq!(starts[..8], early);
@@ -146,7 +147,7 @@ fn the_prefill_keeps_the_long_ones_and_compresses_their_starts() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn schedules_with_invalid_values_are_rejected() {
     let trace = || InMemory::new("r4s1", Duration::from_secs(3000), Vec::new());
     for (scale, bin) in [
         (0.0, Duration::from_secs(1)),
@@ -157,10 +158,10 @@ fn nonsense_is_refused() {
         (1e9, Duration::from_secs(1)),
         (1e300, Duration::from_nanos(1)),
     ] {
-        let refused = schedule(scale, bin, 1).stream(trace()).map(|_| ()).expect_err("it makes no sense");
+        let refused = schedule(scale, bin, 1).stream(trace()).map(|_| ()).expect_err("the value is invalid");
         assert!(matches!(refused, Error::Unreachable(_)), "{refused}");
     }
-    // A scale so small that no second of the run is left is no error.
+    // A scale so small that the run has no second of the trace is valid.
     assert_eq!(played(&schedule(1e-12, Duration::from_secs(1), 1), trace()).len(), 0);
 }
 
@@ -185,7 +186,7 @@ impl Trace for Failing {
 }
 
 #[test]
-fn a_trace_that_fails_ends_the_stream_with_the_error() {
+fn failing_trace_ends_the_stream_with_the_error() {
     let recorded = Schedule { order: Order::Recorded, ..schedule(1.0, Duration::from_secs(1), 1) };
     let found: Vec<bool> = recorded.stream(Failing).expect("it can be scheduled").map(|one| one.is_ok()).collect();
     assert_eq!(found, [true, true, true, true, false]);

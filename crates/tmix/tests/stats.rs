@@ -1,4 +1,4 @@
-//! Statistics of a trace worked by hand.
+//! Compares the statistics of small traces with values computed by hand.
 
 use fullpipe_tmix::{Reader, stats::Statistics};
 use fullpipe_units::Duration;
@@ -12,7 +12,7 @@ fn statistics(text: &str) -> Statistics {
 }
 
 #[test]
-fn a_small_trace_by_hand() {
+fn small_trace_has_the_statistics_computed_by_hand() {
     let found = statistics(
         "SEQ 1000000 2 1 1\nm 496 496\nr 30000\nl 0 0.25\n> 100\nt 10\n< 1000\nt 20\n> 100\nt 7\n< 3000\nt 500\n\
          CONC 3000000 1 1 1 2\nm 1460 1460\nr 50000\nl 0 0\nc< 10\nc> 20\nt> 100\nt< 200\n\
@@ -28,17 +28,18 @@ fn a_small_trace_by_hand() {
     assert_eq!((found.connection_bytes.quantile(0.0), found.connection_bytes.most()), (30, 4_200));
     assert_eq!((found.epochs.mean(), found.epochs.most()), (1.5, 2));
     assert_eq!(found.rtt_us.mean(), 40_000.0);
-    // Of the three in the sequential connection; the closes are send-waits: 500, 100, 200, and 1 for none.
+    // The sequential connection has three. The closes are send-waits: 500, 100 and 200, and 1 for the missing wait.
     assert_eq!((found.receive_wait_us.count(), found.receive_wait_us.most()), (3, 20));
     assert_eq!((found.send_wait_us.count(), found.send_wait_us.mean()), (4, 801.0 / 4.0));
-    // Towards acceptors over 2 s: 220 bytes in 2 + 1 segments, and 2 more for each of two openings. Acknowledgements of what
-    // comes back: 1000 bytes in segments of 496 are 3 (2 acknowledgements), 3000 are 7 (4); 10 and 40 are 1 each.
+    // Towards acceptors over 2 s: 220 bytes in 2 + 1 segments, and 2 more for each of two openings. Acknowledgments of the
+    // opposite direction: 1000 bytes in segments of 496 are 3 segments (2 acknowledgments), 3000 bytes are 7 (4), 10 and 40 bytes
+    // are 1 each.
     let forward = 8 * (220 + 40 * (2 + 1 + 2 + 2) + 40 * (2 + 4 + 1 + 1));
     assert_eq!(found.offered_bps()[0], f64::from(forward) / 2.0);
 }
 
 #[test]
-fn nothing_has_statistics_too_and_so_have_giants() {
+fn empty_and_very_large_traces_have_statistics() {
     let none = statistics("");
     assert_eq!((none.connections(), none.span(), none.offered_bps()), (0, Duration::ZERO, [0.0, 0.0]));
     assert_eq!((none.epochs.mean(), none.epochs.quantile(0.5), none.epochs.most()), (0.0, 0, 0));

@@ -1,11 +1,11 @@
-//! Find-target on synthetic traces: what a plan promises is counted again here, in another way.
+//! Tests of the target search on synthetic traces: the values of a plan are computed again here by another method.
 
 use fullpipe_tmix::{
     Attempt, ConnectionVector, Direction, InMemory, Order, Plan, Prefill, Side, Suite, Synthetic, find_target, generate,
 };
 use fullpipe_units::{Duration, Rate};
 
-/// The access link: 100 Mbit/s, longest round trip 0.408 s (reference, section 5).
+/// The access link: 100 Mbit/s, longest round-trip time 0.408 s (reference, section 5).
 fn access(load: f64, seed: u64) -> Suite {
     Suite::draft(Rate::from_megabits_per_second(100), load, Duration::from_millis(408), seed)
 }
@@ -21,7 +21,7 @@ fn connections(plan: &Plan) -> Vec<ConnectionVector> {
     streams.flatten().map(|one| one.expect("it is made")).collect()
 }
 
-/// Bits towards the initiators, by and large: payload, a header per segment begun, half an acknowledgement per segment.
+/// Approximate bits towards the initiators: payload, a header per segment begun, half an acknowledgment per segment.
 fn bits(connection: &ConnectionVector) -> f64 {
     let mss = f64::from(connection.mss_bytes.expect("it has one").acceptor);
     let units = connection.body.iter().filter(|adu| !adu.is_close());
@@ -35,7 +35,7 @@ fn bits(connection: &ConnectionVector) -> f64 {
 }
 
 #[test]
-fn the_access_link_needs_the_drafts_scale_and_is_steady() {
+fn access_link_has_the_drafts_scale_and_a_steady_load() {
     for (load, published) in [(0.6, 5.276), (0.85, 3.812), (1.1, 2.947)] {
         let suite = access(load, 1);
         let plan = find(&suite);
@@ -44,7 +44,7 @@ fn the_access_link_needs_the_drafts_scale_and_is_steady() {
         assert_eq!(plan.schedule.prefill.time, Duration::from_secs_f64(61.2 * load));
         assert!(plan.schedule.prefill.interval <= plan.schedule.prefill.time);
         assert_eq!(plan.schedule.prefill.time + plan.warmup + plan.test, plan.schedule.duration);
-        // What is counted begins and ends with a bin, offers what was asked, in each third.
+        // The measured time begins and ends with a bin and offers the target load, in each third too.
         let from = (plan.schedule.prefill.time + plan.warmup).as_nanos() / suite.bin.as_nanos();
         let counted = &plan.bins[from as usize..];
         assert_eq!(plan.test, suite.bin * counted.len() as u64);
@@ -58,30 +58,30 @@ fn the_access_link_needs_the_drafts_scale_and_is_steady() {
 }
 
 #[test]
-fn a_run_carries_the_bits_that_the_plan_counts() {
+fn run_carries_the_bits_that_the_plan_counts() {
     let suite = access(0.6, 2);
     let plan = find(&suite);
     let all = connections(&plan);
-    // Bits that begin in the run, whenever its connections send them; the estimate leaves out what comes after the end.
+    // `total` has all bits of the connections that start in the run; the estimate omits bits after its end.
     let total: f64 = all.iter().map(bits).sum();
     let planned: f64 = plan.bins.iter().map(|load| load * 500e6).sum();
     assert!(planned <= total, "{planned} of {total}");
     assert!(planned > 0.85 * total, "{planned} of {total}");
-    // The prefill's connections fill its last interval at the load asked for: their bits are C x load x interval.
+    // The prefill's connections fill its last interval at the target load: their bits are C x load x interval.
     let early: Vec<&ConnectionVector> = all.iter().filter(|one| one.start < plan.schedule.prefill.time).collect();
     let expected = 100e6 * 0.6 * plan.schedule.prefill.interval.as_secs_f64();
     let found: f64 = early.iter().map(|one| bits(one)).sum();
     assert!((found / expected - 1.0).abs() < 0.01, "{found}, not {expected}");
     let begin = plan.schedule.prefill.time - plan.schedule.prefill.interval;
     assert!(early.iter().all(|one| one.start >= begin));
-    // They are the long ones, few of many.
+    // Only the long-lived connections are kept, which are few.
     let seconds = plan.schedule.prefill.time.as_secs_f64();
     let usual = all.len() as f64 / plan.schedule.duration.as_secs_f64() * seconds;
     assert!((early.len() as f64) < 0.5 * usual, "{} of {usual}", early.len());
 }
 
 #[test]
-fn the_search_is_a_function_of_its_input_and_tells_its_steps() {
+fn search_is_deterministic_and_reports_its_steps() {
     let suite = access(0.85, 3);
     let mut steps: Vec<Attempt> = Vec::new();
     let plan = find_target(&suite, &mut Synthetic::suite(1, generate::LENGTH), |attempt| steps.push(*attempt));
@@ -94,9 +94,9 @@ fn the_search_is_a_function_of_its_input_and_tells_its_steps() {
 }
 
 #[test]
-fn loads_towards_acceptors_and_of_a_shared_medium() {
-    // The satellite's 4 Mbit/s towards the acceptors, in bins of 125 s; the draft's scale is 15.0. The nominal 6 Mbit/s of
-    // the wireless link carry both directions, (320 + 35) / (0.6 x 6) = 98.6.
+fn loads_towards_acceptors_and_on_a_shared_medium_reach_their_targets() {
+    // The satellite link has 4 Mbit/s towards the acceptors, in bins of 125 s; the draft's scale is 15.0. The nominal 6 Mbit/s of
+    // the wireless link carry both directions: (320 + 35) / (0.6 x 6) = 98.6.
     let mut satellite = Suite::draft(Rate::from_megabits_per_second(4), 0.6, Duration::from_millis(3608), 1);
     satellite.direction = Direction::Forward;
     satellite.minimum_bins = 24;
@@ -111,7 +111,7 @@ fn loads_towards_acceptors_and_of_a_shared_medium() {
 }
 
 #[test]
-fn a_given_scale_has_its_prefill_computed_and_unshuffled_unscaled_is_as_recorded() {
+fn given_scale_has_a_computed_prefill_and_recorded_order_at_scale_1_is_the_trace() {
     let mut traces = Synthetic::suite(1, generate::LENGTH);
     let suite = Suite { order: Order::Recorded, prefill: Duration::ZERO, ..access(0.6, 1) };
     let duration = Duration::from_secs(2);
@@ -120,16 +120,16 @@ fn a_given_scale_has_its_prefill_computed_and_unshuffled_unscaled_is_as_recorded
     let played: Vec<_> =
         schedule.stream(&mut traces[4]).expect("it can be").map(|one| one.expect("it is made")).collect();
     assert_eq!(played, [traces[4].second(0), traces[4].second(1)].concat());
-    // Half of the load asked for needs twice the time for the same connections, which is more than there is: no prefill.
+    // At half of the target load the same connections need twice the time, which is more than there is: no prefill.
     let light = Suite { load: 0.1, prefill: Duration::from_secs(30), ..suite };
     let schedule = light.schedule(1.0, duration, &mut traces).expect("it can be scheduled");
     assert_eq!(schedule.prefill, Prefill::NONE);
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn impossible_targets_are_rejected_with_a_reason() {
     let refused = |suite: &Suite, mut traces: Vec<InMemory>| {
-        find_target(suite, &mut traces, |_| ()).expect_err("it cannot be").to_string()
+        find_target(suite, &mut traces, |_| ()).expect_err("the target is impossible").to_string()
     };
     let suite = access(0.6, 1);
     assert!(refused(&suite, vec![]).contains("no traces"));
@@ -138,14 +138,14 @@ fn what_cannot_be_is_said() {
     assert!(refused(&Suite { load: 0.0, ..suite }, empty()).contains("load must be above 0"));
     assert!(refused(&Suite { load: f64::NAN, ..suite }, empty()).contains("load must be above 0"));
     assert!(refused(&Suite { bin: Duration::ZERO, ..suite }, empty()).contains("above 0"));
-    // All of a trace's bytes in one second: never steady.
+    // All bytes of a trace are in one second: the load is never steady.
     let burst: Vec<ConnectionVector> = Synthetic::suite(1, generate::LENGTH)[0].second(0);
     let refusal = refused(&suite, vec![InMemory::new("r4s1", Duration::from_secs(3000), burst)]);
     assert!(refusal.contains("no scale gives a steady load of 60.0 %"), "{refusal}");
 }
 
 #[test]
-fn an_experiment_may_correct_its_prefill() {
+fn prefill_correction_of_an_experiment_scales_the_prefill() {
     let mut traces = Synthetic::suite(1, generate::LENGTH);
     let suite = Suite { capacity: Rate::from_megabits_per_second(400), ..access(0.6, 1) };
     let suite = Suite { prefill: Duration::from_secs(20), ..suite };

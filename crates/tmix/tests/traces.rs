@@ -1,4 +1,4 @@
-//! Traces in files and in memory: an interval is an interval, whatever the order of the file.
+//! Traces in files and in memory return the same connections for an interval, whatever the order of the file.
 
 use fullpipe_tmix::{ConnectionVector, Format, InMemory, Indexed, Reader, Renamed, Synthetic, Trace, write};
 use fullpipe_units::Duration;
@@ -23,13 +23,13 @@ fn seconds(from: u64, to: u64) -> (Duration, Duration) {
 }
 
 #[test]
-fn a_file_gives_what_memory_gives_in_any_order_of_file_and_intervals() {
+fn file_and_memory_return_the_same_intervals_in_any_order() {
     let length = Duration::from_secs(12);
     let mut synthetic = Synthetic::new(3, "r5s2", length).expect("one of the nine");
     let all = synthetic.connections(Duration::ZERO, length).expect("it is made");
     assert!(all.len() > 1000);
     let mut memory = InMemory::new("r5s2", length, all.clone());
-    // As it is, and with neighbours far apart.
+    // In the order of the trace, and with neighbors far apart.
     let mut scattered = all.clone();
     scattered.sort_by_key(|connection| connection.ids[1] % 7);
     for (name, connections, format) in
@@ -50,7 +50,7 @@ fn a_file_gives_what_memory_gives_in_any_order_of_file_and_intervals() {
 }
 
 #[test]
-fn an_interval_has_its_beginning_and_not_its_end() {
+fn interval_includes_its_start_and_excludes_its_end() {
     let text = b"SEQ 1000000 1 1 1\n> 10\nSEQ 2000000 1 1 2\n> 10\nSEQ 3000000 1 1 3\n> 10\n";
     let mut indexed = Indexed::open(&file("whole-seconds.org", text), false).expect("it is well formed");
     let all: Vec<_> = Reader::new(&text[..], "x").map(|one| one.expect("it is well formed")).collect();
@@ -58,14 +58,14 @@ fn an_interval_has_its_beginning_and_not_its_end() {
     let (from, to) = seconds(1, 2);
     assert_eq!(indexed.connections(from, to).expect("it is there"), all[..1]);
     assert_eq!(memory.connections(from, to).expect("it is there"), all[..1]);
-    // What starts at a trace's end is not in it.
+    // A connection that starts at the end of the trace is not in it.
     let (from, to) = seconds(0, 9);
     assert_eq!(memory.connections(from, to).expect("it is there"), all[..2]);
     assert_eq!(indexed.length(), Duration::from_secs(4));
 }
 
 #[test]
-fn a_trace_under_another_name_is_the_same_trace() {
+fn renamed_trace_has_the_same_connections() {
     let trace = Synthetic::new(1, "r4s1", Duration::from_secs(5)).expect("one of the nine");
     let mut renamed = Renamed::new(trace.clone(), "r4s1 at B");
     let (from, to) = seconds(1, 3);
@@ -74,12 +74,12 @@ fn a_trace_under_another_name_is_the_same_trace() {
 }
 
 #[test]
-fn malformed_connections_are_refused_or_counted() {
+fn malformed_connections_are_rejected_or_counted() {
     let text = b"SEQ 1 1 1 1\n> 10\nSEQ x 1 1 2\n> 10\nSEQ 3 1 1 3\n> 10\nt 5\nw 1 1\nSEQ 4 1 1 4\n> 10\n";
     let path = file("bad.org", text);
-    let refused = Indexed::open(&path, false).expect_err("there are bad ones").to_string();
+    let refused = Indexed::open(&path, false).expect_err("some connections are malformed").to_string();
     assert!(refused.contains("bad.org:3: start"), "{refused}");
-    let mut trace = Indexed::open(&path, true).expect("the rest is good");
+    let mut trace = Indexed::open(&path, true).expect("the other connections are valid");
     assert_eq!((trace.count(), trace.skipped()), (2, 2));
     assert_eq!(trace.first_skipped().expect("one was").to_string(), refused);
     let (from, to) = seconds(0, 1);
@@ -91,8 +91,8 @@ fn malformed_connections_are_refused_or_counted() {
 }
 
 #[test]
-fn a_file_that_shrinks_meanwhile_is_an_error() {
-    // Larger than the read buffer, so that it has to be read again.
+fn file_that_shrinks_after_indexing_gives_an_error() {
+    // The file is larger than the read buffer, so that it must be read again.
     let connections = Synthetic::new(1, "r4s1", Duration::from_secs(60))
         .expect("one of the nine")
         .connections(Duration::ZERO, Duration::from_secs(60))
@@ -101,11 +101,11 @@ fn a_file_that_shrinks_meanwhile_is_an_error() {
     let mut trace = Indexed::open(&path, false).expect("it is well formed");
     std::fs::write(&path, b"").expect("a file can be written");
     let (from, to) = seconds(0, 1);
-    assert!(trace.connections(from, to).expect_err("it is gone").to_string().contains("shrinking.org"));
+    assert!(trace.connections(from, to).expect_err("the text is gone").to_string().contains("shrinking.org"));
 }
 
 #[test]
-fn a_second_is_made_without_the_others_and_files_carry_it_whole() {
+fn second_is_generated_independently_and_survives_a_file() {
     let trace = Synthetic::new(9, "r6s3", Duration::from_secs(3000)).expect("one of the nine");
     let late = trace.second(2_777);
     for second in [0, 1, 2_999] {
@@ -114,9 +114,10 @@ fn a_second_is_made_without_the_others_and_files_carry_it_whole() {
     assert_eq!(trace.second(2_777), late);
     assert_ne!(Synthetic::new(8, "r6s3", trace.length()).expect("one").second(2_777), late);
     assert_ne!(Synthetic::new(9, "r6s2", trace.length()).expect("one").second(2_777), late);
-    // Written and read again nothing is rounded: a run on files is the run on the generator.
+    // Writing and reading round nothing: a run on files equals the run on the generator.
     for format in [Format::Original, Format::Alternate] {
-        let again: Vec<_> = Reader::new(&text(&late, format)[..], "x").map(|one| one.expect("we wrote it")).collect();
+        let again: Vec<_> =
+            Reader::new(&text(&late, format)[..], "x").map(|one| one.expect("the writer's output is valid")).collect();
         assert_eq!(again, late);
     }
     assert!(Synthetic::new(1, "r7s1", trace.length()).expect_err("no such").to_string().contains("r4s1"));

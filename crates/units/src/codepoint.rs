@@ -7,22 +7,22 @@ pub enum Codepoint {
     /// Not ECN-capable.
     #[default]
     NotEct = 0b00,
-    /// ECN-capable, L4S (RFC 9331).
+    /// ECN-capable transport, codepoint ECT(1), which L4S traffic uses (RFC 9331).
     Ect1 = 0b01,
-    /// ECN-capable, classic.
+    /// ECN-capable transport, codepoint ECT(0), which classic traffic uses.
     Ect0 = 0b10,
     /// Congestion experienced.
     Ce = 0b11,
 }
 
 impl Codepoint {
-    /// The two bits as they stand in the header.
+    /// The two bits as they are in the header.
     #[inline(always)]
     pub const fn bits(self) -> u8 {
         self as u8
     }
 
-    /// From the two lowest bits.
+    /// The codepoint of the two lowest bits; the other bits are ignored.
     #[inline(always)]
     pub const fn from_bits(bits: u8) -> Codepoint {
         match bits & 0b11 {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_those_of_rfc_3168_figure_1() {
+    fn bits_of_each_codepoint_match_rfc_3168_figure_1() {
         let table = [(Codepoint::NotEct, 0), (Codepoint::Ect1, 1), (Codepoint::Ect0, 2), (Codepoint::Ce, 3)];
         for (codepoint, bits) in table {
             assert_eq!(codepoint.bits(), bits);

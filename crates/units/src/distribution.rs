@@ -1,17 +1,18 @@
-//! Random sizes and times: the distributions that traffic models are written in.
+//! Distributions of random sizes and times for traffic models.
 //!
-//! A sample is drawn by inverse transform: the quantile function at a number that is uniform in [0, 1), from the random
-//! stream that is handed in. So one sample costs one number of the stream whatever the distribution, and two models
-//! that share a seed stay on common random numbers. Mean and quantile are closed forms (Johnson, Kotz and Balakrishnan,
-//! Continuous Univariate Distributions, 2nd edition 1994); the normal quantile behind the log-normal is in `normal.rs`.
+//! A sample is drawn by inverse transform: the quantile function is applied to a uniform number in [0, 1) from the caller's
+//! random stream. Each sample thus uses one number of the stream, whatever the distribution, and two models with the same
+//! seed use common random numbers. Mean and quantile are closed forms (Johnson, Kotz and Balakrishnan, Continuous Univariate
+//! Distributions, 2nd edition 1994). `normal.rs` contains the normal quantile for the log-normal distribution.
 
 use crate::{Duration, Stream, math};
 use crate::{Invalid, normal};
 
-/// Sizes are cut here (2^50 bytes): a tail without a mean could draw what no counter holds.
+/// The upper limit of sizes (2^50 bytes). A distribution without a finite mean could otherwise return a size that overflows
+/// counters.
 const MAX_SAMPLE_BYTES: f64 = (1u64 << 50) as f64;
 
-/// Euler's constant, the mean of the standard largest extreme value distribution.
+/// The Euler-Mascheroni constant, which is the mean of the standard Gumbel distribution.
 const EULER: f64 = 0.577_215_664_901_532_9;
 
 /// A distribution of sizes (in bytes) or times (in seconds).
@@ -22,7 +23,7 @@ pub enum Distribution {
         /// The value.
         value: f64,
     },
-    /// Uniform between two values.
+    /// Uniform between `low` and `high`.
     Uniform {
         /// Smallest value.
         low: f64,
@@ -31,26 +32,26 @@ pub enum Distribution {
     },
     /// Exponential: P(X > x) = exp(-x / mean).
     Exponential {
-        /// Its mean.
+        /// The mean.
         mean: f64,
     },
     /// Pareto: P(X > x) = (scale / x)^shape for x >= scale.
     Pareto {
-        /// Tail index; the mean is infinite at 1 and below, the variance at 2 and below.
+        /// The tail index. The mean is infinite at 1 and below, the variance at 2 and below.
         shape: f64,
         /// Smallest value.
         scale: f64,
     },
-    /// Pareto with this shape and smallest value, on condition that it is not above the largest value.
+    /// A Pareto distribution with this shape and smallest value, truncated at the largest value.
     BoundedPareto {
-        /// Tail index.
+        /// The tail index.
         shape: f64,
         /// Smallest value.
         low: f64,
         /// Largest value.
         high: f64,
     },
-    /// The natural logarithm is normal with this mean and standard deviation.
+    /// The natural logarithm of the value is normal with this mean and standard deviation.
     LogNormal {
         /// Mean of the logarithm.
         mu: f64,
@@ -59,32 +60,32 @@ pub enum Distribution {
     },
     /// Weibull: P(X > x) = exp(-(x / scale)^shape).
     Weibull {
-        /// Shape; 1 is the exponential distribution, below 1 the tail is heavier.
+        /// The shape. 1 is the exponential distribution; below 1 the tail is heavier.
         shape: f64,
-        /// Scale.
+        /// The scale.
         scale: f64,
     },
-    /// Largest extreme value (Gumbel): P(X <= x) = exp(-exp(-(x - location) / scale)). It reaches below zero; where a
-    /// size or a time is wanted, that counts as the smallest that there is.
+    /// Largest extreme value (Gumbel): P(X <= x) = exp(-exp(-(x - location) / scale)). Its values can be negative; as a size
+    /// or a time they become the smallest possible value.
     ExtremeValue {
         /// The mode (`a` in traffic models).
         location: f64,
-        /// Scale (`b` in traffic models).
+        /// The scale (`b` in traffic models).
         scale: f64,
     },
-    /// A table of the cumulative distribution, straight lines between its points. If the first point's probability is
-    /// above zero, its value has that probability.
+    /// A table of the cumulative distribution with linear interpolation between its points. If the first point has a
+    /// probability above zero, its value has that probability.
     Empirical {
-        /// Value and probability of not exceeding it, both ascending; the last probability is 1.
+        /// Pairs of a value and the probability that it is not exceeded, both ascending; the last probability is 1.
         points: Vec<(f64, f64)>,
     },
 }
 
 impl Distribution {
-    /// Whether the parameters describe a distribution of sizes or times.
+    /// Checks that the parameters describe a distribution of sizes or times.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// The rule that the parameters violate.
     pub fn check(&self) -> Result<(), Invalid> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let (holds, rule) = match *self {
@@ -160,18 +161,18 @@ impl Distribution {
         }
     }
 
-    /// A sample; takes one number of the stream.
+    /// Draws a sample; uses one number of the stream.
     #[inline]
     pub fn sample(&self, random: &mut Stream) -> f64 {
         self.quantile(random.uniform())
     }
 
-    /// A sample as a size: rounded to the nearest byte, at least 1 and at most 2^50.
+    /// Draws a sample as a size in bytes: rounded to the nearest byte, at least 1 and at most 2^50.
     pub fn sample_bytes(&self, random: &mut Stream) -> u64 {
         self.sample(random).round().clamp(1.0, MAX_SAMPLE_BYTES) as u64
     }
 
-    /// A sample in seconds as a duration: rounded to the nearest nanosecond, zero if negative.
+    /// Draws a sample in seconds as a duration: rounded to the nearest nanosecond, zero if negative.
     pub fn sample_duration(&self, random: &mut Stream) -> Duration {
         Duration::from_secs_f64(self.sample(random))
     }
@@ -184,19 +185,19 @@ fn table_ascends(points: &[(f64, f64)]) -> bool {
     numbers && first.0 >= 0.0 && first.1 >= 0.0 && last.1 == 1.0 && points.windows(2).all(ascending)
 }
 
-/// The value at a probability; the first at or below the first point's probability.
+/// The value at a probability. Up to the probability of the first point, it is the value of that point.
 fn interpolate(points: &[(f64, f64)], probability: f64) -> f64 {
     let after = points.partition_point(|point| point.1 < probability);
     let Some(&(high, high_probability)) = points.get(after) else { return points.last().map_or(0.0, |point| point.0) };
     if after == 0 {
         return high;
     }
-    // The probability lies above that of the point before, so the two differ.
+    // The probability is above that of the preceding point, so the two points differ.
     let (low, low_probability) = points[after - 1];
     low + (high - low) * (probability - low_probability) / (high_probability - low_probability)
 }
 
-/// Integral of x f(x) with f(x) = shape low^shape x^(-shape - 1) / (1 - (low / high)^shape).
+/// The integral of x f(x) with f(x) = shape low^shape x^(-shape - 1) / (1 - (low / high)^shape).
 fn bounded_pareto_mean(shape: f64, low: f64, high: f64) -> f64 {
     let kept = 1.0 - math::pow(low / high, shape);
     if shape == 1.0 {

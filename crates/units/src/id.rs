@@ -1,4 +1,4 @@
-//! Identities of the things a run consists of: small dense indices, assigned in the order of the scenario file.
+//! Identifiers of nodes, links and flows: small dense indices, assigned in the order of the scenario file.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ macro_rules! identity {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The identity as an index into a dense table.
+            /// The identifier as an index into a dense table.
             #[inline(always)]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -26,17 +26,18 @@ macro_rules! identity {
 }
 
 identity!(
-    /// A host or a router.
+    /// Identifies a host or a router.
     NodeId
 );
 identity!(
-    /// One direction of a point-to-point link, or a whole shared medium.
+    /// Identifies one direction of a point-to-point link, or a whole shared medium.
     LinkId
 );
 identity!(
-    /// One direction of a conversation: the interned five-tuple (protocol, addresses, ports).
+    /// Identifies one direction of a conversation: the interned five-tuple (protocol, addresses, ports).
     ///
-    /// A conversation's two directions are neighbours: the initiator's is even, the answer's is odd.
+    /// The two directions of a conversation have adjacent identifiers: that of the initiator is even, that of the acceptor
+    /// odd.
     FlowId
 );
 

@@ -1,21 +1,21 @@
-//! Why a description, such as that of a workload, is rejected.
+//! The error for an invalid description, such as that of a workload.
 
 use std::fmt;
 
-/// The rule that a description breaks, in words: what would have to hold.
+/// The rule that a description violates, as a sentence: the condition that must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(pub String);
 
 impl Invalid {
-    /// The rule, unless it holds.
+    /// Returns the rule as an error unless the condition holds.
     ///
     /// # Errors
-    /// The rule.
+    /// The rule, if `holds` is false.
     pub fn unless(holds: bool, rule: &str) -> Result<(), Invalid> {
         if holds { Ok(()) } else { Err(Invalid(rule.into())) }
     }
 
-    /// With the name of the field in front.
+    /// Adds the name of the field before the rule.
     #[must_use]
     pub fn of(self, field: &str) -> Invalid {
         Invalid(format!("{field}: {}", self.0))

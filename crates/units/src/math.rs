@@ -1,7 +1,8 @@
-//! Elementary functions from a pinned pure-Rust library, so that a result has the same bits on every machine.
+//! Elementary functions from a pinned pure-Rust library, so that results have the same bits on every machine.
 //!
-//! The standard library's versions call the platform's, whose last bit differs; clippy's `disallowed-methods` keeps
-//! them out of the workspace. Square root is exact by IEEE 754 and stays `f64::sqrt`.
+//! The functions of the standard library call those of the platform, which differ in the last bit. The clippy lint
+//! `disallowed-methods` forbids them in the workspace. IEEE 754 defines the square root exactly, so `f64::sqrt` is
+//! permitted.
 
 /// e to the power `x`.
 pub fn exp(x: f64) -> f64 {
@@ -13,12 +14,12 @@ pub fn ln(x: f64) -> f64 {
     libm::log(x)
 }
 
-/// e to the power `x`, less 1; exact for small `x`.
+/// e to the power `x`, minus 1; accurate for small `x`.
 pub fn exp_m1(x: f64) -> f64 {
     libm::expm1(x)
 }
 
-/// Natural logarithm of 1 + `x`; exact for small `x`.
+/// The natural logarithm of 1 + `x`; accurate for small `x`.
 pub fn ln_1p(x: f64) -> f64 {
     libm::log1p(x)
 }

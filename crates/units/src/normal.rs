@@ -1,5 +1,6 @@
-//! Quantile of the standard normal distribution: Wichura's PPND16 (Algorithm AS 241, Applied Statistics 37(3), 1988),
-//! relative error about 1e-16. Three ratios of polynomials: one around the middle, two for the tails.
+//! The quantile function of the standard normal distribution: Wichura's PPND16 (Algorithm AS 241, Applied Statistics 37(3),
+//! 1988), with a relative error of about 1e-16. It has three ratios of polynomials: one for the center and two for the
+//! tails.
 #![expect(clippy::excessive_precision, reason = "coefficients as the article prints them")]
 
 use crate::math;
@@ -104,8 +105,8 @@ mod tests {
     use super::quantile;
 
     #[test]
-    fn quantiles_of_the_tables() {
-        // Test values of the article: 0.25, 0.001 and 1e-20; further 97.5 % as in every table of the distribution.
+    fn quantiles_of_published_probabilities_match_the_tables() {
+        // Test values of the article: 0.25, 0.001 and 1e-20. The value for 97.5 % is in every table of the distribution.
         for (probability, expected) in [
             (0.25, -0.674_489_750_196_081_7),
             (0.001, -3.090_232_306_167_813_5),

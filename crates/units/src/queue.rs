@@ -1,26 +1,26 @@
-//! How much a queue holds, as scenarios state it.
+//! Limits of queues, as scenarios state them.
 
 use crate::{Duration, Rate};
 
-/// How much a drop-tail queue holds.
+/// The capacity of a drop-tail queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many packets.
+    /// This number of packets.
     Packets(u32),
-    /// So many bytes on the wire.
+    /// This number of bytes on the wire.
     Bytes(u64),
-    /// What the link transmits in this time (bytes = rate x time / 8).
+    /// The bytes that the link transmits in this time (rate × time / 8).
     Time(Duration),
-    /// No limit.
+    /// Unlimited.
     Unlimited,
 }
 
-/// How much the queue of a link holds: the limit itself, or a multiple of the link's bandwidth-delay product.
+/// The capacity of a link's queue: a limit, or a multiple of the bandwidth-delay product of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkQueueLimit {
-    /// This limit, whatever the path.
+    /// This limit, independent of the path.
     Fixed(QueueLimit),
-    /// This multiple of the bandwidth-delay product.
+    /// This multiple of the bandwidth-delay product of the path.
     Bdp(BdpMultiple),
 }
 
@@ -41,23 +41,23 @@ impl From<BdpMultiple> for LinkQueueLimit {
 pub struct BdpMultiple(u64);
 
 impl BdpMultiple {
-    /// So many millionths.
+    /// A multiple from a number of millionths.
     pub const fn from_millionths(millionths: u64) -> Self {
         BdpMultiple(millionths)
     }
 
-    /// A multiple such as 0.25 or 2, to the nearest millionth. A negative number and NaN count as 0.
+    /// A multiple such as 0.25 or 2, rounded to the nearest millionth. A negative number and NaN become 0.
     pub fn new(multiple: f64) -> Self {
-        // The conversion of a float saturates.
+        // The conversion from a float saturates.
         BdpMultiple((multiple * 1e6).round() as u64)
     }
 
-    /// The millionths.
+    /// The multiple in millionths.
     pub const fn millionths(self) -> u64 {
         self.0
     }
 
-    /// Bytes of this multiple of `rate` times `round_trip`, rounded down once.
+    /// This multiple of `rate` × `round_trip` in bytes, rounded down once.
     ///
     /// ```
     /// use fullpipe_units::{BdpMultiple, Duration, Rate};
@@ -69,7 +69,7 @@ impl BdpMultiple {
     /// ```
     pub fn bytes(self, rate: Rate, round_trip: Duration) -> u64 {
         const NANOSECOND_BITS_PER_BYTE: u128 = 8_000_000_000;
-        // At most 2^128: two factors of 64 bits.
+        // Below 2^128: a product of two 64-bit factors.
         let product = u128::from(rate.bits_per_second()) * u128::from(round_trip.as_nanos());
         let scale = NANOSECOND_BITS_PER_BYTE * 1_000_000;
         let bytes = match product.checked_mul(u128::from(self.0)) {

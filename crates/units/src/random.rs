@@ -1,10 +1,10 @@
-//! Named random streams: each is a function of (seed, entity's name, purpose) and of nothing else, so that adding a
-//! host or asking in another order shifts no other stream.
+//! Named random streams. A stream depends only on (seed, name of the entity, purpose), so another host or another order of
+//! creation changes no other stream.
 //!
-//! The key is SHA-256 over the three, with lengths, so that ("ab", "c") and ("a", "bc") differ. The generator is
+//! The key is SHA-256 of the three fields with their lengths, so that ("ab", "c") and ("a", "bc") differ. The generator is
 //! xoshiro256++ (Blackman and Vigna 2019).
 //!
-//! [`count_draws`] counts the draws from each stream, which shows whether a run is deterministic.
+//! [`count_draws`] counts the numbers drawn from each stream, which shows whether a run is deterministic.
 
 use crate::{Duration, math};
 use rand_core::{Rng, SeedableRng};
@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 thread_local! {
-    /// The counters of the streams that this thread creates, by name, while [`count_draws`] runs.
+    /// The counters of the streams that this thread creates, by name, while [`count_draws`] is active.
     static COUNTERS: RefCell<Option<BTreeMap<String, Arc<AtomicU64>>>> = const { RefCell::new(None) };
 }
 
-/// Calls `run` and returns, with its result, the number of draws from each stream that it created on this thread. A
-/// stream is named "ENTITY: PURPOSE" with `#` for each number in the name, and streams of equal names are counted together;
-/// streams without a draw are left out.
+/// Calls `run` and returns its result with the number of draws from each stream that it created on this thread. The name of
+/// a stream is "ENTITY: PURPOSE" with `#` in place of each number, and streams with equal names are counted together.
+/// Streams without draws are omitted.
 ///
 /// ```
 /// use fullpipe_units::{Stream, random::count_draws};
@@ -37,7 +37,7 @@ pub fn count_draws<T>(run: impl FnOnce() -> T) -> (T, BTreeMap<String, u64>) {
     (result, draws.filter(|(_, draws)| *draws > 0).collect())
 }
 
-/// The counter of a stream, if draws are counted.
+/// The counter of a stream; `None` if draws are not counted.
 fn counter(entity: &str, purpose: &str) -> Option<Arc<AtomicU64>> {
     COUNTERS.with_borrow_mut(|counters| {
         let counters = counters.as_mut()?;
@@ -53,7 +53,7 @@ fn counter(entity: &str, purpose: &str) -> Option<Arc<AtomicU64>> {
     })
 }
 
-/// A stream of random numbers with a name.
+/// A named stream of random numbers.
 ///
 /// ```
 /// use fullpipe_units::Stream;
@@ -65,7 +65,7 @@ fn counter(entity: &str, purpose: &str) -> Option<Arc<AtomicU64>> {
 #[derive(Clone, Debug)]
 pub struct Stream {
     generator: Xoshiro256PlusPlus,
-    /// Number of draws, if they are counted; one thread at a time draws.
+    /// The number of draws, if they are counted. Only one thread at a time draws from a stream.
     draws: Option<Arc<AtomicU64>>,
 }
 
@@ -79,18 +79,18 @@ fn key(seed: u64, parts: &[&str]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The seed of replication `run` of a study: equal at every point of a sweep, so that points are compared on common
+/// The seed of replication `run` of a study. It is equal at all points of a sweep, so that points are compared with common
 /// random numbers.
 pub fn run_seed(study_seed: u64, run: u64) -> u64 {
     let bytes = key(study_seed, &["run", &run.to_string()]);
     let mut low = [0; 8];
     low.copy_from_slice(&bytes[..8]);
-    // Within the integers that TOML, JSON and spreadsheets carry without loss.
+    // Keeps 53 bits: TOML, JSON and spreadsheets represent these integers exactly.
     u64::from_le_bytes(low) >> 11
 }
 
-/// A number that identifies something of `entity` in the run with `seed`, such as an initial sequence number or the seed of
-/// another stream: the first 64 bits of the stream, not counted as a draw, because it does not change the run's timing.
+/// An identifier for `entity` in the run with `seed`, such as an initial sequence number or the seed of another stream. It
+/// is the first 64 bits of the stream. It is not counted as a draw, because it does not affect the timing of the run.
 pub fn identity(seed: u64, entity: &str, purpose: &str) -> u64 {
     Xoshiro256PlusPlus::from_seed(key(seed, &[entity, purpose])).next_u64()
 }
@@ -106,43 +106,43 @@ impl Stream {
     #[inline]
     pub fn bits(&mut self) -> u64 {
         if let Some(draws) = &self.draws {
-            // A load and a store instead of one atomic addition, which costs more and is not needed on one thread.
+            // A load and a store instead of an atomic addition: only one thread draws, and the addition costs more.
             draws.store(draws.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
         self.generator.next_u64()
     }
 
-    /// Uniform in [0, 1), a multiple of 2^-53.
+    /// A uniform number in [0, 1), a multiple of 2^-53.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in [low, high).
+    /// A uniform number in [low, high).
     #[inline]
     pub fn uniform_between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
 
-    /// Uniform in 0, 1, ... bound - 1; 0 if the bound is 0. The bias of the multiplication (Lemire 2019, without
+    /// A uniform integer in 0, 1, ... bound - 1; 0 if the bound is 0. The bias of the multiplication (Lemire 2019, without
     /// rejection) is below bound / 2^64.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 
-    /// Exponential with this mean.
+    /// An exponential number with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * math::ln(1.0 - self.uniform())
     }
 
-    /// Uniform duration in [0, limit).
+    /// A uniform duration in [0, limit).
     pub fn duration_below(&mut self, limit: Duration) -> Duration {
         Duration::from_nanos(self.below(limit.as_nanos()))
     }
@@ -165,17 +165,17 @@ mod tests {
             first
         });
         assert_eq!(draws, BTreeMap::from([("link #: loss".to_owned(), 2)]));
-        // Counting changes no number.
+        // The counter does not change the numbers.
         assert_eq!(Stream::new(1, "link 1", "loss").bits(), drawn);
     }
 
     #[test]
-    fn names_are_not_concatenated() {
+    fn streams_differ_if_entity_and_purpose_join_to_the_same_text() {
         assert_ne!(Stream::new(1, "ab", "c").bits(), Stream::new(1, "a", "bc").bits());
     }
 
     #[test]
-    fn replications_differ_and_stay_within_exact_floats() {
+    fn seeds_of_replications_differ_and_are_exact_as_floats() {
         let seeds: Vec<u64> = (0..100).map(|run| run_seed(5, run)).collect();
         for (i, seed) in seeds.iter().enumerate() {
             assert!(*seed < 1 << 53);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn moments() {
+    fn uniform_and_exponential_numbers_have_their_mean_and_variance() {
         // Uniform: mean 1/2, variance 1/12; exponential: mean m, variance m^2. Bounds are four standard errors of
         // n = 100 000: 4 * sqrt(1/12/n) = 0.0037 and 4 * 3 / sqrt(n) = 0.038.
         let mut stream = Stream::new(3, "x", "y");
@@ -202,7 +202,7 @@ mod tests {
         for _ in 0..5000 {
             seen[stream.below(5) as usize] += 1;
         }
-        // Binomial(5000, 1/5): mean 1000, standard deviation 28; five of them on either side.
+        // Binomial(5000, 1/5): mean 1000, standard deviation 28. The bounds are five standard deviations on either side.
         assert!(seen.iter().all(|n| (860..1140).contains(n)), "{seen:?}");
         assert_eq!(stream.below(0), 0);
     }

@@ -1,4 +1,4 @@
-//! Bit rates, and how long a packet takes at a rate without drifting.
+//! Bit rates, and transmission times without accumulated rounding errors.
 
 use crate::Duration;
 use std::fmt;
@@ -10,23 +10,23 @@ pub struct Rate(u64);
 const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
 impl Rate {
-    /// This many bits per second.
+    /// A rate from a number of bits per second.
     pub const fn from_bits_per_second(bits_per_second: u64) -> Self {
         Rate(bits_per_second)
     }
 
-    /// This many million (10^6) bits per second.
+    /// A rate from a number of megabits (10^6 bits) per second.
     pub const fn from_megabits_per_second(megabits_per_second: u64) -> Self {
         Rate(megabits_per_second * 1_000_000)
     }
 
-    /// Bits per second.
+    /// The rate in bits per second.
     #[inline(always)]
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// Time that `bytes` take at this rate, rounded up to a whole nanosecond; [`Duration::MAX`] at rate zero.
+    /// The time that `bytes` take at this rate, rounded up to a whole nanosecond; [`Duration::MAX`] at rate zero.
     ///
     /// ```
     /// use fullpipe_units::{Duration, Rate};
@@ -41,7 +41,7 @@ impl Rate {
         Duration::from_nanos(if nanoseconds > u64::MAX as u128 { u64::MAX } else { nanoseconds as u64 })
     }
 
-    /// Whole bytes that fit into a duration at this rate.
+    /// The whole bytes that this rate transmits in a duration.
     pub const fn bytes_in(self, duration: Duration) -> u64 {
         let bytes = self.0 as u128 * duration.as_nanos() as u128 / (8 * NANOSECONDS_PER_SECOND as u128);
         if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
@@ -62,15 +62,15 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Turns packet sizes into transmission times at one rate and keeps the part of a nanosecond that did not fit, so that
-/// the rate over many packets is exact: after n packets the sum is the true time rounded down, never off by n.
+/// Converts packet sizes to transmission times at one rate. It carries the remaining fraction of a nanosecond to the next
+/// packet. The sum for n packets is thus the true time rounded down, without an error that grows with n.
 ///
-/// The division of the last size is remembered, because on most links nearly all packets have one or two sizes:
-/// measured on `udp-5hop`, a 64-bit division per hop costs more than the rest of the hop's arithmetic.
+/// It caches the division of the last size, because on most links nearly all packets have one or two sizes. In the scenario
+/// `udp-5hop`, a 64-bit division per hop costs more than the other arithmetic of the hop.
 #[derive(Clone, Debug)]
 pub struct Transmitter {
     rate: u64,
-    /// Part of a nanosecond owed from earlier packets, in units of 1/rate nanoseconds; always below `rate`.
+    /// The fraction of a nanosecond carried from earlier packets, in units of 1/rate nanoseconds; always below `rate`.
     remainder: u64,
     last_bytes: u32,
     last_nanoseconds: u64,
@@ -78,22 +78,22 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter at `rate`, with nothing owed. The rate must not be zero.
+    /// A transmitter at `rate` without a carried fraction. The rate must not be zero.
     ///
     /// # Panics
-    /// On rate zero: a description with such a link is refused before a world is built.
+    /// If the rate is zero. Scenarios with such a link are rejected before the network is built.
     pub fn new(rate: Rate) -> Self {
-        assert!(rate.0 > 0, "a link's rate is positive");
+        assert!(rate.0 > 0, "the rate of a link must be positive");
         Transmitter { rate: rate.0, remainder: 0, last_bytes: 0, last_nanoseconds: 0, last_remainder: 0 }
     }
 
-    /// The rate.
+    /// The rate of the transmitter.
     pub fn rate(&self) -> Rate {
         Rate(self.rate)
     }
 
-    /// Time that the next packet of `bytes` occupies the link. Call with `idle = true` when the packet finds the link
-    /// idle: what was owed ended with the earlier busy period.
+    /// Returns the time for which the next packet of `bytes` occupies the link. Set `idle` if the packet finds the link
+    /// idle: the fraction carried from the preceding busy period is then discarded.
     #[inline(always)]
     pub fn transmit(&mut self, bytes: u32, idle: bool) -> Duration {
         if bytes != self.last_bytes {
@@ -126,9 +126,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thousand_packets_take_what_a_thousand_packets_take() {
-        // 1502 bytes at 7 Mbit/s: 12016/7e6 s = 1 716 571.428571... ns. A thousand of them, back to back, take
-        // 1 716 571 428.57 ns; rounding each down would lose 428 ns, rounding each up would add 571.
+    fn back_to_back_packets_of_one_size_take_the_exact_total_time() {
+        // 1502 bytes at 7 Mbit/s: 12016/7e6 s = 1 716 571.428571... ns. One thousand back to back take 1 716 571 428.57 ns.
+        // Rounding each down would lose 428 ns; rounding each up would add 571 ns.
         let mut transmitter = Transmitter::new(Rate::from_megabits_per_second(7));
         let mut sum = 0;
         for n in 0..1000 {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn mixed_sizes_do_not_drift_either() {
+    fn back_to_back_packets_of_mixed_sizes_take_the_exact_total_time() {
         // Three packets of 1502 and three of 52 bytes at 3 Mbit/s: 4662 bytes = 37 296 bits = 12 432 000 ns exactly.
         let mut transmitter = Transmitter::new(Rate::from_megabits_per_second(3));
         let mut sum = 0;
@@ -150,9 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_link_owes_nothing() {
+    fn the_carried_fraction_is_discarded_when_the_link_is_idle() {
         let mut transmitter = Transmitter::new(Rate::from_bits_per_second(3_000_000_000));
-        // One byte at 3 Gbit/s: 2.67 ns, of which 2 are paid and 0.67 owed; a second one then takes 3, after idling 2.
+        // One byte at 3 Gbit/s takes 2.67 ns: 2 ns and a carried 0.67 ns. The second byte then takes 3 ns, or 2 ns after an
+        // idle period.
         assert_eq!(transmitter.transmit(1, true).as_nanos(), 2);
         assert_eq!(transmitter.transmit(1, false).as_nanos(), 3);
         assert_eq!(transmitter.transmit(1, true).as_nanos(), 2);

@@ -16,10 +16,10 @@ pub struct Duration(u64);
 impl Instant {
     /// The start of the run.
     pub const ZERO: Instant = Instant(0);
-    /// Later than everything that can happen; the value of a timer that is not armed.
+    /// Later than all possible events; the value of a timer that is not armed.
     pub const NEVER: Instant = Instant(u64::MAX);
 
-    /// The instant this many nanoseconds after the start of the run.
+    /// The instant this number of nanoseconds after the start of the run.
     #[inline(always)]
     pub const fn from_nanos(nanoseconds: u64) -> Self {
         Instant(nanoseconds)
@@ -56,45 +56,45 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time.
+    /// Zero time.
     pub const ZERO: Duration = Duration(0);
     /// The longest duration.
     pub const MAX: Duration = Duration(u64::MAX);
 
-    /// This many nanoseconds.
+    /// A duration from a number of nanoseconds.
     #[inline(always)]
     pub const fn from_nanos(nanoseconds: u64) -> Self {
         Duration(nanoseconds)
     }
 
-    /// This many microseconds. Panics on overflow (more than 584 years).
+    /// A duration from a number of microseconds. Panics on overflow (more than 584 years).
     pub const fn from_micros(microseconds: u64) -> Self {
         Duration(microseconds * 1_000)
     }
 
-    /// This many milliseconds. Panics on overflow (more than 584 years).
+    /// A duration from a number of milliseconds. Panics on overflow (more than 584 years).
     pub const fn from_millis(milliseconds: u64) -> Self {
         Duration(milliseconds * 1_000_000)
     }
 
-    /// This many seconds. Panics on overflow (more than 584 years).
+    /// A duration from a number of seconds. Panics on overflow (more than 584 years).
     pub const fn from_secs(seconds: u64) -> Self {
         Duration(seconds * 1_000_000_000)
     }
 
-    /// Seconds rounded to the nearest nanosecond; zero if negative or not a number, [`Duration::MAX`] if too long.
+    /// A duration from seconds, rounded to the nearest nanosecond; zero if negative or not a number, [`Duration::MAX`] if too long.
     pub fn from_secs_f64(seconds: f64) -> Self {
         // `as` saturates and sends NaN to 0.
         Duration((seconds * 1e9).round() as u64)
     }
 
-    /// Nanoseconds.
+    /// The duration in nanoseconds.
     #[inline(always)]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds, for tables and plots.
+    /// The duration in seconds, for tables and plots.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
@@ -117,13 +117,13 @@ impl Duration {
         Duration(self.0.saturating_mul(factor))
     }
 
-    /// How far apart two durations are.
+    /// The absolute difference of two durations.
     #[inline(always)]
     pub const fn abs_diff(self, other: Duration) -> Duration {
         Duration(self.0.abs_diff(other.0))
     }
 
-    /// Whether this is no time at all.
+    /// Whether the duration is zero.
     #[inline(always)]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_round_to_the_nearest_nanosecond_and_never_go_below_zero() {
+    fn seconds_round_to_the_nearest_nanosecond_and_negative_ones_become_zero() {
         assert_eq!(Duration::from_secs_f64(1.6e-9), Duration::from_nanos(2));
         assert_eq!(Duration::from_secs_f64(-1.0), Duration::ZERO);
         assert_eq!(Duration::from_secs_f64(f64::NAN), Duration::ZERO);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn time_before_the_start_is_no_time() {
+    fn time_since_a_later_instant_is_zero() {
         let early = Instant::from_nanos(5);
         let late = Instant::from_nanos(9);
         assert_eq!(late - early, Duration::from_nanos(4));

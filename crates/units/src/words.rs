@@ -1,11 +1,13 @@
-//! Quantities in texts that people read: few digits, and a unit with a suitable prefix. Records have exact values in their columns.
+//! Formats quantities for people: few digits, and a unit with a suitable prefix. Records contain exact values in their
+//! columns.
 
-/// A value in its unit with four significant digits; bit/s, s and bytes with the prefix that suits the value.
+/// Formats a value in its unit with four significant digits. The units `bit/s`, `s` and `bytes` get the prefix that suits
+/// the value.
 pub fn in_words(value: f64, unit: &str) -> String {
     with_digits(value, unit, 4)
 }
 
-/// A value in its unit with so many significant digits, and the prefix that suits it as in [`in_words`].
+/// Formats a value in its unit with this number of significant digits, with a prefix as in [`in_words`].
 pub fn with_digits(value: f64, unit: &str, digits: i32) -> String {
     let prefixes: &[(&str, f64)] = match unit {
         "bit/s" => &[("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)],

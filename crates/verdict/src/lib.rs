@@ -1,9 +1,9 @@
-//! The rules by which a published value or a claim earns its verdict: pure functions of the values of replications.
+//! The rules that assign a verdict to a published value or a claim: pure functions of the values of replications.
 //!
-//! * A published value is judged by an equivalence test (Schuirmann 1987): the whole interval of our mean must lie within the
-//!   tolerance. It differs if the interval lies wholly outside and the value is not within the prediction interval for a mean of as
-//!   many runs as the publication has.
-//! * A claim is judged by its support, the share of bootstrap resamples of the replications for which it holds, part by part.
+//! * A published value is judged by an equivalence test (Schuirmann 1987). It matches if the interval of our mean lies
+//!   entirely within the tolerance. It differs if the interval lies entirely outside, and the value is also outside the
+//!   prediction interval for a mean of as many runs as the publication has.
+//! * A claim is judged part by part by its support: the share of bootstrap resamples of the replications for which it holds.
 //!
 //! `docs/verdicts.md` states the rules for users, with their error rates as `tests/all.rs` simulates them.
 
@@ -15,21 +15,21 @@ use crate::statistics::{
 use fullpipe_archive::Verdict;
 use fullpipe_units::Stream;
 
-/// Fewest replications of a stochastic point that decide anything.
+/// The minimum number of replications of a stochastic point for a verdict.
 pub const MINIMUM: usize = 10;
-/// Fewest if the values are skewed.
+/// The minimum number of replications if the values are skewed.
 pub const MINIMUM_SKEWED: usize = 30;
-/// Fewest if a claim has more than [`FEW_PARTS`] parts.
+/// The minimum number of replications if a claim has more than [`FEW_PARTS`] parts.
 pub const MINIMUM_MANY_PARTS: usize = 20;
-/// The most parts that the usual minimum serves.
+/// The largest number of parts for which [`MINIMUM`] applies.
 pub const FEW_PARTS: usize = 5;
 
-/// A verdict and the reason for it.
+/// A verdict with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgment {
     /// The verdict.
     pub verdict: Verdict,
-    /// The reason, if the figures do not show it.
+    /// The reason, unless the numbers show it.
     pub note: Option<String>,
 }
 
@@ -39,37 +39,37 @@ impl Judgment {
     }
 }
 
-/// A value that was published.
+/// A value from a publication.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PublishedValue {
     /// The value.
     pub value: f64,
-    /// Permitted difference, in the same unit.
+    /// The permitted difference, in the unit of the value.
     pub tolerance: f64,
-    /// Number of runs behind the value; `None`: it is exact.
+    /// The number of runs of which the value is the mean; `None` if it is exact.
     pub runs: Option<u64>,
-    /// How the mean of so many runs is predicted from ours.
+    /// The method that predicts the mean of that number of runs from ours.
     pub prediction: Prediction,
 }
 
-/// How a mean of other runs of the same system is predicted.
+/// The method that predicts a mean of other runs of the same system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prediction {
     /// By Student's t: mean ± t·s·sqrt(1/n + 1/m).
     #[default]
     Student,
-    /// By draws from our runs: for ratios, shares, medians and percentiles.
+    /// By resampling our runs: for ratios, shares, medians and percentiles.
     Draws,
 }
 
-/// What one point measured.
+/// The values that were measured at one point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measurement<'a> {
-    /// The run drew no random number.
+    /// The value of a run that drew no random number.
     Deterministic(f64),
     /// The values of the replications.
     Stochastic(&'a [f64]),
-    /// Likewise; only some of the runs have a time-out, an outage or a stall.
+    /// The values of the replications; only some of the runs have a retransmission time-out, an outage or a stall.
     Mixed(&'a [f64]),
 }
 
@@ -88,13 +88,13 @@ fn needed_for_skewness(values: &[f64]) -> usize {
     (needed as usize).clamp(MINIMUM, MINIMUM_SKEWED)
 }
 
-/// The number of replications that a claim of so many parts needs.
+/// The number of replications that a claim with `parts` parts needs.
 pub fn needed_for_parts(parts: usize) -> usize {
     if parts > FEW_PARTS { MINIMUM_MANY_PARTS } else { MINIMUM }
 }
 
-/// The number of replications that is missing: how many there are, how many are needed (`for_skewness` because of skewed values),
-/// and why.
+/// Reports missing replications: how many exist, how many are needed, and why. `for_skewness` is the number needed because
+/// of skewed values.
 fn too_few(n: usize, for_skewness: usize, is_mixed: bool, parts: usize) -> Option<String> {
     let (needed, reason) = if is_mixed {
         (MINIMUM_SKEWED, ", because only some of the runs have a time-out or a stall")
@@ -108,23 +108,23 @@ fn too_few(n: usize, for_skewness: usize, is_mixed: bool, parts: usize) -> Optio
     (n < needed).then(|| format!("{n} complete replications, {needed} are needed{reason}"))
 }
 
-/// Student's 95 % interval of the mean, or that of confidence 1 - 0.05/k after the runs were raised k - 1 times, and the
-/// interval that verdicts use.
+/// The confidence interval of the mean, and the interval for verdicts. The former is Student's 95 % interval, or that of
+/// confidence 1 - 0.05/k after the number of runs was raised k - 1 times.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     mean: f64,
     /// Half the width of Student's interval.
     half: f64,
-    /// How much lower and higher the ends are for verdicts.
+    /// The distances by which the lower and the upper end are extended for verdicts.
     wider: (f64, f64),
 }
 
 impl Interval {
-    /// `None` of fewer than two values.
+    /// Returns `None` for fewer than two values.
     ///
-    /// Student's interval of values that are skewed to the right lies too low. For verdicts the end on the side of the skew is
-    /// moved outwards by the first term of the Cornish-Fisher expansion of the studentized mean, G s (2 t² + 1) / (6 n) (Johnson
-    /// 1978; Hall 1992). The other end stays: the interval is never narrower than Student's.
+    /// For values that are skewed to the right, Student's interval lies too low. For verdicts, the end on the side of the
+    /// skew is moved outward by the first term of the Cornish-Fisher expansion of the studentized mean, G s (2 t² + 1) / (6
+    /// n) (Johnson 1978; Hall 1992). The other end does not change, so the interval is never narrower than Student's.
     fn new(values: &[f64], k: u64) -> Option<Self> {
         let (n, mean) = (values.len() as f64, mean(values)?);
         let (t, s) = (student_t(values.len() - 1, 1.0 - 0.05 / k as f64), deviation(values)?);
@@ -137,11 +137,13 @@ impl Interval {
     }
 }
 
-/// Most runs of a publication that are drawn: beyond, the spread of their mean is below 3 % of that of one run.
+/// The largest number of runs of a publication for which draws are made. For more runs, the spread of their mean is below 3 %
+/// of that of one run.
 const MOST_DRAWN: u64 = 1000;
 
-/// Whether a mean of `m` runs of the same system explains a value: the value lies among our mean plus the differences of the mean of
-/// `m` draws and that of n draws from our n runs, without a share of a(n, k) of the differences at each end.
+/// Whether a mean of `m` runs of the same system explains a value. It does if the value lies in the distribution of our mean
+/// plus the difference between the mean of `m` draws and the mean of n draws from our n runs. A share of a(n, k) of the
+/// differences is excluded at each end.
 fn explained_by_draws(values: &[f64], value: f64, m: u64, k: u64) -> Option<bool> {
     let (n, center) = (values.len(), mean(values)?);
     let mut stream = Stream::new(0, "replications", "prediction");
@@ -157,7 +159,8 @@ fn explained_by_draws(values: &[f64], value: f64, m: u64, k: u64) -> Option<bool
     Some((low..=high).contains(&(value - center)))
 }
 
-/// Judges a measured point by a published value. `raised` is how often the number of runs was raised after `undecided`.
+/// Judges the measured values of a point against a published value. `raised` is the number of times that the number of runs
+/// was increased after `undecided`.
 pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, raised: u64) -> Judgment {
     let PublishedValue { value, tolerance, runs, prediction } = *published;
     let values = match measured {
@@ -186,7 +189,7 @@ pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, ra
         );
     }
     if let Some(m) = runs.filter(|runs| *runs > 0) {
-        // The interval for another mean, of m runs of the same system.
+        // The prediction interval for the mean of m other runs of the same system.
         let explained = match prediction {
             Prediction::Student => (value - interval.mean).abs() <= interval.half * (1.0 + n as f64 / m as f64).sqrt(),
             Prediction::Draws => explained_by_draws(values, value, m, k).unwrap_or(true),
@@ -198,21 +201,21 @@ pub fn judge_published(measured: Measurement<'_>, published: &PublishedValue, ra
     Judgment::new(Verdict::Differs, None)
 }
 
-/// How the parts of a claim combine.
+/// The logical combination of the parts of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Formula {
-    /// The comparison with this number, from 0.
+    /// The part with this number, from 0: a comparison.
     Part(usize),
-    /// All must hold.
+    /// All operands must hold.
     All(Vec<Formula>),
-    /// One must hold.
+    /// At least one operand must hold.
     Any(Vec<Formula>),
-    /// It must not hold.
+    /// The operand must not hold.
     Not(Box<Formula>),
 }
 
 impl Formula {
-    /// Whether the claim holds for given truths of its parts; `None` if a truth that decides is missing.
+    /// Whether the claim holds if its parts have these truth values; `None` if a truth value that decides is missing.
     pub fn holds(&self, truths: &[Option<bool>]) -> Option<bool> {
         let any = |formulas: &[Formula], decisive: bool| {
             let mut missing = false;
@@ -233,7 +236,7 @@ impl Formula {
         }
     }
 
-    /// The numbers of its parts.
+    /// The numbers of the parts in the formula.
     fn parts(&self) -> Vec<usize> {
         match self {
             Formula::Part(part) => vec![*part],
@@ -243,17 +246,17 @@ impl Formula {
     }
 }
 
-/// For how many resamples something holds, and for how many it does not; missing ones count for neither.
+/// The numbers of resamples for which a condition holds and does not hold. Resamples without a truth value are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// It holds.
+    /// Resamples for which it holds.
     pub holds: usize,
-    /// It does not hold.
+    /// Resamples for which it does not hold.
     pub fails: usize,
 }
 
 impl Count {
-    /// Counts one resample.
+    /// Counts one resample, unless its truth value is missing.
     pub fn add(&mut self, truth: Option<bool>) {
         match truth {
             Some(true) => self.holds += 1,
@@ -262,14 +265,14 @@ impl Count {
         }
     }
 
-    /// The share of resamples for which it holds.
+    /// The share of resamples for which the condition holds.
     pub fn support(self) -> f64 {
         self.holds as f64 / RESAMPLES as f64
     }
 }
 
-/// For how many resamples one part of a claim holds. Ends as soon as neither outcome can reach the share 1 - a(n), because the
-/// verdict on the part is then settled.
+/// Counts the resamples for which one part of a claim holds. It stops when neither outcome can reach the share 1 - a(n),
+/// because the verdict on the part is then final.
 pub fn count_part(resamples: &Resamples, mut holds: impl FnMut(&[u32]) -> Option<bool>) -> Count {
     let limit = expanded_tail(resamples.replications(), 1) * RESAMPLES as f64;
     let mut count = Count::default();
@@ -282,36 +285,37 @@ pub fn count_part(resamples: &Resamples, mut holds: impl FnMut(&[u32]) -> Option
     count
 }
 
-/// The replications behind a claim.
+/// The replications from which a claim is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replications {
     /// The smallest number of complete replications; `None` if all points are deterministic.
     pub n: Option<usize>,
     /// Whether the values of a metric at a point are skewed.
     pub skewed: bool,
-    /// Whether only some of the runs at a point have a time-out, an outage or a stall.
+    /// Whether only some of the runs at a point have a retransmission time-out, an outage or a stall.
     pub mixed: bool,
-    /// How often the number of runs was raised after `undecided`.
+    /// The number of times that the number of runs was increased after `undecided`.
     pub raised: u64,
 }
 
-/// A verdict on a claim.
+/// The verdict on a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimJudgment {
     /// The verdict.
     pub verdict: Verdict,
-    /// The part that decides, if the claim has several and one decides.
+    /// The number of the part that decides; `None` if the claim has one part or no single part decides.
     pub deciding: Option<usize>,
-    /// Why it is undecided, if for another reason than its support.
+    /// The reason for `undecided`, unless it is the support.
     pub note: Option<String>,
 }
 
-/// Judges a claim over deterministic points alone; `None` if a value that decides is missing.
+/// Judges a claim over deterministic points only; `None` if a value that decides is missing.
 pub fn judge_values(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJudgment> {
     let holds = formula.holds(truths)?;
     let verdict = if holds { Verdict::Match } else { Verdict::Refuted };
     let several = truths.len() > 1;
-    // Of a conjunction that fails, the first part that fails; of a disjunction that holds, the first that holds.
+    // The first part that fails decides a conjunction that fails; the first part that holds decides a disjunction that
+    // holds.
     let deciding = |wanted: bool| truths.iter().position(|truth| *truth == Some(wanted));
     let deciding = match formula {
         Formula::All(_) if !holds => deciding(false),
@@ -321,10 +325,10 @@ pub fn judge_values(formula: &Formula, truths: &[Option<bool>]) -> Option<ClaimJ
     Some(ClaimJudgment { verdict, deciding: deciding.filter(|_| several), note: None })
 }
 
-/// Fewest of the `PHASE_RUNS` runs with random starts that must agree with the deterministic one.
+/// The minimum number of the `PHASE_RUNS` runs with random starts that must agree with the deterministic run.
 pub const PHASE_AGREEMENT: u64 = 9;
 
-/// The verdict on a claim over deterministic points after runs with random starts: undecided if too few of them agree.
+/// Judges a claim over deterministic points after runs with random starts: it becomes undecided if too few of them agree.
 pub fn judge_phase(judgment: ClaimJudgment, agree: u64, runs: u64) -> ClaimJudgment {
     if agree >= PHASE_AGREEMENT {
         return judgment;
@@ -333,14 +337,14 @@ pub fn judge_phase(judgment: ClaimJudgment, agree: u64, runs: u64) -> ClaimJudgm
     ClaimJudgment { verdict: Verdict::Undecided, deciding: None, note: Some(note) }
 }
 
-/// Why too few replications are behind a claim for any verdict; `None` if there are enough.
+/// The reason for which too few replications exist for any verdict on a claim; `None` if there are enough.
 pub fn lacks_replications(formula: &Formula, replications: &Replications) -> Option<String> {
     let for_skewness = if replications.skewed { MINIMUM_SKEWED } else { 0 };
     too_few(replications.n?, for_skewness, replications.mixed, formula.parts().len())
 }
 
-/// Judges a claim by the resamples for which its parts hold: with n replications a part holds if its support is at least
-/// 1 - a(n), and does not hold if it is at most a(n). Where one of k parts decides, its threshold is a(n, k).
+/// Judges a claim from the resamples for which its parts hold. With n replications, a part holds if its support is at least
+/// 1 - a(n), and does not hold if its support is at most a(n). If one of k parts decides, its threshold is a(n, k).
 pub fn judge_claim(formula: &Formula, counts: &[Count], replications: &Replications) -> ClaimJudgment {
     let undecided = |note| ClaimJudgment { verdict: Verdict::Undecided, deciding: None, note };
     if let Some(missing) = lacks_replications(formula, replications) {
@@ -352,8 +356,9 @@ pub fn judge_claim(formula: &Formula, counts: &[Count], replications: &Replicati
     ClaimJudgment { verdict, deciding: deciding.filter(|_| counts.len() > 1), note: None }
 }
 
-/// Judges a refuted claim about a published figure once more: it stays refuted only if means of as many of our runs as the
-/// publication has satisfy it in at most 2.5 % of draws. `count` is over draws of `m` runs, independent at each point.
+/// Judges a refuted claim about a published value again. It stays refuted only if at most 2.5 % of the draws satisfy it. A
+/// draw is the mean of as many of our runs as the publication has. `count` counts draws of `m` runs, independent at each
+/// point.
 pub fn judge_refuted(count: Count, m: u64) -> Judgment {
     if count.support() <= 0.025 {
         return Judgment::new(Verdict::Refuted, None);
@@ -371,7 +376,7 @@ struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// The verdict on a formula, and the part that decides: for `match` with the threshold a(n, k_match), for `refuted` with
+    /// Returns the verdict on a formula and the part that decides. `match` has the threshold a(n, k_match), `refuted` has
     /// a(n, k_refuted).
     fn judge(&self, formula: &Formula, k_match: u64, k_refuted: u64) -> (Verdict, Option<usize>) {
         match formula {
@@ -409,7 +414,8 @@ impl Rule<'_> {
         }
     }
 
-    /// `decisive` if one part has it, `unanimous` if all have it, else undecided for the first that has neither.
+    /// Returns `decisive` if one part has it, `unanimous` if all parts have it, and otherwise undecided for the first part
+    /// that has neither.
     fn combine(
         verdicts: Vec<(Verdict, Option<usize>)>,
         unanimous: Verdict,
@@ -459,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_differs_only_if_the_publications_own_runs_do_not_explain_it() {
+    fn a_value_differs_only_if_as_many_runs_as_published_do_not_explain_it() {
         // One run: 2.262157 sqrt(1/10 + 1) = 2.372572; ten runs: 2.262157 sqrt(0.2) = 1.011667.
         for (runs, value, expected) in [
             (Some(1), 12.37, Undecided),
@@ -476,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn raised_runs_need_a_wider_interval() {
+    fn the_interval_is_wider_after_runs_were_raised() {
         // t(9, 0.9875) = 2.685011: half width 0.849075.
         let published = PublishedValue { value: 10.0, tolerance: 0.8, runs: None, prediction: Prediction::Student };
         assert_eq!(judge_published(Measurement::Stochastic(&ten()), &published, 0).verdict, Match);
@@ -484,12 +490,12 @@ mod tests {
     }
 
     #[test]
-    fn too_few_replications_decide_nothing_and_a_deterministic_value_decides() {
+    fn a_value_with_too_few_replications_is_undecided_and_a_deterministic_value_decides() {
         let judgment = judged(&[10.0; 9], 10.0, 1.0, None);
         assert_eq!(judgment.verdict, Undecided);
         assert_eq!(judgment.note.as_deref(), Some("9 complete replications, 10 are needed"));
         assert_eq!(judged(&[10.0; 10], 10.0, 0.0, None).verdict, Match);
-        // One of ten far off: skewness sqrt(90)/8 * 8/3 = 3.16.
+        // One of ten values is an outlier: skewness sqrt(90)/8 * 8/3 = 3.16.
         let mut skewed = vec![10.0; 10];
         skewed[3] = 11.0;
         assert_eq!(judged(&skewed, 10.0, 5.0, None).verdict, Undecided);
@@ -502,7 +508,7 @@ mod tests {
 
     #[test]
     fn skewed_runs_need_thirty_times_the_square_of_their_skewness() {
-        // 1 to 9 and a tenth value: G = 0.427 at 12 (30 G² = 5.5), 0.660553 at 13 (13.09), 2.86 at 40 (246).
+        // The values 1 to 9 and a tenth value: G = 0.427 at 12 (30 G² = 5.5), 0.660553 at 13 (13.09), 2.86 at 40 (246).
         let one_off = |far: f64| (0..10).map(|i| if i == 0 { far } else { f64::from(i) }).collect::<Vec<_>>();
         let needed = |far: f64| needed_for_skewness(&one_off(far));
         assert_eq!((needed(12.0), needed(13.0), needed(40.0)), (10, 14, 30));
@@ -515,22 +521,23 @@ mod tests {
     /// sqrt(30) = 1.139369. m2 = 9, m3 = (-27 + 3 * 729) / 30 = 72, g1 = 72/27 = 2.666667, G = sqrt(870) / 28 g1 = 2.809120. The
     /// upper end is higher by G s (2 t² + 1) / 180 = 0.0476186 * 9.365931 = 0.445997: [-0.139369, 2.585366].
     #[test]
-    fn the_interval_is_wider_on_the_side_of_the_skew_alone() {
+    fn the_interval_of_skewed_values_is_wider_only_on_the_side_of_the_skew() {
         let values: Vec<f64> = (0..30).map(|i| if i % 10 == 0 { 10.0 } else { 0.0 }).collect();
         let (low, high) = Interval::new(&values, 1).unwrap().ends();
         assert!((low + 0.139_369).abs() < 2e-6 && (high - 2.585_366).abs() < 2e-6, "{low} {high}");
         let mirrored: Vec<f64> = values.iter().map(|value| -value).collect();
         let ends = Interval::new(&mirrored, 1).unwrap().ends();
         assert!((ends.0 + high).abs() < 1e-9 && (ends.1 + low).abs() < 1e-9);
-        // Student's interval alone would be within 1 ± 1.2.
+        // Student's interval without the extension would be within 1 ± 1.2.
         let judgment = judged(&values, 1.0, 1.2, None);
         assert_eq!(judgment.verdict, Undecided);
         assert!(judgment.note.unwrap().contains("widened because the runs are skewed"));
         assert_eq!(judged(&values, 1.0, 1.6, None).verdict, Match);
     }
 
-    /// A share of ten runs, half of them 0 and half 1: s = 0.527046, and Student's prediction interval for one run is 0.5 ± 2.372572 s
-    /// = [-0.75, 1.75]. One draw is 0 or 1 and the mean of ten draws is between, so by draws nothing beyond 0.5 ± 1 is explained.
+    /// A share of ten runs: five are 0 and five are 1. s = 0.527046, and Student's prediction interval for one run is 0.5 ±
+    /// 2.372572 s = [-0.75, 1.75]. One draw is 0 or 1, and the mean of ten draws is between them. By draws, no value outside
+    /// 0.5 ± 1 is thus explained.
     #[test]
     fn shares_are_predicted_by_draws() {
         let values: Vec<f64> = (0..10).map(|i| f64::from(i % 2)).collect();
@@ -544,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_which_only_some_have_a_timeout_need_thirty() {
+    fn runs_with_a_timeout_in_only_some_of_them_need_thirty_replications() {
         let thirty: Vec<f64> = ten().into_iter().cycle().take(30).collect();
         let published = PublishedValue { value: 10.0, tolerance: 2.0, runs: None, prediction: Prediction::Student };
         let judged = |values: &[f64]| judge_published(Measurement::Mixed(values), &published, 0);
@@ -560,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn nine_of_ten_runs_with_random_starts_must_agree() {
+    fn a_phase_check_is_undecided_unless_nine_of_ten_runs_agree() {
         let judgment = || ClaimJudgment { verdict: Match, deciding: Some(1), note: None };
         assert_eq!(judge_phase(judgment(), 9, 10), judgment());
         let undecided = judge_phase(judgment(), 8, 10);
@@ -595,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn quantifiers_are_judged_part_by_part() {
+    fn a_claim_with_quantifiers_is_judged_part_by_part() {
         let all = Formula::All(vec![part(0), part(1), part(2)]);
         let any = Formula::Any(vec![part(0), part(1), part(2)]);
         // a(20) = 0.0159; a(20, 3): t(19, 1 - 0.025/3) = 2.625106, 2.693310, Phi = 0.0035.
@@ -609,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_five_parts_need_twenty_replications() {
+    fn a_claim_with_more_than_five_parts_needs_twenty_replications() {
         let all = |k: usize| Formula::All((0..k).map(part).collect());
         assert_eq!(claim(&all(5), &[1.0; 5], 10).0, Match);
         assert_eq!(claim(&all(6), &[1.0; 6], 19).0, Undecided);
@@ -617,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_deterministic_points_decide_at_once() {
+    fn a_claim_over_deterministic_points_is_decided_by_their_values() {
         let all = Formula::All(vec![part(0), part(1)]);
         let judged =
             |truths: [Option<bool>; 2]| judge_values(&all, &truths).map(|claim| (claim.verdict, claim.deciding));
@@ -627,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_ends_early_without_a_change_of_the_verdict() {
+    fn counting_stops_early_without_a_change_of_the_verdict() {
         let resamples = Resamples::new("test", 20);
         let holds = |sample: &[u32]| Some(sample[0] < 10);
         let mut whole = Count::default();

@@ -1,13 +1,13 @@
-//! What a study says about repeated runs: mean, extremes, median, confidence intervals.
+//! Statistics of repeated runs: mean, extremes, median, skewness, confidence intervals and the bootstrap.
 //!
-//! The interval of a mean is Student's: mean +- t(n - 1, 0.975) s / sqrt(n), with s^2 the unbiased variance. It assumes
-//! independent runs, which named random streams give, and roughly normal means. For other statistics there is the percentile
-//! bootstrap (Efron and Tibshirani 1993, chapter 13) with Hesterberg's expanded percentiles. Two points of a sweep share the
-//! seeds of their runs, so they are resampled jointly (common random numbers; Law, Simulation Modeling and Analysis,
-//! section 11.2). The rules of verdicts use them.
+//! The interval of a mean is Student's: mean +- t(n - 1, 0.975) s / sqrt(n), where s^2 is the unbiased variance. It assumes
+//! approximately normal means and independent runs; named random streams make runs independent. For other statistics there
+//! is the percentile bootstrap (Efron and Tibshirani 1993, chapter 13) with Hesterberg's expanded percentiles. Two points of
+//! a sweep share the seeds of their runs, so they are resampled jointly (common random numbers; Law, Simulation Modeling and
+//! Analysis, section 11.2). The rules of verdicts use these functions.
 //!
-//! The quantiles of t are computed, not tabulated: for whole degrees of freedom the distribution is a finite sum of
-//! powers of a cosine (Abramowitz and Stegun 26.7.3 and 26.7.4), inverted by bisection.
+//! Quantiles of t are computed, not tabulated. For integer degrees of freedom the distribution is a finite sum of powers of
+//! a cosine (Abramowitz and Stegun 26.7.3 and 26.7.4), which is inverted by bisection.
 
 use fullpipe_units::{Stream, math};
 
@@ -18,17 +18,17 @@ pub struct Summary {
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Half width of the 95 % interval of the mean; `None` for one value.
+    /// Half the width of the 95 % interval of the mean; `None` for one value.
     pub ci95: Option<f64>,
-    /// Smallest.
+    /// Smallest value.
     pub min: f64,
-    /// Median; the mean of the middle two if their number is even.
+    /// Median; the mean of the two middle values if the number of values is even.
     pub median: f64,
-    /// Largest.
+    /// Largest value.
     pub max: f64,
 }
 
-/// Statistics of some values; `None` if there are none. Values must be finite.
+/// Statistics of `values`, which must be finite; `None` if there are none.
 pub fn summarize(values: &[f64]) -> Option<Summary> {
     let mean = mean(values)?;
     let mut sorted = values.to_vec();
@@ -43,33 +43,33 @@ pub fn summarize(values: &[f64]) -> Option<Summary> {
     })
 }
 
-/// Arithmetic mean; `None` of nothing. Exact if all values are equal.
+/// Arithmetic mean; `None` without values. Exact if all values are equal.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let first = *values.first()?;
-    // Deviations from the first value: equal values sum to exactly nothing.
+    // Sums the deviations from the first value: for equal values the sum is exactly zero.
     Some(first + values.iter().map(|value| value - first).sum::<f64>() / values.len() as f64)
 }
 
-/// Standard deviation of a sample (n - 1); `None` of fewer than two values.
+/// Standard deviation of a sample (n - 1); `None` for fewer than two values.
 pub fn deviation(values: &[f64]) -> Option<f64> {
     variance(values, mean(values)?).map(f64::sqrt)
 }
 
-/// The unbiased variance of a sample whose mean is known; `None` of fewer than two values.
+/// The unbiased variance of a sample with this mean; `None` for fewer than two values.
 fn variance(values: &[f64], mean: f64) -> Option<f64> {
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
     (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
 }
 
-/// Jain's index of fairness of shares (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 if all are equal, 1/n if one has all;
-/// `None` of nothing, or if nobody has anything.
+/// Jain's fairness index of shares (Jain, Chiu and Hawe, DEC-TR-301, 1984): 1 if all are equal, 1/n if all but one are zero.
+/// `None` without values, or if all are zero.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// Quantile with linear interpolation between order statistics (type 7 of Hyndman and Fan 1996); `None` of nothing.
+/// Quantile with linear interpolation between order statistics (type 7 of Hyndman and Fan 1996); `None` without values.
 /// `probability` is clamped to 0..1.
 pub fn quantile(values: &[f64], probability: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -77,7 +77,7 @@ pub fn quantile(values: &[f64], probability: f64) -> Option<f64> {
     quantile_of_sorted(&sorted, probability)
 }
 
-/// The same of values that are sorted already.
+/// As [`quantile`], for sorted values.
 pub fn quantile_of_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = probability.clamp(0.0, 1.0) * last as f64;
@@ -91,8 +91,8 @@ fn half_width_95(values: &[f64], mean: f64) -> Option<f64> {
     variance(values, mean).map(|variance| student_t(n - 1, 0.95) * (variance / n as f64).sqrt())
 }
 
-/// Adjusted sample skewness, G1 = sqrt(n (n - 1)) / (n - 2) m3 / m2^(3/2) (Joanes and Gill 1998); `None` of fewer than three
-/// values or of equal ones.
+/// Adjusted sample skewness, G1 = sqrt(n (n - 1)) / (n - 2) m3 / m2^(3/2) (Joanes and Gill 1998); `None` for fewer than
+/// three values, or if all are equal.
 pub fn skewness(values: &[f64]) -> Option<f64> {
     let (n, mean) = (values.len() as f64, mean(values)?);
     let moment = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / n;
@@ -100,9 +100,9 @@ pub fn skewness(values: &[f64]) -> Option<f64> {
     (n > 2.0 && variance > 0.0).then(|| (n * (n - 1.0)).sqrt() / (n - 2.0) * moment(3) / (variance * variance.sqrt()))
 }
 
-/// The share of resamples that the percentile bootstrap leaves out at each end, so that its interval of n values is as wide as
-/// Student's (Hesterberg 2015, "What teachers should know about the bootstrap", section 4.3.3), for k tests at once:
-/// a(n, k) = Phi(-sqrt(n / (n - 1)) t(1 - 0.025 / k, n - 1)). 0 for fewer than two values.
+/// The share of resamples that the percentile bootstrap excludes at each end: a(n, k) = Phi(-sqrt(n / (n - 1)) t(1 - 0.025 /
+/// k, n - 1)). With it, the interval of n values is as wide as Student's (Hesterberg 2015, "What teachers should know about
+/// the bootstrap", section 4.3.3), for k simultaneous tests. 0 for fewer than two values.
 pub fn expanded_tail(n: usize, k: u64) -> f64 {
     if n < 2 {
         return 0.0;
@@ -112,51 +112,52 @@ pub fn expanded_tail(n: usize, k: u64) -> f64 {
     0.5 * math::erfc(x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// Number of resamples of a bootstrap.
+/// The number of resamples of a bootstrap.
 pub const RESAMPLES: usize = 10_000;
 
-/// Samples with replacement of the numbers of n replications, drawn from the stream `bootstrap`: a function of n and of the
-/// name alone, so equal calls draw equal samples.
+/// Samples with replacement of the numbers of n replications, drawn from the stream `bootstrap`. They depend only on n and
+/// the name, so equal calls draw equal samples.
 #[derive(Clone, Debug)]
 pub struct Resamples {
     n: usize,
-    /// Replications in a sample.
+    /// The number of replications in a sample.
     size: usize,
     indices: Vec<u32>,
 }
 
 impl Resamples {
-    /// [`RESAMPLES`] samples of n replications. Resamples with other names are independent.
+    /// Draws [`RESAMPLES`] samples of n replications. Resamples with other names are independent.
     pub fn new(name: &str, n: usize) -> Self {
         Resamples::of_size(name, n, n)
     }
 
-    /// The same with samples of another size: what a publication of `size` runs of the same system may have found.
+    /// As [`Resamples::new`], with samples of another size: possible results of a publication with `size` runs of the same
+    /// system.
     pub fn of_size(name: &str, n: usize, size: usize) -> Self {
         let mut stream = Stream::new(0, name, "bootstrap");
         let indices = (0..if n == 0 { 0 } else { RESAMPLES * size }).map(|_| stream.below(n as u64) as u32).collect();
         Resamples { n, size, indices }
     }
 
-    /// Number of replications.
+    /// The number of replications.
     pub fn replications(&self) -> usize {
         self.n
     }
 
-    /// The sample of a number below [`RESAMPLES`].
+    /// The sample with this number, which must be below [`RESAMPLES`].
     pub fn get(&self, number: usize) -> &[u32] {
         self.indices.get(number * self.size..(number + 1) * self.size).unwrap_or_default()
     }
 
-    /// The samples, each of numbers of replications from 0; nothing if there are no replications.
+    /// The samples; each contains numbers of replications from 0. There are none without replications.
     pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
         self.indices.chunks_exact(self.size.max(1))
     }
 }
 
-/// The 95 % interval of a statistic of n replications by the percentile bootstrap with expanded percentiles; `statistic` gets
-/// the numbers of the replications of a resample. `None` of fewer than two replications, or if the statistic is not finite
-/// for some resample.
+/// The 95 % interval of a statistic of n replications, by the percentile bootstrap with expanded percentiles. `statistic`
+/// receives the numbers of the replications of a resample. `None` for fewer than two replications, or if the statistic is
+/// not finite for some resample.
 pub fn bootstrap_interval(resamples: &Resamples, statistic: impl FnMut(&[u32]) -> f64) -> Option<(f64, f64)> {
     if resamples.replications() < 2 {
         return None;
@@ -170,8 +171,8 @@ pub fn bootstrap_interval(resamples: &Resamples, statistic: impl FnMut(&[u32]) -
     Some((quantile_of_sorted(&results, tail)?, quantile_of_sorted(&results, 1.0 - tail)?))
 }
 
-/// The 95 % interval of a quantile over runs by order statistics (David and Nagaraja 2003, section 7.1): no assumption
-/// on the distribution. `None` if there are too few runs: a median needs 6, a 95th percentile 72.
+/// The 95 % interval of a quantile over runs by order statistics (David and Nagaraja 2003, section 7.1), without an
+/// assumption about the distribution. `None` if there are too few runs: a median needs 6, a 95th percentile 72.
 pub fn quantile_interval(values: &[f64], probability: f64) -> Option<(f64, f64)> {
     let n = values.len();
     let mut sorted = values.to_vec();
@@ -188,18 +189,19 @@ pub fn quantile_interval(values: &[f64], probability: f64) -> Option<(f64, f64)>
     Some((*sorted.get(below)?, *sorted.get(above)?))
 }
 
-/// The upper 95 % bound of the share of runs with an event that none of n runs had (the rule of three).
+/// The upper 95 % bound of the share of runs with an event if none of n runs had it (the rule of three).
 pub fn share_at_most(n: usize) -> f64 {
     (3.0 / n as f64).min(1.0)
 }
 
-/// The t that encloses `confidence` (two-sided, between 0 and 1) of Student's distribution; zero degrees of freedom
-/// give infinity.
+/// The t for which Student's distribution has the probability `confidence` (between 0 and 1) within ±t. Infinite for zero
+/// degrees of freedom.
 pub fn student_t(degrees_of_freedom: usize, confidence: f64) -> f64 {
     if degrees_of_freedom == 0 {
         return f64::INFINITY;
     }
-    // Beyond this the finite sum gets long: it gives the normal quantile, from which the expansion in 1/degrees goes on.
+    // Above this limit the finite sum is long. The sum at the limit gives the normal quantile, to which the expansion in
+    // 1/degrees is added.
     const LONG: usize = 1000;
     if degrees_of_freedom > LONG {
         let at_limit = student_t(LONG, confidence);
@@ -210,7 +212,7 @@ pub fn student_t(degrees_of_freedom: usize, confidence: f64) -> f64 {
         return normal + excess_over_normal(normal, degrees_of_freedom as f64);
     }
     let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
-    // The interval halves each time: after 60 it is as short as a float gets.
+    // Each step halves the interval; after 60 steps its width is that of the float resolution.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         if enclosed(degrees_of_freedom, middle) < confidence {
@@ -223,14 +225,14 @@ pub fn student_t(degrees_of_freedom: usize, confidence: f64) -> f64 {
     (degrees_of_freedom as f64).sqrt() * math::sin(angle) / math::cos(angle)
 }
 
-/// What the quantile of t exceeds the normal quantile z by: the first two terms of Abramowitz and Stegun 26.7.5; the third
-/// is below 1e-8 from a thousand degrees on.
+/// The difference between the quantile of t and the normal quantile z: the first two terms of Abramowitz and Stegun 26.7.5.
+/// From a thousand degrees on, the third term is below 1e-8.
 fn excess_over_normal(z: f64, degrees: f64) -> f64 {
     let square = z * z;
     z * (square + 1.0) / (4.0 * degrees) + z * ((5.0 * square + 16.0) * square + 3.0) / (96.0 * degrees * degrees)
 }
 
-/// Probability that |T| < t, where t = sqrt(degrees) tan(angle).
+/// The probability that |T| < t, where t = sqrt(degrees) tan(angle).
 fn enclosed(degrees: usize, angle: f64) -> f64 {
     let (sine, cosine) = (math::sin(angle), math::cos(angle));
     let square = cosine * cosine;
@@ -257,7 +259,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn quantiles_of_t_are_those_of_the_published_table() {
+    fn quantiles_of_t_match_the_published_table() {
         // NIST/SEMATECH e-Handbook of Statistical Methods, section 1.3.6.7.2: critical values, three decimals.
         let table_975 = [
             (1, 12.706),
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_t_have_closed_forms_for_one_and_two_degrees() {
+    fn quantiles_of_t_match_closed_forms_for_one_and_two_degrees() {
         // One degree: t = tan(pi p / 2). Two: t = p sqrt(2 / (1 - p^2)).
         let confidence: f64 = 0.95;
         let one =
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn many_degrees_approach_the_normal_distribution() {
+    fn quantiles_of_t_approach_the_normal_quantile_for_many_degrees() {
         // The normal quantile is 1.959963985; the expansion adds (z^3 + z) / (4 degrees) = 2.37227 / degrees:
         // 1.959966357 at a million.
         assert!((student_t(1_000_000, 0.95) - 1.959_966_357).abs() < 1e-8);
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_by_hand() {
+    fn a_summary_matches_values_computed_by_hand() {
         // 2, 4, 4, 4, 5, 5, 7, 9: mean 40/8 = 5, squares 9+1+1+1+0+0+4+16 = 32, s^2 = 32/7, s/sqrt(8) = 0.7559289,
         // t(7, 0.975) = 2.364624 (R, qt(0.975, 7)): half width 1.787488.
         let summary = summarize(&[9.0, 4.0, 2.0, 4.0, 5.0, 4.0, 7.0, 5.0]).unwrap();
@@ -313,21 +315,21 @@ mod tests {
     }
 
     #[test]
-    fn one_value_has_no_interval_and_none_has_no_summary() {
+    fn one_value_has_no_interval_and_no_values_have_no_summary() {
         let summary = summarize(&[3.0]).unwrap();
         assert_eq!((summary.n, summary.mean, summary.ci95, summary.median), (1, 3.0, None, 3.0));
         assert_eq!(summarize(&[]), None);
     }
 
     #[test]
-    fn equal_values_have_no_spread_at_all() {
-        // Ten times 0.1 does not add up to 1 in floats.
+    fn equal_values_have_exactly_zero_spread() {
+        // The sum of ten times 0.1 is not exactly 1 in floats.
         let summary = summarize(&[0.1; 10]).unwrap();
         assert_eq!((summary.mean, summary.ci95), (0.1, Some(0.0)));
     }
 
     #[test]
-    fn expanded_tails_are_those_of_the_table() {
+    fn expanded_tails_match_the_published_table() {
         // Phi(-sqrt(n / (n - 1)) t(0.975, n - 1)): n = 10: t = 2.262157, 1.054093 t = 2.384525, Phi = 0.00855.
         for (n, expected) in [(10, 0.0086), (20, 0.0159), (50, 0.0212)] {
             assert!((expanded_tail(n, 1) - expected).abs() < 0.00005, "{n}: {}", expanded_tail(n, 1));
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn skewness_by_hand() {
+    fn skewness_matches_values_computed_by_hand() {
         // 0, 0, 3: mean 1, m2 = 6/3, m3 = (-1 - 1 + 8)/3 = 2: g1 = 2 / 2^1.5 = 0.7071068, G1 = sqrt(6) g1 = 1.7320508.
         assert!((skewness(&[0.0, 0.0, 3.0]).unwrap() - 3f64.sqrt()).abs() < 1e-12);
         assert!(skewness(&[1.0, 2.0, 3.0]).unwrap().abs() < 1e-12);
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_need_enough_runs_for_an_interval() {
+    fn quantile_intervals_need_enough_runs() {
         let values = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
         // Median of six: P(no value below) = 1/64 = 0.0156. Of five: 1/32 = 0.031. Of nine: P(at most one of nine) = 10/512
         // = 0.0195, at most two 46/512 = 0.09: from the second to the eighth value.
@@ -361,15 +363,15 @@ mod tests {
     }
 
     #[test]
-    fn no_event_in_n_runs_bounds_the_share_by_three_over_n() {
+    fn the_share_bound_is_three_over_n_if_no_run_has_the_event() {
         assert_eq!((share_at_most(30), share_at_most(2)), (0.1, 1.0));
     }
 
     #[test]
-    fn the_interval_covers_the_mean_as_often_as_it_says() {
-        // 4000 samples of 5 uniform numbers: coverage of a 95 % interval. Five uniforms are near enough to normal that
-        // the true coverage is 0.94..0.95 (their kurtosis is below the normal's); four standard errors of 4000 trials
-        // are 0.014.
+    fn the_interval_covers_the_true_mean_at_its_nominal_rate() {
+        // 4000 samples of 5 uniform numbers: the coverage of a 95 % interval. The mean of five uniform numbers is close to
+        // normal (their kurtosis is below that of the normal distribution), so the true coverage is 0.94..0.95. Four
+        // standard errors of 4000 trials are 0.014.
         let mut stream = Stream::new(1, "test", "coverage");
         let trials = 4000;
         let covered = (0..trials)
@@ -384,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bootstrap_of_a_mean_is_as_wide_as_students_interval() {
+    fn the_bootstrap_interval_of_a_mean_is_as_wide_as_students() {
         // 400 values 0..399 / 400: s = 0.2890, standard error 0.01445, t(399) = 1.966: 0.49875 +- 0.0284.
         let values: Vec<f64> = (0..400).map(|i| f64::from(i) / 400.0).collect();
         let resamples = Resamples::new("test", 400);
@@ -397,10 +399,10 @@ mod tests {
         assert_eq!(bootstrap_interval(&Resamples::new("test", 3), |_| f64::NAN), None);
     }
 
-    /// The median of a resample of seven values 1 to 7 is 1 if four or more of seven draws are 1, each with 1/7: 0.0099; and at most
-    /// 2 with 0.108. a(7) = Phi(-sqrt(7/6) 2.446912) = 0.0041: 1 is the quantile.
+    /// The median of a resample of the values 1 to 7 is 1 if at least four of seven draws are 1, each with probability 1/7:
+    /// 0.0099. It is at most 2 with probability 0.108. a(7) = Phi(-sqrt(7/6) 2.446912) = 0.0041, so 1 is the quantile.
     #[test]
-    fn the_interval_of_a_median_by_counting() {
+    fn the_bootstrap_interval_of_a_median_matches_combinatorics() {
         let median =
             |sample: &[u32]| quantile(&sample.iter().map(|i| f64::from(i + 1)).collect::<Vec<_>>(), 0.5).unwrap();
         assert_eq!(bootstrap_interval(&Resamples::new("test", 7), median), Some((1.0, 7.0)));

@@ -1,5 +1,5 @@
-//! The error rates of the rules of verdicts by simulation (Monte Carlo): 2000 synthetic studies for each number of runs and each
-//! distribution, through the functions that judge real studies. `docs/verdicts.md` prints the table.
+//! Simulates the error rates of the verdict rules (Monte Carlo): 2000 synthetic studies for each number of runs and each
+//! distribution, through the functions that judge real studies. `docs/verdicts.md` contains the table.
 
 use fullpipe_archive::Verdict;
 use fullpipe_units::{Stream, math};
@@ -14,13 +14,13 @@ use std::path::Path;
 const STUDIES: usize = 2000;
 const RUNS: [usize; 7] = [1, 2, 3, 5, 10, 20, 50];
 
-/// Distributions of one run, each with mean 0 and standard deviation 1.
+/// Distributions of the value of one run, each with mean 0 and standard deviation 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Law {
     Normal,
     /// exp of a normal number with standard deviation 0.5: skewness 1.75.
     LogNormal,
-    /// Nine of ten runs normal, one in ten three of their standard deviations higher.
+    /// Nine of ten runs are normal; one in ten is higher by three of their standard deviations.
     Outlier,
 }
 
@@ -49,13 +49,13 @@ impl Law {
     }
 }
 
-/// A normal number (Box and Muller).
+/// A standard normal number (Box and Muller).
 fn normal(stream: &mut Stream) -> f64 {
     let radius = (-2.0 * math::ln(1.0 - stream.uniform())).sqrt();
     radius * math::cos(std::f64::consts::TAU * stream.uniform())
 }
 
-/// The share of studies with a property, each from its own stream: the same for every number of runs.
+/// The share of studies with a property. Each study has its own stream, which is the same for every number of runs.
 fn share(purpose: &str, mut has: impl FnMut(&mut Stream) -> bool) -> f64 {
     let studies = (0..STUDIES).filter(|study| has(&mut Stream::new(*study as u64, "study", purpose)));
     studies.count() as f64 / STUDIES as f64
@@ -70,12 +70,13 @@ fn predicted(values: &[f64], value: f64, tolerance: f64, runs: Option<u64>, pred
     judge_published(Measurement::Stochastic(values), &published, 0).verdict
 }
 
-/// A value at the edge: the true mean is the published value plus the tolerance of one standard deviation.
+/// Whether a value at the edge of the tolerance matches: the true mean is the published value plus the tolerance, one
+/// standard deviation.
 fn edge_matches(law: Law, n: usize) -> f64 {
     share("edge", |stream| judged(&law.draws(stream, n), -1.0, 1.0, None) == Verdict::Match)
 }
 
-/// A value that is exactly as published, with noise in units of the tolerance.
+/// Whether a value matches that is exactly as published, with noise in units of the tolerance.
 fn true_matches(law: Law, n: usize, noise: f64) -> f64 {
     share("noise", |stream| {
         let values: Vec<f64> = law.draws(stream, n).into_iter().map(|value| noise * value).collect();
@@ -83,7 +84,7 @@ fn true_matches(law: Law, n: usize, noise: f64) -> f64 {
     })
 }
 
-/// The publication's mean of ten runs comes from the same system, with a small tolerance.
+/// Whether a value differs if the published mean of ten runs comes from the same system, with a small tolerance.
 fn same_system_differs(law: Law, n: usize, prediction: Prediction) -> f64 {
     share("same system", |stream| {
         let published = law.draws(stream, 10).iter().sum::<f64>() / 10.0;
@@ -91,7 +92,7 @@ fn same_system_differs(law: Law, n: usize, prediction: Prediction) -> f64 {
     })
 }
 
-/// The verdict on a claim of `k` parts, each of which says that a mean is above 0, which is the truth.
+/// The verdict on a claim of `k` parts, each of which states that a mean is above 0. The true mean is 0.
 fn null_claim(law: Law, resamples: &Resamples, k: usize, stream: &mut Stream) -> Verdict {
     let n = resamples.replications();
     let parts: Vec<Vec<f64>> = (0..k).map(|_| law.draws(stream, n)).collect();
@@ -122,7 +123,7 @@ struct Row {
     same_by_draws: f64,
 }
 
-/// Standard deviations of a run in units of the tolerance.
+/// Standard deviations of one run in units of the tolerance.
 const NOISE: [f64; 3] = [0.25, 1.0, 4.0];
 
 fn rows() -> Vec<Row> {
@@ -168,10 +169,11 @@ fn the_error_rates_are_within_their_bounds_and_as_documented() {
     let table = table(&rows);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verdicts.md");
     if std::env::var_os("FULLPIPE_UPDATE").is_some() {
-        let text = std::fs::read_to_string(&page).expect("the page is readable");
-        let (before, rest) = text.split_once("<!-- table -->\n").expect("the mark of the table");
-        let (_, after) = rest.split_once("<!-- end of table -->").expect("the mark of its end");
-        std::fs::write(&page, format!("{before}<!-- table -->\n{table}<!-- end of table -->{after}")).expect("written");
+        let text = std::fs::read_to_string(&page).expect("cannot read the page");
+        let (before, rest) = text.split_once("<!-- table -->\n").expect("the page has no start mark of the table");
+        let (_, after) = rest.split_once("<!-- end of table -->").expect("the page has no end mark of the table");
+        std::fs::write(&page, format!("{before}<!-- table -->\n{table}<!-- end of table -->{after}"))
+            .expect("cannot write the page");
     }
     for row in &rows {
         let Row { law, n, edge, matches, null, any, same, same_by_draws } = row;
@@ -179,7 +181,10 @@ fn the_error_rates_are_within_their_bounds_and_as_documented() {
         assert!(*edge <= 0.04, "{place}: a value at the edge is a match in {edge}");
         assert!(*same <= 0.07, "{place}: a mean of ten runs of the same system differs in {same}");
         assert!(*same_by_draws <= 0.07, "{place}: by draws, a mean of ten runs differs in {same_by_draws}");
-        assert!(matches[0] >= matches[1] && matches[1] >= matches[2], "{place}: noise helps, {matches:?}");
+        assert!(
+            matches[0] >= matches[1] && matches[1] >= matches[2],
+            "{place}: more noise gives more matches, {matches:?}"
+        );
         if *law == Law::Normal {
             assert!(*null <= 0.07, "{place}: a null claim is decided in {null}");
         }
@@ -193,8 +198,8 @@ fn the_error_rates_are_within_their_bounds_and_as_documented() {
     for pair in rows.windows(2).filter(|pair| pair[0].law == pair[1].law) {
         for (fewer, more) in pair[0].matches.iter().zip(pair[1].matches) {
             let (law, few, many) = (pair[0].law, pair[0].n, pair[1].n);
-            // 2000 studies do not resolve smaller rates. With noise 4, two million studies give 0.0091 % with 10 runs and 0.0175 %
-            // with 20 for values with outliers, 0.0039 % and 0.0092 % for log-normal ones, 0.0021 % and 0.0032 % for normal ones.
+            // 2000 studies do not resolve smaller rates. With noise 4, two million studies give these rates for 10 and 20
+            // runs: 0.0091 % and 0.0175 % with outliers, 0.0039 % and 0.0092 % log-normal, 0.0021 % and 0.0032 % normal.
             let is_resolved = fewer.max(more) >= 0.005;
             assert!(*fewer <= more || !is_resolved, "{law:?}: {few} runs match in {fewer}, {many} in {more}");
         }
@@ -208,7 +213,7 @@ fn the_error_rates_are_within_their_bounds_and_as_documented() {
 }
 
 #[test]
-fn the_page_has_the_thresholds() {
+fn the_page_contains_the_thresholds() {
     let text = include_str!("../../../docs/verdicts.md");
     let mut rows = Vec::new();
     for n in [10, 20, 50] {

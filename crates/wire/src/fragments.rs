@@ -1,28 +1,28 @@
-//! Fragments the packets of real hosts to an MTU. Any node can fragment an IPv4 packet without the DF flag (RFC 791
-//! section 3.2), but only the source can fragment an IPv6 packet (RFC 8200 section 4.5).
+//! Fragmentation of packets of real hosts to an MTU. Any node can fragment an IPv4 packet without the DF flag (RFC 791
+//! section 3.2). Only the source can fragment an IPv6 packet (RFC 8200 section 4.5).
 //!
-//! All fragments but the last carry as many bytes as fit, a multiple of eight. The first fragment of an IPv4 packet has all
-//! options, the others only options with the copied flag; a fragment can be fragmented again. Every fragment of an IPv6
-//! packet has the packet's headers up to the routing header, or up to the hop-by-hop options without one. The first
-//! fragment must contain all headers, including the transport header.
+//! All fragments but the last carry as many bytes as fit, a multiple of eight. The first fragment of an IPv4 packet has
+//! all options, the others only options with the copied flag. A fragment can be fragmented again. Every fragment of an
+//! IPv6 packet repeats the headers up to the routing header. Without a routing header, it repeats the hop-by-hop
+//! options. The first fragment must contain all headers, including the transport header.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
 use crate::{Checksum, MORE_FRAGMENTS, Refused, protocol};
 use std::fmt;
 
-/// The copied flag of an IPv4 option type: all fragments have the option (RFC 791 section 3.1).
+/// The copied flag of an IPv4 option type: all fragments contain the option (RFC 791 section 3.1).
 const COPIED: u8 = 0x80;
 const END_OF_OPTIONS: u8 = 0;
 const NO_OPERATION: u8 = 1;
 
-/// Why a packet larger than the MTU cannot be fragmented.
+/// Reason why a packet larger than the MTU cannot be fragmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uncut {
     /// The packet is malformed.
     Packet(Refused),
-    /// Its IPv4 header has the DF flag. Its source must receive an ICMP error
-    /// ([`PacketTooBig`](crate::IcmpError::PacketTooBig)).
+    /// Its IPv4 header has the DF flag. An ICMP error ([`PacketTooBig`](crate::IcmpError::PacketTooBig)) must be sent
+    /// to its source.
     DontFragment,
     /// It is an IPv6 packet that already has a fragment header.
     Fragment,
@@ -43,11 +43,11 @@ impl fmt::Display for Uncut {
 
 impl std::error::Error for Uncut {}
 
-/// Calls `emit` with each fragment of a packet in order, or with the packet itself if it fits the MTU. `identification` is
-/// for IPv6; IPv4 packets have their own.
+/// Calls `emit` with each fragment of a packet in order, or with the packet itself if it fits the MTU. `identification`
+/// applies to IPv6; IPv4 packets have their own.
 ///
 /// # Errors
-/// See [`Uncut`]; then `emit` was not called.
+/// See [`Uncut`]. In this case `emit` was not called.
 pub fn cut(packet: &[u8], mtu_bytes: u32, identification: u32, mut emit: impl FnMut(&[u8])) -> Result<(), Uncut> {
     let layout = Layout::whole(packet).map_err(Uncut::Packet)?;
     let packet = &packet[..layout.total];
@@ -100,7 +100,7 @@ fn cut_v4(packet: &[u8], layout: &Layout, mtu_bytes: usize, mut emit: impl FnMut
 fn fragment_v4(header: &[u8], flags: u16, payload: &[u8], share: &Share) -> Vec<u8> {
     let mut bytes = [header, &payload[share.from..share.from + share.length]].concat();
     let more = if share.is_last { flags & MORE_FRAGMENTS } else { MORE_FRAGMENTS };
-    // A packet has at most 65 535 bytes, so the offset fits into its thirteen bits.
+    // A packet has at most 65 535 bytes, so the offset fits its thirteen bits.
     let flags = (flags & !MORE_FRAGMENTS | more) + (share.from / 8) as u16;
     bytes[0] = 0x40 | (header.len() / 4) as u8;
     let total = bytes.len() as u16;

@@ -1,13 +1,13 @@
-//! Reads and writes Ethernet headers (IEEE 802.3 clause 3; EtherTypes of RFC 894 and RFC 2464). Frames are as at a packet
-//! socket, without preamble and frame check sequence. VLAN tags are not supported.
+//! Ethernet headers (IEEE 802.3 clause 3; EtherTypes of RFC 894 and RFC 2464): parsing and writing. Frames are those of
+//! a packet socket, without preamble and frame check sequence. VLAN tags are not supported.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Bytes of an Ethernet header.
+/// Size of an Ethernet header in bytes.
 pub const ETHERNET_HEADER_BYTES: usize = 14;
 
-/// Bytes of an ARP request or reply for IPv4 over Ethernet, without framing (RFC 826: 8 + 2 x (6 + 4)).
+/// Size of an ARP request or reply for IPv4 over Ethernet in bytes, without framing (RFC 826: 8 + 2 x (6 + 4)).
 pub const ARP_BYTES: u32 = 28;
 
 /// The MAC address of an interface.
@@ -23,7 +23,7 @@ impl HardwareAddress {
         self.0[0] & 1 != 0
     }
 
-    /// The MAC address of an IPv6 multicast address (RFC 2464 section 7): 33-33 and the last four bytes.
+    /// The MAC address of an IPv6 multicast address (RFC 2464 section 7): 33-33 and the last four bytes of the address.
     pub fn multicast(address: Ipv6Addr) -> HardwareAddress {
         let [.., a, b, c, d] = address.octets();
         HardwareAddress([0x33, 0x33, a, b, c, d])
@@ -46,7 +46,7 @@ pub enum EtherType {
     Arp,
     /// IPv6.
     Ipv6,
-    /// Another type; a number below 1536 is the length of the payload.
+    /// Another type; a value below 1536 is the length of the payload.
     Other(u16),
 }
 
@@ -84,7 +84,8 @@ pub struct EthernetHeader {
 }
 
 impl EthernetHeader {
-    /// Reads the header of a frame. Returns it with the payload, or `None` if the frame is shorter than a header.
+    /// Parses the header of a frame. Returns the header and the payload, or `None` if the frame is shorter than a
+    /// header.
     #[inline]
     pub fn read(frame: &[u8]) -> Option<(EthernetHeader, &[u8])> {
         let (&[a, b, c, d, e, f, g, h, i, j, k, l, high, low], payload) =
@@ -97,7 +98,7 @@ impl EthernetHeader {
         Some((header, payload))
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     #[inline]
     pub fn bytes(&self) -> [u8; ETHERNET_HEADER_BYTES] {
         let mut bytes = [0; ETHERNET_HEADER_BYTES];

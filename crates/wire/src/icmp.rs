@@ -1,5 +1,5 @@
-//! Builds the ICMP replies of routers and hosts of the model to packets of real hosts: ICMP errors (RFC 792, RFC 1812
-//! section 4.3), ICMPv6 errors (RFC 4443), and echo replies.
+//! ICMP replies of model nodes to packets of real hosts: ICMP errors (RFC 792, RFC 1812 section 4.3), ICMPv6 errors
+//! (RFC 4443), and echo replies.
 //!
 //! An error quotes as much of the packet as fits into 576 bytes (RFC 1812 section 4.3.2.3), or into 1280 bytes with IPv6
 //! (RFC 4443 section 3). No error is sent about an ICMP error, a multicast or broadcast packet, or a fragment other than the
@@ -28,7 +28,7 @@ const REDIRECT_V6: u8 = 137;
 const ECHO_REPLY_V4: u8 = 0;
 const ECHO_REPLY_V6: u8 = 129;
 
-/// The reason of an ICMP error about a packet.
+/// Reason of an ICMP error about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpError {
     /// The hop limit reached zero.
@@ -44,7 +44,7 @@ pub enum IcmpError {
     Unreachable(Unreachable),
 }
 
-/// Why a packet cannot be delivered.
+/// Reason why a packet cannot be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreachable {
     /// There is no route.
@@ -57,12 +57,12 @@ pub enum Unreachable {
     Prohibited,
 }
 
-/// Why a packet gets no reply.
+/// Reason why a packet gets no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unanswered {
     /// The packet is malformed.
     Packet(Refused),
-    /// It is an ICMP error itself, or an ICMPv6 redirect.
+    /// It is an ICMP error or an ICMPv6 redirect.
     Error,
     /// Its destination is a multicast or broadcast address.
     Group,
@@ -70,11 +70,11 @@ pub enum Unanswered {
     Fragment,
     /// Its source is not the address of a single host.
     Source,
-    /// The source address of the reply has another IP version.
+    /// The source address of the reply has a different IP version.
     Version,
     /// It is not an echo request.
     NoEcho,
-    /// It is not a TCP segment, or it is a reset itself.
+    /// It is not a TCP segment, or it is itself a reset.
     NoSegment,
     /// The checksum of the echo request or segment is wrong.
     Checksum,
@@ -99,7 +99,7 @@ impl fmt::Display for Unanswered {
 impl std::error::Error for Unanswered {}
 
 impl IcmpError {
-    /// Type, code, and the four bytes that follow the checksum.
+    /// Returns type, code, and the four bytes after the checksum.
     fn fields(self, version: IpVersion) -> (u8, u8, [u8; 4]) {
         let v4 = version == IpVersion::V4;
         let (kind, code) = match self {
@@ -119,7 +119,7 @@ impl IcmpError {
 }
 
 impl Unreachable {
-    /// The codes of RFC 792; "communication administratively prohibited" is in RFC 1812 section 5.2.7.1.
+    /// Codes of RFC 792; "communication administratively prohibited" is from RFC 1812 section 5.2.7.1.
     fn code_v4(self) -> u8 {
         match self {
             Unreachable::Network => 0,
@@ -129,7 +129,7 @@ impl Unreachable {
         }
     }
 
-    /// The codes of RFC 4443 section 3.1.
+    /// Codes of RFC 4443 section 3.1.
     fn code_v6(self) -> u8 {
         match self {
             Unreachable::Network => 0,
@@ -140,11 +140,11 @@ impl Unreachable {
     }
 }
 
-/// Appends an ICMP error from the address `from` to the source of `packet`. The error quotes the packet as given, with its
-/// current hop limit and ECN bits. `identification` is for IPv4.
+/// Appends an ICMP error from the address `from` to the source of `packet`. The error quotes the packet as given, with
+/// its current hop limit and ECN bits. `identification` is used with IPv4.
 ///
 /// # Errors
-/// See [`Unanswered`]: no error may be sent about this packet. Then nothing is appended.
+/// See [`Unanswered`]: no error may be sent about this packet. In this case nothing is appended.
 pub fn error(
     packet: &[u8],
     what: IcmpError,
@@ -172,11 +172,11 @@ pub fn error(
     message.write(from, to, class, identification, out)
 }
 
-/// Appends the echo reply of the destination of an echo request (RFC 792, RFC 4443 section 4.2). `identification` is for
-/// IPv4.
+/// Appends the echo reply to an echo request, from the request's destination (RFC 792, RFC 4443 section 4.2).
+/// `identification` is used with IPv4.
 ///
 /// # Errors
-/// See [`Unanswered`]; then nothing is appended.
+/// See [`Unanswered`]. In this case nothing is appended.
 pub fn echo_reply(request: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), Unanswered> {
     let layout = Layout::whole(request).map_err(Unanswered::Packet)?;
     let to = answerable_source(&layout, request)?;
@@ -200,7 +200,7 @@ pub fn echo_reply(request: &[u8], identification: u16, out: &mut Vec<u8>) -> Res
     reply.write(from, to, class & !0b11, identification, out)
 }
 
-/// The destination of a reply: the source of the packet.
+/// Destination of a reply: the source of the packet.
 pub(crate) fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr, Unanswered> {
     let (source, destination) = layout.addresses(packet);
     if is_group(destination) {
@@ -209,7 +209,8 @@ pub(crate) fn answerable_source(layout: &Layout, packet: &[u8]) -> Result<IpAddr
     if is_one_host(source) { Ok(source) } else { Err(Unanswered::Source) }
 }
 
-/// Multicast and limited broadcast. A directed broadcast cannot be recognized without the subnet mask.
+/// Whether this is a multicast address or limited broadcast. A directed broadcast cannot be recognized without the
+/// subnet mask.
 fn is_group(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
@@ -217,8 +218,8 @@ fn is_group(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is that of a single host (RFC 1812 section 4.3.2.7): not in network zero, loopback, multicast, or
-/// class E.
+/// Whether this is the address of a single host (RFC 1812 section 4.3.2.7): not in network zero, loopback, multicast,
+/// or class E.
 fn is_one_host(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !(matches!(address.octets()[0], 0 | 224..) || address.is_loopback()),
@@ -226,7 +227,7 @@ fn is_one_host(address: IpAddr) -> bool {
     }
 }
 
-/// The checksum of a message; ICMPv6 has a pseudo-header (RFC 4443 section 2.3).
+/// The checksum of a message. ICMPv6 includes a pseudo-header (RFC 4443 section 2.3).
 fn checksum(from: IpAddr, to: IpAddr, message: &[u8]) -> u16 {
     match from {
         IpAddr::V4(_) => Checksum::default().add(message).finish(),
@@ -234,8 +235,8 @@ fn checksum(from: IpAddr, to: IpAddr, message: &[u8]) -> u16 {
     }
 }
 
-/// An ICMP or ICMPv6 message. Its length fits into an IP header: a quoted packet is short, and echoed data arrived in a
-/// packet with headers that are not shorter.
+/// An ICMP or ICMPv6 message. Its length always fits an IP header: a quoted packet is short, and echoed data arrived in
+/// a packet with headers of at least the same size.
 pub(crate) struct Message<'a> {
     pub(crate) kind: u8,
     pub(crate) code: u8,
@@ -252,7 +253,7 @@ impl Message<'_> {
         bytes
     }
 
-    /// Appends the packet with this message.
+    /// Appends a packet with this message.
     fn write(
         &self,
         from: IpAddr,
@@ -267,7 +268,7 @@ impl Message<'_> {
         Ok(())
     }
 
-    /// Appends an IPv6 packet.
+    /// Appends an IPv6 packet with this message.
     pub(crate) fn write_v6(&self, from: Ipv6Addr, to: Ipv6Addr, class: u8, hop_limit: u8, out: &mut Vec<u8>) {
         header_v6((from, to), protocol::ICMPV6, class, hop_limit, ICMP_HEADER_BYTES + self.body.len(), out);
         out.extend(self.bytes(IpAddr::V6(from), IpAddr::V6(to)));

@@ -1,10 +1,10 @@
 //! IP versions and the sizes of their headers (RFC 791, RFC 8200).
 
-/// Bytes of an IPv4 header without options.
+/// Size of an IPv4 header in bytes, without options.
 pub const IPV4_HEADER_BYTES: u32 = 20;
-/// Bytes of an IPv6 header without extensions (RFC 8200 section 3).
+/// Size of an IPv6 header in bytes, without extension headers (RFC 8200 section 3).
 pub const IPV6_HEADER_BYTES: u32 = 40;
-/// Bytes of the extension header of an IPv6 fragment (RFC 8200 section 4.5).
+/// Size of the IPv6 fragment header in bytes (RFC 8200 section 4.5).
 pub const IPV6_FRAGMENT_HEADER_BYTES: u32 = 8;
 
 /// Version of the Internet Protocol.
@@ -19,7 +19,7 @@ pub enum IpVersion {
 }
 
 impl IpVersion {
-    /// Bytes of its header without options or extensions.
+    /// Size of the header in bytes, without options or extension headers.
     #[inline(always)]
     pub const fn header_bytes(self) -> u32 {
         match self {
@@ -28,7 +28,7 @@ impl IpVersion {
         }
     }
 
-    /// Bytes of all headers of a fragment.
+    /// Size of all headers of a fragment in bytes.
     pub const fn fragment_header_bytes(self) -> u32 {
         match self {
             IpVersion::V4 => IPV4_HEADER_BYTES,

@@ -1,10 +1,10 @@
-//! Finds the headers in a packet's bytes: the IPv4 header and options (RFC 791), the IPv6 header and extension headers
+//! Location of the headers in a packet: the IPv4 header and options (RFC 791), the IPv6 header and extension headers
 //! (RFC 8200 section 4), and the beginning of the transport header.
 //!
-//! A whole packet must have all the bytes of its length field. A packet that an ICMP error quotes may end anywhere after the
-//! first eight bytes of its transport header (RFC 792). An IPv6 packet may have up to eight extension headers; RFC 8883
-//! section 2 permits such a limit, which bounds the work for malicious packets. Headers after an authentication header
-//! (RFC 4302) are not read, because they must not be changed.
+//! A whole packet must contain all bytes of its length field. A packet quoted by an ICMP error may be truncated
+//! anywhere after the first eight bytes of its transport header (RFC 792). An IPv6 packet may have up to eight
+//! extension headers; RFC 8883 section 2 permits such a limit, which bounds the work for malicious packets. Headers
+//! after an authentication header (RFC 4302) are not parsed, because they must not be changed.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::tcp::TCP_HEADER_BYTES;
@@ -13,17 +13,18 @@ use crate::{MORE_FRAGMENTS, protocol};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of an ICMP header: type, code and checksum (RFC 792, RFC 4443 section 2.1), and the four bytes that follow.
+/// Size of an ICMP header in bytes: type, code and checksum (RFC 792, RFC 4443 section 2.1), and the four bytes that
+/// follow.
 pub(crate) const ICMP_HEADER_BYTES: usize = 8;
 const MAX_EXTENSIONS: u32 = 8;
-/// The fragment offset, in units of eight bytes, in the IPv4 word of flags and offset.
+/// Mask of the fragment offset, in units of eight bytes, in the IPv4 word of flags and offset.
 pub(crate) const OFFSET: u16 = 0x1fff;
-/// The fragment offset in bytes in the IPv6 fragment header.
+/// Mask of the fragment offset in bytes in the IPv6 fragment header.
 pub(crate) const OFFSET_V6: u16 = 0xfff8;
-/// Option types of loose and strict source route (RFC 791 section 3.1).
+/// Option types of loose and strict source routes (RFC 791 section 3.1).
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
 
-/// Why bytes are not a valid packet.
+/// Reason why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refused {
     /// It is neither IPv4 nor IPv6.
@@ -34,9 +35,10 @@ pub enum Refused {
     Length,
     /// The checksum of the IPv4 header is wrong.
     HeaderChecksum,
-    /// IPv6 extension headers are cut off by the packet's end, out of order, or too many.
+    /// IPv6 extension headers are truncated, out of order, or too many.
     Extensions,
-    /// A fragment is empty, ends beyond the largest packet, or is not the last and not a multiple of eight bytes.
+    /// A fragment is empty or ends beyond the maximum packet size, or its length is not a multiple of eight bytes
+    /// although it is not the last.
     Fragment,
     /// The transport header is incomplete, or its lengths are invalid.
     Transport,
@@ -78,7 +80,7 @@ pub(crate) enum Upper {
     IcmpError,
     /// Another ICMP message.
     Icmp,
-    /// Another protocol, or a fragment that is not the first.
+    /// Another protocol, or a fragment other than the first.
     Other,
 }
 
@@ -86,14 +88,14 @@ pub(crate) enum Upper {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) version: IpVersion,
-    /// Bytes of the packet, or bytes of it that an ICMP error quotes.
+    /// Bytes of the packet. For a quoted packet, the number of quoted bytes.
     pub(crate) total: usize,
     /// The index of the transport header or of a fragment's payload.
     pub(crate) transport: usize,
     pub(crate) protocol: u8,
     pub(crate) upper: Upper,
     pub(crate) piece: Option<Piece>,
-    /// Whether a source route has addresses left, so that the destination in the header is not the final one.
+    /// Whether a source route has remaining addresses, so that the destination in the header is not the final one.
     pub(crate) source_routed: bool,
 }
 
@@ -112,7 +114,7 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
     }
 }
 
-/// The version in the first four bits.
+/// The IP version in the first four bits.
 #[inline]
 pub(crate) fn version(bytes: &[u8]) -> Result<IpVersion, Refused> {
     match bytes.first().ok_or(Refused::Truncated)? >> 4 {
@@ -123,7 +125,7 @@ pub(crate) fn version(bytes: &[u8]) -> Result<IpVersion, Refused> {
 }
 
 impl Layout {
-    /// The layout of a whole packet. Bytes after its length, such as the padding of a frame, are ignored.
+    /// The layout of a whole packet. Bytes after the packet's end, such as the padding of a frame, are ignored.
     #[inline]
     pub(crate) fn whole(bytes: &[u8]) -> Result<Layout, Refused> {
         Layout::of(bytes, Extent::Whole)
@@ -200,8 +202,8 @@ impl Layout {
         (address(&bytes[source]), address(&bytes[destination]))
     }
 
-    /// Source and destination port of TCP and UDP. The identifier of an ICMP echo counts as the port of the requester; the
-    /// other port is zero.
+    /// Source and destination port of TCP and UDP. For an ICMP echo, the port of the requester is the identifier, and
+    /// the other port is zero.
     #[inline]
     pub(crate) fn ports(&self, bytes: &[u8]) -> (u16, u16) {
         let at = self.transport;
@@ -222,9 +224,9 @@ fn address(octets: &[u8]) -> IpAddr {
     IpAddr::V6(<[u8; 16]>::try_from(octets).map_or(Ipv6Addr::UNSPECIFIED, Ipv6Addr::from))
 }
 
-/// The kind of an ICMP message. ICMP errors have the types 3, 4, 5, 11 and 12 (RFC 1122 section 3.2.2), ICMPv6 errors types
-/// below 128 (RFC 4443 section 2.1). IPv6 redirects (RFC 4861) are no errors here: they quote a packet only in an option, and
-/// never leave a link.
+/// The kind of an ICMP message. ICMP errors have the types 3, 4, 5, 11 and 12 (RFC 1122 section 3.2.2), ICMPv6 errors
+/// types below 128 (RFC 4443 section 2.1). IPv6 redirects (RFC 4861) do not count as errors: they quote a packet only
+/// in an option, and they stay on the link.
 #[inline]
 fn icmp(version: IpVersion, message: &[u8], extent: Extent) -> Upper {
     let kind = message.first().copied().unwrap_or(u8::MAX);
@@ -275,7 +277,7 @@ fn ipv4(bytes: &[u8], extent: Extent) -> Result<Layout, Refused> {
     })
 }
 
-/// Whether the options contain a source route with addresses left.
+/// Whether the options contain a source route with remaining addresses.
 fn is_source_routed(mut options: &[u8]) -> bool {
     while let [kind, rest @ ..] = options {
         options = match (*kind, rest) {
@@ -343,7 +345,7 @@ impl Layout {
                 let offset = u16::from_be_bytes([third, fourth]);
                 let (offset_bytes, last) = (u32::from(offset & OFFSET_V6), offset & 1 == 0);
                 let identification = u32::from(word(bytes, 4)) << 16 | u32::from(word(bytes, 6));
-                // A packet that is its own only fragment ("atomic", RFC 6946) is no fragment.
+                // A packet that is its own only fragment ("atomic", RFC 6946) does not count as a fragment.
                 self.piece = (offset_bytes > 0 || !last).then_some(Piece { offset_bytes, last, identification });
             }
             protocol::IPV6_ROUTING => self.source_routed |= fourth > 0,

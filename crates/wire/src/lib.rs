@@ -1,14 +1,14 @@
 //! Headers of IP, TCP, UDP and the QUIC model as plain values, and packets as bytes.
 //!
-//! Header types have the values on the wire: [`tcp`], [`udp`], [`ip`], [`quic`]. The TCP model and the QUIC model exchange
-//! them, and packets of the network contain them.
+//! Header types have the values on the wire: [`tcp`], [`udp`], [`ip`], [`quic`]. The TCP model and the QUIC model
+//! exchange them, and packets of the network contain them.
 //!
-//! As bytes, packets have IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768) headers with correct lengths
-//! and checksums. [`IpPacket::write`] writes a packet of the model, [`parse`] reads one. A payload that has a length but no
-//! bytes is written as zeros.
+//! In byte form, packets have IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768) headers with correct
+//! lengths and checksums. [`IpPacket::write`] writes a packet of the model, and [`parse`] parses one. A payload that
+//! has a length but no bytes is written as zeros.
 //!
-//! Packets of real hosts are kept as bytes. [`summary`] reads their headers when they enter the network; [`rewrite`] changes
-//! them as routers and address translation do. [`icmp`], [`reset()`] and [`neighbour`] build the replies of modeled nodes.
+//! Packets of real hosts are kept as bytes. [`summary`] parses their headers when they enter the network; [`rewrite`]
+//! changes them as routers and NATs do. [`icmp`], [`reset()`] and [`neighbour`] build the replies of modeled nodes.
 //! [`fragments`] fragments packets to an MTU, and [`reassembly`] reassembles them.
 
 pub mod fragments;
@@ -49,8 +49,8 @@ const DONT_FRAGMENT: u16 = 0x4000;
 /// The MF flag in the IPv4 word of flags and fragment offset.
 const MORE_FRAGMENTS: u16 = 0x2000;
 
-/// The Internet checksum (RFC 1071): one's complement of the one's complement sum of 16-bit words. Zeros do not change the
-/// sum, so a payload of zeros need not be added.
+/// The Internet checksum (RFC 1071): one's complement of the one's complement sum of 16-bit words. Zeros do not change
+/// the sum, so a payload of zeros need not be added.
 #[derive(Clone, Copy, Debug, Default)]
 struct Checksum(u64);
 

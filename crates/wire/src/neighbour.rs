@@ -1,9 +1,10 @@
 //! ARP (RFC 826) and IPv6 Neighbor Discovery (RFC 4861) on an interface to a real host, for all addresses of the model.
 //!
-//! The interface replies to ARP requests and Neighbor Solicitations ([`Neighbour::answer`]). If the MAC address of a host is
-//! not known, the interface sends a request ([`Neighbour::question`]) and learns the address from any frame of the host
-//! ([`sender`]). A probe for duplicate addresses (ARP: RFC 5227; IPv6: from the unspecified address, RFC 4862 section 5.4)
-//! gets a reply if the address exists in the model. Router Solicitations get no reply, because hosts have static routes.
+//! The interface replies to ARP requests and Neighbor Solicitations ([`Neighbour::answer`]). If the MAC address of a
+//! host is unknown, the interface sends a request ([`Neighbour::question`]). It learns the address from any frame of
+//! the host ([`sender`]). A duplicate address probe (ARP: RFC 5227; IPv6: from the unspecified address, RFC 4862
+//! section 5.4) gets a reply if the address exists in the model. Router Solicitations get no reply, because hosts have
+//! static routes.
 
 use crate::frame::{ARP_BYTES, ETHERNET_HEADER_BYTES, EtherType, EthernetHeader, HardwareAddress};
 use crate::icmp::Message;
@@ -18,14 +19,15 @@ const ARP_OF_IPV4: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 const ARP_REQUEST: [u8; 2] = [0, 1];
 const ARP_REPLY: [u8; 2] = [0, 2];
 
-/// Router Solicitation, the first of the types of Neighbor Discovery, and below Redirect, the last (RFC 4861 section 4).
+/// Router Solicitation is the first message type of Neighbor Discovery; Redirect below is the last (RFC 4861 section
+/// 4).
 const ROUTER_SOLICITATION: u8 = 133;
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 const REDIRECT: u8 = 137;
-/// Bytes of a solicitation without options.
+/// Size of a solicitation in bytes, without options.
 const SOLICITATION_BYTES: usize = 24;
-/// Hop limit of Neighbor Discovery. A packet that came through a router has a lower one.
+/// Hop limit of Neighbor Discovery. A router would have decremented it.
 const HOP_LIMIT: u8 = 255;
 const SOURCE_LINK_LAYER_ADDRESS: u8 = 1;
 const TARGET_LINK_LAYER_ADDRESS: u8 = 2;
@@ -44,14 +46,14 @@ pub struct Neighbour {
     pub is_router: bool,
 }
 
-/// The reaction of ARP and Neighbor Discovery to a frame.
+/// How ARP and Neighbor Discovery handle a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The frame is a request; this is the reply.
     Reply(Vec<u8>),
-    /// The frame is of ARP or Neighbor Discovery and gets no reply.
+    /// The frame belongs to ARP or Neighbor Discovery and gets no reply.
     Silence,
-    /// The frame is of neither protocol and must be handled as a packet.
+    /// The frame belongs to neither protocol and must be handled as a packet.
     NoQuestion,
 }
 
@@ -70,7 +72,8 @@ impl Neighbour {
         reply.map_or(Answer::Silence, Answer::Reply)
     }
 
-    /// A request for the MAC address of `target`, from our address `own`; `None` if their IP versions differ.
+    /// Builds a request for the MAC address of `target`, from our address `own`. Returns `None` if their IP versions
+    /// differ.
     pub fn question(&self, own: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
         match (own, target) {
             (IpAddr::V4(own), IpAddr::V4(target)) => {
@@ -95,7 +98,7 @@ impl Neighbour {
         }
     }
 
-    /// Whether a frame has a unicast source and is addressed to this interface or a group.
+    /// Whether the source of a frame is unicast and its destination is this interface or a group.
     fn accepts(&self, header: &EthernetHeader) -> bool {
         !header.source.is_group() && (header.destination.is_group() || header.destination == self.hardware)
     }
@@ -163,7 +166,7 @@ impl Neighbour {
     }
 }
 
-/// The IP address and the MAC address of a frame's sender: from an IP packet its source address, from ARP the sender's
+/// IP address and MAC address of a frame's sender. In an IP packet, it is the source address; in ARP, the sender
 /// protocol address. The source of a Neighbor Advertisement is the address that it advertises.
 pub fn sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
     let (header, payload) = EthernetHeader::read(frame)?;
@@ -177,7 +180,7 @@ pub fn sender(frame: &[u8]) -> Option<(IpAddr, HardwareAddress)> {
     (!header.source.is_group()).then_some((address?, header.source))
 }
 
-/// The layout of a packet; `None` if it is not of Neighbor Discovery.
+/// The layout of a packet; `None` if the packet does not belong to Neighbor Discovery.
 fn discovery(packet: &[u8]) -> Option<Layout> {
     let layout = Layout::whole(packet).ok()?;
     let is_discovery = layout.version == IpVersion::V6
@@ -191,7 +194,7 @@ fn is_solicited_node(address: Ipv6Addr) -> bool {
     address.octets()[..13] == [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff]
 }
 
-/// An option's length is wrong.
+/// Error: the length of an option is wrong.
 struct WrongOption;
 
 /// The source link-layer address among the options, if there is one (RFC 4861 section 4.6.1).

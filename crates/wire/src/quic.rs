@@ -10,10 +10,10 @@
 
 use bytes::Bytes;
 
-/// Bytes that the encryption of a packet adds (RFC 9001 section 5.3: AEAD tags of 16 bytes).
+/// Bytes that the AEAD adds to a packet (RFC 9001 section 5.3: tags of 16 bytes).
 pub const TAG_BYTES: u32 = 16;
 
-/// Bytes of a variable-length integer (RFC 9000 section 16).
+/// Size of a variable-length integer in bytes (RFC 9000 section 16).
 #[inline(always)]
 pub const fn varint_bytes(value: u64) -> u32 {
     match value {
@@ -36,19 +36,19 @@ pub enum QuicForm {
     Packets,
     /// One 1-RTT packet with a STREAM frame that has a length but no bytes.
     Stream,
-    /// One 1-RTT packet with an ACK frame. Its ranges after the first are in [`crate::tcp::SegmentOptions`].
+    /// One 1-RTT packet with an ACK frame. Its ranges after the first are stored in [`crate::tcp::SegmentOptions`].
     Ack,
 }
 
 /// The part of a datagram that is stored in the network's packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuicHeader {
-    /// STREAM: offset; ACK: largest acknowledged, see [`QuicHeader::place`]. Two halves, the low one first, so that the
-    /// header needs no alignment to eight bytes.
+    /// STREAM: offset; ACK: largest acknowledged, see [`QuicHeader::place`]. The value is split into two halves, the
+    /// low one first, so that the header needs no alignment to eight bytes.
     pub place: [u32; 2],
     /// Truncated packet number.
     pub number: u32,
-    /// STREAM: stream id (below 2^32 in the model); ACK: ACK Delay field.
+    /// STREAM: stream ID (below 2^32 in the model); ACK: ACK Delay field.
     pub stream: u32,
     /// ACK: First ACK Range field.
     pub first_range: u32,
@@ -56,15 +56,16 @@ pub struct QuicHeader {
     pub length: u16,
     /// The content of the datagram.
     pub form: QuicForm,
-    /// Bytes of the packet number, 1 to 4.
+    /// Size of the packet number in bytes, 1 to 4.
     pub number_bytes: u8,
-    /// ACK: further ranges, at most [`crate::tcp::MAX_SACK_BLOCKS`].
+    /// ACK: number of further ranges, at most [`crate::tcp::MAX_SACK_BLOCKS`].
     pub ranges: u8,
-    /// STREAM: whether the stream ends with it.
+    /// STREAM: whether this frame ends the stream.
     pub fin: bool,
     /// Sequence number of the destination connection ID, modulo 256.
     pub connection_id: u8,
-    /// Number of the sender's address. It changes when the sender migrates, or when a NAT rebinds it to another port.
+    /// Number of the sender's address. It changes when the sender migrates, or when a NAT rebinds the flow to another
+    /// port.
     pub path: u8,
 }
 
@@ -102,23 +103,23 @@ pub enum QuicPacketType {
 /// A QUIC packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuicPacket {
-    /// Its type.
+    /// Packet type.
     pub packet_type: QuicPacketType,
     /// Truncated packet number.
     pub number: u32,
-    /// Bytes of the packet number, 1 to 4; 0 for Retry and Version Negotiation, which have none.
+    /// Size of the packet number in bytes, 1 to 4; 0 for Retry and Version Negotiation, which have none.
     pub number_bytes: u8,
     /// Sequence number of the destination connection ID.
     pub connection_id: u64,
-    /// The token of an Initial or Retry packet; `None` if it has none.
+    /// Token of an Initial or Retry packet; `None` if there is none.
     pub token: Option<u64>,
-    /// Bytes of the whole packet, tag included.
+    /// Size of the whole packet in bytes, including the tag.
     pub bytes: u32,
-    /// Its frames, in order.
+    /// The frames in order.
     pub frames: Vec<QuicFrame>,
 }
 
-/// Packets that are coalesced in one UDP datagram (RFC 9000 section 12.2).
+/// Packets coalesced in one UDP datagram (RFC 9000 section 12.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuicDatagram {
     /// The packets in order.
@@ -142,7 +143,7 @@ pub struct EcnCounts {
 /// Transport parameters (RFC 9000 section 18.2). The length of CRYPTO frames includes their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportParameters {
-    /// max_idle_timeout in milliseconds; 0: none.
+    /// max_idle_timeout in milliseconds; 0 disables it.
     pub max_idle_timeout_ms: u64,
     /// max_udp_payload_size in bytes.
     pub max_udp_payload_size: u64,
@@ -187,7 +188,7 @@ pub enum QuicFrame {
     },
     /// RESET_STREAM.
     ResetStream {
-        /// Stream id.
+        /// Stream ID.
         stream: u64,
         /// Application Protocol Error Code.
         error: u64,
@@ -196,7 +197,7 @@ pub enum QuicFrame {
     },
     /// STOP_SENDING.
     StopSending {
-        /// Stream id.
+        /// Stream ID.
         stream: u64,
         /// Application Protocol Error Code.
         error: u64,
@@ -216,31 +217,31 @@ pub enum QuicFrame {
     NewToken(u64),
     /// STREAM.
     Stream {
-        /// Stream id.
+        /// Stream ID.
         stream: u64,
         /// Offset in bytes.
         offset: u64,
         /// Length in bytes.
         length: u64,
-        /// Whether the stream ends with it.
+        /// Whether this frame ends the stream.
         fin: bool,
         /// Whether the frame has a Length field; otherwise it extends to the end of its packet.
         explicit_length: bool,
-        /// Its content, if the flow has content.
+        /// The content, if the flow has content.
         content: Option<Bytes>,
     },
     /// MAX_DATA.
     MaxData(u64),
     /// MAX_STREAM_DATA.
     MaxStreamData {
-        /// Stream id.
+        /// Stream ID.
         stream: u64,
         /// Maximum Stream Data in bytes.
         maximum: u64,
     },
     /// MAX_STREAMS.
     MaxStreams {
-        /// Whether it is about bidirectional streams.
+        /// Whether the limit applies to bidirectional streams.
         bidirectional: bool,
         /// Maximum Streams: the cumulative number of streams that may be opened.
         maximum: u64,
@@ -249,25 +250,25 @@ pub enum QuicFrame {
     DataBlocked(u64),
     /// STREAM_DATA_BLOCKED.
     StreamDataBlocked {
-        /// Stream id.
+        /// Stream ID.
         stream: u64,
         /// The limit.
         limit: u64,
     },
     /// STREAMS_BLOCKED.
     StreamsBlocked {
-        /// Whether it is about bidirectional streams.
+        /// Whether the limit applies to bidirectional streams.
         bidirectional: bool,
         /// The limit.
         limit: u64,
     },
     /// NEW_CONNECTION_ID.
     NewConnectionId {
-        /// Its sequence number.
+        /// Sequence number.
         sequence: u64,
         /// Retire Prior To field.
         retire_prior_to: u64,
-        /// Bytes of the connection ID.
+        /// Length of the connection ID in bytes.
         length: u8,
     },
     /// RETIRE_CONNECTION_ID with this sequence number.
@@ -278,7 +279,7 @@ pub enum QuicFrame {
     PathResponse(u64),
     /// CONNECTION_CLOSE.
     ConnectionClose {
-        /// Whether the application closed the connection (frame type 0x1d), not QUIC (0x1c).
+        /// Whether the application (frame type 0x1d) or QUIC (0x1c) closed the connection.
         application: bool,
         /// Error code.
         error: u64,
@@ -296,7 +297,8 @@ pub enum QuicFrame {
     AckFrequency {
         /// Sequence number.
         sequence: u64,
-        /// Ack-Eliciting Threshold: ack-eliciting packets that may arrive without an immediate acknowledgement.
+        /// Ack-Eliciting Threshold: number of ack-eliciting packets that may arrive without an immediate
+        /// acknowledgment.
         threshold: u64,
         /// Requested max_ack_delay in microseconds.
         max_ack_delay_us: u64,
@@ -308,7 +310,7 @@ pub enum QuicFrame {
 }
 
 impl QuicFrame {
-    /// Bytes on the wire.
+    /// Size on the wire in bytes.
     pub fn bytes(&self) -> u32 {
         let v = varint_bytes;
         let length_of = |explicit: bool, length: u64| if explicit { v(length) } else { 0 };
@@ -351,12 +353,12 @@ impl QuicFrame {
         }
     }
 
-    /// Whether it is ack-eliciting (RFC 9000 section 13.2).
+    /// Whether the frame is ack-eliciting (RFC 9000 section 13.2).
     pub fn is_ack_eliciting(&self) -> bool {
         !matches!(self, QuicFrame::Ack { .. } | QuicFrame::Padding(_) | QuicFrame::ConnectionClose { .. })
     }
 
-    /// Whether it is a probing frame (RFC 9000 section 9.1).
+    /// Whether the frame is a probing frame (RFC 9000 section 9.1).
     pub fn is_probing(&self) -> bool {
         matches!(
             self,
@@ -368,13 +370,13 @@ impl QuicFrame {
     }
 }
 
-/// Bytes of a STREAM frame without its Length field and its data.
+/// Size of a STREAM frame in bytes, without its Length field and its data.
 #[inline(always)]
 pub fn stream_header_bytes(stream: u64, offset: u64) -> u32 {
     1 + varint_bytes(stream) + if offset > 0 { varint_bytes(offset) } else { 0 }
 }
 
-/// Bytes of an ACK frame without ECN counts.
+/// Size of an ACK frame in bytes, without ECN counts.
 pub fn ack_bytes(delay: u64, ranges: &[AckRange]) -> u32 {
     let Some(&(first, largest)) = ranges.first() else { return 0 };
     let further: u32 = ranges
@@ -406,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_an_ack_frame_is_the_sum_of_its_fields() {
+    fn ack_frame_size_is_the_sum_of_its_fields() {
         // Type, largest 100 (2 bytes), delay 8 (1), count 2 (1), first range 9 (1): 91 to 100. Then gap 91 - 85 - 2 = 4 (1)
         // and length 5 (1), and gap 80 - 10 - 2 = 68 (2) and length 0 (1).
         let ranges = [(91, 100), (80, 85), (10, 10)];
@@ -417,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_a_stream_frame_is_the_sum_of_its_fields() {
+    fn stream_frame_size_is_the_sum_of_its_fields() {
         // Type, id 4 (1), offset 20 000 (4), length 1000 (2).
         let frame = |explicit_length, offset| QuicFrame::Stream {
             stream: 4,
@@ -429,7 +431,7 @@ mod tests {
         };
         assert_eq!(frame(true, 20_000).bytes(), 1 + 1 + 4 + 2 + 1000);
         assert_eq!(frame(false, 20_000).bytes(), 1 + 1 + 4 + 1000);
-        // Without an offset the frame has no field for it.
+        // A frame with offset zero has no Offset field.
         assert_eq!(frame(false, 0).bytes(), 1 + 1 + 1000);
     }
 }

@@ -1,5 +1,5 @@
-//! Parses whole packets: IPv4 (RFC 791), IPv6 with extension headers (RFC 8200), authentication headers (RFC 4302), TCP
-//! (RFC 9293) and UDP (RFC 768), with every checksum.
+//! Parser of whole packets: IPv4 (RFC 791), IPv6 with extension headers (RFC 8200), authentication headers (RFC 4302),
+//! TCP (RFC 9293) and UDP (RFC 768), with every checksum.
 //!
 //! Packets come from programs and networks, so each length is checked before the bytes are read. The tests compare the
 //! results with those of the `etherparse` library.
@@ -12,53 +12,54 @@ use fullpipe_units::Codepoint;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// What an IP packet says.
+/// A parsed IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed<'a> {
-    /// Where it comes from; port 0 if it has no ports.
+    /// Source address and port; port 0 if there are no ports.
     pub source: SocketAddr,
-    /// Where it goes.
+    /// Destination address and port.
     pub destination: SocketAddr,
-    /// Its ECN bits.
+    /// ECN codepoint.
     pub codepoint: Codepoint,
     /// Time to live or hop limit.
     pub hop_limit: u8,
-    /// Identification; 0 for an IPv6 packet that is no fragment.
+    /// Identification; 0 for an IPv6 packet that is not a fragment.
     pub identification: u32,
-    /// What it carries.
+    /// Transport content.
     pub content: ParsedContent,
-    /// What follows the last header understood.
+    /// Bytes after the last parsed header.
     pub payload: &'a [u8],
 }
 
-/// What a parsed packet carries.
+/// Transport content of a parsed packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParsedContent {
     /// A TCP segment.
     Tcp(TcpHeader, Box<SegmentOptions>),
     /// A UDP datagram.
     Udp,
-    /// A fragment; ports and checksum belong to the whole.
+    /// A fragment. Ports and checksum belong to the whole packet.
     Fragment {
-        /// Payload bytes of the whole before this fragment's.
+        /// Payload bytes of the whole packet before this fragment.
         offset_bytes: u32,
-        /// Whether it is the last.
+        /// Whether this is the last fragment.
         last: bool,
-        /// Protocol of the whole.
+        /// Protocol of the whole packet.
         protocol: u8,
     },
     /// Another protocol.
     Other(u8),
 }
 
-/// Why bytes are no packet that may be accepted.
+/// Reason why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// IP header, lengths or extension headers are wrong.
+    /// The IP header, its lengths or the extension headers are invalid.
     Ip,
-    /// TCP or UDP header or length is wrong.
+    /// The TCP or UDP header or its length is invalid.
     Transport,
-    /// A TCP option has a length below two or beyond the header's end (RFC 9293 MUST-7 asks to be prepared).
+    /// A TCP option has a length below two or beyond the end of the header (RFC 9293 MUST-7 requires robustness against
+    /// this).
     Options,
     /// A checksum is wrong.
     Checksum,
@@ -77,7 +78,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Reads one whole IPv4 or IPv6 packet; bytes beyond the length that its header tells are left out.
+/// Parses one whole IPv4 or IPv6 packet. Bytes beyond the length in its header are ignored.
 ///
 /// # Errors
 /// See [`Malformed`].
@@ -109,7 +110,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
     })
 }
 
-/// The fields of a packet's IP headers, extension headers included.
+/// The fields of a packet's IP headers, including extension headers.
 struct Ip<'a> {
     addresses: (IpAddr, IpAddr),
     codepoint: Codepoint,
@@ -121,14 +122,14 @@ struct Ip<'a> {
     payload: &'a [u8],
 }
 
-/// A fragment's place in the whole packet.
+/// Position of a fragment in the whole packet.
 struct FragmentPosition {
     offset_bytes: u32,
     last: bool,
 }
 
 impl FragmentPosition {
-    /// `None` for a whole packet, also if it has a fragment header ("atomic", RFC 6946).
+    /// Returns `None` for a whole packet, even if it has a fragment header ("atomic", RFC 6946).
     fn new(offset_bytes: u32, last: bool) -> Option<FragmentPosition> {
         (offset_bytes > 0 || !last).then_some(FragmentPosition { offset_bytes, last })
     }
@@ -164,12 +165,13 @@ fn ipv4(bytes: &[u8]) -> Result<Ip<'_>, Malformed> {
     })
 }
 
-/// `None` if the packet or an extension header is shorter than a length requires, or hop-by-hop options are not first.
+/// Returns `None` if the packet or an extension header is shorter than its length field requires, or hop-by-hop options
+/// are not first.
 fn ipv6(bytes: &[u8]) -> Option<Ip<'_>> {
     let (header, rest) = bytes.split_first_chunk::<8>()?;
     let (source, rest) = rest.split_first_chunk::<16>()?;
     let (destination, rest) = rest.split_first_chunk::<16>()?;
-    // Jumbograms have a length of zero (RFC 2675). Their length is in an option, which is not read: all bytes count.
+    // Jumbograms have a length of zero (RFC 2675). Their length is in an option, which is not parsed: all bytes count.
     let mut payload = match word(header, 4) {
         0 => rest,
         stated => rest.get(..usize::from(stated))?,
@@ -205,14 +207,15 @@ fn ipv6(bytes: &[u8]) -> Option<Ip<'_>> {
     })
 }
 
-/// The protocol and the bytes after an extension header whose length field counts units of eight bytes beyond the first.
+/// Returns the protocol and the bytes after an extension header. Its length field counts units of eight bytes beyond
+/// the first.
 fn options_header(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let &[next, length, ..] = bytes else { return None };
     Some((next, bytes.get(8 + usize::from(length) * 8..)?))
 }
 
-/// The protocol and the bytes after an authentication header, whose length field counts units of four bytes beyond two. It has
-/// twelve bytes at least (RFC 4302 section 2).
+/// Returns the protocol and the bytes after an authentication header. Its length field counts units of four bytes
+/// beyond two, and the header has at least twelve bytes (RFC 4302 section 2).
 fn authentication_header(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let &[next, length, ..] = bytes else { return None };
     if length == 0 {
@@ -221,8 +224,8 @@ fn authentication_header(bytes: &[u8]) -> Option<(u8, &[u8])> {
     Some((next, bytes.get(8 + usize::from(length) * 4..)?))
 }
 
-/// An IPv6 fragment other than the first. What its fragment header announces stands in the first one only, extension headers
-/// too: nothing behind it may be read as one.
+/// Parses an IPv6 fragment other than the first. Only the first fragment contains the extension headers that the
+/// fragment header announces, so the bytes of later ones must not be parsed as headers.
 fn later_fragment_v6(bytes: &[u8]) -> Option<Parsed<'_>> {
     let layout = Layout::whole(bytes).ok().filter(|layout| layout.version == IpVersion::V6)?;
     let piece = layout.piece.filter(|piece| piece.offset_bytes > 0)?;
@@ -286,7 +289,7 @@ fn udp(addresses: (IpAddr, IpAddr), bytes: &[u8]) -> Result<Transport<'_>, Malfo
         stated => bytes.get(..usize::from(stated)).ok_or(Malformed::Transport)?,
     };
     let (&[a, b, c, d, _, _, e, f], payload) = datagram.split_first_chunk().ok_or(Malformed::Transport)?;
-    // Without a checksum only IPv4 carries UDP (RFC 768, RFC 8200 section 8.1).
+    // UDP without a checksum is permitted only over IPv4 (RFC 768, RFC 8200 section 8.1).
     if [e, f] != [0, 0] || addresses.0.is_ipv6() {
         verify(addresses, protocol::UDP, datagram)?;
     }

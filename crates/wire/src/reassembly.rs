@@ -1,14 +1,14 @@
-//! Reassembles fragments of real hosts (RFC 791 section 3.2, RFC 8200 section 4.5), for nodes of the model that need whole
-//! packets.
+//! Reassembly of fragments of real hosts (RFC 791 section 3.2, RFC 8200 section 4.5), for nodes of the model that need
+//! whole packets.
 //!
-//! The fragments of a packet have the same addresses and identification, and with IPv4 the same protocol. An exact copy of a
-//! fragment is ignored. Fragments that overlap or contradict each other in any other way are an attack or a reused
-//! identification: the whole packet is discarded, including later fragments (RFC 8200; with RFC 791 the later fragment would
-//! replace the earlier). If a fragment has the CE mark, the packet has it. If another fragment is not ECN-capable, the packet
-//! is discarded (RFC 3168 section 5.3).
+//! The fragments of a packet have the same addresses and identification, and with IPv4 the same protocol. An exact copy
+//! of a fragment is ignored. Fragments that overlap or contradict each other in any other way are an attack or a reused
+//! identification. The whole packet is then discarded, including later fragments, as RFC 8200 requires; with RFC 791,
+//! the later fragment would replace the earlier. If a fragment has the CE mark, the packet has it. If another fragment
+//! is then not ECN-capable, the packet is discarded (RFC 3168 section 5.3).
 //!
-//! An incomplete packet is discarded after a timeout, counted from its first fragment, and when all fragments exceed the
-//! limit of memory, the oldest first.
+//! An incomplete packet is discarded after a timeout, counted from its first fragment. When all fragments exceed the
+//! memory limit, the oldest incomplete packets are discarded first.
 
 use crate::Refused;
 use crate::fragments::{per_fragment_headers, write_header_checksum};
@@ -19,7 +19,7 @@ use fullpipe_units::{Codepoint, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Memory that a fragment counts for in addition to its bytes.
+/// Memory in bytes that a fragment counts in addition to its own bytes.
 const FRAGMENT_OVERHEAD_BYTES: usize = 64;
 /// The DF flag and the reserved bit of an IPv4 header.
 const OTHER_FLAGS: u16 = 0xc000;
@@ -62,11 +62,11 @@ struct Incomplete {
     begun: Instant,
     is_sound: bool,
     fragments: BTreeMap<u32, Held>,
-    /// The end of the last fragment, if it has arrived.
+    /// End of the last fragment, if that has arrived.
     end: Option<u32>,
     /// Payload bytes that have arrived.
     arrived_bytes: u32,
-    /// The ECN codepoints of its fragments, one bit each.
+    /// ECN codepoints of its fragments, one bit each.
     codepoints: u8,
     held_bytes: usize,
 }
@@ -83,12 +83,12 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// A reassembler. RFC 8200 section 4.5 has a `timeout` of 60 s; Linux has 30 s for IPv4.
+    /// Creates a reassembler. RFC 8200 section 4.5 specifies a `timeout` of 60 s; Linux uses 30 s for IPv4.
     pub fn new(timeout: Duration, limit_bytes: usize) -> Reassembler {
         Reassembler { timeout, limit_bytes, held_bytes: 0, incomplete: BTreeMap::new(), ages: BTreeSet::new() }
     }
 
-    /// Handles a packet.
+    /// Processes a packet.
     ///
     /// # Errors
     /// [`Refused`] if it is malformed.
@@ -125,13 +125,13 @@ impl Reassembler {
         Ok(whole.map_or(Reassembly::Discarded, Reassembly::Whole))
     }
 
-    /// The time at which the next incomplete packet expires.
+    /// Time at which the next incomplete packet expires.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.ages.first().map(|(begun, _)| begun.saturating_add(self.timeout))
     }
 
-    /// Discards expired packets. Returns their first fragments, as far as they have arrived: only these get an ICMP error
-    /// ([`ReassemblyTimeExceeded`](crate::IcmpError::ReassemblyTimeExceeded)).
+    /// Discards expired packets. Returns those of their first fragments that have arrived: only these cause an ICMP
+    /// error ([`ReassemblyTimeExceeded`](crate::IcmpError::ReassemblyTimeExceeded)).
     pub fn expire(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut first = Vec::new();
         while let Some(&(begun, key)) = self.ages.first() {
@@ -218,7 +218,8 @@ impl Incomplete {
         self.fragments.iter().next_back().map_or(0, |(at, last)| at + last.payload_bytes())
     }
 
-    /// Whether all fragments have arrived. They never overlap, so the sum of their lengths is then the end of the last one.
+    /// Whether all fragments have arrived. They never overlap, so then the sum of their lengths equals the end of the
+    /// last one.
     fn is_complete(&self) -> bool {
         self.end == Some(self.arrived_bytes)
     }

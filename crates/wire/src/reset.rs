@@ -1,8 +1,7 @@
-//! Builds the reset that a host sends in reply to a segment for which it has no connection (RFC 9293 section 3.10.7.1, state
-//! CLOSED).
+//! The TCP reset of a host in reply to a segment without a connection (RFC 9293 section 3.10.7.1, state CLOSED).
 //!
-//! The reset has the type of service of the segment, but is not ECN-capable. A segment with RST gets no reset, nor does a
-//! segment with a wrong checksum, a fragment, or a segment whose source is not a single host.
+//! The reset has the type of service of the segment, but is not ECN-capable. No reset is sent for a segment with RST or
+//! a wrong checksum, for a fragment, or for a segment whose source is not a single host.
 
 use crate::icmp::{answerable_source, ip_header};
 use crate::ip::IpVersion;
@@ -11,13 +10,13 @@ use crate::read::sum;
 use crate::tcp::{TCP_HEADER_BYTES, flags};
 use crate::{Unanswered, protocol};
 
-/// The Data Offset field of a header without options: five words.
+/// Data Offset field of a header without options: five words.
 const DATA_OFFSET: u16 = 5 << 12;
 
-/// Appends the reset of the destination of a segment. `identification` is for IPv4.
+/// Appends the reset from the destination of a segment. `identification` is used with IPv4.
 ///
 /// # Errors
-/// See [`Unanswered`]; then nothing is appended.
+/// See [`Unanswered`]. In this case nothing is appended.
 pub fn reset(packet: &[u8], identification: u16, out: &mut Vec<u8>) -> Result<(), Unanswered> {
     let layout = Layout::whole(packet).map_err(Unanswered::Packet)?;
     let to = answerable_source(&layout, packet)?;
@@ -59,12 +58,12 @@ fn has(segment: &[u8], flag: u16) -> bool {
     word(segment, 12) & flag != 0
 }
 
-/// A 32-bit number in a TCP header.
+/// Reads a 32-bit number of a TCP header.
 fn number(segment: &[u8], at: usize) -> u32 {
     u32::from(word(segment, at)) << 16 | u32::from(word(segment, at + 2))
 }
 
-/// The sequence numbers that a segment occupies (SEG.LEN): payload, SYN and FIN.
+/// Number of sequence numbers that a segment occupies (SEG.LEN): payload, SYN and FIN.
 fn length(segment: &[u8]) -> u32 {
     let header_bytes = usize::from(segment[12] >> 4) * 4;
     let marks = [flags::SYN, flags::FIN].into_iter().filter(|mark| has(segment, *mark)).count();

@@ -1,16 +1,16 @@
-//! Modifies the packets of real hosts in place, as the network does: ECN marks, hop limits, translated addresses and ports,
-//! and bit errors.
+//! Modification of packets of real hosts in place, as by the network: ECN marks, hop limits, translated addresses and
+//! ports, and bit errors.
 //!
-//! Checksums are updated incrementally (RFC 1624, equation 3): HC' = ~(~HC + ~m + m'). So a wrong checksum stays wrong, and
-//! the first fragment of a packet can be changed without the others.
+//! Checksums are updated incrementally (RFC 1624, equation 3): HC' = ~(~HC + ~m + m'). A wrong checksum therefore
+//! remains wrong, and the first fragment of a packet can be changed without the others.
 //!
-//! The checksums of TCP, UDP and ICMPv6 include the addresses (pseudo-headers), that of ICMP does not. A UDP checksum of zero
-//! means that there is none and is kept (RFC 768); a computed checksum of zero is written as all ones. Packets of other
-//! protocols only get new addresses. Only the first fragment of a packet has ports.
+//! The checksums of TCP, UDP and ICMPv6 include the addresses (pseudo-headers); that of ICMP does not. A UDP checksum
+//! of zero means "no checksum" and is kept (RFC 768); a computed checksum of zero is written as all ones. In packets of
+//! other protocols, only the addresses change. Only the first fragment of a packet has ports.
 //!
-//! An ICMP error quotes a packet of the reverse direction. The translation of the error's destination, including the port,
-//! applies to the source of the quoted packet, and vice versa (RFC 5508 section 4). The checksums in the quoted packet are
-//! updated as well, if they are completely quoted.
+//! An ICMP error quotes a packet of the reverse direction. The translation of the error's destination, including the
+//! port, applies to the source of the quoted packet, and vice versa (RFC 5508 section 4). Checksums in the quoted
+//! packet are updated as well, if they are completely quoted.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, IpVersion};
 use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, version, word};
@@ -21,7 +21,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-/// The index of the checksum in an IPv4 header.
+/// Index of the checksum in an IPv4 header.
 const HEADER_CHECKSUM_AT: usize = 10;
 
 /// The result of decrementing a packet's hop limit.
@@ -33,24 +33,24 @@ pub enum HopLimit {
     Expired,
 }
 
-/// New addresses and ports of a packet. The identifier of an ICMP echo counts as a port: of the source in a request, of the
-/// destination in a reply. The other port is not used.
+/// New addresses and ports of a packet. The identifier of an ICMP echo counts as a port: the source port in a request,
+/// the destination port in a reply. The other port is not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Translation {
-    /// The new source; `None` to keep it.
+    /// The new source; `None` keeps the source.
     pub source: Option<SocketAddr>,
-    /// The new destination; `None` to keep it.
+    /// The new destination; `None` keeps the destination.
     pub destination: Option<SocketAddr>,
 }
 
-/// Why a packet cannot be translated.
+/// Reason why a packet cannot be translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untranslatable {
     /// The packet is malformed.
     Packet(Refused),
-    /// The packet that an ICMP error quotes is malformed. RFC 5508 REQ-3 requires to drop the error.
+    /// The packet that an ICMP error quotes is malformed. RFC 5508 REQ-3 requires the error to be dropped.
     Quoted(Refused),
-    /// The new address has another IP version than the packet.
+    /// The new address has a different IP version.
     Version,
     /// The packet has a source route. Its checksum includes the final destination, not the one in the header.
     SourceRoute,
@@ -92,7 +92,7 @@ impl Change {
     }
 }
 
-/// The version, and the fixed part of the IP header.
+/// Returns the version and the fixed part of the IP header.
 fn header(bytes: &mut [u8]) -> Result<(IpVersion, &mut [u8]), Refused> {
     let version = version(bytes)?;
     let length = match version {
@@ -110,10 +110,10 @@ fn write_header_word(header: &mut [u8], at: usize, new: [u8; 2]) {
     header[HEADER_CHECKSUM_AT..HEADER_CHECKSUM_AT + 2].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Sets the ECN bits (RFC 3168 section 5).
+/// Sets the ECN codepoint (RFC 3168 section 5).
 ///
 /// # Errors
-/// [`Refused`] if there is no IP header; then the bytes are unchanged.
+/// [`Refused`] if there is no IP header. In this case the bytes are unchanged.
 #[inline]
 pub fn set_codepoint(bytes: &mut [u8], codepoint: Codepoint) -> Result<(), Refused> {
     let (version, header) = header(bytes)?;
@@ -125,11 +125,11 @@ pub fn set_codepoint(bytes: &mut [u8], codepoint: Codepoint) -> Result<(), Refus
     Ok(())
 }
 
-/// Decrements the hop limit by the number of routers. If it would reach zero, the packet is unchanged, and the caller must
-/// drop it (RFC 1812 section 5.3.1, RFC 8200 section 3).
+/// Decrements the hop limit by `hops`, the number of routers. If it would reach zero, the packet is unchanged and the
+/// caller must drop it (RFC 1812 section 5.3.1, RFC 8200 section 3).
 ///
 /// # Errors
-/// [`Refused`] if there is no IP header; then the bytes are unchanged.
+/// [`Refused`] if there is no IP header. In this case the bytes are unchanged.
 #[inline]
 pub fn lower_hop_limit(bytes: &mut [u8], hops: u8) -> Result<HopLimit, Refused> {
     let (version, header) = header(bytes)?;
@@ -155,11 +155,11 @@ pub fn flip(bytes: &mut [u8], bit: usize) -> bool {
     true
 }
 
-/// Corrupts a packet: flips the lowest bit of its last byte, or of the last byte of its UDP datagram. The Internet checksum
-/// detects every single bit error. A receiver cannot detect the error if the datagram has no UDP checksum.
+/// Corrupts a packet: flips the lowest bit of its last byte, or of the last byte of its UDP datagram. The Internet
+/// checksum detects every single bit error. Without a UDP checksum, the receiver cannot detect the error.
 ///
 /// # Errors
-/// [`Refused`] if the packet is malformed; then the bytes are unchanged.
+/// [`Refused`] if the packet is malformed. In this case the bytes are unchanged.
 pub fn corrupt(bytes: &mut [u8]) -> Result<(), Refused> {
     let layout = Layout::whole(bytes)?;
     let checksum_at = layout.transport + 6;
@@ -174,7 +174,7 @@ pub fn corrupt(bytes: &mut [u8]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The position of the payload of a UDP datagram; `None` if the packet is not one, or is a fragment.
+/// Position of the payload of a UDP datagram. Returns `None` if the packet is not a UDP datagram or is a fragment.
 pub fn udp_payload(bytes: &[u8]) -> Option<Range<usize>> {
     let layout = Layout::whole(bytes).ok()?;
     let is_datagram = layout.upper == Upper::Udp && layout.piece.is_none();
@@ -182,8 +182,8 @@ pub fn udp_payload(bytes: &[u8]) -> Option<Range<usize>> {
     is_datagram.then(|| begin..layout.transport + usize::from(word(bytes, layout.transport + 4)))
 }
 
-/// Adds to a byte of a UDP datagram's payload, modulo 256, and updates the checksum: a wrong one stays wrong, and a missing
-/// one stays missing. Returns false if there is no such byte.
+/// Adds a value to a byte of a UDP datagram's payload, modulo 256, and updates the checksum. A wrong checksum remains
+/// wrong, and a missing one remains missing. Returns false if there is no such byte.
 pub fn add_to_udp_payload(bytes: &mut [u8], place: usize, addend: u8) -> bool {
     let Some(payload) = udp_payload(bytes).filter(|payload| place < payload.len()) else { return false };
     let Ok(layout) = Layout::whole(bytes) else { return false };
@@ -219,7 +219,7 @@ impl Translation {
     /// Translates a packet.
     ///
     /// # Errors
-    /// See [`Untranslatable`]; then the bytes are unchanged.
+    /// See [`Untranslatable`]. In this case the bytes are unchanged.
     pub fn apply(self, bytes: &mut [u8]) -> Result<(), Untranslatable> {
         let layout = Layout::whole(bytes).map_err(Untranslatable::Packet)?;
         self.check(&layout)?;
@@ -238,7 +238,7 @@ impl Translation {
         Ok(())
     }
 
-    /// Writes the new addresses and ports; `message` is the change of the transport's bytes so far.
+    /// Writes the new addresses and ports. `message` is the previous change of the transport bytes.
     fn write(self, bytes: &mut [u8], layout: &Layout, mut message: Change) {
         let bytes = &mut bytes[..layout.total];
         let mut addresses = Change::default();
@@ -275,7 +275,7 @@ impl Translation {
     }
 }
 
-/// Updates the transport's checksum, unless it is missing from the quoted bytes or the protocol is unknown.
+/// Updates the transport checksum, unless it is not among the quoted bytes or the protocol is unknown.
 fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message: Change) {
     let checksum_at = layout.transport
         + match layout.upper {
@@ -291,8 +291,8 @@ fn write_checksum(bytes: &mut [u8], layout: &Layout, addresses: Change, message:
     let change = if has_pseudo_header { Change(addresses.0 + message.0) } else { message };
     let mut checksum = change.apply(word(bytes, checksum_at));
     let mut others = bytes[layout.transport..].iter().enumerate().filter(|(at, _)| !matches!(at, 2 | 3));
-    // One's complement has two zeros, and the update gives 0x0000. The right one is 0xffff in two cases: for UDP, where
-    // 0x0000 means "no checksum", and for an ICMP message of all zeros, whose sum is zero.
+    // One's complement has two zeros, and the update yields 0x0000. The correct value is 0xffff in two cases: for UDP,
+    // where 0x0000 means "no checksum", and for an ICMP message of all zeros, whose sum is zero.
     let mut is_all_zero = || !has_pseudo_header && others.all(|(_, byte)| *byte == 0);
     if checksum == 0 && (layout.upper == Upper::Udp || is_all_zero()) {
         checksum = 0xffff;
@@ -305,11 +305,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_incremental_update_matches_the_example_of_rfc_1624() {
-        // Section 4: a header with checksum dd2f, of which the word 5555 becomes 3285, has the checksum 0000, not ffff.
+    fn incremental_update_matches_the_example_of_rfc_1624() {
+        // Section 4: in a header with checksum dd2f, the word 5555 becomes 3285; the new checksum is 0000, not ffff.
         let change = Change::default().replace(&[0x55, 0x55], &[0x32, 0x85]);
         assert_eq!(change.apply(0xdd2f), 0);
-        // Without a change the checksum is kept, even one that no header can have.
+        // Without a change the checksum is kept, even a value that no header can have.
         assert_eq!(Change::default().apply(0xffff), 0xffff);
         assert_eq!(Change::default().apply(0), 0);
     }

@@ -1,10 +1,11 @@
-//! Reads the headers of a real host's packet when it enters the network: protocol, addresses, ports and lengths. It
+//! Header fields of a real host's packet at its entry into the network: protocol, addresses, ports and lengths. Parsing
 //! allocates no memory and reads no payload.
 //!
-//! Packets that a router would drop are rejected with a reason (RFC 1812 section 5.2.2: truncated, invalid lengths, a wrong
-//! header checksum). So are packets that no receiver could use: invalid fragments, and transport headers that are incomplete
-//! or have invalid lengths. A first fragment must contain the fixed part of the transport header (RFC 1858, RFC 7112),
-//! because NATs and captures need the ports. The receiver checks the checksums of transport headers.
+//! Packets that a router would drop are rejected with a reason (RFC 1812 section 5.2.2: truncated, invalid lengths,
+//! wrong header checksum). Packets that no receiver could use are also rejected: invalid fragments, and incomplete
+//! transport headers or those with invalid lengths. A first fragment must contain the fixed part of the transport
+//! header (RFC 1858, RFC 7112), because NATs and captures need the ports. The receiver checks the checksums of
+//! transport headers.
 
 use crate::ip::IpVersion;
 use crate::layout::{ICMP_HEADER_BYTES, Layout, Upper, word};
@@ -18,12 +19,12 @@ use std::net::SocketAddr;
 pub struct Summary {
     /// IP version.
     pub version: IpVersion,
-    /// Source address and port of TCP or UDP. In an echo request the port is the identifier (RFC 792, RFC 4443 section 4.1);
-    /// in an echo reply the destination has it. Otherwise the port is 0.
+    /// Source address, with the port of TCP or UDP. An echo request has its identifier as the source port, an echo
+    /// reply as the destination port (RFC 792, RFC 4443 section 4.1). Otherwise the port is 0.
     pub source: SocketAddr,
     /// Destination address and port.
     pub destination: SocketAddr,
-    /// Its ECN bits.
+    /// ECN codepoint.
     pub codepoint: Codepoint,
     /// Time to live or hop limit.
     pub hop_limit: u8,
@@ -33,15 +34,15 @@ pub struct Summary {
     pub transport: Transport,
     /// Bytes after the transport header and its options, or after the IP headers if the protocol is unknown.
     pub payload_bytes: u32,
-    /// Length of the packet from its header, without padding.
+    /// Length of the packet in bytes from its header, without padding.
     pub total_bytes: u32,
     /// The fragment fields; `None` if the packet is not a fragment.
     pub fragment: Option<Fragment>,
-    /// Whether routers must not fragment it; always true for IPv6.
+    /// Whether routers must not fragment the packet; always true for IPv6.
     pub dont_fragment: bool,
 }
 
-/// A packet's transport header.
+/// The transport header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
@@ -53,7 +54,7 @@ pub enum Transport {
     Udp,
     /// ICMP or ICMPv6 echo.
     Echo {
-        /// A request; otherwise a reply.
+        /// Whether it is a request; otherwise it is a reply.
         request: bool,
     },
     /// An ICMP or ICMPv6 error; see [`quoted`].
@@ -64,12 +65,12 @@ pub enum Transport {
     Other,
 }
 
-/// The part of a packet in a fragment.
+/// Position of a fragment in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Payload bytes of the whole packet before this fragment's.
+    /// Payload bytes of the whole packet before this fragment.
     pub offset_bytes: u32,
-    /// Whether it is the last.
+    /// Whether this is the last fragment.
     pub last: bool,
     /// Identification of the whole packet.
     pub identification: u32,
@@ -78,16 +79,16 @@ pub struct Fragment {
 /// Addresses and protocol of the packet that an ICMP error quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted {
-    /// Source of the packet, which is the destination of the error; ports as in [`Summary::source`].
+    /// Source of the quoted packet, which is the destination of the error; ports as in [`Summary::source`].
     pub source: SocketAddr,
-    /// Destination of the packet.
+    /// Destination of the quoted packet.
     pub destination: SocketAddr,
     /// Protocol number.
     pub protocol: u8,
 }
 
 impl Summary {
-    /// Reads one packet, which may be a fragment. Bytes after its length are ignored.
+    /// Parses one packet, which may be a fragment. Bytes beyond its length are ignored.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -127,7 +128,7 @@ impl Summary {
     }
 }
 
-/// The packet that an ICMP error quotes; `None` if this is not an ICMP error, or the quoted packet is malformed.
+/// The packet quoted by an ICMP error; `None` if this is not an ICMP error or the quoted packet is malformed.
 pub fn quoted(bytes: &[u8]) -> Option<Quoted> {
     let layout = Layout::whole(bytes).ok().filter(|layout| layout.upper == Upper::IcmpError)?;
     let inside = &bytes[layout.transport + ICMP_HEADER_BYTES..layout.total];
@@ -136,7 +137,7 @@ pub fn quoted(bytes: &[u8]) -> Option<Quoted> {
     Some(Quoted { source, destination, protocol: quoted.protocol })
 }
 
-/// Bytes of an IPv4 header with a valid layout.
+/// Size of an IPv4 header with a valid layout, in bytes.
 #[inline]
 fn header_bytes(bytes: &[u8]) -> usize {
     usize::from(bytes[0] & 0xf) * 4
@@ -149,7 +150,8 @@ fn ends(layout: &Layout, bytes: &[u8]) -> (SocketAddr, SocketAddr) {
     (SocketAddr::new(source, ports.0), SocketAddr::new(destination, ports.1))
 }
 
-/// The transport header and the bytes of its payload. A UDP datagram may be shorter than the payload of its packet.
+/// Returns the transport header and the size of its payload. A UDP datagram may be shorter than the payload of its
+/// packet.
 #[inline]
 fn transport(upper: Upper, payload: &[u8]) -> (Transport, usize) {
     let length = payload.len();

@@ -1,6 +1,6 @@
 //! The TCP header and its options as plain values, with numbers as on the wire (RFC 9293 section 3.1).
 
-/// Bytes of a TCP header without options.
+/// Size of a TCP header in bytes, without options.
 pub const TCP_HEADER_BYTES: u32 = 20;
 
 /// TCP header flags (RFC 9293 section 3.1).
@@ -13,7 +13,7 @@ pub mod flags {
     pub const RST: u16 = 0x04;
     /// Push.
     pub const PSH: u16 = 0x08;
-    /// The acknowledgement number is meaningful.
+    /// The acknowledgment number is significant.
     pub const ACK: u16 = 0x10;
     /// Urgent (never sent).
     pub const URG: u16 = 0x20;
@@ -35,7 +35,7 @@ pub mod options {
     pub const SACK_PERMITTED: u8 = 0x04;
     /// Timestamps (RFC 7323).
     pub const TIMESTAMPS: u8 = 0x08;
-    /// Accurate ECN counters (RFC 9768 section 3.2.3); [`super::AccurateEcn`] has their number and order.
+    /// Accurate ECN counters (RFC 9768 section 3.2.3); [`super::AccurateEcn`] contains their number and order.
     pub const ACCURATE_ECN: u8 = 0x10;
     /// TCP Fast Open cookie, or the request for one (RFC 7413 section 2.2; SYN only).
     pub const FAST_OPEN: u8 = 0x20;
@@ -46,47 +46,47 @@ pub mod options {
 pub struct SackBlock {
     /// First sequence number of the block.
     pub start: u32,
-    /// Sequence number after the block's last.
+    /// Sequence number after the last one of the block.
     pub end: u32,
 }
 
 /// The byte counters of the Accurate ECN option (RFC 9768 section 3.2.3), each modulo 2^24.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccurateEcn {
-    /// Payload bytes that arrived with ECT(0): EE0B.
+    /// Payload bytes that arrived with ECT(0) (EE0B).
     pub ect0_bytes: u32,
-    /// Payload bytes that arrived with CE: ECEB.
+    /// Payload bytes that arrived with CE (ECEB).
     pub ce_bytes: u32,
-    /// Payload bytes that arrived with ECT(1): EE1B.
+    /// Payload bytes that arrived with ECT(1) (EE1B).
     pub ect1_bytes: u32,
-    /// The number of counters in the option, 0 to 3, from the first in order.
+    /// Number of counters in the option, 0 to 3, in its order.
     pub fields: u8,
     /// Whether the order is EE1B, ECEB, EE0B (option kind 174) instead of EE0B, ECEB, EE1B (kind 172).
     pub ect1_first: bool,
 }
 
-/// The less frequent options of a TCP segment, which are stored separately from the [`TcpHeader`].
+/// Less frequent options of a TCP segment, which are stored separately from the [`TcpHeader`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
-    /// SACK blocks; the first [`TcpHeader::sack_count`] of them are valid.
+    /// SACK blocks; only the first [`TcpHeader::sack_count`] are valid.
     pub sacks: [SackBlock; MAX_SACK_BLOCKS],
     /// Counters of the Accurate ECN option; valid if [`options::ACCURATE_ECN`] is set.
     pub accurate_ecn: AccurateEcn,
-    /// Cookie of the Fast Open option, 4 to 16 bytes (0: a request); valid if [`options::FAST_OPEN`] is set.
+    /// Cookie of the Fast Open option, 4 to 16 bytes (0 for a request); valid if [`options::FAST_OPEN`] is set.
     pub fast_open_cookie: [u8; 16],
-    /// Bytes of the cookie.
+    /// Size of the cookie in bytes.
     pub fast_open_bytes: u8,
 }
 
-/// The largest number of SACK blocks in a segment (RFC 2018 section 3: four, with timestamps three).
+/// Maximum number of SACK blocks in a segment (RFC 2018 section 3: four, or three with timestamps).
 pub const MAX_SACK_BLOCKS: usize = 4;
 
-/// A TCP segment's header, with numbers as on the wire, and its payload's length.
+/// The header of a TCP segment with numbers as on the wire, and the length of its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpHeader {
     /// Sequence number.
     pub sequence: u32,
-    /// Acknowledgement number.
+    /// Acknowledgment number.
     pub acknowledgement: u32,
     /// Timestamp value.
     pub timestamp: u32,
@@ -94,9 +94,9 @@ pub struct TcpHeader {
     pub timestamp_echo: u32,
     /// Flags, see [`flags`].
     pub flags: u16,
-    /// Window as on the wire (not scaled).
+    /// Window field, not scaled.
     pub window: u16,
-    /// Payload bytes.
+    /// Size of the payload in bytes.
     pub payload_bytes: u16,
     /// Maximum segment size option.
     pub mss: u16,
@@ -106,16 +106,16 @@ pub struct TcpHeader {
     pub window_scale: u8,
     /// Number of SACK blocks.
     pub sack_count: u8,
-    /// Bytes of the Accurate ECN and Fast Open options together, without padding.
+    /// Size of the Accurate ECN and Fast Open options in bytes, without padding.
     pub other_option_bytes: u8,
 }
 
 impl TcpHeader {
-    /// Bytes of the header with its options, padded to a multiple of four.
+    /// Size of the header with its options in bytes, padded to a multiple of four.
     ///
     /// Lengths: MSS 4, window scale 3, SACK permitted 2, timestamps 10, SACK 2 + 8 per block (RFC 9293, 7323, 2018),
-    /// Accurate ECN 2 + 3 per counter (RFC 9768), Fast Open 2 + cookie (RFC 7413).
-    /// A segment of an established connection with timestamps has 20 + 10 bytes, padded to 32.
+    /// Accurate ECN 2 + 3 per counter (RFC 9768), Fast Open 2 + cookie (RFC 7413). A segment of an established
+    /// connection with timestamps has 20 + 10 bytes, padded to 32.
     #[inline(always)]
     pub fn header_bytes(&self) -> u32 {
         // Fast path: nearly all segments have only timestamps.
@@ -148,7 +148,7 @@ impl TcpHeader {
         self.flags & flag != 0
     }
 
-    /// Sequence number after the segment's last, SYN and FIN counted.
+    /// Sequence number after the last one of the segment, including SYN and FIN.
     #[inline(always)]
     pub fn sequence_end(&self) -> u32 {
         self.sequence

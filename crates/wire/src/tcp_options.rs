@@ -1,10 +1,10 @@
-//! Reads and writes TCP options: MSS (RFC 9293 section 3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018),
-//! Accurate ECN (RFC 9768 section 3.2.3), Fast Open (RFC 7413).
+//! TCP options, parsing and writing: MSS (RFC 9293 section 3.7.1), window scale and timestamps (RFC 7323), SACK (RFC
+//! 2018), Accurate ECN (RFC 9768 section 3.2.3), Fast Open (RFC 7413).
 //!
-//! Stacks put NOP options before other options so that their values are aligned to four bytes: two before timestamps and
-//! before SACK blocks, one before window scale. This module does the same as far as the header's length permits.
-//! [`TcpHeader`] rounds up the sum of all options, so timestamps together with SACK blocks have no NOPs. The header of a
-//! stack that adds two NOPs to each is four bytes longer.
+//! Stacks insert NOP options so that option values are aligned to four bytes: two before timestamps and before SACK
+//! blocks, one before window scale. This module does the same as far as the header length permits. [`TcpHeader`] rounds
+//! up the sum of all options, so timestamps together with SACK blocks have no NOPs. The header of a stack that adds two
+//! NOPs to each is four bytes longer.
 
 use crate::tcp::{AccurateEcn, MAX_SACK_BLOCKS, SackBlock, SegmentOptions, TCP_HEADER_BYTES, TcpHeader, options};
 
@@ -21,10 +21,10 @@ const ACCURATE_ECN_0: u8 = 172;
 /// Accurate ECN with EE1B first.
 const ACCURATE_ECN_1: u8 = 174;
 
-/// The largest number of option bytes: the Data Offset field has four bits and counts words.
+/// Maximum number of option bytes: the Data Offset field has four bits and counts words.
 const MAX_OPTION_BYTES: usize = 40;
 
-/// Appends options to a header, aligned with NOPs as far as there is room.
+/// Writer that aligns options with NOPs as far as there is space.
 struct Layout<'a> {
     out: &'a mut Vec<u8>,
     /// Bytes left for NOPs.
@@ -33,7 +33,7 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Appends an option, if possible at this offset modulo four.
+    /// Appends an option, at the offset `place` modulo four if possible.
     fn put(&mut self, place: usize, kind: u8, value: &[u8]) {
         let at = self.out.len() - self.begin;
         let gap = (place + 4 - at % 4) % 4;
@@ -122,8 +122,8 @@ fn counters(ecn: &AccurateEcn) -> (u8, Vec<u8>) {
     (kind, bytes.collect())
 }
 
-/// Reads options into the header and the separate options. Options of an unknown kind, or with a wrong length for their kind,
-/// are ignored. `None` if a length is below two or exceeds the options.
+/// Parses options into the header and the separate options. Options of an unknown kind, or with a wrong length for
+/// their kind, are ignored. Returns `None` if a length is below two or exceeds the options.
 pub(crate) fn read(mut bytes: &[u8], header: &mut TcpHeader, side: &mut SegmentOptions) -> Option<()> {
     while let [kind, rest @ ..] = bytes {
         match *kind {

@@ -1,4 +1,4 @@
 //! The UDP header (RFC 768).
 
-/// Bytes of a UDP header.
+/// Size of a UDP header in bytes.
 pub const UDP_HEADER_BYTES: u32 = 8;

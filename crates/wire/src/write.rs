@@ -1,8 +1,8 @@
-//! Writes a packet of the model, or a fragment of it, as bytes: IPv4 (RFC 791) or IPv6 (RFC 8200) header, TCP (RFC 9293) or
-//! UDP (RFC 768) header with checksums, and payload.
+//! Encoding of a packet of the model, or of a fragment of it: IPv4 (RFC 791) or IPv6 (RFC 8200) header, TCP (RFC 9293)
+//! or UDP (RFC 768) header with checksums, and payload.
 //!
-//! A payload without bytes is written as zeros. In a corrupted packet the lowest bit of the last byte is flipped, so that its
-//! checksum fails. The model does not determine which bits the path corrupted.
+//! A payload without bytes is written as zeros. In a corrupted packet, the lowest bit of the last byte is flipped, so
+//! that its checksum fails. The model does not determine which bits the path corrupted.
 
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_FRAGMENT_HEADER_BYTES};
 use crate::tcp::{SegmentOptions, TCP_HEADER_BYTES, TcpHeader, flags};
@@ -12,10 +12,10 @@ use fullpipe_units::Codepoint;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// Why a packet cannot be written.
+/// Reason why a packet cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unwritable {
-    /// The packet is longer than a length field can express.
+    /// The packet length exceeds the range of a length field.
     TooLong,
     /// The options do not fit into a TCP header.
     Options,
@@ -35,46 +35,46 @@ impl fmt::Display for Unwritable {
 
 impl std::error::Error for Unwritable {}
 
-/// The transport header of a packet that is to be written.
+/// Transport header of a packet to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum TransportHeader {
     /// A TCP segment.
     Tcp {
-        /// The header, with the payload's length.
+        /// The header, including the length of the payload.
         header: TcpHeader,
         /// SACK blocks, Accurate ECN counters and the Fast Open cookie.
         options: SegmentOptions,
     },
     /// A UDP datagram.
     Udp {
-        /// Bytes of the payload.
+        /// Size of the payload in bytes.
         payload_bytes: u32,
     },
 }
 
-/// The bytes of a packet, counted from its transport header, that one fragment carries.
+/// The range of a packet that one fragment carries, counted from the transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentRange {
-    /// Bytes before the fragment's first.
+    /// Bytes before this fragment.
     pub offset_bytes: u32,
-    /// Bytes of the fragment.
+    /// Size of the fragment in bytes.
     pub length_bytes: u32,
     /// Whether it is the last fragment.
     pub last: bool,
 }
 
-/// An IP packet to be written, or a fragment of it.
+/// An IP packet or fragment to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct IpPacket<'a> {
     /// Source address and port.
     pub source: SocketAddr,
     /// Destination address and port, of the same IP version.
     pub destination: SocketAddr,
-    /// ECN bits.
+    /// ECN codepoint.
     pub codepoint: Codepoint,
     /// Time to live or hop limit.
     pub hop_limit: u8,
-    /// Identification: IPv4 has the lower 16 bits, IPv6 has it only in fragments.
+    /// Identification: IPv4 uses the lower 16 bits, IPv6 only fragments.
     pub identification: u32,
     /// Whether routers must not fragment it; IPv6 has no such flag.
     pub dont_fragment: bool,
@@ -96,10 +96,10 @@ struct Part {
 }
 
 impl IpPacket<'_> {
-    /// Appends the first `snap_bytes` bytes of the packet; returns its whole length.
+    /// Appends the first `snap_bytes` bytes of the packet. Returns the length of the whole packet.
     ///
     /// # Errors
-    /// See [`Unwritable`]; then what was appended is incomplete.
+    /// See [`Unwritable`]. In this case the appended bytes are incomplete.
     pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
         let (transport, payload_bytes) = self.transport_header()?;
         let total = transport.len() + payload_bytes;
@@ -126,17 +126,17 @@ impl IpPacket<'_> {
             let from = payload_from.min(payload.len());
             out.extend_from_slice(&payload[from..(from + room).min(payload.len())]);
         }
-        // Fill up with zeros, or truncate to the snap length.
+        // Pads with zeros, or truncates to the snap length.
         out.resize(end, 0);
         if self.corrupted && end == begin + length {
-            // If the last byte is part of a UDP checksum, that must not become zero, which means "no checksum".
+            // A last byte that is part of a UDP checksum must not make it zero, which means "no checksum".
             let is_checksum = self.next_header() == protocol::UDP && part.offset_bytes + part.length == 8;
             out[end - 1] ^= if is_checksum && transport[6..8] == [0, 1] { 2 } else { 1 };
         }
         Ok(length as u32)
     }
 
-    /// The whole packet's transport header with its checksum, and the length of its payload.
+    /// Returns the whole packet's transport header with its checksum, and the length of its payload.
     fn transport_header(&self) -> Result<(Vec<u8>, usize), Unwritable> {
         let (mut header, payload_bytes, checksum_at) = match &self.transport {
             TransportHeader::Tcp { header, options } => {
@@ -149,7 +149,7 @@ impl IpPacket<'_> {
             checksum = checksum.add(&payload[..payload.len().min(payload_bytes as usize)]);
         }
         let checksum = match (checksum.finish(), &self.transport) {
-            // Zero means "no checksum" (RFC 768); all ones is the same number in one's complement.
+            // Zero means "no checksum" (RFC 768); all ones is the same value in one's complement.
             (0, TransportHeader::Udp { .. }) => 0xffff,
             (checksum, _) => checksum,
         };
@@ -157,7 +157,7 @@ impl IpPacket<'_> {
         Ok((header, payload_bytes as usize))
     }
 
-    /// The sum over the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1), which has the same terms for both
+    /// Sum over the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1), which has the same terms for both
     /// versions.
     fn pseudo_header(&self, length: u32) -> Checksum {
         let checksum =
@@ -187,7 +187,7 @@ impl IpPacket<'_> {
         let words = (tcp.header_bytes() / 4) as u16;
         out.extend((words << 12 | (tcp.flags & (flags::AE | 0xff))).to_be_bytes());
         out.extend(tcp.window.to_be_bytes());
-        // Checksum, which is filled in later, and urgent pointer.
+        // The checksum, which is filled in later, and the urgent pointer.
         out.extend([0; 4]);
         debug_assert_eq!(out.len() as u32, TCP_HEADER_BYTES);
         if tcp_options::write(tcp, options, &mut out) { Ok(out) } else { Err(Unwritable::Options) }

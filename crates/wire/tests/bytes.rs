@@ -1,4 +1,4 @@
-//! Bytes of packets: by hand, by an independent reader, and there and back.
+//! Bytes of packets, compared with manual calculations, with an independent parser, and after a round trip.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -51,14 +51,14 @@ fn bytes_of(packet: &IpPacket<'_>) -> Vec<u8> {
     out
 }
 
-/// TCP options as they stand in the header.
+/// Encoded TCP options of a header.
 fn options_of(header: TcpHeader, side: SegmentOptions) -> Vec<u8> {
     bytes_of(&packet(TransportHeader::Tcp { header, options: side }, IpVersion::V4))[40..].to_vec()
 }
 
-/// A SYN as Linux sends it, checksums by hand: sums of the sixteen-bit words in hexadecimal.
+/// A SYN as sent by Linux. The checksums are computed by hand: sums of 16-bit words in hexadecimal.
 #[test]
-fn a_syn_by_hand() {
+fn syn_bytes_match_a_manual_calculation() {
     let header = TcpHeader {
         sequence: 0x0102_0304,
         timestamp: 0x0a0b_0c0d,
@@ -88,9 +88,9 @@ fn a_syn_by_hand() {
     assert_eq!(bytes[20..], tcp);
 }
 
-/// Layouts as stacks have them; kinds and lengths from the RFCs named in `tcp_options.rs`.
+/// Layouts used by common stacks; kinds and lengths are from the RFCs named in `tcp_options.rs`.
 #[test]
-fn options_stand_where_stacks_put_them() {
+fn options_are_aligned_as_in_common_stacks() {
     let nothing = SegmentOptions::default();
     let with = |options| TcpHeader {
         options,
@@ -120,7 +120,7 @@ fn options_stand_where_stacks_put_them() {
 }
 
 #[test]
-fn options_of_accurate_ecn_and_fast_open() {
+fn accurate_ecn_and_fast_open_options_have_the_expected_bytes() {
     let accurate_ecn =
         AccurateEcn { ect0_bytes: 0x01_0203, ce_bytes: 0x04_0506, ect1_bytes: 0x07_0809, fields: 3, ect1_first: false };
     let side = |accurate_ecn| SegmentOptions { accurate_ecn, ..SegmentOptions::default() };
@@ -141,7 +141,7 @@ fn options_of_accurate_ecn_and_fast_open() {
 
 /// RFC 3168 figure 1, RFC 8200 section 3: version 6, traffic class 03, flow label 0.
 #[test]
-fn an_ipv6_datagram_by_hand() {
+fn ipv6_datagram_bytes_match_a_manual_calculation() {
     let packet = packet(udp(3), IpVersion::V6);
     let bytes = bytes_of(&IpPacket { codepoint: Codepoint::Ce, payload: Some(&[1, 2, 3]), ..packet });
     assert_eq!(bytes[..8], [0x60, 0x30, 0, 0, 0, 11, 17, 63]);
@@ -153,16 +153,16 @@ fn an_ipv6_datagram_by_hand() {
 }
 
 #[test]
-fn a_checksum_of_zero_is_sent_as_ones() {
+fn udp_checksum_of_zero_is_sent_as_all_ones() {
     // 0a00 + 0001 + 0a00 + 0002 + 0011 + 000a + c000 + 01bb + 000a = d5e3; + 2a1c = ffff, whose complement is zero.
     let bytes = bytes_of(&IpPacket { payload: Some(&[0x2a, 0x1c]), ..packet(udp(2), IpVersion::V4) });
     assert_eq!(bytes[26..28], [0xff, 0xff]);
     assert_eq!(parse(&bytes).map(|parsed| parsed.content), Ok(ParsedContent::Udp));
 }
 
-/// The fragments' payloads, put together, are the datagram that would have been sent whole.
+/// The concatenated payloads of the fragments are the datagram that would have been sent whole.
 #[test]
-fn fragments_make_the_whole() {
+fn fragment_payloads_concatenate_to_the_whole_datagram() {
     let payload: Vec<u8> = (1..=100).collect();
     for version in [IpVersion::V4, IpVersion::V6] {
         let whole = IpPacket { payload: Some(&payload), ..packet(udp(100), version) };
@@ -183,25 +183,25 @@ fn fragments_make_the_whole() {
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error() {
+fn impossible_packets_are_errors() {
     let error_of = |packet: IpPacket<'_>| packet.write(usize::MAX, &mut Vec::new()).unwrap_err();
     let error = |transport| error_of(packet(transport, IpVersion::V4));
-    // 65 535 - 20 - 8 = 65 507 bytes are the most.
+    // The maximum is 65 535 - 20 - 8 = 65 507 bytes.
     assert_eq!(error(udp(65_508)), Unwritable::TooLong);
     assert_eq!(error(udp(u32::MAX - 28)), Unwritable::TooLong);
     let mixed = IpPacket { destination: ends(IpVersion::V6)[1], ..packet(udp(0), IpVersion::V4) };
     assert_eq!(error_of(mixed), Unwritable::NotIp);
-    // 8 + 10 bytes have no part of 19.
+    // 8 + 10 bytes do not contain a part of 19.
     let fragment = Some(FragmentRange { offset_bytes: 0, length_bytes: 19, last: true });
     assert_eq!(error_of(IpPacket { fragment, ..packet(udp(10), IpVersion::V4) }), Unwritable::TooLong);
-    // 10 + 34 bytes: more than 40.
+    // 10 + 34 bytes exceed 40.
     let full = TcpHeader { options: options::TIMESTAMPS, sack_count: 4, ..TcpHeader::default() };
     assert_eq!(error(tcp(full)), Unwritable::Options);
     assert_eq!(error(tcp(TcpHeader { sack_count: 9, ..TcpHeader::default() })), Unwritable::Options);
 }
 
 #[test]
-fn a_snap_length_keeps_the_beginning() {
+fn snap_length_keeps_the_beginning() {
     let header = TcpHeader { payload_bytes: 1000, ..TcpHeader::default() };
     let packet = IpPacket { payload: Some(&[7; 1000]), ..packet(tcp(header), IpVersion::V4) };
     let whole = bytes_of(&packet);
@@ -213,7 +213,7 @@ fn a_snap_length_keeps_the_beginning() {
 }
 
 #[test]
-fn flipped_bits_show_in_the_checksum() {
+fn flipped_bit_makes_the_checksum_wrong() {
     for transport in [tcp(TcpHeader::default()), udp(0), udp(7)] {
         let packet = IpPacket { corrupted: true, ..packet(transport, IpVersion::V4) };
         assert_eq!(parse(&bytes_of(&packet)), Err(Malformed::Checksum));
@@ -235,7 +235,7 @@ fn tcp_header() -> impl Strategy<Value = (TcpHeader, SegmentOptions)> {
         }
         let mut other_option_bytes = 0;
         if has(options::ACCURATE_ECN) {
-            // Counters that are not on the wire cannot come back; which these are depends on the order.
+            // Counters that are not on the wire cannot be parsed; their order determines which these are.
             let sent = |place: u8, counter| if place < fields { counter } else { 0 };
             let (ect0_place, ect1_place) = if ect1_first { (2, 0) } else { (0, 2) };
             segment.accurate_ecn = AccurateEcn {
@@ -276,7 +276,7 @@ fn version() -> impl Strategy<Value = IpVersion> {
     prop_oneof![Just(IpVersion::V4), Just(IpVersion::V6)]
 }
 
-/// Checksums as another library computes them.
+/// Checks checksums against another library.
 fn check_checksums(bytes: &[u8]) {
     let (header, payload) = match IpSlice::from_slice(bytes).unwrap() {
         IpSlice::Ipv4(v4) => {
@@ -311,10 +311,10 @@ fn check_checksums(bytes: &[u8]) {
 
 proptest! {
     #[test]
-    fn a_segment_comes_back((header, side) in tcp_header(), version in version(), bits in 0..4_u8, fill in any::<u8>()) {
+    fn written_segment_is_parsed_unchanged((header, side) in tcp_header(), version in version(), bits in 0..4_u8, fill in any::<u8>()) {
         let transport = TransportHeader::Tcp { header, options: side };
         let payload = vec![fill; usize::from(header.payload_bytes)];
-        // Zeros as bytes and as a mere length are the same.
+        // Zeros as bytes and as a length only give the same result.
         let given = (fill != 0).then_some(&payload[..]);
         let packet = IpPacket { codepoint: Codepoint::from_bits(bits), payload: given, ..packet(transport, version) };
         let bytes = bytes_of(&packet);
@@ -327,16 +327,16 @@ proptest! {
     }
 
     #[test]
-    fn a_datagram_comes_back(payload in prop::collection::vec(any::<u8>(), 0..1500), version in version()) {
+    fn written_datagram_is_parsed_unchanged(payload in prop::collection::vec(any::<u8>(), 0..1500), version in version()) {
         let bytes = bytes_of(&IpPacket { payload: Some(&payload), ..packet(udp(payload.len() as u32), version) });
         check_checksums(&bytes);
         let parsed = parse(&bytes).unwrap();
         prop_assert_eq!((parsed.content, parsed.payload), (ParsedContent::Udp, &payload[..]));
     }
 
-    /// Whatever comes from outside, reading it ends in a packet or an error.
+    /// Parsing arbitrary bytes returns a packet or an error.
     #[test]
-    fn noise_is_no_danger(
+    fn arbitrary_bytes_are_parsed_or_rejected(
         (header, side) in tcp_header(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in any::<prop::sample::Index>(),
@@ -350,7 +350,7 @@ proptest! {
         }
         let _ = parse(&bytes);
         let _ = parse(&noise);
-        // Options behind a right checksum.
+        // Arbitrary options with a correct checksum.
         let mut options = noise;
         options.truncate(40);
         options.resize(options.len().next_multiple_of(4), 0);
@@ -365,7 +365,7 @@ proptest! {
 }
 
 #[test]
-fn options_that_lie_about_their_length_are_refused_and_unknown_ones_passed_over() {
+fn options_with_wrong_length_are_rejected_and_unknown_ones_skipped() {
     let parsed = |options: &[u8]| {
         let mut raw = etherparse::TcpHeader::new(1, 2, 3, 4);
         raw.set_options_raw(options).unwrap();
@@ -383,36 +383,38 @@ fn options_that_lie_about_their_length_are_refused_and_unknown_ones_passed_over(
     assert_eq!(parsed(&[2, 1, 1, 1]), Err(Malformed::Options));
     assert_eq!(parsed(&[1, 1, 2, 4]), Err(Malformed::Options));
     assert_eq!(parsed(&[1, 1, 1, 2]), Err(Malformed::Options));
-    // An unknown kind of four bytes, then an MSS; after the end of the list nothing counts.
+    // An unknown kind of four bytes, then an MSS. Options after the end of the list are ignored.
     assert_eq!(parsed(&[200, 4, 9, 9, 2, 4, 5, 0xb4]), Ok((options::MSS, 1460, 0)));
     assert_eq!(parsed(&[0, 2, 4, 5, 2, 4, 5, 0xb4]), Ok((0, 0, 0)));
-    // MSS of three bytes, SACK of half a block.
+    // An MSS option of three bytes, and a SACK option with half a block.
     assert_eq!(parsed(&[2, 3, 5, 1, 5, 6, 0, 0, 0, 0, 1, 1]), Ok((0, 0, 0)));
 }
 
-/// Damage must not become "no checksum". Sums by hand: pseudo-header 0a00 + 0001 + 0a00 + 0002 + 0011 + 0008, length 0008,
-/// ports c000 + 2bda make fffe, complement 1. With 100 zeros of payload the two lengths are 006c, and the port 2b12.
+/// A bit error must not turn a checksum into "no checksum". Sums by hand: pseudo-header 0a00 + 0001 + 0a00 + 0002 +
+/// 0011 + 0008, length 0008, ports c000 + 2bda make fffe, complement 1. With 100 zeros of payload the two lengths are
+/// 006c, and the port is 2b12.
 #[test]
-fn a_damaged_checksum_of_one_does_not_become_none() {
+fn corrupted_checksum_of_one_does_not_become_zero() {
     let to = |port| SocketAddr::new(ends(IpVersion::V4)[1].ip(), port);
     let packet = IpPacket { corrupted: true, ..packet(udp(0), IpVersion::V4) };
     let bytes = bytes_of(&IpPacket { destination: to(0x2bda), ..packet });
     assert_eq!(bytes[26..28], [0, 1 ^ 2]);
     assert_eq!(parse(&bytes), Err(Malformed::Checksum));
 
-    // The same where a fragment ends with the checksum.
+    // The same for a fragment that ends with the checksum.
     let fragment = Some(FragmentRange { offset_bytes: 0, length_bytes: 8, last: false });
     let bytes = bytes_of(&IpPacket { destination: to(0x2b12), transport: udp(100), fragment, ..packet });
     assert_eq!(bytes[26..28], [0, 1 ^ 2]);
 }
 
-/// RFC 8200 section 4.5: only the first fragment has the extension headers that follow its fragment header. What stands in a
-/// later one at their place is payload, whatever it looks like.
+/// RFC 8200 section 4.5: only the first fragment contains the extension headers that follow its fragment header. The
+/// bytes at their position in a later fragment are payload.
 #[test]
-fn a_later_fragment_of_ipv6_has_no_further_headers() {
+fn later_ipv6_fragment_has_no_extension_headers() {
     let source = "fd66:756c:6c70::1".parse::<std::net::Ipv6Addr>().unwrap().octets();
     let destination = "fd66:756c:6c70::2".parse::<std::net::Ipv6Addr>().unwrap().octets();
-    // Destination options announced; offset 1448, the last; 16 bytes of which the second would be a length of 2048.
+    // Destination options announced; offset 1448, the last fragment; the second of the 16 bytes would be a length of
+    // 2048.
     let payload = [0xff_u8; 16];
     let fragment = [60, 0, 0x05, 0xa8, 1, 2, 3, 4];
     let bytes = [&[0x60, 0, 0, 0, 0, 24, 44, 60][..], &source, &destination, &fragment, &payload].concat();

@@ -1,4 +1,5 @@
-//! Every length that `parse` checks: a packet that ends early, or whose length field is too small or too large, is an error.
+//! Every length that `parse` checks: a truncated packet, or one whose length field is too small or too large, is an
+//! error.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -61,7 +62,7 @@ fn udp(length: u8, payload: &[u8]) -> Vec<u8> {
     [&[0, 1, 0, 2, 0, length, 0, 0][..], payload].concat()
 }
 
-/// Each kind of header at least once.
+/// Packets with each kind of header at least once.
 fn valid() -> Vec<Vec<u8>> {
     let options = [1; 4];
     let authentication = [17, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2];
@@ -80,7 +81,7 @@ fn valid() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn packets_that_end_early_are_malformed() {
+fn truncated_packets_are_malformed() {
     for packet in valid() {
         assert!(parse(&packet).is_ok(), "{packet:02x?}");
         for length in 0..packet.len() {
@@ -94,7 +95,7 @@ fn ip_lengths_that_contradict_the_bytes_are_malformed() {
     for words in 0..5 {
         assert_eq!(parse(&ipv4_with(words, 23, &[], 132, b"abc")), Err(Malformed::Ip), "{words} words");
     }
-    // 23 bytes: less than 24 of header, then as many as there are, then one more.
+    // 23 bytes: less than a header of 24, then the number of bytes present, then one more.
     for (words, total, expected) in [
         (6, 23, Err(Malformed::Ip)),
         (5, 19, Err(Malformed::Ip)),
@@ -111,9 +112,9 @@ fn ip_lengths_that_contradict_the_bytes_are_malformed() {
     }
 }
 
-/// RFC 2675: the length field is zero, and the length is in an option, which is not read.
+/// RFC 2675: the length field is zero, and the length is in an option, which is not parsed.
 #[test]
-fn ipv6_packets_with_a_length_of_zero_have_all_bytes() {
+fn ipv6_packet_with_length_zero_contains_all_bytes() {
     let parsed = parse(&ipv6_with(0, 132, b"abc")).map(|parsed| parsed.payload.to_vec());
     assert_eq!(parsed, Ok(b"abc".to_vec()));
 }
@@ -175,8 +176,8 @@ fn transport_headers_that_exceed_the_packet_are_malformed() {
     }
 }
 
-/// RFC 791 section 3.2: the payload of a later fragment continues that of the first, so it has no header of its protocol. Its first
-/// bytes would be an authentication header of 1028 bytes.
+/// RFC 791 section 3.2: the payload of a later fragment continues that of the first, so it contains no header of its
+/// protocol. As an authentication header, its first bytes would have a length of 1028.
 #[test]
 fn later_ipv4_fragments_of_protocol_51_have_no_authentication_header() {
     let mut bytes = ipv4(&[], 51, &[6, 255, 0, 0, 0, 0, 0, 0]);

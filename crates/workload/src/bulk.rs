@@ -1,7 +1,7 @@
-//! Bulk transfer: writes of one size as long as the send buffer has room for a whole write, up to a total.
+//! Bulk transfer: writes of one size, whenever the send buffer has room for a whole write, up to a total.
 //!
-//! A write that does not fit whole waits until it does (a blocking `write` of that size, ns-3's BulkSend). The last
-//! write is what remains. When all is written the stream is finished.
+//! A write that does not fit completely waits until it does, as a blocking `write` of that size or ns-3's BulkSend. The last
+//! write has the remaining bytes. Then the application finishes the stream.
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, Protocol, SocketTraffic, WorkloadComponent, WorkloadSettings};
@@ -19,11 +19,11 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
         name: "bulk",
         text: "as much as the transport takes, up to a size (TCP). Default port 9.",
         fields: &[keys! {
-            /// Bytes in all.
+            /// Total size of the transfer.
             "size": Kind::SIZE, optional "without end";
-            /// Bytes that the application writes at a time. A write waits until the send buffer has room for all of it.
+            /// Size of a write. A write waits until the send buffer has room for all of it.
             "write_size": Kind::size(1, 1 << 30), optional "64KiB, or the send buffer if that is smaller";
-            /// What the payload is.
+            /// Content of the payload.
             "content": Kind::Choice(&choices(&CONTENT)), default "none";
         }],
         ..Declaration::EMPTY
@@ -43,18 +43,18 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
 
 /// Whether the payload is bytes of a random stream.
 static CONTENT: [(Choice, bool); 2] = [
-    (Choice::new("none", "its length is all that matters."), false),
+    (Choice::new("none", "without content; only the length counts."), false),
     (Choice::new("random", "bytes of a random stream; both ends report their SHA-256, in `run.json`."), true),
 ];
 
-/// A bulk transfer.
+/// The settings of a bulk transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkSpec {
-    /// Total bytes; `None`: without end.
+    /// Total bytes; `None`: unlimited.
     pub size_bytes: Option<u64>,
-    /// Bytes per write. A write is made only when the send buffer has room for all of it.
+    /// Bytes per write. The application writes only when the send buffer has room for a whole write.
     pub write_bytes: u64,
-    /// Whether the payload is bytes of a random stream, of which both ends report the SHA-256.
+    /// Whether the payload is bytes of a random stream. Both ends then report its SHA-256.
     pub random_content: bool,
 }
 
@@ -86,19 +86,19 @@ impl WorkloadSettings for BulkSpec {
     }
 }
 
-/// A bulk sender.
+/// The sender of a bulk transfer.
 #[derive(Debug)]
 pub struct Bulk {
-    /// Bytes still to write; `u64::MAX` without end.
+    /// Bytes still to write; `u64::MAX` if unlimited.
     remaining_bytes: u64,
     write_bytes: u64,
     stream: Option<StreamId>,
-    /// What it writes, if not just bytes.
+    /// The payload's content, if it has one.
     content: Option<Box<Content>>,
 }
 
 impl Bulk {
-    /// A sender of `size_bytes` (`None`: without end) in writes of `write_bytes` (at least 1).
+    /// Creates a sender of `size_bytes` (`None`: unlimited) in writes of `write_bytes` (at least 1).
     pub fn new(size_bytes: Option<u64>, write_bytes: u64) -> Self {
         Bulk {
             remaining_bytes: size_bytes.unwrap_or(u64::MAX),
@@ -108,12 +108,12 @@ impl Bulk {
         }
     }
 
-    /// The same with bytes that matter.
+    /// Sends this content instead of payload without content.
     pub fn with_content(self, content: Content) -> Self {
         Bulk { content: Some(Box::new(content)), ..self }
     }
 
-    /// The payload of the next write.
+    /// Returns the payload of the next write.
     fn payload(content: &mut Option<Box<Content>>, bytes: u64) -> Payload {
         let Some(content) = content else { return Payload::Length(bytes) };
         let mut payload = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];

@@ -1,5 +1,5 @@
-//! A workload as a component: what it declares, its settings as an object, and the catalogue of all, from which a flow's keys,
-//! their reading, lists and the reference pages are derived.
+//! Workloads as components: their declarations, their settings, and the catalogue of all workloads. The keys of a flow, their
+//! parsing, lists and the reference pages are derived from the catalogue.
 
 use crate::application::{Application, Metric};
 use crate::content::Content;
@@ -14,7 +14,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A transport, as far as workloads distinguish them.
+/// The transports that workloads distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP.
@@ -28,7 +28,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Its name in scenarios.
+    /// The name in scenarios.
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Tcp => "tcp",
@@ -39,10 +39,10 @@ impl Protocol {
     }
 }
 
-/// What a flow runs over.
+/// The transport of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carrier {
-    /// The transport.
+    /// The protocol.
     pub protocol: Protocol,
     /// Whether a connection can have several streams.
     pub several_streams: bool,
@@ -51,29 +51,29 @@ pub struct Carrier {
 /// Reads the keys of a workload.
 pub type ReadSettings = fn(&mut Reader<'_, '_>, &Carrier) -> Result<Box<dyn WorkloadSettings>, component::Invalid>;
 
-/// A workload that scenarios can name.
+/// A workload that scenarios can select.
 #[derive(Debug)]
 pub struct WorkloadComponent {
-    /// Its name, its keys, and what it is.
+    /// The name, keys and description.
     pub declaration: Declaration,
-    /// What it runs over; a flow that states no protocol runs over the first.
+    /// Supported transports; the first is the default.
     pub protocols: &'static [Protocol],
-    /// The key that holds the size of a write. A write waits until the send buffer has room for all of it, so it must fit
-    /// into that.
+    /// The key for the size of a write. A write waits until the send buffer has room for all of it, so it must fit into the
+    /// buffer.
     pub write_key: Option<&'static str>,
-    /// Whether sockets of the kernel can send it ([`WorkloadSettings::socket_traffic`]).
+    /// Whether kernel sockets can send the traffic ([`WorkloadSettings::socket_traffic`]).
     pub on_sockets: bool,
-    /// What its applications report.
+    /// The metrics of its applications.
     pub metrics: &'static [&'static [Metric]],
-    /// The port at which the acceptor listens where the file states none: the assigned one where there is such a service
-    /// (RFC 863 discard, 80 HTTP, 5004 RTP), else one of the user ports. Its text names it.
+    /// The acceptor's default port: the assigned one if there is such a service (RFC 863 discard, 80 HTTP, 5004 RTP), else a user
+    /// port. The declaration's text states it.
     pub port: u16,
-    /// Reads its keys.
+    /// Reads the keys.
     pub read: ReadSettings,
 }
 
 impl WorkloadComponent {
-    /// A component to start from.
+    /// A component whose fields a declaration overrides.
     pub const EMPTY: WorkloadComponent = WorkloadComponent {
         declaration: Declaration::EMPTY,
         protocols: &[],
@@ -97,38 +97,38 @@ pub trait WorkloadSettings: Comparable + fmt::Debug + Send + Sync {
         true
     }
 
-    /// The applications of initiator and acceptor.
+    /// Creates the applications of initiator and acceptor.
     ///
     /// # Errors
-    /// The rule that the settings break, or why a file cannot be read.
+    /// If the settings break a rule, or a file cannot be read.
     fn applications(&self, context: &FlowContext<'_>) -> Result<[Box<dyn Application>; 2], Invalid>;
 
-    /// Whether the settings describe a workload.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The rule that is broken.
+    /// The rule that the settings break.
     fn check(&self) -> Result<(), Invalid> {
         Ok(())
     }
 
-    /// The port at which the acceptor listens, if it is not [`WorkloadComponent::port`].
+    /// The acceptor's port, if it is not [`WorkloadComponent::port`].
     fn port(&self) -> Option<u16> {
         None
     }
 
-    /// The ends that send data: initiator, acceptor.
+    /// Whether initiator and acceptor send data.
     fn senders(&self) -> [bool; 2] {
         [true, false]
     }
 
-    /// Whether all data go from the initiator to the acceptor, over a single stream that the initiator opens when it starts.
+    /// Whether the initiator sends all data, over a single stream that it opens at the start.
     fn sends_on_one_stream(&self) -> bool {
         false
     }
 
-    /// The ends that send most of the data: initiator, acceptor. The direction from such an end to the other is a main direction
-    /// of the flow, and rates of the flow are those of its main direction. A workload that sends both ways says here which way
-    /// counts; without a word both do. A flow without any data has a main direction, too: that of its initiator.
+    /// Whether initiator and acceptor send most of the data. The direction from such an end is a main direction of the flow, and
+    /// rates of the flow are those of its main directions. A workload that sends in both directions selects one here; by default
+    /// both are main directions. A flow without data has the initiator's as its main direction.
     fn main_senders(&self) -> [bool; 2] {
         match self.senders() {
             [false, false] => [true, false],
@@ -146,13 +146,12 @@ pub trait WorkloadSettings: Comparable + fmt::Debug + Send + Sync {
         false
     }
 
-    /// What a flow sends that lasts so long, for the estimated cost of a scenario. A workload that does not say it counts with as
-    /// much as the transport takes.
+    /// Estimates what the flow sends in `time_s` seconds, for the cost of a scenario. By default, as much as the transport takes.
     fn demand(&self, _time_s: f64) -> Demand {
         Demand::unlimited(self.senders()).at_most("a workload that does not state what it sends")
     }
 
-    /// What a socket of the kernel sends in place of the initiator's application; `None`: a socket cannot replace it.
+    /// What a kernel socket sends in place of the initiator's application. `None`: a socket cannot replace it.
     fn socket_traffic(&self) -> Option<SocketTraffic> {
         None
     }
@@ -166,17 +165,17 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The name by which a scenario chooses the workload.
+    /// The name by which a scenario selects the workload.
     pub fn name(&self) -> &'static str {
         self.component.declaration.name
     }
 
-    /// The port at which the acceptor listens where the file states none.
+    /// The acceptor's port if the scenario sets none.
     pub fn default_port(&self) -> u16 {
         self.port().unwrap_or(self.component.port)
     }
 
-    /// The same workload with other settings, made from its own.
+    /// Returns the same workload with settings derived from its own.
     pub(crate) fn with_settings<S: WorkloadSettings>(
         &self,
         other: impl FnOnce(&Arc<dyn WorkloadSettings>) -> Option<S>,
@@ -184,7 +183,7 @@ impl Workload {
         Some(Workload { component: self.component, settings: Arc::new(other(&self.settings)?) })
     }
 
-    /// The settings, if they are of this type.
+    /// Returns the settings if they have type `T`.
     pub fn downcast_ref<T: WorkloadSettings>(&self) -> Option<&T> {
         (&*self.settings as &dyn Any).downcast_ref()
     }
@@ -210,7 +209,7 @@ impl fmt::Debug for Workload {
     }
 }
 
-/// What the two applications of a flow are made with.
+/// The flow for which the two applications are created.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowContext<'a> {
     /// Seed of the run.
@@ -219,35 +218,35 @@ pub struct FlowContext<'a> {
     pub flow: &'a str,
     /// When the flow starts.
     pub start: Instant,
-    /// From then to the end of the run.
+    /// Time from the flow's start to the end of the run.
     pub duration: Duration,
-    /// What begins earlier is not measured.
+    /// Start of the measured interval.
     pub measured_from: Instant,
-    /// Whether the flow runs over a stream (TCP, QUIC) and not over datagrams.
+    /// Whether the flow runs over a stream (TCP, QUIC) rather than over datagrams.
     pub over_stream: bool,
-    /// Whether an end that only receives closes its side when its peer has closed.
+    /// Whether an end that only receives closes its side after its peer has closed.
     pub receiver_closes: bool,
 }
 
 impl FlowContext<'_> {
-    /// A random stream of the flow, from its beginning. Two ends that must draw the same numbers ask for one purpose, others
-    /// for two.
+    /// Returns a random stream of the flow, from its beginning. Two ends that must draw the same numbers use the same purpose;
+    /// others use different purposes.
     pub fn random(&self, purpose: &str) -> Stream {
         Stream::new(self.seed, self.flow, purpose)
     }
 
-    /// A sender, and an acceptor that only receives.
+    /// Combines a sender with an acceptor that only receives.
     pub fn with_sink(&self, sender: impl Application + 'static) -> [Box<dyn Application>; 2] {
         [Box::new(sender), Box::new(Sink::new(self.receiver_closes))]
     }
 }
 
-/// What a plain socket can send.
+/// Traffic that a plain socket can send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketTraffic {
     /// As much as the transport takes, up to a size.
     Bulk {
-        /// Bytes in all; `None`: without end.
+        /// Total bytes; `None`: unlimited.
         size_bytes: Option<u64>,
         /// Bytes per write.
         write_bytes: u64,
@@ -256,17 +255,17 @@ pub enum SocketTraffic {
     },
     /// Datagrams or writes of one size at a constant interval.
     Regular {
-        /// Payload bytes of each.
+        /// Payload bytes of each message.
         payload_bytes: u32,
-        /// From one to the next.
+        /// Time between messages.
         interval: Duration,
-        /// How many; `None`: without end.
+        /// Number of messages; `None`: unlimited.
         count: Option<u64>,
     },
 }
 
 impl SocketTraffic {
-    /// Payload in all, if it ends.
+    /// Total payload in bytes, if it is limited.
     pub fn total_bytes(&self) -> Option<u64> {
         match *self {
             SocketTraffic::Bulk { size_bytes, .. } => size_bytes,
@@ -276,7 +275,7 @@ impl SocketTraffic {
         }
     }
 
-    /// The payload of a flow of this name, where its bytes matter.
+    /// Returns the payload content of the flow with this name, if it has content.
     pub fn content(&self, seed: u64, flow: &str) -> Option<Content> {
         let has_content = matches!(self, SocketTraffic::Bulk { has_content: true, .. });
         has_content.then(|| Content::of_flow(seed, flow))
@@ -288,7 +287,7 @@ impl SocketTraffic {
 pub struct WorkloadCatalogue(pub(crate) &'static [&'static WorkloadComponent]);
 
 impl WorkloadCatalogue {
-    /// The key of a flow that holds a workload's name.
+    /// The key of a flow that selects the workload.
     pub const KEY: &'static str = "workload";
 
     /// The components in order.
@@ -296,24 +295,24 @@ impl WorkloadCatalogue {
         self.0.iter().copied()
     }
 
-    /// What the components declare.
+    /// The declarations of the components.
     pub fn declarations(&self) -> impl Iterator<Item = &'static Declaration> + use<> {
         self.iter().map(|component| &component.declaration)
     }
 
-    /// The component of this name.
+    /// Returns the component with this name.
     ///
     /// # Panics
-    /// If there is none: the names of a checked flow are those of this catalogue.
+    /// If there is none. The names of a checked flow are those of this catalogue.
     pub fn named(&self, name: &str) -> &'static WorkloadComponent {
         let component = self.iter().find(|component| component.declaration.name == name);
         component.unwrap_or_else(|| panic!("the schema has {name}, the catalogue does not"))
     }
 
-    /// The settings that a checked flow states, over what it runs on.
+    /// Reads the settings of a checked flow for its transport.
     ///
     /// # Errors
-    /// If the workload does not run over it, or its keys contradict each other.
+    /// If the workload does not support the transport, or its keys contradict each other.
     pub fn read(&self, reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Workload, component::Invalid> {
         let component = self.named(reader.tree.choice(Self::KEY));
         let (name, path, place) = (component.declaration.name, reader.path, reader.tree.place);
@@ -352,7 +351,7 @@ impl WorkloadCatalogue {
     }
 }
 
-/// The variants of a flow, one for each workload; `N` is their number.
+/// The variants of a flow, one per workload; `N` is their number.
 pub(crate) const fn variants<const N: usize>(components: &[&WorkloadComponent]) -> [Variant; N] {
     let mut list = [Declaration::EMPTY.variant(); N];
     let mut n = 0;
@@ -365,12 +364,12 @@ pub(crate) const fn variants<const N: usize>(components: &[&WorkloadComponent]) 
 
 /// Payload of a packet, or size of a write.
 pub(crate) const PAYLOAD: Kind = Kind::size(1, crate::MAX_DATAGRAM_BYTES as u64);
-/// A number of packets, transfers or the like.
+/// A number of packets, transfers or similar items.
 pub(crate) const COUNT: Kind = Kind::integer(1, 1_000_000_000_000_000);
-/// After how many packets a workload ends.
+/// Number of packets after which a workload ends.
 pub(crate) const PACKETS: Field = Field::optional("packets", COUNT, "without end", "How many packets or writes.");
 
-/// The value of an optional key with a number.
+/// The value of an optional numeric key.
 pub(crate) fn count(tree: &Tree, key: &str) -> Option<u64> {
     tree.get(key).map(|count| u64::try_from(count.integer()).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Constant rate: one datagram, or one write on a stream, per interval.
+//! Constant rate: one datagram, or one write to a stream, per interval.
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{
@@ -16,13 +16,13 @@ pub(crate) static CONSTANT_RATE: WorkloadComponent = WorkloadComponent {
         name: "constant-rate",
         text: "datagrams (UDP) or writes (TCP) of one size at a constant interval. Default port 9.",
         fields: &[keys! {
-            /// Payload of each; at most 65507B in a UDP datagram.
+            /// Payload of each datagram or write; at most 65507B in a UDP datagram.
             "payload": Kind::size(1, 16 << 20), required;
-            /// From one to the next.
+            /// Time between datagrams or writes.
             "interval": Kind::INTERVAL, optional "from `rate`";
-            /// Payload bits per second, instead of `interval`: the interval is the nearest nanosecond.
+            /// Payload bits per second, instead of `interval`. The interval is rounded to the nearest nanosecond.
             "rate": Kind::RATE, optional "from `interval`";
-            /// How many datagrams or writes.
+            /// Number of datagrams or writes.
             "packets": COUNT, optional "without end";
         }],
         ..Declaration::EMPTY
@@ -34,14 +34,14 @@ pub(crate) static CONSTANT_RATE: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-/// A constant rate.
+/// The settings of a constant-rate source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConstantRateSpec {
     /// Payload bytes of each datagram or write.
     pub payload_bytes: u32,
-    /// From one to the next.
+    /// Time between datagrams or writes.
     pub interval: Duration,
-    /// How many; `None`: without end.
+    /// Number of datagrams or writes; `None`: unlimited.
     pub count: Option<u64>,
 }
 
@@ -114,8 +114,8 @@ pub struct ConstantRate {
 }
 
 impl ConstantRate {
-    /// `count` payloads (`None`: without end) of `payload_bytes`, one per `interval` (at least 1 ns), the first at the
-    /// start; as datagrams, or as writes on a stream.
+    /// Creates a sender of `count` payloads (`None`: unlimited) of `payload_bytes` bytes, one per `interval` (at least 1 ns), the
+    /// first at the start of the flow. They are datagrams, or writes to a stream if `over_stream` is set.
     pub fn new(payload_bytes: u32, interval: Duration, count: Option<u64>, over_stream: bool) -> Self {
         ConstantRate {
             payload_bytes,

@@ -1,23 +1,22 @@
-//! Payload whose content matters: bytes of a random stream, and their SHA-256 at either end.
+//! Payload with content: bytes of a random stream, and their SHA-256 at either end.
 //!
-//! For checks that a transport delivers what was sent, all of it, once and in order: the digests of both ends are equal then,
-//! and otherwise not.
+//! The digests of both ends are equal exactly if the transport delivered all bytes, once and in order.
 
 use fullpipe_units::Stream;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// SHA-256 (FIPS 180-4) of what passes by.
+/// SHA-256 (FIPS 180-4) of a sequence of bytes.
 #[derive(Clone, Default)]
 pub struct Digest(Sha256);
 
 impl Digest {
-    /// These bytes come next.
+    /// Appends bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// Of all so far, in hexadecimal.
+    /// The digest of all bytes so far, in hexadecimal.
     pub fn text(&self) -> String {
         self.0.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -29,28 +28,28 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Bytes of a random stream, and the digest of those made so far. How many are asked for at a time decides nothing.
+/// Bytes of a random stream, and the digest of those generated so far. The result does not depend on the sizes of the requests.
 #[derive(Clone, Debug)]
 pub struct Content {
     stream: Stream,
     drawn: [u8; 8],
-    /// How many of `drawn` have been used.
+    /// Number of bytes of `drawn` that have been used.
     used: usize,
     digest: Digest,
 }
 
 impl Content {
-    /// The bytes of a stream: each draw's eight, the lowest first.
+    /// Creates the bytes of a random stream: eight from each draw, the lowest first.
     pub fn new(stream: Stream) -> Self {
         Content { stream, drawn: [0; 8], used: 8, digest: Digest::default() }
     }
 
-    /// What a flow of this name sends in a run with this seed.
+    /// Returns the content of the flow with this name in a run with this seed.
     pub fn of_flow(seed: u64, flow: &str) -> Self {
         Content::new(Stream::new(seed, flow, "content"))
     }
 
-    /// Makes the next bytes.
+    /// Generates the next bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for byte in bytes.iter_mut() {
             if self.used == self.drawn.len() {
@@ -63,7 +62,7 @@ impl Content {
         self.digest.update(bytes);
     }
 
-    /// Of all bytes so far.
+    /// The digest of all bytes so far.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_decide_nothing() {
+    fn content_does_not_depend_on_the_sizes_of_requests() {
         let stream = || Stream::new(1, "flow", "content");
         let mut whole = [0; 1000];
         let mut content = Content::new(stream());
@@ -91,9 +90,9 @@ mod tests {
         assert_eq!(whole[..8], stream().bits().to_le_bytes());
     }
 
-    /// FIPS 180-4's example of one block, "abc" (NIST, examples with intermediate values).
+    /// The example of one block in FIPS 180-4, "abc" (NIST, examples with intermediate values).
     #[test]
-    fn a_published_digest() {
+    fn digest_of_abc_is_the_published_one() {
         let mut digest = Digest::default();
         digest.update(b"a");
         digest.update(b"bc");

@@ -1,7 +1,7 @@
-//! What a flow sends within a time, estimated from its settings alone: for the estimated cost of a scenario.
+//! The demand of a flow: an estimate of what it sends within a time, from its settings only. The cost of a scenario uses it.
 //!
-//! Random sizes and times count with their means. Where a mean says little about a run, such as with few periods of an on-off
-//! source, the figures are those of the most that the flow can send, and [`Demand::bound`] says why.
+//! Random sizes and times count with their means. If a mean is a poor estimate for a run, such as with few periods of an on-off
+//! source, the numbers are the most that the flow can send, and [`Demand::bound`] states the reason.
 
 use fullpipe_units::Distribution;
 
@@ -11,36 +11,36 @@ use fullpipe_units::Distribution;
 pub struct Demand {
     /// Payload bytes that initiator and acceptor send; infinite: as much as the transport takes.
     pub bytes: [f64; 2],
-    /// Datagrams or writes of initiator and acceptor, each of them at least a packet.
+    /// Datagrams or writes of initiator and acceptor. Each is at least one packet.
     pub messages: [f64; 2],
     /// Connections that are opened.
     pub connections: f64,
-    /// How long a connection is open besides the time that its data take; `None`: to the end of the run.
+    /// Time in seconds for which a connection stays open in addition to the time of its data; `None`: to the end of the run.
     pub lifetime_s: Option<f64>,
-    /// Timers of applications that expire.
+    /// Application timers that expire.
     pub timers: f64,
-    /// Exchanges one after another: then all numbers above are those of one exchange.
+    /// Consecutive exchanges. If set, all numbers above are those of one exchange.
     pub exchanges: Option<Exchanges>,
     /// Why the numbers are upper bounds, if they are.
     pub bound: Option<&'static str>,
 }
 
-/// Exchanges one after another. How many there are depends on the network.
+/// Consecutive exchanges. Their number depends on the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exchanges {
-    /// How many at most; infinite: without end.
+    /// Largest number of exchanges; infinite: unlimited.
     pub most: f64,
-    /// Round trips of an exchange.
+    /// Round trips per exchange.
     pub round_trips: f64,
-    /// Mean time of an exchange during which nothing is sent.
+    /// Mean time per exchange in which nothing is sent, in seconds.
     pub pause_s: f64,
 }
 
-/// From so many independent samples on, their sum is close to its mean.
+/// Number of independent samples from which their sum is close to its mean.
 const MANY: f64 = 20.0;
 
 impl Demand {
-    /// A connection without data.
+    /// The demand of a connection without data.
     pub const SILENT: Demand = Demand {
         bytes: [0.0; 2],
         messages: [0.0; 2],
@@ -51,7 +51,7 @@ impl Demand {
         bound: None,
     };
 
-    /// So many bytes from the initiator.
+    /// `bytes` bytes from the initiator.
     pub fn of_initiator(bytes: f64) -> Demand {
         Demand { bytes: [bytes, 0.0], ..Demand::SILENT }
     }
@@ -66,12 +66,12 @@ impl Demand {
         Demand { bytes: senders.map(|sends| if sends { f64::INFINITY } else { 0.0 }), ..Demand::SILENT }
     }
 
-    /// The same as an upper bound, for this reason.
+    /// Marks the demand as an upper bound, for this reason.
     pub fn at_most(self, reason: &'static str) -> Demand {
         Demand { bound: Some(reason), ..self }
     }
 
-    /// That of so many exchanges. They share their connections if these stay open.
+    /// The demand of this number of exchanges. They share a connection if connections stay open.
     pub fn times(self, exchanges: f64) -> Demand {
         Demand {
             bytes: self.bytes.map(|bytes| bytes * exchanges),
@@ -83,14 +83,14 @@ impl Demand {
         }
     }
 
-    /// The same from the other end.
+    /// The same demand with the two ends exchanged.
     pub fn swapped(self) -> Demand {
         let swap = |[a, b]: [f64; 2]| [b, a];
         Demand { bytes: swap(self.bytes), messages: swap(self.messages), ..self }
     }
 }
 
-/// Whether a sum of so many samples is likely to be close to its mean: a distribution without a variance is not.
+/// Whether the sum of this number of samples is likely to be close to its mean. For a distribution without a variance it is not.
 pub(crate) fn is_steady(distribution: &Distribution, samples: f64) -> bool {
     match distribution {
         Distribution::Constant { .. } => true,
@@ -100,7 +100,7 @@ pub(crate) fn is_steady(distribution: &Distribution, samples: f64) -> bool {
     }
 }
 
-/// How many periods of a length begin within a time, at most `most`.
+/// The number of periods of length `interval_s` that begin within `time_s`, at most `most`.
 pub(crate) fn count(time_s: f64, interval_s: f64, most: Option<u64>) -> f64 {
     let most = most.map_or(f64::INFINITY, |most| most as f64);
     (time_s / interval_s.max(1e-9)).min(most).max(0.0)

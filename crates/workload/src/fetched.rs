@@ -1,8 +1,8 @@
-//! A transfer that the receiver asks for: the same data from the acceptor instead of the initiator.
+//! A transfer on request: the acceptor, not the initiator, sends the data of the workload.
 //!
-//! The initiator opens the stream and writes a request of one byte. The acceptor's application is the sender of the workload; it
-//! starts when the stream arrives and has this stream in the place of the one that it would open. A tunnel (CONNECT-UDP) leads
-//! from its client to any target and not back, so a download through a tunnel is such a transfer.
+//! The initiator opens the stream and writes a request of one byte. The acceptor runs the workload's sender, which starts when
+//! the stream arrives and uses that stream instead of opening one. A tunnel (CONNECT-UDP) connects its client to any target, but
+//! not the reverse, so a download through a tunnel is such a transfer.
 
 use crate::application::{Application, Completion, Figure, Io, OpenOptions, Progress, StreamId, read_length};
 use crate::component::{FlowContext, Workload, WorkloadSettings};
@@ -12,22 +12,24 @@ use fullpipe_units::{Instant, Invalid};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of the request.
+/// Size of the request in bytes.
 const REQUEST_BYTES: u64 = 1;
 
-/// A workload whose data come from the acceptor.
+/// The settings of a workload whose data the acceptor sends.
 #[derive(Clone, Debug)]
 pub struct FetchedSpec(Arc<dyn WorkloadSettings>);
 
 impl FetchedSpec {
-    /// The same data from the acceptor; `None` if the workload does not send on one stream of its initiator alone.
+    /// Returns the workload with the acceptor as the sender. `None` unless the workload sends all data over one stream of its
+    /// initiator.
     pub(crate) fn of(sent: &Arc<dyn WorkloadSettings>) -> Option<FetchedSpec> {
         sent.sends_on_one_stream().then(|| FetchedSpec(Arc::clone(sent)))
     }
 }
 
 impl Workload {
-    /// The same data from the acceptor, which the initiator asks for. `None` if they are not all sent over a single stream.
+    /// Returns the workload with the acceptor as the sender, on request of the initiator. `None` unless the workload sends all
+    /// data over a single stream.
     #[must_use]
     pub fn fetched(&self) -> Option<Workload> {
         self.with_settings(FetchedSpec::of)
@@ -76,7 +78,7 @@ impl WorkloadSettings for FetchedSpec {
     }
 }
 
-/// Asks, and then receives as the workload's receiver does.
+/// Sends the request, then behaves as the workload's receiver.
 #[derive(Debug)]
 struct Fetching(Box<dyn Application>);
 
@@ -113,7 +115,7 @@ impl Application for Fetching {
     }
 }
 
-/// Sends as the workload's sender does, on the stream of the request.
+/// Behaves as the workload's sender, on the stream of the request.
 #[derive(Debug)]
 struct Serving {
     sender: Box<dyn Application>,
@@ -154,7 +156,7 @@ impl Application for Serving {
     }
 }
 
-/// What an application can do that has a stream already: the one that it opens is this.
+/// An [`Io`] whose `open` returns the existing stream.
 struct OneStream<'a> {
     io: &'a mut dyn Io,
     stream: Option<StreamId>,

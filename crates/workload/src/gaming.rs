@@ -1,15 +1,14 @@
-//! Gaming: state updates of a first-person shooter, from client to server and back, as datagrams.
+//! Gaming: state updates of a first-person shooter as datagrams, from client to server and from server to client.
 //!
-//! Each direction draws times between packets and sizes independently; server packets are those to one player. Two
-//! published models:
+//! Each direction draws packet intervals and sizes independently. Server packets are those to one player. Two published models:
 //! - Counter-Strike: Färber, "Network game traffic modelling", NetGames 2002: client every 40 ms, sizes Ext(80, 5.7)
 //!   bytes; server intervals Ext(55, 6) ms, sizes Ext(120, 36) bytes, where Ext(a, b) is the largest extreme value
 //!   distribution.
-//! - The gaming user of NGMN ("Radio access performance evaluation methodology", 2008, annex A) and 3GPP (R1-070674):
-//!   the same with Ext(45, 5.7) bytes from the client, and first packets uniform in 40 ms. Its two bytes for a compressed
-//!   UDP header are left out: headers are the network's.
+//! - The gaming user of NGMN ("Radio access performance evaluation methodology", 2008, annex A) and 3GPP (R1-070674): the same
+//!   with Ext(45, 5.7) bytes from the client, and first packets uniform in 40 ms. Its two bytes for a compressed UDP header are
+//!   omitted, since the network adds headers.
 //!
-//! The client starts with the flow, the server when it first hears of the client.
+//! The client starts with the flow; the server starts when the client's first packet arrives.
 
 use crate::application::{Application, Io, Progress};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
@@ -45,22 +44,22 @@ static MODEL: [(Choice, fn() -> GamingSpec); 2] = [
 /// The packets of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GamePackets {
-    /// Time in seconds from the start to the first packet.
+    /// Time from the start to the first packet, in seconds.
     pub first_s: Distribution,
-    /// Times in seconds between packets.
+    /// Packet intervals in seconds.
     pub interval_s: Distribution,
-    /// Payloads in bytes (each at least 1 and at most 65 507).
+    /// Payload sizes in bytes (each at least 1 and at most 65 507).
     pub payload_bytes: Distribution,
 }
 
 /// One player and the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GamingSpec {
-    /// From client (the initiator) to server.
+    /// Packets from the client (the initiator) to the server.
     pub client: GamePackets,
-    /// From server to client.
+    /// Packets from the server to the client.
     pub server: GamePackets,
-    /// How long each side sends, from its start (`None`: without end).
+    /// How long each side sends, from its start (`None`: unlimited).
     pub duration: Option<Duration>,
 }
 
@@ -74,7 +73,7 @@ impl GamePackets {
 }
 
 impl GamingSpec {
-    /// Counter-Strike after Färber, without end.
+    /// Returns the Counter-Strike model of Färber, without a time limit.
     pub fn counter_strike() -> Self {
         let extreme = |location, scale| Distribution::ExtremeValue { location, scale };
         let at_once = Distribution::Constant { value: 0.0 };
@@ -93,7 +92,7 @@ impl GamingSpec {
         }
     }
 
-    /// The gaming user of NGMN and 3GPP, without end.
+    /// Returns the gaming user of NGMN and 3GPP, without a time limit.
     pub fn ngmn() -> Self {
         let mut spec = Self::counter_strike();
         spec.client.payload_bytes = Distribution::ExtremeValue { location: 45.0, scale: 5.7 };
@@ -151,19 +150,19 @@ pub struct Gaming {
 }
 
 impl Gaming {
-    /// The client; its random stream is its own.
+    /// Creates the client. It has a random stream of its own.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn client(spec: &GamingSpec, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         Ok(Self::new(spec.client.clone(), spec.duration, random))
     }
 
-    /// The server; its random stream is its own.
+    /// Creates the server. It has a random stream of its own.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn server(spec: &GamingSpec, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         Ok(Self::new(spec.server.clone(), spec.duration, random))
@@ -202,7 +201,7 @@ impl Application for Gaming {
         let payload = self.packets.payload_bytes.sample_bytes(&mut self.random);
         io.send_datagram(payload.min(u64::from(crate::MAX_DATAGRAM_BYTES)) as u32);
         let interval = self.packets.interval_s.sample_duration(&mut self.random);
-        // At least a nanosecond: the extreme value distribution knows no lower end.
+        // At least a nanosecond: the extreme value distribution has no lower bound.
         self.schedule(interval.max(Duration::from_nanos(1)), io);
     }
 

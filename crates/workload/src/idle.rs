@@ -1,4 +1,4 @@
-//! Opens a connection and stays silent.
+//! Idle: opens a connection and sends nothing.
 
 use crate::application::{Application, Io};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
@@ -9,7 +9,7 @@ use fullpipe_units::Invalid;
 pub(crate) static IDLE: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "idle",
-        text: "opens the connection and stays silent (TCP). Default port 7000.",
+        text: "opens the connection and sends nothing (TCP). Default port 7000.",
         ..Declaration::EMPTY
     },
     protocols: &[Protocol::Tcp, Protocol::Quic],
@@ -18,7 +18,7 @@ pub(crate) static IDLE: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-/// A connection without data.
+/// The settings of a connection without data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleSpec;
 
@@ -36,7 +36,7 @@ impl WorkloadSettings for IdleSpec {
     }
 }
 
-/// An application that opens a stream and does nothing with it.
+/// An application that opens a stream and sends nothing.
 #[derive(Debug, Default)]
 pub struct Idle;
 

@@ -1,13 +1,13 @@
-//! What applications send, and when.
+//! Workloads: what applications send, and when.
 //!
-//! An [`Application`] is a state machine at one host. It is told that it starts, that its timer has come up, or that
-//! something happened on one of its streams; it acts through [`Io`], which is whatever transport the scenario chose.
-//! It reads no clock and draws no random numbers of its own: its random [`Stream`](fullpipe_units::Stream) is handed in
-//! when it is made. What a server must know of a client's wishes is either drawn at both ends from equal copies of one
-//! stream (request-response, Poisson transfers, pages) or written into the request (adaptive video, which object of a page).
+//! An [`Application`] is a state machine at one host. Its host calls it when the flow starts, when its timer expires, and when
+//! something happens on one of its streams. It acts through [`Io`], which hides the scenario's transport. It reads no clock and
+//! creates no random numbers: it receives its random [`Stream`](fullpipe_units::Stream) at construction. Data that a server needs
+//! to serve a request come from one of two sources. Both ends draw it from equal copies of one stream (request-response, Poisson
+//! transfers, pages), or the client writes it into the request (adaptive video, the object of a page).
 //!
-//! A workload's file declares it as a [`WorkloadComponent`]: its keys, what it runs over, its metrics, and its settings, which
-//! make the two applications ([`WorkloadSettings`]). A new one is a file, and two lines here.
+//! A workload's file declares it as a [`WorkloadComponent`]: its keys, transports, metrics and settings, which create the two
+//! applications ([`WorkloadSettings`]). A new workload is a file, and two lines here.
 
 pub mod application;
 mod bulk;
@@ -63,7 +63,7 @@ pub use web::{
 
 use fullpipe_schema::Variant;
 
-/// Largest payload of a UDP datagram over IPv4.
+/// Largest payload of a UDP datagram over IPv4, in bytes.
 const MAX_DATAGRAM_BYTES: u32 = 65_507;
 
 /// The workloads in the order of lists and of the reference page.

@@ -1,12 +1,12 @@
-//! On-off: packets, or writes on a stream, at a constant rate during on periods and nothing during off periods.
+//! On-off: packets, or writes to a stream, at a constant rate during on periods and nothing during off periods.
 //!
-//! The source has a clock that runs during on periods only. On that clock the packets are exactly one packet time
-//! (payload bits over rate) apart, the first at zero; a packet time that an off period cuts goes on in the next on
-//! period. So the long-run rate is exactly `rate` E(on) / (E(on) + E(off)) whatever the periods. A packet due at the
+//! The source has a clock that advances during on periods only. On that clock the packets are exactly one packet time (payload
+//! bits over rate) apart, the first at zero. If an off period interrupts a packet time, the packet time continues in the next on
+//! period. So the long-run rate is exactly `rate` E(on) / (E(on) + E(off)) for any distribution of periods. A packet due at the
 //! very end of a period belongs to the next. The source starts with an on period.
 //!
-//! With Pareto periods of shape between 1 and 2 many such sources together are self-similar (Willinger, Taqqu, Sherman
-//! and Wilson, IEEE/ACM Transactions on Networking 5(1), 1997).
+//! With Pareto periods of shape between 1 and 2, the traffic of many such sources is self-similar (Willinger, Taqqu, Sherman and
+//! Wilson, IEEE/ACM Transactions on Networking 5(1), 1997).
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, PACKETS, PAYLOAD, Protocol, WorkloadComponent, WorkloadSettings, count, small};
@@ -47,7 +47,7 @@ pub(crate) static ON_OFF: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-/// An on-off source.
+/// The settings of an on-off source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnOffSpec {
     /// Rate of payload bits during an on period.
@@ -58,7 +58,7 @@ pub struct OnOffSpec {
     pub on_s: Distribution,
     /// Lengths of off periods in seconds.
     pub off_s: Distribution,
-    /// Packets or writes to send (`None`: without end).
+    /// Number of packets or writes (`None`: unlimited).
     pub count: Option<u64>,
 }
 
@@ -97,7 +97,7 @@ impl WorkloadSettings for OnOffSpec {
     }
 }
 
-/// What the source has asked to be woken for.
+/// The event for which the source's timer is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     Packet,
@@ -111,10 +111,10 @@ pub struct OnOff {
     random: Stream,
     outlet: Outlet,
     packet_times: Transmitter,
-    /// Where on the line of time the source stands.
+    /// Time up to which the source has advanced.
     at: Instant,
     due: Due,
-    /// What is left of the current on period at `at`.
+    /// Rest of the current on period at `at`.
     on_left: Duration,
     /// On time until the next packet.
     packet_in: Duration,
@@ -122,10 +122,10 @@ pub struct OnOff {
 }
 
 impl OnOff {
-    /// A sender of datagrams, or of writes on a stream.
+    /// Creates a sender of datagrams, or of writes to a stream if `over_stream` is set.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &OnOffSpec, over_stream: bool, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         let fits = over_stream || spec.payload_bytes <= crate::MAX_DATAGRAM_BYTES;

@@ -1,7 +1,7 @@
-//! Where the payload of a source goes: out as datagrams, or written to one stream.
+//! The output of a source: datagrams, or writes to one stream.
 //!
-//! What a stream's send buffer does not take waits in a backlog, which is written as soon as there is room; the
-//! boundaries between pieces that waited are lost, as a program's would be that keeps a buffer of its own.
+//! Data that do not fit into the send buffer wait in a backlog, which is written as soon as there is room. Pieces that wait lose
+//! their boundaries, as with a program that has a buffer of its own.
 
 use crate::application::{Io, StreamId};
 use fullpipe_transport::{Event, Payload};
@@ -19,14 +19,14 @@ impl Outlet {
         Outlet { over_stream, stream: None, backlog_bytes: 0, ended: false }
     }
 
-    /// Opens the stream, if there is to be one.
+    /// Opens the stream, if the output is a stream.
     pub(crate) fn open(&mut self, io: &mut dyn Io) {
         if self.over_stream {
             self.stream = Some(io.open());
         }
     }
 
-    /// A datagram, or a write.
+    /// Sends a datagram or writes to the stream.
     #[inline]
     pub(crate) fn send(&mut self, payload_bytes: u32, io: &mut dyn Io) {
         if !self.over_stream {
@@ -36,7 +36,7 @@ impl Outlet {
         self.flush(io);
     }
 
-    /// Nothing more will be sent: the stream is finished when the backlog is written.
+    /// Ends the output: the stream is finished when the backlog is written.
     pub(crate) fn end(&mut self, io: &mut dyn Io) {
         self.ended = true;
         self.flush(io);

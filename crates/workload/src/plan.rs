@@ -1,8 +1,8 @@
-//! What both ends of a flow know beforehand.
+//! Random values that both ends of a flow draw in advance.
 //!
-//! A model's payload is a length: nothing can be read from it. So what a server needs to know of the n-th request
-//! (where it ends, how long to think, how much to answer) both ends draw, each for itself, from equal copies of one
-//! random stream, in the order of n. Neither asks the other and neither can be wrong, whatever the network does.
+//! A model's payload is only a length, so it carries no information. A server needs data about the n-th request: its length, the
+//! think time, the size of the response. Both ends draw them independently from equal copies of one random stream, in the order
+//! of n. They agree whatever the network does.
 
 use fullpipe_units::Stream;
 
@@ -18,7 +18,7 @@ impl<T: Copy> Plan<T> {
         Plan { random, drawn: Vec::new() }
     }
 
-    /// Entry number `index`; those before it that nobody has asked for yet are drawn first.
+    /// Returns entry `index`. Missing earlier entries are drawn first.
     pub(crate) fn get(&mut self, index: u32, mut draw: impl FnMut(&mut Stream, Option<&T>) -> T) -> T {
         while self.drawn.len() <= index as usize {
             let next = draw(&mut self.random, self.drawn.last());

@@ -1,13 +1,13 @@
-//! Request-response: a client asks, a server thinks and answers, the client waits and asks again.
+//! Request-response: a client sends a request, a server processes it and responds, the client pauses and sends the next request.
 //!
-//! The model of a user behind a browser or of a remote procedure call: sizes, think times (at the server) and idle
-//! times (at the client) are independent samples (Barford and Crovella, SIGMETRICS 1998, structure of their SURGE).
-//! Exchanges follow one another: one is under way at a time. An exchange lasts from the moment at which the client
-//! begins with it (opening its connection, if it has one of its own) until the response's last byte is read.
+//! It models a user with a browser, or remote procedure calls. Sizes, think times (at the server) and idle times (at the client)
+//! are independent samples (Barford and Crovella, SIGMETRICS 1998, structure of their SURGE). At most one exchange is in progress
+//! at a time. An exchange lasts from its start at the client until the client has read the last byte of the response. If the
+//! exchange has a connection of its own, it starts with the opening of the connection.
 //!
-//! Client and server know sizes and times beforehand (`plan.rs`). On one connection the n-th request is the n-th
-//! exchange; with a connection each, the number of the connection is that of the exchange. An exchange whose connection
-//! is lost has failed; the next follows after its idle time, unless the connection was to be kept: then it was the last.
+//! Client and server draw sizes and times in advance (`plan.rs`). On one connection the n-th request is the n-th exchange;
+//! otherwise the number of the connection is that of the exchange. An exchange whose connection is lost has failed. The next one
+//! follows after its idle time if each exchange has its own connection; otherwise the failed exchange is the last.
 
 mod client;
 mod server;
@@ -30,11 +30,16 @@ pub(crate) static REQUEST_RESPONSE: WorkloadComponent = WorkloadComponent {
         text: "requests from `from`, each answered by `to` (TCP); the next follows when the response is there. Default \
                port 80.",
         fields: &[&[
-            Field::required("request", SIZE_OR_RANDOM, "Size of requests."),
-            Field::required("response", SIZE_OR_RANDOM, "Size of responses."),
-            Field::default("think", TIME_OR_RANDOM, "0s", "From the end of a request to the begin of its response."),
-            Field::default("idle", TIME_OR_RANDOM, "0s", "From the end of a response to the next request."),
-            Field::default("connection", Kind::Choice(&choices(&CONNECTION)), "kept", "How connections are used."),
+            Field::required("request", SIZE_OR_RANDOM, "Size of a request."),
+            Field::required("response", SIZE_OR_RANDOM, "Size of a response."),
+            Field::default(
+                "think",
+                TIME_OR_RANDOM,
+                "0s",
+                "Time from the end of a request to the start of its response.",
+            ),
+            Field::default("idle", TIME_OR_RANDOM, "0s", "Time from the end of a response to the next request."),
+            Field::default("connection", Kind::Choice(&choices(&CONNECTION)), "kept", "Connections of the exchanges."),
             Field::optional("exchanges", COUNT, "without end", "How many."),
         ]],
         ..Declaration::EMPTY
@@ -57,41 +62,41 @@ pub(crate) static REQUEST_RESPONSE: WorkloadComponent = WorkloadComponent {
 
 static CONNECTION: [(Choice, ConnectionUse); 2] = [
     (Choice::new("kept", "one connection for all exchanges."), ConnectionUse::Kept),
-    (Choice::new("per-exchange", "a new connection for each."), ConnectionUse::PerExchange),
+    (Choice::new("per-exchange", "a new connection for each exchange."), ConnectionUse::PerExchange),
 ];
 
 static COMPLETED: [Metric; 3] = [
-    Metric::new("exchanges", "", "Exchanges of which the client has the whole response."),
-    Metric::new("exchange_mean_s", "s", "Mean time from the begin of an exchange to the last byte of its response."),
+    Metric::new("exchanges", "", "Exchanges whose response the client has received completely."),
+    Metric::new("exchange_mean_s", "s", "Mean time from the start of an exchange to the last byte of its response."),
     Metric::new("exchange_max_s", "s", "Longest time of an exchange."),
 ];
 
 const FAILED: Metric = Metric::new("exchanges_failed", "", "Exchanges whose connection was lost.");
 
-/// Which connection an exchange goes over.
+/// The connections of exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionUse {
-    /// One connection for all (persistent HTTP, netperf's TCP_RR). The client finishes it after the last exchange.
+    /// One connection for all exchanges (persistent HTTP, netperf's TCP_RR). The client finishes it after the last exchange.
     #[default]
     Kept,
-    /// A new one for each (HTTP/1.0, netperf's TCP_CRR). The server finishes it after the response.
+    /// A new connection for each exchange (HTTP/1.0, netperf's TCP_CRR). The server finishes it after the response.
     PerExchange,
 }
 
-/// A client and a server.
+/// The settings of a client and a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestResponseSpec {
     /// Sizes of requests in bytes (each at least 1).
     pub request_bytes: Distribution,
     /// Sizes of responses in bytes (each at least 1).
     pub response_bytes: Distribution,
-    /// Time in seconds from the request's last byte at the server to the response's first.
+    /// Time in seconds from the arrival of the request's last byte at the server to the response's first byte.
     pub think_s: Distribution,
-    /// Time in seconds from the response's last byte at the client to the next request.
+    /// Time in seconds from the arrival of the response's last byte at the client to the next request.
     pub idle_s: Distribution,
-    /// One connection for all exchanges or one for each.
+    /// The connections of exchanges.
     pub connection: ConnectionUse,
-    /// Exchanges (`None`: without end).
+    /// Number of exchanges (`None`: unlimited).
     pub count: Option<u64>,
 }
 
@@ -113,14 +118,14 @@ impl WorkloadSettings for RequestResponseSpec {
         [true, true]
     }
 
-    /// The end whose messages are larger in the mean.
+    /// The end whose messages are larger on average.
     fn main_senders(&self) -> [bool; 2] {
         let (request, response) = (self.request_bytes.mean(), self.response_bytes.mean());
         [request >= response, response >= request]
     }
 
     fn demand(&self, time_s: f64) -> Demand {
-        /// Few random exchanges count with so many times their mean sizes.
+        /// The factor on the mean sizes if there are few random exchanges.
         const MARGIN: f64 = 4.0;
         let per_exchange = self.connection == ConnectionUse::PerExchange;
         let pause_s = self.think_s.mean() + self.idle_s.mean();
@@ -171,7 +176,7 @@ impl RequestResponseSpec {
         })
     }
 
-    /// Whether `index` is the number of an exchange.
+    /// Whether there is an exchange with number `index`.
     fn has(&self, index: u32) -> bool {
         self.count.is_none_or(|count| u64::from(index) < count)
     }

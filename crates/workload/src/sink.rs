@@ -1,4 +1,4 @@
-//! The receiving end of all the above: reads everything at once and notes how much and when.
+//! The receiving end of one-way workloads: reads everything at once and records how much and when.
 
 use crate::application::{Application, Io, Progress, StreamId};
 use crate::content::Digest;
@@ -7,20 +7,20 @@ use fullpipe_transport::{Event, Payload};
 /// Reads and counts.
 #[derive(Debug)]
 pub struct Sink {
-    /// Whether to close its own side when the peer has closed.
+    /// Whether it closes its own side after the peer has closed.
     closes: bool,
     progress: Progress,
-    /// Of what was read, where the content matters.
+    /// The digest of the data read, if the content matters.
     digest: Option<Box<Digest>>,
 }
 
 impl Sink {
-    /// A sink that closes its side after its peer (`closes`), or keeps it open for ever.
+    /// Creates a sink that closes its side after its peer (`closes`), or keeps it open.
     pub fn new(closes: bool) -> Self {
         Sink { closes, progress: Progress::default(), digest: None }
     }
 
-    /// The same with a digest of what it reads.
+    /// Adds a digest of the data read.
     pub fn with_digest(self) -> Self {
         Sink { digest: Some(Box::default()), ..self }
     }
@@ -32,7 +32,7 @@ impl Application for Sink {
         match event {
             Event::Readable => {
                 let Some(stream) = io.stream(stream) else { return };
-                // Bytes come in the pieces in which they arrived.
+                // Bytes are returned in the pieces in which they arrived.
                 while let Some(payload) = stream.read(u64::MAX) {
                     self.progress.receive(payload.len(), now);
                     if let (Some(digest), Payload::Bytes(bytes)) = (&mut self.digest, &payload) {

@@ -1,18 +1,18 @@
-//! Tmix: connections as a trace has them, each between the flow's two hosts (Weigle, Adurthi, Hernández-Campos, Jeffay and
-//! Smith, "Tmix: a tool for generating realistic TCP application workloads in ns-2", CCR 36(3), 2006).
+//! Tmix: the connections of a trace, each between the flow's two hosts (Weigle, Adurthi, Hernández-Campos, Jeffay and Smith,
+//! "Tmix: a tool for generating realistic TCP application workloads in ns-2", CCR 36(3), 2006).
 //!
-//! **Model.** A connection vector lists what the two sides write, unit by unit (application data units). In a *sequential*
-//! connection the units have one order: a side writes its next one a *receive wait* after all that the other side had to
-//! write before has reached it, or a *send wait* after its own previous unit was written whole to its send buffer. In a
-//! *concurrent* one each side goes through its own units, a send wait after each. A unit of no bytes is the close. A side
-//! that has nothing more to write closes when the other has.
+//! **Model.** A connection vector lists what the two sides write, in application data units. In a *sequential* connection the
+//! units have one order. A side writes its next unit a *receive wait* after all earlier data of the other side have arrived, or a
+//! *send wait* after its own previous unit was completely written to its send buffer. In a *concurrent* connection each side
+//! writes its own units, with a send wait after each. A unit of size 0 is the close. A side without further units closes after
+//! the other side has closed.
 //!
-//! Both ends know the trace, as the hosts of a testbed do: the initiator opens connection number n at its time, the
-//! acceptor looks up what the n-th is to do. Each connection is read or made once for both. A trace that cannot be read any more (its file was changed) ends there, and
-//! `trace_broken` says so.
+//! Both ends have the trace, as the hosts of a testbed do. The initiator opens connection n at its time; the acceptor looks up
+//! the units of connection n. Each connection is read or generated once for both ends. If a trace can no longer be read because
+//! its file was changed, it ends there, and `trace_broken` is 1.
 //!
-//! What the initiator tells of an exchange is its response time: from the first byte of its request to the last of the
-//! answer, without the acceptor's own wait.
+//! The initiator reports the response time of each exchange: from the first byte of its request to the last byte of the response,
+//! without the acceptor's own wait.
 
 mod spec;
 
@@ -27,33 +27,33 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A trace that can move to where the run is.
+/// A trace that can move to the run's thread.
 pub type BoxedTrace = Box<dyn Trace + Send>;
 
-/// How connections are opened and what they carry.
+/// How connections are opened and which properties they take from the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TmixOptions {
-    /// Segment sizes as the trace has them.
+    /// Whether connections use the segment sizes of the trace.
     pub mss_of_trace: bool,
-    /// Receive windows as the trace has them.
+    /// Whether connections use the receive windows of the trace.
     pub window_of_trace: bool,
-    /// Units are filled up to whole segments, as ns-2's one-way TCP does.
+    /// Whether units are padded to whole segments, as with ns-2's one-way TCP.
     pub padded: bool,
-    /// Each exchange is told of; their times by size are in any case.
+    /// Whether each exchange is a completion. Response times by size are reported in any case.
     pub exchanges: bool,
-    /// Exchanges that began earlier are not told of: the run was warming up.
+    /// Start of the measured interval. Exchanges that begin earlier are not reported.
     pub measured_from: Instant,
 }
 
 static METRICS: [Metric; 5] = [
     Metric::new("connections_begun", "", "Connections that the initiator has opened."),
-    Metric::new("connections_finished", "", "Connections that have done all that the trace says."),
-    Metric::new("connections_broken_off", "", "Connections that closed before that."),
+    Metric::new("connections_finished", "", "Connections that have completed all units of the trace."),
+    Metric::new("connections_broken_off", "", "Connections that closed earlier."),
     Metric::new("connections_open", "", "Connections that were open when the run ended."),
     Metric::new("trace_broken", "", "1 if the trace could not be read to its end, else 0."),
 ];
 
-/// Largest answer of each class by which response times are reported.
+/// Largest response of each class in bytes. Response times are reported per class.
 const CLASSES: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, u64::MAX];
 
 macro_rules! response_metrics {
@@ -63,7 +63,7 @@ macro_rules! response_metrics {
             Metric::new(
                 concat!("mean_response_", $class, "_s"),
                 "s",
-                concat!("Mean response time of answers ", $sizes, "."),
+                concat!("Mean response time of responses ", $sizes, "."),
             ),
             Metric::new(concat!("median_response_", $class, "_s"), "s", "Median of these response times."),
             Metric::new(concat!("p95_response_", $class, "_s"), "s", "95th percentile of these response times."),
@@ -71,7 +71,7 @@ macro_rules! response_metrics {
     };
 }
 
-/// Of each class the number, mean, median and 95th percentile.
+/// The metrics of each class: number, mean, median and 95th percentile.
 static RESPONSES: [[Metric; 4]; CLASSES.len()] = [
     response_metrics!("1kB", "of up to 1 kB"),
     response_metrics!("10kB", "above 1 kB and up to 10 kB"),
@@ -80,22 +80,22 @@ static RESPONSES: [[Metric; 4]; CLASSES.len()] = [
     response_metrics!("above", "above 1 MB"),
 ];
 
-/// The connections of a trace for both ends of a flow: each is made when the first of them asks for it, and kept until the
-/// other has it too.
+/// The connections of a trace, shared by both ends of a flow. Each connection is read or generated when the first end needs it,
+/// and kept until the other end has it too.
 #[derive(Clone)]
 pub struct SharedTrace(Arc<Mutex<Reel>>);
 
 struct Reel {
     connections: Scheduled<BoxedTrace>,
-    /// Those that one end has and the other has not.
+    /// Connections that one end has taken and the other has not.
     kept: VecDeque<ConnectionVector>,
-    /// Connections that initiator and acceptor have.
+    /// Number of connections taken by initiator and acceptor.
     taken: PerSide<u64>,
     broken: bool,
 }
 
 impl SharedTrace {
-    /// For the two ends of one flow.
+    /// Shares the connections between the two ends of one flow.
     pub fn new(connections: Scheduled<BoxedTrace>) -> Self {
         let reel = Reel { connections, kept: VecDeque::new(), taken: PerSide::default(), broken: false };
         SharedTrace(Arc::new(Mutex::new(reel)))
@@ -107,7 +107,7 @@ impl SharedTrace {
 }
 
 impl Reel {
-    /// The next connection of one end.
+    /// Returns the next connection of one end.
     fn next(&mut self, side: Side) -> Option<ConnectionVector> {
         let behind = self.taken.get(side) < self.taken.get(side.other());
         let connection = if behind {
@@ -127,7 +127,7 @@ impl Reel {
     }
 }
 
-/// The connections of a trace, as far as one end has asked for them.
+/// The connections of a trace that one end has taken.
 struct Source {
     connections: SharedTrace,
     side: Side,
@@ -151,7 +151,7 @@ impl Source {
     }
 }
 
-/// Segment size of connections of which the trace says none.
+/// Segment size of connections whose trace states none.
 const USUAL_MSS_BYTES: u32 = 1460;
 
 fn pad(connection: &mut ConnectionVector) {
@@ -161,8 +161,8 @@ fn pad(connection: &mut ConnectionVector) {
     }
 }
 
-/// One side of one connection. With thousands of them each segment that comes finds its player out of the cache, so what it
-/// touches comes first and fills one line.
+/// One side of one connection. With thousands of connections the player is not in the cache when a segment arrives. So the fields
+/// that this event uses come first and fill one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Player {
@@ -170,37 +170,37 @@ struct Player {
     sequential: bool,
     closed: bool,
     peer_finished: bool,
-    /// Whether there is a unit of our own at or after `next`; known as long as that has not moved on.
+    /// Whether there is a unit of this side at or after `next`, if known. Reset when `next` advances.
     own: Option<bool>,
-    /// What of the present unit is still to be written.
+    /// Unwritten bytes of the present unit.
     unwritten_bytes: u64,
     received_bytes: u64,
-    /// What must have come before the unit looked at next.
+    /// Bytes that must have arrived before the next unit.
     expected_bytes: u64,
-    /// When the last of `received_bytes` came.
+    /// When the last of `received_bytes` arrived.
     received_at: Instant,
-    /// When the next unit is due; [`Instant::NEVER`] while that is not known.
+    /// When the next unit is due; [`Instant::NEVER`] while unknown.
     due: Instant,
-    /// When the unit before was written whole.
+    /// When the previous unit was completely written.
     written_at: Instant,
-    // Second line.
+    // Second cache line.
     body: Box<[Adu]>,
-    /// The unit looked at next.
+    /// Index of the next unit.
     next: usize,
-    /// The exchange that is going on, at the initiator: its beginning, without the acceptor's wait.
+    /// Start of the present exchange at the initiator, without the acceptor's wait.
     asked_at: Option<Instant>,
-    /// Bytes that had come when it began.
+    /// Bytes that had arrived when the exchange started.
     asked_after_bytes: u64,
 }
 
 const _: () = assert!(size_of::<Option<Player>>() == 128, "a player fills two cache lines");
 
-/// What a player wants next.
+/// When a player must run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// To be called when more has come or can be written, or at a time that it has asked for before.
+    /// When more data arrive or can be written, or when its timer expires.
     Wait,
-    /// To be called at this time.
+    /// At this time.
     At(Instant),
 }
 
@@ -225,7 +225,7 @@ impl Player {
         }
     }
 
-    /// Writes what is due.
+    /// Writes the units that are due.
     fn go_on(&mut self, id: StreamId, io: &mut dyn Io) -> Step {
         loop {
             if self.unwritten_bytes > 0 {
@@ -267,7 +267,7 @@ impl Player {
         }
     }
 
-    /// Passes over the other side's units to the next one of our own. Returns whether there is one.
+    /// Skips the other side's units up to this side's next unit. Returns whether there is one.
     #[inline]
     fn find_own(&mut self) -> bool {
         match self.own {
@@ -294,7 +294,7 @@ impl Player {
         }
     }
 
-    /// The initiator writes: an exchange begins, if its answer is known to be one.
+    /// Starts an exchange when the initiator writes, if the response is already known to follow.
     fn ask(&mut self, now: Instant) {
         if self.side == Side::Initiator && self.sequential {
             self.asked_at = Some(now);
@@ -302,7 +302,7 @@ impl Player {
         }
     }
 
-    /// So many bytes have come; tells of the exchange that is complete with them.
+    /// Counts `bytes` received bytes. Returns the exchange that they complete.
     fn receive(&mut self, now: Instant, bytes: u64) -> Option<Completion> {
         self.received_bytes += bytes;
         self.received_at = now;
@@ -319,7 +319,7 @@ impl Player {
         (bytes > 0).then(|| Completion { started: began.saturating_add(waits), completed: now, bytes })
     }
 
-    /// What the acceptor waited by its own will in the answer before `next`.
+    /// The acceptor's own wait in the response before `next`.
     fn answer_waits(&self) -> Duration {
         let answer = self.body[..self.next].iter().rev().take_while(|adu| adu.side != self.side);
         answer
@@ -328,13 +328,13 @@ impl Player {
     }
 }
 
-/// The players of one end, found by stream: streams have small numbers, which are used again.
+/// The players of one end, found by stream. Stream numbers are small and reused.
 #[derive(Debug, Default)]
 struct Players {
-    /// By stream: a place in `players`, counted from 1; 0 if there is none.
+    /// Index in `players` by stream, counted from 1; 0 if there is none.
     places: Vec<u32>,
     players: Vec<Option<Player>>,
-    /// Places of nobody, counted from 1.
+    /// Unused indices, counted from 1.
     free: Vec<u32>,
 }
 
@@ -375,17 +375,17 @@ impl Players {
     }
 }
 
-/// What both ends count.
+/// The state that both ends have.
 #[derive(Debug, Default)]
 struct Table {
     players: Players,
-    /// Units that are due, by time. Those of connections that were broken off stay until then.
+    /// Due units by time. Units of broken connections stay until they are due.
     due: BinaryHeap<Reverse<(Instant, StreamId)>>,
     finished: u64,
     broken_off: u64,
-    /// Whether completions are kept.
+    /// Whether completions are recorded.
     exchanges: bool,
-    /// Begin of the first exchange that counts.
+    /// Start of the measured interval.
     measured_from: Instant,
     progress: Progress,
     completions: Vec<Completion>,
@@ -406,7 +406,7 @@ impl Table {
             && at <= io.now()
         {
             self.due.pop();
-            // The stream may be another's by now, or what was due done with.
+            // The stream number may be in use by another connection, or the unit is already written.
             if self.players.get_mut(id).is_some_and(|player| player.due == at) {
                 self.go_on(id, io);
             }
@@ -459,13 +459,13 @@ impl Table {
 pub struct TmixInitiator {
     source: Source,
     table: Table,
-    /// The connection to be opened next.
+    /// The next connection to open.
     next: Option<ConnectionVector>,
     opened: u64,
 }
 
 impl TmixInitiator {
-    /// The initiators of a trace's connections, for a flow that starts at `start`.
+    /// Creates the initiator of a trace's connections, for a flow that starts at `start`.
     pub fn new(connections: SharedTrace, options: TmixOptions, start: Instant) -> Self {
         let source = Source { connections, side: Side::Initiator, options, start };
         let (exchanges, measured_from) = (options.exchanges, options.measured_from);
@@ -547,19 +547,19 @@ impl Application for TmixInitiator {
     }
 }
 
-/// The end that accepts them.
+/// The end that accepts the connections.
 #[derive(Debug)]
 pub struct TmixAcceptor {
     source: Source,
     table: Table,
     /// Connections that were opened and have not arrived, by number.
     awaited: BTreeMap<u32, ConnectionVector>,
-    /// Connections taken from the source.
+    /// Number of connections taken from the trace.
     taken: u32,
 }
 
 impl TmixAcceptor {
-    /// The acceptors of the same connections.
+    /// Creates the acceptor of the same connections.
     pub fn new(connections: SharedTrace, options: TmixOptions, start: Instant) -> Self {
         let source = Source { connections, side: Side::Acceptor, options, start };
         TmixAcceptor { source, table: Table::default(), awaited: BTreeMap::new(), taken: 0 }

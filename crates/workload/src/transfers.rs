@@ -1,5 +1,5 @@
-//! A list of transfers on one connection: each begins at its time, or when the one before has been written if that is
-//! later. The stream is finished after the last.
+//! A list of transfers on one connection. Each starts at its time, or when the previous one has been written if that is later.
+//! The stream is finished after the last.
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
@@ -15,7 +15,7 @@ pub(crate) static TRANSFERS: WorkloadComponent = WorkloadComponent {
         text: "a list of transfers one after another on one connection (TCP): each starts at its time, or when the one \
                before has been written if that is later. Default port 5001.",
         fields: &[keys! {
-            /// The transfers, in the order of their times, for example `[{ at = "0s", size = "1MB" }]`.
+            /// The transfers in ascending order of their times, for example `[{ at = "0s", size = "1MB" }]`.
             "transfers": Kind::Tables(&TRANSFER), required;
         }],
         ..Declaration::EMPTY
@@ -30,7 +30,7 @@ static TRANSFER: Table = Table {
     name: "transfer",
     text: "One transfer of a list.",
     fields: &[&[
-        Field::required("at", Kind::DURATION, "When, counted from the start of the flow."),
+        Field::required("at", Kind::DURATION, "Start time, counted from the start of the flow."),
         Field::required("size", Kind::SIZE, "How much."),
     ]],
     ..Table::EMPTY
@@ -39,16 +39,16 @@ static TRANSFER: Table = Table {
 /// One transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// When, counted from the start of the flow.
+    /// Start time, counted from the start of the flow.
     pub at: Duration,
-    /// How much.
+    /// Size in bytes.
     pub size_bytes: u64,
 }
 
-/// Transfers on one connection.
+/// The settings of transfers on one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransfersSpec {
-    /// The transfers, in order of time.
+    /// The transfers in ascending order of time.
     pub transfers: Vec<Transfer>,
 }
 
@@ -101,7 +101,7 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// A sender of these transfers, in this order.
+    /// Creates a sender of these transfers, in this order.
     pub fn new(transfers: Vec<Transfer>) -> Self {
         Transfers { transfers, next: 0, written_bytes: 0, started: Instant::ZERO, stream: None }
     }

@@ -1,6 +1,6 @@
-//! A tunnel, which carries what other flows send through it.
+//! A tunnel, through which other flows are sent.
 //!
-//! Its client and proxy are programs of the world, not applications: the two applications here only count what they receive,
+//! The model implements its client and proxy outside of applications. The two applications here only count what they receive,
 //! which is nothing.
 
 use crate::application::Application;
@@ -22,7 +22,7 @@ pub(crate) static TUNNEL: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-/// A tunnel.
+/// The settings of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelSpec;
 

@@ -1,15 +1,14 @@
-//! Adaptive bit rate streaming: a client fetches segments of a video, each at a bit rate of its choice.
+//! Adaptive bit rate streaming: a client fetches segments of a video and selects a bit rate for each.
 //!
-//! The structure of DASH (ISO/IEC 23009-1) over one persistent connection: the client asks for one segment at a time,
-//! the server answers at once with rate times playing time, to the byte below. A segment can be played when it is whole.
-//! Playback starts when `start_level` is buffered; when the buffer runs dry it stalls until `resume_level` is buffered
-//! again (or until the buffer has no room for another segment, or all is there). The next segment is asked for as soon
-//! as the buffer has room for it. What is fetched is settled (`choice.rs`) at the moment of asking. The first segment is
-//! asked for when the connection is opened, so its time, and what the client learns from it, includes the handshake.
+//! The structure is that of DASH (ISO/IEC 23009-1) over one persistent connection. The client requests one segment at a time. The
+//! server responds at once with rate times playing time, rounded down to whole bytes. A segment can be played when it is
+//! complete. Playback starts when `start_level` is buffered. When the buffer is empty, playback stalls until `resume_level` is
+//! buffered again, the buffer has no room for another segment, or the video is complete. The client requests the next segment as
+//! soon as the buffer has room for it, and selects the bit rate (`choice.rs`) at that moment. The first request is sent when the
+//! connection is opened, so its time and its throughput sample include the handshake.
 //!
-//! Only the client knows which rate it wants, so it writes that into its request, as a request for a URL would: the
-//! first eight bytes are the rate in bit/s and the next eight the segment's number, both big-endian. These are the only
-//! bytes with content; the segments are lengths.
+//! The request contains the selected rate, as a URL would: the first eight bytes are the rate in bit/s and the next eight the
+//! segment's number, both big-endian. These are the only bytes with content; segments are lengths.
 
 mod choice;
 mod client;
@@ -32,29 +31,29 @@ pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
         text: "adaptive streaming (TCP): `from` is the player, which requests segment after segment from `to` and chooses \
                the bit rate of each. Default port 80.",
         fields: &[keys! {
-            /// Bit rates to choose from, ascending.
+            /// Available bit rates, in ascending order.
             "ladder": Kind::List(&Kind::RATE), required;
             /// Playing time of a segment.
             "segment": Kind::INTERVAL, default "4s";
-            /// Segments of the video.
+            /// Number of segments.
             "segments": COUNT, optional "without end";
             /// Size of a request.
             "request": Kind::size(16, 1 << 20), default "300B";
-            /// Playback starts when so much is buffered.
+            /// Buffer level at which playback starts.
             "start_level": Kind::DURATION, default "4s";
-            /// Playback goes on after a stall at this level.
+            /// Buffer level at which playback resumes after a stall.
             "resume_level": Kind::DURATION, default "4s";
             /// Size of the player's buffer.
             "max_level": Kind::DURATION, default "30s";
-            /// How a bit rate is chosen.
+            /// Algorithm that selects the bit rate.
             "choice": Kind::Choice(&choices(&CHOICE)), default "buffer";
-            /// With `buffer`: level up to which the lowest rate is taken.
+            /// With `buffer`: level up to which the lowest rate is selected.
             "reservoir": Kind::DURATION, default "8s";
-            /// With `buffer`: from there to the highest rate.
+            /// With `buffer`: range of levels above `reservoir` over which the rate rises to the highest.
             "cushion": Kind::INTERVAL, default "18s";
-            /// With `throughput`: the part of it that is used.
+            /// With `throughput`: fraction of the measured throughput that is used.
             "safety": Kind::number(0.01, 1.0), default "0.9";
-            /// With `throughput`: segments in the mean.
+            /// With `throughput`: number of segments in the mean.
             "samples": Kind::integer(1, 1000), default "5";
         }],
         ..Declaration::EMPTY
@@ -78,7 +77,7 @@ pub(crate) static VIDEO_ABR: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-/// Reads the keys of one way to choose a bit rate.
+/// Reads the keys of one algorithm of rate selection.
 type ReadChoice = fn(&Tree) -> RateChoice;
 
 static CHOICE: [(Choice, ReadChoice); 2] = named! {
@@ -95,7 +94,7 @@ static CHOICE: [(Choice, ReadChoice); 2] = named! {
 };
 
 static METRICS: [Metric; 2] = [
-    Metric::new("segments", "", "Segments that the player has whole."),
+    Metric::new("segments", "", "Segments that the player has received completely."),
     Metric::new("switches", "", "Segments whose bit rate differs from that of the segment before."),
 ];
 
@@ -103,7 +102,7 @@ static STALLS: [Metric; 2] = [
     Metric::new(
         "rebuffers",
         "",
-        "Stalls: how often the player's buffer ran dry during playback; missing if playback never started.",
+        "Number of stalls: times that the player's buffer became empty during playback; missing if playback never started.",
     ),
     Metric::new("rebuffer_s", "s", "Total time of stalls; missing if playback never started."),
 ];
@@ -111,49 +110,49 @@ static STALLS: [Metric; 2] = [
 const STARTUP: Metric = Metric::new("startup_s", "s", "Time from the start of the flow to the start of playback.");
 const MEAN_BIT_RATE: Metric = Metric::new("mean_bit_rate_bps", "bit/s", "Mean bit rate of the segments.");
 
-/// Bytes of a request that say what is wanted.
+/// Bytes of a request that have content.
 const REQUEST_CONTENT_BYTES: u32 = 16;
 
-/// Largest request: its bytes are real ones.
+/// Largest request in bytes; all of its bytes are generated.
 const MAX_REQUEST_BYTES: u32 = 1 << 20;
 
-/// How the client chooses the next segment's bit rate.
+/// The algorithm that selects the next segment's bit rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RateChoice {
-    /// By the buffer's level: BBA-0 (Huang et al., SIGCOMM 2014).
+    /// By the buffer level: BBA-0 (Huang et al., SIGCOMM 2014).
     Buffer {
-        /// Up to this level the lowest rate is taken.
+        /// Level up to which the lowest rate is selected.
         reservoir: Duration,
-        /// Over so much above the reservoir the rate rises linearly from lowest to highest.
+        /// Range above the reservoir over which the rate rises linearly from lowest to highest.
         cushion: Duration,
     },
     /// By throughput: the highest rate not above `safety` times the harmonic mean of the last samples.
     Throughput {
-        /// Part of the throughput that may be used, for instance 0.9.
+        /// Fraction of the throughput that is used, for instance 0.9.
         safety: f64,
         /// Number of samples (segments) in the mean, for instance 5.
         samples: u32,
     },
 }
 
-/// A client and a server of segments.
+/// The settings of a client and a server of video segments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VideoAbrSpec {
-    /// Bit rates offered, ascending and not empty.
+    /// Available bit rates, ascending and not empty.
     pub ladder: Vec<Rate>,
     /// Playing time of a segment.
     pub segment: Duration,
-    /// Segments of the video (`None`: without end).
+    /// Number of segments (`None`: unlimited).
     pub segments: Option<u64>,
     /// Size of a request (from 16 bytes to 1 MiB).
     pub request_bytes: u32,
-    /// Playback starts when so much is buffered.
+    /// Buffer level at which playback starts.
     pub start_level: Duration,
-    /// Playback resumes after a stall when so much is buffered.
+    /// Buffer level at which playback resumes after a stall.
     pub resume_level: Duration,
-    /// The buffer's size: no segment is requested for which it has no room.
+    /// Size of the buffer. The client requests a segment only if the buffer has room for it.
     pub max_level: Duration,
-    /// How a bit rate is chosen.
+    /// The algorithm that selects the bit rate.
     pub choice: RateChoice,
 }
 
@@ -162,13 +161,13 @@ impl WorkloadSettings for VideoAbrSpec {
         self.segments.is_none()
     }
 
-    /// Requests are small.
+    /// The server sends most of the data, since requests are small.
     fn senders(&self) -> [bool; 2] {
         [false, true]
     }
 
     fn demand(&self, time_s: f64) -> Demand {
-        // The player is ahead of the playing time by its buffer.
+        // The player fetches ahead of the playing time by its buffer.
         let ahead_s = time_s + self.max_level.as_secs_f64();
         let segments = demand::count(ahead_s, self.segment.as_secs_f64(), self.segments);
         let highest = self.ladder.iter().map(|rate| rate.bits_per_second()).max().unwrap_or_default() as f64;

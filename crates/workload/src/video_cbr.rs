@@ -1,10 +1,10 @@
-//! Video at a constant bit rate: a frame per frame time, in packets of at most a payload size.
+//! Video at a constant bit rate: a frame per frame interval, in packets with a maximum payload.
 //!
-//! A group of pictures is one I frame and P frames after it (ISO/IEC 14496-2; no B frames, which would only permute
-//! sizes). Of the group's bits, rate times frames over frames per second, each P frame gets one share and the I frame
-//! `i_to_p_ratio` shares. Fractions of a byte are carried from frame to frame, so every group has its bits to the byte.
-//! The n-th frame is due n frame times after the start, rounded to the nanosecond. It leaves at once: full packets and
-//! one with the rest; or as one write on a stream.
+//! A group of pictures is one I frame followed by P frames (ISO/IEC 14496-2; no B frames, which would only permute sizes). The
+//! group has rate times frames over frames per second bits. Of these, each P frame gets one share and the I frame `i_to_p_ratio`
+//! shares. Fractions of a byte are carried over to the next frame, so that every group has its exact number of bytes. The n-th
+//! frame is due n frame intervals after the start, rounded to the nanosecond. It is sent at once: as full packets and one with
+//! the rest, or as one write to a stream.
 
 use crate::application::{Application, Io, StreamId};
 use crate::component::{COUNT, FlowContext, PAYLOAD, Protocol, WorkloadComponent, WorkloadSettings, count, small};
@@ -23,10 +23,15 @@ pub(crate) static VIDEO_CBR: WorkloadComponent = WorkloadComponent {
         fields: &[&[
             Field::required("rate", Kind::RATE, "Payload bits per second over a group."),
             Field::default("frame_rate", Kind::number(0.1, 1000.0), "25.0", "Frames per second."),
-            Field::default("group", Kind::integer(1, 10_000), "12", "From one I frame to the next.").unit("frames"),
-            Field::default("i_to_p", Kind::number(1.0, 1000.0), "3.0", "Size of an I frame over a P frame."),
+            Field::default("group", Kind::integer(1, 10_000), "12", "Distance between I frames.").unit("frames"),
+            Field::default(
+                "i_to_p",
+                Kind::number(1.0, 1000.0),
+                "3.0",
+                "Size of an I frame divided by that of a P frame.",
+            ),
             Field::default("payload", PAYLOAD, "1200B", "Largest payload of a packet or write."),
-            Field::optional("frames", COUNT, "without end", "How many frames."),
+            Field::optional("frames", COUNT, "without end", "Number of frames."),
         ]],
         ..Declaration::EMPTY
     },
@@ -46,20 +51,20 @@ pub(crate) static VIDEO_CBR: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-/// A video source.
+/// The settings of a video source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VideoCbrSpec {
     /// Rate of payload bits over a group of pictures.
     pub rate: Rate,
     /// Frames per second, for instance 25 or 29.97; at most a million.
     pub frames_per_s: f64,
-    /// Frames of a group of pictures, the first of which is an I frame and the others P frames; 1: I frames only.
+    /// Frames of a group of pictures: the first is an I frame, the others are P frames. 1: I frames only.
     pub group_frames: u32,
-    /// Size of an I frame over that of a P frame.
+    /// Size of an I frame divided by that of a P frame.
     pub i_to_p_ratio: f64,
-    /// Largest payload of a packet.
+    /// Largest payload of a packet in bytes.
     pub max_payload_bytes: u32,
-    /// Frames to send (`None`: without end).
+    /// Number of frames (`None`: unlimited).
     pub frames: Option<u64>,
 }
 
@@ -71,7 +76,7 @@ impl WorkloadSettings for VideoCbrSpec {
     fn demand(&self, time_s: f64) -> Demand {
         let frames = demand::count(time_s, 1.0 / self.frames_per_s, self.frames);
         let bytes = frames * self.group_bytes() / f64::from(self.group_frames);
-        // The last packet of a frame is half full in the mean.
+        // The last packet of a frame is half full on average.
         let packets = bytes / f64::from(self.max_payload_bytes) + frames / 2.0;
         Demand { messages: [packets.max(frames), 0.0], timers: frames, ..Demand::of_initiator(bytes) }
     }
@@ -98,7 +103,7 @@ impl VideoCbrSpec {
         self.rate.bits_per_second() as f64 / 8.0 * f64::from(self.group_frames) / self.frames_per_s
     }
 
-    /// Bytes of all frames before number `frame`.
+    /// Total bytes of all frames before number `frame`.
     fn bytes_before(&self, frame: u64) -> u64 {
         let group = frame / u64::from(self.group_frames);
         let within = frame % u64::from(self.group_frames);
@@ -108,7 +113,7 @@ impl VideoCbrSpec {
     }
 
     fn frame_bytes(&self, frame: u64) -> u32 {
-        // Below the size of a group, which fits.
+        // The value is below the size of a group, which fits.
         self.bytes_before(frame + 1).saturating_sub(self.bytes_before(frame)) as u32
     }
 }
@@ -125,10 +130,10 @@ pub struct VideoCbr {
 }
 
 impl VideoCbr {
-    /// A sender of datagrams, or of one write per frame on a stream.
+    /// Creates a sender of datagrams, or of one write per frame to a stream if `over_stream` is set.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &VideoCbrSpec, over_stream: bool) -> Result<Self, Invalid> {
         spec.check()?;
         let outlet = Outlet::new(over_stream);

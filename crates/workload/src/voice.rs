@@ -1,12 +1,12 @@
-//! Voice: packets of a speech codec, all the time or in talk spurts.
+//! Voice: packets of a speech codec, continuously or in talk spurts.
 //!
-//! While its speaker talks, a side sends a packet of speech under an RTP header per packet time (20 ms; RFC 3551,
-//! section 4.5). With silence suppression talk spurts and pauses alternate, exponential with the means of ITU-T P.59
-//! (1993), table 1: 1.004 s and 1.587 s, thus speech 38.75 % of the time. Packets are sent at the beginning of a
-//! spurt and every packet time from there, as long as it lasts. No comfort noise is sent during pauses.
+//! While the speaker talks, a side sends one packet of speech with an RTP header per packet interval (20 ms; RFC 3551, section
+//! 4.5). With silence suppression, talk spurts and pauses alternate. They are exponential with the means of ITU-T P.59 (1993),
+//! table 1: 1.004 s and 1.587 s, thus speech 38.75 % of the time. Packets are sent at the start of a spurt and then every packet
+//! interval until its end. No comfort noise is sent during pauses.
 //!
-//! The caller begins with a talk spurt. The callee, if it speaks, begins with a pause when it hears the first packet;
-//! without silence suppression with a packet at once. The two do not listen to each other: no double-talk rules.
+//! The caller starts with a talk spurt. The callee, if it speaks, starts when the first packet arrives: with a pause, or without
+//! silence suppression with a packet. The two sides are independent: there are no double-talk rules.
 
 use crate::application::{Application, Io, Progress};
 use crate::component::{FlowContext, Protocol, WorkloadComponent, WorkloadSettings};
@@ -20,9 +20,9 @@ pub(crate) static VOICE: WorkloadComponent = WorkloadComponent {
         name: "voice",
         text: "a call (UDP): speech under an RTP header, in talk spurts or all the time. Default port 5004.",
         fields: &[keys! {
-            /// Sizes and intervals.
+            /// Speech codec, which sets packet sizes and intervals.
             "codec": Kind::Choice(&choices(&CODEC)), default "g711";
-            /// Talk spurts of 1.004 s and pauses of 1.587 s in the mean, both exponential (ITU-T P.59).
+            /// Whether talk spurts (mean 1.004 s) and pauses (mean 1.587 s) alternate, both exponential (ITU-T P.59).
             "silence_suppression": Kind::Boolean, default "true";
             /// Whether the callee speaks too.
             "both_ways": Kind::Boolean, default "true";
@@ -50,7 +50,7 @@ static CODEC: [(Choice, fn() -> VoiceSpec); 3] = [
     (Choice::new("amr", "12.2 kbit/s: 44 bytes every 20 ms with the RTP header."), VoiceSpec::amr_12_2),
 ];
 
-/// Silence suppression: a speaker's talk spurts and the pauses between.
+/// Silence suppression: the talk spurts of a speaker and the pauses between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TalkSpurts {
     /// Lengths of talk spurts in seconds.
@@ -60,7 +60,7 @@ pub struct TalkSpurts {
 }
 
 impl TalkSpurts {
-    /// Those of ITU-T P.59.
+    /// Returns the distributions of ITU-T P.59.
     pub fn p59() -> Self {
         TalkSpurts {
             talk_s: Distribution::Exponential { mean: 1.004 },
@@ -69,34 +69,34 @@ impl TalkSpurts {
     }
 }
 
-/// A call.
+/// The settings of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VoiceSpec {
-    /// Speech and RTP header (12 bytes) of a packet.
+    /// Payload of a packet in bytes: speech and RTP header (12 bytes).
     pub payload_bytes: u32,
-    /// Time between packets while the speaker talks.
+    /// Packet interval while the speaker talks.
     pub interval: Duration,
-    /// Silence suppression (`None`: packets all the time).
+    /// Silence suppression (`None`: continuous packets).
     pub talk_spurts: Option<TalkSpurts>,
     /// Whether the callee speaks too, or only listens.
     pub both_ways: bool,
-    /// How long each side speaks, from its start (`None`: without end).
+    /// How long each side speaks, from its start (`None`: unlimited).
     pub duration: Option<Duration>,
 }
 
 impl VoiceSpec {
-    /// G.711 (64 kbit/s): 160 bytes of speech per 20 ms, all the time, one way, without end.
+    /// Returns G.711 (64 kbit/s): 160 bytes of speech per 20 ms, continuous, one way, without a time limit.
     pub fn g711() -> Self {
         Self::codec(160)
     }
 
-    /// G.729 (8 kbit/s): 20 bytes of speech per 20 ms, two frames of 10 ms; otherwise as [`VoiceSpec::g711`].
+    /// Returns G.729 (8 kbit/s): 20 bytes of speech per 20 ms, two frames of 10 ms; otherwise as [`VoiceSpec::g711`].
     pub fn g729() -> Self {
         Self::codec(20)
     }
 
-    /// AMR at 12.2 kbit/s: 32 bytes per 20 ms, being 4 bits of mode request, 6 of table of contents and 244 of speech,
-    /// filled up (RFC 4867, section 4.3, bandwidth-efficient); otherwise as [`VoiceSpec::g711`].
+    /// Returns AMR at 12.2 kbit/s: 32 bytes per 20 ms. They are 4 bits of mode request, 6 of table of contents, 244 of speech and
+    /// padding (RFC 4867, section 4.3, bandwidth-efficient); otherwise as [`VoiceSpec::g711`].
     pub fn amr_12_2() -> Self {
         Self::codec(32)
     }
@@ -173,18 +173,18 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// The caller; its random stream is its own.
+    /// Creates the caller. It has a random stream of its own.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn caller(spec: &VoiceSpec, random: Stream) -> Result<Self, Invalid> {
         Self::new(spec, random, true)
     }
 
-    /// The callee, who speaks if the call goes both ways; its random stream is its own.
+    /// Creates the callee, which speaks if the call has both directions. It has a random stream of its own.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn callee(spec: &VoiceSpec, random: Stream) -> Result<Self, Invalid> {
         Self::new(spec, random, spec.both_ways)
     }
@@ -215,7 +215,7 @@ impl Voice {
         }
     }
 
-    /// The next spurt begins after a pause from `from`.
+    /// Schedules the next spurt after a pause from `from`.
     fn pause(&mut self, from: Instant) {
         if let Some(spurts) = &self.spec.talk_spurts {
             self.next = from.saturating_add(spurts.pause_s.sample_duration(&mut self.random));
@@ -242,8 +242,7 @@ impl Application for Voice {
         let sent = self.next;
         self.next = sent.saturating_add(self.spec.interval);
         if self.next >= self.spurt_end {
-            // A spurt of no length has its packet all the same; the pause begins a nanosecond later at the least, so
-            // that time goes on.
+            // A spurt of length zero still has a packet. The pause begins at least a nanosecond later, so that time advances.
             self.pause(self.spurt_end.max(sent.saturating_add(Duration::from_nanos(1))));
         }
         self.schedule(io);

@@ -1,21 +1,21 @@
 //! Web pages: a browser fetches pages of many objects over HTTP/1.1, HTTP/2, HTTP/3 or a few long-lived streams.
 //!
-//! What a page is, `page.rs` says: drawn from five laws (Pries et al. 2012), or a list of objects that depend on each
-//! other. Which of its objects may be requested when, `load.rs` says. The ways of fetching them:
+//! `page.rs` defines pages: drawn from five distributions (Pries et al. 2012), or a list of objects with dependencies. `load.rs`
+//! decides which objects may be requested. Objects are fetched in one of these ways:
 //!
-//! - HTTP/1.1 (RFC 9112): up to six connections (what browsers open to one host), one request at a time on each. An
-//!   idle connection takes the next object; a connection is opened when none is idle. No pipelining.
-//! - HTTP/2 (RFC 9113): one connection. Requests and responses are frames of a 9-byte header and up to 16 384 bytes. The
-//!   server chooses frame by frame which response goes on (RFC 9218), and keeps little unsent in the transport's buffer,
-//!   since what is written there cannot be overtaken any more.
-//! - HTTP/3 (RFC 9114): one connection, a stream for each object and a control stream. What goes first is the transport's
-//!   choice, which is told urgencies.
-//! - Streams: one connection with a few streams; one request per page, which the server answers with all of the page's
-//!   objects, each on its stream (how Paiva et al., "Extending the ns-3 QUIC Module", MSWiM 2020, used pages).
+//! - HTTP/1.1 (RFC 9112): up to six connections (what browsers open to one host), one request at a time on each. An idle
+//!   connection takes the next object; a connection is opened when none is idle. No pipelining.
+//! - HTTP/2 (RFC 9113): one connection. Requests and responses are frames with a 9-byte header and up to 16 384 bytes. For each
+//!   frame the server selects the response (RFC 9218). It keeps little unsent data in the transport's buffer, since data written
+//!   there cannot be overtaken.
+//! - HTTP/3 (RFC 9114): one connection, a stream for each object and a control stream. The transport schedules the streams by the
+//!   urgencies that the server sets.
+//! - Streams: one connection with a few streams. The client sends one request per page; the server responds with all objects of
+//!   the page, each on its stream (the pages of Paiva et al., "Extending the ns-3 QUIC Module", MSWiM 2020).
 //!
-//! A request is real bytes, as long as its headers would be, which name the page and the object, so that the server knows
-//! which is meant on whatever connection it comes; what the page is, both ends know (`page.rs`). A response is a length:
-//! header and object. Header sizes are constants, whatever HPACK or QPACK would make of them.
+//! A request has as many bytes as its headers would have, and contains the numbers of the page and the object. So the server can
+//! identify the object on any connection. Both ends have the content of the page (`page.rs`). A response is a length: header and
+//! object. Header sizes are constants that stand for the output of HPACK or QPACK.
 
 mod client;
 mod keys;
@@ -33,10 +33,10 @@ pub use server::WebServer;
 
 use fullpipe_units::{Distribution, Duration};
 
-/// Largest header of a request or response: it fits into one frame of HTTP/2.
+/// Largest header of a request or response in bytes. It fits into one HTTP/2 frame.
 const MAX_HEADER_BYTES: u32 = 1 << 14;
 
-/// How objects are fetched.
+/// The protocol with which objects are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http {
     /// HTTP/1.1.
@@ -49,70 +49,70 @@ pub enum Http {
     Streams,
 }
 
-/// What a [`crate::Completion`] is of.
+/// The unit of a [`crate::Completion`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WebCompletions {
-    /// A page: from the request of its first object (the opening of the connection included, where there is none yet) to
-    /// the last byte of its last object. Its bytes are those of its objects.
+    /// A page: from the request of its first object to the last byte of its last object, including the opening of the connection
+    /// if there is none yet. Its bytes are those of its objects.
     #[default]
     Pages,
     /// An object: from its request to its last byte.
     Objects,
-    /// All of a page that came on one stream: with [`Http::Streams`], for each page one of each stream, stream after
-    /// stream, when the page is complete; from the request to the stream's last byte. A stream without objects of the
-    /// page has none of its bytes and no time.
+    /// The part of a page on one stream. With [`Http::Streams`], a complete page gives one completion per stream, in the order of
+    /// the streams. It lasts from the request to the stream's last byte. A stream without objects of the page has 0 bytes and no
+    /// time.
     Streams,
 }
 
-/// A browser and a server of pages.
+/// The settings of a browser and a server of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebSpec {
-    /// How objects are fetched.
+    /// The protocol with which objects are fetched.
     pub http: Http,
-    /// What pages consist of.
+    /// The objects of pages.
     pub source: PageSource,
-    /// Which objects wait for which.
+    /// The dependencies between objects.
     pub dependencies: Dependencies,
-    /// Pages that are fetched (`None`: without end).
+    /// Number of pages (`None`: unlimited).
     pub pages: Option<u64>,
-    /// Time in seconds from the end of a page to the begin of the next.
+    /// Time in seconds from the end of a page to the start of the next.
     pub reading_s: Law,
-    /// Time in seconds from the begin of a page to the begin of the next, whether or not the page is complete, so that pages
-    /// can overlap. `None`: pages are fetched one after another.
+    /// Time in seconds from the start of a page to the start of the next, even if the page is not complete, so that pages can
+    /// overlap. `None`: pages are fetched one after another.
     pub page_interval_s: Option<Law>,
-    /// Share of a drawn page's embedded objects that are above the fold, the first ones in the page's order, beside all main
-    /// objects. `None`: not told apart.
+    /// Fraction of a drawn page's embedded objects that are above the fold: the first ones in the page's order, in addition to
+    /// all main objects. `None`: the fold is not modeled.
     pub above_fold: Option<f64>,
-    /// HTTP/1.1: most connections at a time.
+    /// HTTP/1.1: largest number of parallel connections.
     pub connections: u32,
-    /// HTTP/2 and HTTP/3: most requests at a time (the server's limit of concurrent streams).
+    /// HTTP/2 and HTTP/3: largest number of parallel requests (the server's limit of concurrent streams).
     pub concurrent: u32,
-    /// Whether connections are kept from one page to the next.
+    /// Whether connections are kept for the next page.
     pub keep_connections: bool,
-    /// Size of a request's header, all that a request consists of (from 12 bytes to 16 KiB).
+    /// Size of a request in bytes: a header without content (from 12 bytes to 16 KiB).
     pub request_bytes: u32,
-    /// Size of a response's header, before each object.
+    /// Size of the response header before each object, in bytes.
     pub response_header_bytes: u32,
     /// RFC 9218 urgency of main objects, 0 (most urgent) to 7.
     pub main_urgency: u8,
     /// RFC 9218 urgency of other objects.
     pub embedded_urgency: u8,
-    /// Whether other objects are incremental: of equally urgent ones all go on in turn, instead of one after another.
+    /// Whether embedded objects are incremental: equally urgent ones are then interleaved instead of sent one after another.
     pub incremental: bool,
-    /// HTTP/2: the server makes no further frame while so much is written and not sent, in bytes.
+    /// HTTP/2: the server writes no further frame while this many bytes are written and unsent.
     pub low_water_bytes: u64,
-    /// Streams: embedded objects of drawn pages that are smaller go on the first stream, with the main objects; the others
-    /// on the second.
+    /// Streams: embedded objects of drawn pages that are smaller than this use the first stream, with the main objects; the
+    /// others use the second.
     pub small_below_bytes: u64,
-    /// Streams: how long after it was written a byte of each stream is wanted, for transports that have deadlines. The
-    /// last holds for all further streams; none: the transport's own.
+    /// Streams: the deadline of a byte on each stream, counted from its writing, for transports with deadlines. The last value
+    /// applies to all further streams. Without values the transport uses its own.
     pub stream_latencies: Vec<Duration>,
-    /// What completions are of.
+    /// The unit of completions.
     pub completions: WebCompletions,
 }
 
 impl WebSpec {
-    /// Pages of Pries et al., fetched with the sizes that are usual today.
+    /// Returns the pages of Pries et al. with settings that are common today.
     pub fn new(http: Http) -> Self {
         WebSpec {
             http,
@@ -137,13 +137,13 @@ impl WebSpec {
         }
     }
 
-    /// Bytes of a request; with HTTP/2 the frame's header comes before.
+    /// Bytes of a request, without the HTTP/2 frame header.
     fn request_length(&self) -> u64 {
         let header = u64::from(self.request_bytes);
         if self.http == Http::Three { wire::http3_frame_bytes(header) } else { header }
     }
 
-    /// Bytes of a response, header and object; with HTTP/2 without the headers of frames.
+    /// Bytes of a response, header and object, without HTTP/2 frame headers.
     fn response_length(&self, object_bytes: u64) -> u64 {
         let header = u64::from(self.response_header_bytes);
         match self.http {
@@ -152,7 +152,7 @@ impl WebSpec {
         }
     }
 
-    /// Whether objects above the fold are told apart.
+    /// Whether objects above the fold are distinguished.
     fn has_fold(&self) -> bool {
         match &self.source {
             PageSource::Drawn(_) => self.above_fold.is_some(),
@@ -160,14 +160,14 @@ impl WebSpec {
         }
     }
 
-    /// Whether `number` is the number of a page.
+    /// Whether there is a page with this number.
     fn has(&self, number: u32) -> bool {
         self.pages.is_none_or(|pages| u64::from(number) < pages)
     }
 }
 
 impl Law {
-    /// Reading time of Pries et al.
+    /// Returns the reading time of Pries et al.
     pub fn pries_reading() -> Law {
         Law { law: Distribution::LogNormal { mu: -0.495_204, sigma: 2.7731 }, max: 10_000.0 }
     }

@@ -1,4 +1,4 @@
-//! Applications against a stream with a small buffer: what is written, in what pieces, and when.
+//! Tests of applications with a stream that has a small buffer: what they write, in what pieces, and when.
 
 use fullpipe_transport::{CloseReason, Event, Payload, Stream};
 use fullpipe_units::{Duration, Instant};
@@ -82,24 +82,24 @@ impl Io for Host {
 }
 
 #[test]
-fn a_bulk_write_waits_until_it_fits_whole() {
+fn bulk_write_waits_until_it_fits_completely() {
     let mut host = Host::new(1000);
     let mut bulk = Bulk::new(Some(2100), 400);
     bulk.on_start(&mut host);
     assert_eq!(host.stream.writes, [400, 400]);
-    // 350 bytes leave: 550 are free, one write of 400 fits.
+    // 350 bytes are sent: 550 are free, so one write of 400 fits.
     host.stream.held -= 350;
     bulk.on_stream(StreamId(0), Event::Writable, &mut host);
     assert_eq!(host.stream.writes, [400, 400, 400]);
     host.stream.held = 0;
     bulk.on_stream(StreamId(0), Event::Writable, &mut host);
-    // 900 remain: 400 + 400 + 100, and then the end.
+    // 900 bytes remain: 400 + 400 + 100, and then the end of the stream.
     assert_eq!(host.stream.writes, [400, 400, 400, 400, 400, 100]);
     assert!(host.stream.finished);
 }
 
 #[test]
-fn a_bulk_without_end_never_finishes() {
+fn bulk_without_size_never_finishes() {
     let mut host = Host::new(1000);
     let mut bulk = Bulk::new(None, 500);
     bulk.on_start(&mut host);
@@ -112,7 +112,7 @@ fn a_bulk_without_end_never_finishes() {
 }
 
 #[test]
-fn datagrams_leave_at_multiples_of_the_interval() {
+fn datagrams_are_sent_at_multiples_of_the_interval() {
     let mut host = Host::new(0);
     let mut sender = ConstantRate::new(1472, Duration::from_micros(2), Some(4), false);
     host.now = Instant::from_nanos(100);
@@ -122,7 +122,7 @@ fn datagrams_leave_at_multiples_of_the_interval() {
 }
 
 #[test]
-fn writes_at_a_constant_rate_pile_up_while_the_buffer_is_full() {
+fn writes_at_a_constant_rate_accumulate_while_the_buffer_is_full() {
     let mut host = Host::new(250);
     let mut sender = ConstantRate::new(100, Duration::from_nanos(10), Some(5), true);
     sender.on_start(&mut host);
@@ -136,7 +136,7 @@ fn writes_at_a_constant_rate_pile_up_while_the_buffer_is_full() {
 }
 
 #[test]
-fn after_its_stream_is_closed_a_source_writes_nothing_more() {
+fn source_writes_nothing_after_its_stream_is_closed() {
     let mut host = Host::new(1000);
     let mut sender = ConstantRate::new(100, Duration::from_nanos(10), Some(5), true);
     sender.on_start(&mut host);
@@ -147,7 +147,7 @@ fn after_its_stream_is_closed_a_source_writes_nothing_more() {
 }
 
 #[test]
-fn transfers_begin_at_their_time_or_after_the_one_before() {
+fn transfers_start_at_their_time_or_after_the_previous_one() {
     let mut host = Host::new(1000);
     let at = |nanoseconds, size_bytes| Transfer { at: Duration::from_nanos(nanoseconds), size_bytes };
     let mut sender = Transfers::new(vec![at(0, 600), at(50, 700), at(60, 100)]);
@@ -163,7 +163,7 @@ fn transfers_begin_at_their_time_or_after_the_one_before() {
 }
 
 #[test]
-fn a_sink_reads_all_and_closes_after_its_peer_if_told_to() {
+fn sink_reads_all_and_closes_after_its_peer_if_configured() {
     for closes in [false, true] {
         let mut host = Host::new(0);
         let mut sink = Sink::new(closes);

@@ -1,5 +1,5 @@
-//! What workloads declare: each name is accepted by the language, read into settings of its own, and makes its two
-//! applications over every transport that it declares.
+//! Tests of the declarations of workloads: the language accepts each name, the keys are read into the workload's own settings,
+//! and these create two applications over every declared transport.
 
 #[path = "../../schema/tests/least/mod.rs"]
 mod least;
@@ -46,7 +46,7 @@ fn read(text: &str, several_streams: bool) -> Result<Workload, Errors> {
 }
 
 #[test]
-fn each_declared_name_is_read_into_its_own_settings_and_makes_two_applications() {
+fn each_declared_name_is_read_into_its_own_settings_and_creates_two_applications() {
     for component in WORKLOADS.iter() {
         let name = component.declaration.name;
         let mut ports = Vec::new();
@@ -54,14 +54,14 @@ fn each_declared_name_is_read_into_its_own_settings_and_makes_two_applications()
             let texts = least::texts("workload", &component.declaration);
             let texts = texts.into_iter().map(|text| format!("protocol = '{}'\n{text}", protocol.name()));
             let read_all = texts.map(|text| read(&text, *protocol == Protocol::Quic).map(|settings| (text, settings)));
-            // Of a choice that must be made, some values may need another transport.
+            // Some values of a required choice may need another transport.
             let (read_well, errors): (Vec<_>, Vec<_>) = read_all.partition(Result::is_ok);
             assert!(!read_well.is_empty(), "{name} over {}: {errors:?}", protocol.name());
             for (text, settings) in read_well.into_iter().flatten() {
                 assert_eq!(settings.name(), name);
                 assert_eq!(settings.check(), Ok(()));
                 assert_eq!(settings.socket_traffic().is_some(), component.on_sockets, "{name}");
-                // Reading it again gives equal settings, and those of another workload are not equal.
+                // Reading the keys again gives equal settings; those of another workload are not equal.
                 assert_eq!(read(&text, true).unwrap(), settings);
                 let other = if name == "idle" { "bulk" } else { "idle" };
                 assert_ne!(read(&format!("protocol = 'tcp'\nworkload = '{other}'"), false).unwrap(), settings);
@@ -75,7 +75,7 @@ fn each_declared_name_is_read_into_its_own_settings_and_makes_two_applications()
                     receiver_closes: true,
                 };
                 let applications = settings.applications(&context).unwrap_or_else(|rule| panic!("{name}: {rule}"));
-                // What an application reports is declared.
+                // All reported metrics are declared.
                 for figure in applications.iter().flat_map(|application| application.figures(Instant::ZERO)) {
                     let is_declared = component.metrics().any(|metric| metric.name == figure.name);
                     assert!(is_declared, "{name}: {}", figure.name);
@@ -83,7 +83,7 @@ fn each_declared_name_is_read_into_its_own_settings_and_makes_two_applications()
                 ports.push(settings.default_port());
             }
         }
-        // The text names every default port.
+        // The text states every default port.
         let text = component.declaration.text.rsplit_once("Default port ").unwrap_or_else(|| panic!("{name}")).1;
         let numbers = text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok());
         let numbers: Vec<u16> = numbers.collect();
@@ -92,7 +92,7 @@ fn each_declared_name_is_read_into_its_own_settings_and_makes_two_applications()
 }
 
 #[test]
-fn names_differ_and_a_wrong_one_suggests_the_nearest() {
+fn names_are_unique_and_an_unknown_one_suggests_the_nearest() {
     let names: Vec<&str> = WORKLOADS.declarations().map(|declaration| declaration.name).collect();
     for (index, name) in names.iter().enumerate() {
         assert!(!names[..index].contains(name), "{name} is declared twice");
@@ -103,14 +103,14 @@ fn names_differ_and_a_wrong_one_suggests_the_nearest() {
 }
 
 #[test]
-fn a_workload_over_a_transport_that_it_does_not_declare_is_an_error() {
+fn workload_over_an_undeclared_transport_is_an_error() {
     for component in WORKLOADS.iter() {
         let text = &least::texts("workload", &component.declaration)[0];
         for (choice, protocol) in PROTOCOLS.iter().filter(|(_, protocol)| !component.protocols.contains(protocol)) {
             let errors = read(&format!("protocol = '{}'\n{text}", choice.name), true).unwrap_err();
             let error = &errors.0[0];
             assert_eq!((error.path.as_str(), error.line), ("flow.workload", 2));
-            // What is expected runs over it.
+            // The accepted values are the workloads that support the transport.
             let others = WORKLOADS.iter().filter(|other| other.protocols.contains(protocol));
             let expected: Vec<String> = others.map(|other| format!("\"{}\"", other.declaration.name)).collect();
             assert_eq!(error.expected, expected);
@@ -119,7 +119,7 @@ fn a_workload_over_a_transport_that_it_does_not_declare_is_an_error() {
 }
 
 #[test]
-fn contradicting_keys_are_errors_at_their_place() {
+fn contradictory_keys_are_errors_at_their_location() {
     let error = |text: &str| read(text, false).unwrap_err().0.remove(0);
     let rate =
         error("protocol = 'udp'\nworkload = 'constant-rate'\npayload = 1000\ninterval = '1ms'\nrate = '1Mbit/s'");
@@ -133,7 +133,7 @@ fn contradicting_keys_are_errors_at_their_place() {
     assert_eq!((order.path.as_str(), order.line), ("flow.transfers.1.at", 3));
     let trace = error("protocol = 'tcp'\nworkload = 'tmix'\nfile = 'a.cvec'\ntrace = 'r4s1'");
     assert_eq!((trace.path.as_str(), trace.line), ("flow.trace", 4));
-    // One stream for each connection is too few for a page on several.
+    // One stream per connection is too few for a page on several streams.
     let streams = error("protocol = 'quic'\nworkload = 'web'\nhttp = 'streams'");
     assert_eq!(
         (streams.path.as_str(), streams.expected.as_slice()),
@@ -154,7 +154,7 @@ fn main_senders_are_the_ends_that_send_most() {
     assert_eq!(exchange("'1kB'", "'1kB'"), [true, true]);
     for (text, expected) in [
         ("protocol = 'tcp'\nworkload = 'bulk'", [true, false]),
-        // Without data the direction of the initiator counts.
+        // Without data the initiator's direction is the main direction.
         ("protocol = 'tcp'\nworkload = 'idle'", [true, false]),
         ("protocol = 'tcp'\nworkload = 'video-abr'\nladder = ['1Mbit/s']", [false, true]),
         ("protocol = 'tcp'\nworkload = 'web'\nhttp = '1.1'", [false, true]),

@@ -101,13 +101,19 @@ impl Running {
         self.child.try_wait().ok().flatten()
     }
 
-    /// CPU seconds of the process so far, where the system tells.
+    /// CPU seconds of the process so far, on systems with proc(5).
+    #[cfg(unix)]
     fn cpu_seconds(&self) -> Option<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
         // The name, in parentheses, may hold anything; user and system time are fields 14 and 15 of all (proc(5)).
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks: u64 = [11, 12].into_iter().filter_map(|field| fields.get(field)?.parse::<u64>().ok()).sum();
         Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    }
+
+    #[cfg(not(unix))]
+    fn cpu_seconds(&self) -> Option<f64> {
+        None
     }
 
     fn peak_rss_bytes(&self) -> Option<u64> {

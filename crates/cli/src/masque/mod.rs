@@ -9,7 +9,7 @@ mod settings;
 mod words;
 
 use crate::exit::Failure;
-use crate::measurement::seconds_of;
+use crate::measurement::cpu_seconds;
 use arguments::{
     ConnectArguments, Http3Arguments, Http3Command, Identity, MasqueArguments, MasqueCommand, ProxyArguments,
     ServeArguments, Trusted,
@@ -22,7 +22,6 @@ use fullpipe_masque::template::Template;
 use fullpipe_sockets::programs;
 use fullpipe_sockets::tls::{self, Trust};
 pub(crate) use loopback::{describe, measure};
-use rustix::time::ClockId;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,7 +143,7 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
     let figures = arguments.figures;
     let told = move |tunnels| {
         if figures {
-            let processor = Duration::from_secs_f64(seconds_of(ClockId::ProcessCPUTime));
+            let processor = Duration::from_secs_f64(cpu_seconds());
             Figures::of_proxy(&tunnels, processor).print();
         }
     };

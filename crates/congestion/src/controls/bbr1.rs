@@ -1,9 +1,9 @@
-//! BBR, version 1.
+//! The congestion control BBR, version 1.
 //!
-//! **Model.** The control does not wait for losses but measures the path: the bandwidth as the largest delivery rate of
-//! the last ten rounds, the round-trip time as the smallest of the last ten seconds. Their product is what the path
-//! holds without a queue (the bandwidth-delay product, BDP). It paces at a gain times the bandwidth, and its window is
-//! a gain times the BDP, to have enough in flight while acknowledgements are late or come together.
+//! **Model.** The control does not react to losses but measures the path. The bandwidth is the largest delivery rate of the last
+//! ten rounds, and the round-trip time is the smallest of the last ten seconds. Their product is the capacity of the path without
+//! a queue (the bandwidth-delay product, BDP). The pacing rate is a gain times the bandwidth. The window is a gain times the BDP,
+//! so that enough is in flight when acknowledgements are late or aggregated.
 //!
 //! ```text
 //! state      pacing gain           window gain   until
@@ -16,28 +16,26 @@
 //!                                  segments
 //! ```
 //!
-//! PROBE_BW begins at a random phase other than 0.75. PROBE_RTT comes when ten seconds have brought no smaller
-//! round-trip time, and goes back to PROBE_BW, or to STARTUP if that had not filled the path. After idling it is left
-//! out, and PROBE_BW paces at the bandwidth itself.
+//! PROBE_BW begins at a random phase other than 0.75. PROBE_RTT begins when the smallest round-trip time has not fallen for ten
+//! seconds. It returns to PROBE_BW, or to STARTUP if the path was not filled. After an idle period there is no PROBE_RTT, and
+//! PROBE_BW paces at the bandwidth.
 //!
-//! A loss does not change the model. In the first round of a recovery what leaves is what was delivered (packet
-//! conservation), after a time-out the window begins at one segment, and at the end of either the window of before
-//! comes back. The window is larger by what acknowledgements have recently brought beyond the bandwidth
-//! ([`aggregation`]), and a path that lets no more than a fixed rate through and drops the rest is recognised
-//! ([`policer`]).
+//! A loss does not change the model. In the first round of a recovery, the sender sends as much as was delivered (packet
+//! conservation). After a time-out, the window begins at one segment. At the end of either, the previous window is restored. The
+//! window is extended by the bytes that acknowledgements recently reported beyond the bandwidth ([`aggregation`]). The control
+//! detects a path that limits the rate and drops the excess ([`policer`]).
 //!
-//! **Source.** draft-cardwell-iccrg-bbr-congestion-control-00 (July 2017); Cardwell et al., BBR: Congestion-Based
-//! Congestion Control, ACM Queue 14(5), 2016; where they differ, the behaviour of Linux 6.12 `net/ipv4/tcp_bbr.c`:
-//! pacing 1 % below the rate, aggregation, recognising policers, the randomised phase, windows of whole even segments
-//! with three send quanta on top, and only a smaller sample (not an equal one, as in Linux before 5.11 and the draft)
-//! puts off PROBE_RTT.
+//! **Source.** draft-cardwell-iccrg-bbr-congestion-control-00 (July 2017); Cardwell et al., BBR: Congestion-Based Congestion
+//! Control, ACM Queue 14(5), 2016. Where they differ, the behavior is that of Linux 6.12 `net/ipv4/tcp_bbr.c`: pacing 1 % below
+//! the rate, aggregation, policer detection, the random phase, and windows of an even number of whole segments plus three send
+//! quanta. Only a smaller round-trip sample postpones PROBE_RTT; in the draft and in Linux before 5.11 an equal sample does too.
 //!
-//! **Choices.** A burst is what Linux sends at least: one segment below 1.2 Mbit/s, two above. Linux lets it grow to a
-//! millisecond's worth, for hosts that offload cutting data into segments; part of what is in flight is then still in
-//! the host, which is what the three quanta are for. Here it would all stand in the queue: 14 % of a BDP of 20 ms.
-//! Windows are in bytes; gains are exact, where Linux has 8 fractional bits. Linux estimates what will be in flight
-//! when the next packet may leave; here it is what is in flight. Linux takes no round-trip sample of an acknowledgement
-//! that it thinks was delayed when the old minimum has expired; here every sample may replace it.
+//! **Choices.** A burst has the minimum size of Linux: one segment below 1.2 Mbit/s, two above. Linux lets it grow to the data of
+//! one millisecond for hosts with segmentation offload. Part of the data in flight is then still in the host, and the three
+//! quanta compensate for that. Here all of it would be in the queue: 14 % of a BDP at 20 ms. Windows are in bytes. Gains are
+//! exact; Linux uses 8 fractional bits. Linux estimates the bytes in flight at the time when the next packet may leave; here the
+//! current bytes in flight are used. When the old minimum has expired, Linux ignores a round-trip sample of a probably delayed
+//! acknowledgement; here every sample may replace it.
 
 pub mod aggregation;
 pub mod policer;
@@ -56,7 +54,8 @@ pub(super) static BBR1: ControlComponent = ControlComponent {
         name: "bbr1",
         version: "draft-cardwell-iccrg-bbr-congestion-control-00 (2017), as in Linux 6.12",
         source: "draft-cardwell-iccrg-bbr-congestion-control-00; Linux net/ipv4/tcp_bbr.c",
-        text: "Paces at the measured bandwidth, probing for more every eight round-trip times, whatever is lost.",
+        text: "Paces at the measured bandwidth and probes for more every eight round-trip times; does not react to \
+               losses.",
         ..Declaration::EMPTY
     },
     create: |options| Box::new(Bbr1::new(Stream::new(options.seed, "bbr1", "cycle phase"))),
@@ -68,21 +67,21 @@ pub(super) static BBR1: ControlComponent = ControlComponent {
 
 /// 2/ln 2, the smallest gain with which the rate doubles in each round (draft section 4.3.1).
 const HIGH_GAIN: f64 = 2.885;
-/// What STARTUP queued in a round leaves in a round.
+/// Drains in one round the queue that STARTUP built in one round.
 const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
 const WINDOW_GAIN: f64 = 2.0;
-/// Gains of PROBE_BW.
+/// The pacing gains of PROBE_BW.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Pacing below the bandwidth, so that a queue drains.
+/// Pacing at this share of the bandwidth, so that a queue drains.
 const PACING_MARGIN: f64 = 0.99;
-/// Growth of the bandwidth below which STARTUP counts a round, and the number of such rounds.
+/// A round without this growth of the bandwidth counts towards the end of STARTUP; below, the number of such rounds.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u8 = 3;
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
-/// Round-trip time assumed for the first pacing rate where none is known.
+/// The assumed round-trip time for the first pacing rate if none is known.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
-/// Below this rate single segments leave, above it two at a time.
+/// Below this rate a burst is one segment, above it two.
 const SINGLE_SEGMENT_BPS: u64 = 1_200_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +92,7 @@ enum State {
     ProbeRtt,
 }
 
-/// What the transport is recovering from.
+/// The event from which the transport is recovering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repair {
     Nothing,
@@ -102,32 +101,32 @@ enum Repair {
     Timeout,
 }
 
-/// BBRv1.
+/// The congestion control BBRv1.
 #[derive(Clone, Debug)]
 pub struct Bbr1 {
     state: State,
     random: Stream,
     rounds: Rounds,
     bandwidth: RecentMax,
-    /// [`Duration::MAX`] before the first sample.
+    /// Smallest round-trip time; [`Duration::MAX`] before the first sample.
     min_rtt: Duration,
     min_rtt_at: Instant,
     cycle_index: usize,
     cycle_at: Instant,
-    /// The bandwidth against which STARTUP measures growth, and for how many rounds it has not grown.
+    /// The bandwidth against which STARTUP measures growth, and the number of rounds without growth.
     full_bps: u64,
     full_rounds: u8,
     filled: bool,
-    /// When PROBE_RTT may end; `None` until little enough is in flight.
+    /// When PROBE_RTT may end; `None` until the bytes in flight are low enough.
     probe_rtt_until: Option<Instant>,
     probe_rtt_round_done: bool,
     idle_restart: bool,
     own_limit: OwnLimit,
     repair: Repair,
-    /// What the last acknowledgement saw of `repair`.
+    /// The value of `repair` at the last acknowledgement.
     repair_before: Repair,
     conserving: bool,
-    /// Window before recovery or PROBE_RTT.
+    /// The window before recovery or PROBE_RTT.
     prior_cwnd_bytes: u64,
     initial_cwnd_bytes: u64,
     rate_from_rtt: bool,
@@ -137,7 +136,7 @@ pub struct Bbr1 {
 }
 
 impl Bbr1 {
-    /// BBRv1; the random stream chooses the phases in which PROBE_BW begins.
+    /// Creates BBRv1. The random stream selects the phases in which PROBE_BW begins.
     pub fn new(random: Stream) -> Self {
         Bbr1 {
             state: State::Startup,
@@ -167,7 +166,7 @@ impl Bbr1 {
         }
     }
 
-    /// Pacing gain and window gain.
+    /// The pacing gain and the window gain.
     fn gains(&self) -> (f64, f64) {
         match self.state {
             State::Startup => (HIGH_GAIN, HIGH_GAIN),
@@ -178,7 +177,7 @@ impl Bbr1 {
         }
     }
 
-    /// The bandwidth to send at: the measured one, or the policer's.
+    /// The bandwidth for sending: the measured one, or that of the policer.
     fn bandwidth_bps(&self) -> u64 {
         self.policer.bandwidth().unwrap_or_else(|| self.bandwidth.get())
     }
@@ -191,8 +190,8 @@ impl Bbr1 {
         times(gain, bytes_in(bandwidth_bps, self.min_rtt))
     }
 
-    /// Room for the bursts on their way through both hosts, and whole even segments for a receiver that acknowledges
-    /// every other one.
+    /// Adds room for bursts in transit through both hosts, and rounds up to an even number of segments for a receiver that
+    /// acknowledges every other segment.
     fn with_quanta(&self, control: &Control, bytes: u64) -> u64 {
         let mss = segment(control);
         let quanta = Self::quantum_bytes(control).saturating_mul(3);
@@ -204,7 +203,7 @@ impl Bbr1 {
         whole
     }
 
-    /// How much is in flight with a gain and no queue but what the gain makes.
+    /// The bytes in flight with a gain, when the only queue is the one that the gain builds.
     fn in_flight_target(&self, control: &Control, gain: f64) -> u64 {
         self.with_quanta(control, self.bdp_bytes(self.bandwidth.get(), gain))
     }
@@ -275,7 +274,7 @@ impl Bbr1 {
         self.cycle_at = now;
     }
 
-    /// Has STARTUP filled the path?
+    /// Checks whether STARTUP has filled the path.
     fn check_filled(&mut self, ack: &Ack) {
         let Some(rate) = &ack.rate else { return };
         let limited = rate.app_limited || self.own_limit.covers(rate.prior_delivered_bytes);
@@ -302,7 +301,7 @@ impl Bbr1 {
         }
     }
 
-    /// Begins at any phase but the second, which would drain a queue that is not there.
+    /// Begins at any phase except the second, which would drain a queue that does not exist.
     fn enter_probe_bw(&mut self, now: Instant) {
         self.state = State::ProbeBw;
         self.cycle_index = CYCLE.len() - 1 - self.random.below(CYCLE.len() as u64 - 1) as usize;
@@ -362,13 +361,13 @@ impl Bbr1 {
         }
         let rate = times(gain * PACING_MARGIN, self.bandwidth_bps());
         if self.filled || rate > control.pacing_bps {
-            // 0 would leave the rate to the transport.
+            // With 0, the transport would choose the rate.
             control.pacing_bps = rate.max(1);
         }
         control.send_quantum_bytes = Self::quantum_bytes(control);
     }
 
-    /// Before anything was delivered: a window per round-trip time, times the gain of STARTUP.
+    /// Sets the rate before the first delivery: a window per round-trip time, times the gain of STARTUP.
     fn first_rate(&mut self, control: &mut Control, rtt: Option<Duration>) {
         self.rate_from_rtt = rtt.is_some();
         let rtt = rtt.unwrap_or(NOMINAL_RTT).max(Duration::from_nanos(1));
@@ -396,7 +395,7 @@ impl Bbr1 {
         }
     }
 
-    /// The window in recovery and at its end; whether it decides the window.
+    /// Sets the window in recovery and restores it at the end. Returns whether this decides the window.
     fn recover_or_restore(&mut self, control: &mut Control, ack: &Ack) -> bool {
         let conserved = ack.in_flight_bytes.saturating_add(ack.acked_bytes);
         control.cwnd_bytes = control.cwnd_bytes.saturating_sub(ack.lost_bytes).max(segment(control));
@@ -483,7 +482,7 @@ impl Controller for Bbr1 {
     }
 
     fn on_recovery_exit(&mut self, _control: &mut Control, exit: &RecoveryExit) {
-        // The window comes back with the acknowledgement that follows.
+        // The next acknowledgement restores the window.
         self.repair = Repair::Nothing;
         if exit.undone {
             self.full_bps = 0;
@@ -537,7 +536,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_named_in_their_order() {
+    fn state_names_are_in_the_order_of_the_states() {
         let named = [State::Startup, State::Drain, State::ProbeBw, State::ProbeRtt].map(|state| state as usize);
         assert_eq!(named.map(|state| BBR1.states[state]), ["startup", "drain", "probe_bw", "probe_rtt"]);
         assert_eq!(BBR1.states.len(), named.len());

@@ -1,13 +1,13 @@
-//! BBR, version 3.
+//! The congestion control BBR, version 3.
 //!
-//! **Model.** As in version 1 the path is measured by its largest delivery rate (`max_bw`, of the present and the last
-//! bandwidth probe) and its smallest round-trip time (`min_rtt`, of ten seconds); their product is what fits into the
-//! path without a queue. New are bounds learnt from losses, on two time scales:
+//! **Model.** As in version 1, the control measures the path by its largest delivery rate (`max_bw`, of the current and the last
+//! bandwidth probe) and its smallest round-trip time (`min_rtt`, of ten seconds). Their product is the capacity of the path
+//! without a queue. New are bounds that are derived from losses, on two time scales:
 //!
-//! * long term: `inflight_longterm`, the most in flight that a bandwidth probe found safe: more than 2 % lost in a
-//!   round means that it was not;
-//! * short term: `bw_shortterm` and `inflight_shortterm`, lowered once per round with losses while the flow is not
-//!   probing, to what was just delivered but by no more than 0.7, and forgotten before the next probe.
+//! * long term: `inflight_longterm`, the largest amount in flight that a bandwidth probe found safe. It is not safe if more than
+//!   2 % are lost in a round.
+//! * short term: `bw_shortterm` and `inflight_shortterm`. They are lowered once per round with losses while the flow is not
+//!   probing, to what was just delivered, but at most by the factor 0.7. They are reset before the next probe.
 //!
 //! ```text
 //! state           pacing gain  window gain  bounds                     until
@@ -22,34 +22,32 @@
 //! ProbeRTT        1            0.5          0.85 long, short           200 ms and a round
 //! ```
 //!
-//! ProbeRTT comes when five seconds have brought no smaller round-trip time, and leads to CRUISE (to Startup, if that
-//! was not over). A recovery that proves spurious gives back what it took.
+//! ProbeRTT begins when the smallest round-trip time has not fallen for five seconds. It leads to CRUISE, or to Startup if that
+//! was not over. After a spurious recovery, the control restores the bounds and the state.
 //!
-//! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no
-//! rule. Names are the draft's. New since draft-ietf-ccwg-bbr-04 are: Drain at a gain of 0.5 instead of 0.35 and for
-//! three rounds at most (-05); a spurious recovery that restores bounds and state (-05, -06); precautionary probing:
-//! after a probe that lost too much the next one only touches the bound and, if that was safe, another follows at once
-//! (-06).
+//! **Source.** draft-ietf-ccwg-bbr-06 (July 2026), with the editors' corrections up to 3 August 2026, which change no rule. Names
+//! are the draft's. New since draft-ietf-ccwg-bbr-04 are: Drain has a gain of 0.5 instead of 0.35 and lasts at most three rounds
+//! (-05); a spurious recovery restores bounds and state (-05, -06); precautionary probing (-06). With the latter, the probe after
+//! one with too many losses only reaches the bound; if that was safe, another probe follows immediately.
 //!
-//! The files: `bbr3.rs` the control and its outputs, [`model`] what it measures, [`losses`] how losses bound it,
+//! Files: `bbr3.rs` contains the control and its outputs, [`model`] the measurements, [`losses`] the bounds from losses, and
 //! [`cycle`] the states.
 //!
-//! **Choices where the draft leaves one.**
-//! * In Drain the long-term bound does not hold, as the pseudo-code has it; the draft's table says that it does.
-//! * The state to go back to is saved at the first loss of a recovery, before anything reacts to it. The draft also
-//!   saves at the start of each later round of losses and when the transport enters recovery, which is after the first
-//!   reaction.
-//! * `BBRStartupFullLossCnt` counts acknowledgements that found losses, as Linux does: the control does not see ranges.
-//! * A burst is two segments, the draft's least, not a millisecond's worth: hosts here do not offload cutting data into
-//!   segments. The offload budget is TCP's, three bursts.
-//! * The transport is taken to have selective acknowledgements.
-//! * A probe's bound cannot be exceeded by the lost packet itself, so `InflightAtLoss` is at least what was in flight
-//!   before.
-//! * A round of losses begins with what was delivered before the acknowledgement that told of the first: losses come first.
-//! * An acknowledgement without a rate sample (of less than the smallest round-trip time) begins no round.
-//! * A max filter of two cycles forgets the older one only when the newer has a sample.
-//! * Once Startup is over the slow-start threshold is the smallest window: the transport then calls the window limiting
-//!   only if it was.
+//! **Choices where the draft leaves one or is ambiguous.**
+//! * In Drain the long-term bound does not apply, as in the pseudo-code; according to the draft's table it applies.
+//! * The state for an undo is saved at the first loss of a recovery, before any reaction. The draft also saves it at the start of
+//!   each later round of losses, and when the transport enters recovery, which is after the first reaction.
+//! * `BBRStartupFullLossCnt` counts acknowledgements that detect losses, as in Linux: the control does not receive ranges.
+//! * A burst is two segments, the draft's minimum, not the data of one millisecond: hosts here have no segmentation offload. The
+//!   offload budget is that of TCP, three bursts.
+//! * The transport is assumed to have selective acknowledgements.
+//! * The lost packet itself cannot exceed a probe's bound, so `InflightAtLoss` is at least the amount in flight before it.
+//! * A round of losses begins with the bytes delivered before the acknowledgement that reports the first loss: losses are
+//!   processed first.
+//! * An acknowledgement without a rate sample (over less than the smallest round-trip time) begins no round.
+//! * A max filter of two cycles discards the older one only when the newer one has a sample.
+//! * When Startup is over, the slow-start threshold is set to the smallest window. The transport then reports the window as the
+//!   limit only if it was.
 
 pub mod cycle;
 pub mod losses;
@@ -70,8 +68,8 @@ pub(super) static BBR3: ControlComponent = ControlComponent {
         name: "bbr3",
         version: "draft-ietf-ccwg-bbr-06 (2026)",
         source: "draft-ietf-ccwg-bbr-06",
-        text: "Paces at the measured bandwidth, probing for more every few seconds, within bounds learnt from \
-                  losses above 2 %.",
+        text: "Paces at the measured bandwidth and probes for more every few seconds, within bounds derived from \
+               losses above 2 %.",
         ..Declaration::EMPTY
     },
     create: |options| Box::new(Bbr3::new(Stream::new(options.seed, "bbr3", "probe wait"))),
@@ -85,14 +83,14 @@ pub(super) static BBR3: ControlComponent = ControlComponent {
 const STARTUP_PACING_GAIN: f64 = 2.77;
 const DEFAULT_WINDOW_GAIN: f64 = 2.0;
 const PROBE_RTT_WINDOW_GAIN: f64 = 0.5;
-/// Pacing below the bandwidth, so that a queue drains.
+/// Pacing at this share of the bandwidth, so that a queue drains.
 const PACING_MARGIN: f64 = 0.99;
-/// Round-trip time assumed for the first pacing rate where none is known.
+/// The assumed round-trip time for the first pacing rate if none is known.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
-/// Quanta on their way through both hosts.
+/// The number of quanta in transit through both hosts.
 const OFFLOAD_QUANTA: u64 = 3;
 
-/// The states.
+/// The states of the state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Startup,
@@ -109,12 +107,12 @@ impl State {
         matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
     }
 
-    /// Whether losses are the price of looking for more.
+    /// Whether the state probes for more bandwidth, so that losses are expected.
     fn accelerates(self) -> bool {
         matches!(self, State::Startup | State::Refill | State::Up)
     }
 
-    /// Pacing gain and window gain.
+    /// The pacing gain and the window gain.
     fn gains(self) -> (f64, f64) {
         match self {
             State::Startup => (STARTUP_PACING_GAIN, DEFAULT_WINDOW_GAIN),
@@ -127,7 +125,7 @@ impl State {
     }
 }
 
-/// BBRv3.
+/// The congestion control BBRv3.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     state: State,
@@ -136,16 +134,16 @@ pub struct Bbr3 {
     cycle: Cycle,
     initial_cwnd_bytes: u64,
     rate_from_rtt: bool,
-    /// The transport is in fast recovery, or repairs after a time-out.
+    /// Whether the transport is in fast recovery, or retransmits after a time-out.
     in_fast_recovery: bool,
     in_timeout: bool,
-    /// Window before recovery or ProbeRTT.
+    /// The window before recovery or ProbeRTT.
     prior_cwnd_bytes: u64,
     idle_restart: bool,
 }
 
 impl Bbr3 {
-    /// BBRv3; the random stream chooses the time between bandwidth probes.
+    /// Creates BBRv3. The random stream selects the time between bandwidth probes.
     pub fn new(random: Stream) -> Self {
         Bbr3 {
             state: State::Startup,
@@ -161,7 +159,7 @@ impl Bbr3 {
         }
     }
 
-    /// BDP times a gain (`BDPMultiple`).
+    /// The BDP times a gain (`BDPMultiple`).
     fn bdp_bytes(&self, bandwidth_bps: u64, gain: f64) -> u64 {
         match self.model.bdp_bytes(bandwidth_bps) {
             Some(bdp) => times(gain, bdp),
@@ -169,19 +167,19 @@ impl Bbr3 {
         }
     }
 
-    /// Room for what the hosts gather, and for the receiver's delayed acknowledgements (`QuantizationBudget`).
+    /// Adds room for aggregation in the hosts and for delayed acknowledgements of the receiver (`QuantizationBudget`).
     fn with_budget(&self, control: &Control, bytes: u64) -> u64 {
         let offload = control.send_quantum_bytes.saturating_mul(OFFLOAD_QUANTA);
         let bytes = bytes.max(offload).max(four_segments(control));
         if self.state == State::Up { bytes.saturating_add(two_segments(control)) } else { bytes }
     }
 
-    /// What is in flight at a bandwidth and a gain of 1 (`Inflight`).
+    /// The bytes in flight at a bandwidth and a gain of 1 (`Inflight`).
     fn in_flight_at(&self, control: &Control, bandwidth_bps: u64) -> u64 {
         self.with_budget(control, self.bdp_bytes(bandwidth_bps, 1.0))
     }
 
-    /// What the flow wants in flight: the BDP, unless congestion has cut the window.
+    /// The target of bytes in flight: the BDP, unless congestion has reduced the window.
     fn target_in_flight(&self, control: &Control) -> u64 {
         self.bdp_bytes(self.model.bw_bps, 1.0).min(control.cwnd_bytes)
     }
@@ -190,7 +188,7 @@ impl Bbr3 {
         self.bdp_bytes(self.model.bw_bps, PROBE_RTT_WINDOW_GAIN).max(four_segments(control))
     }
 
-    /// Before anything was delivered: a window per round-trip time, times the gain of Startup.
+    /// Sets the rate before the first delivery: a window per round-trip time, times the gain of Startup.
     fn first_rate(&mut self, control: &mut Control, rtt: Option<Duration>) {
         self.rate_from_rtt = rtt.is_some();
         let rtt = rtt.unwrap_or(NOMINAL_RTT).max(Duration::from_nanos(1));
@@ -202,7 +200,7 @@ impl Bbr3 {
     fn set_pacing_rate(&self, control: &mut Control, gain: f64) {
         let rate = times(gain * PACING_MARGIN, self.model.bw_bps);
         if self.cycle.full_bw_reached || rate > control.pacing_bps {
-            // 0 would leave the rate to the transport.
+            // With 0, the transport would choose the rate.
             control.pacing_bps = rate.max(1);
         }
     }
@@ -224,7 +222,7 @@ impl Bbr3 {
         self.bound_window(control);
     }
 
-    /// The bounds that losses have taught (`BoundCwndForModel`).
+    /// Applies the bounds that are derived from losses (`BoundCwndForModel`).
     fn bound_window(&self, control: &mut Control) {
         let long_term = match self.state {
             State::Startup | State::Drain => UNBOUNDED,
@@ -368,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_named_in_their_order() {
+    fn state_names_are_in_the_order_of_the_states() {
         use State::{Cruise, Down, Drain, ProbeRtt, Refill, Startup, Up};
         let named = [Startup, Drain, Down, Cruise, Refill, Up, ProbeRtt].map(|state| BBR3.states[state as usize]);
         let expected =

@@ -1,24 +1,24 @@
-//! BIC.
+//! The congestion control BIC.
 //!
-//! **Model.** The window at the last loss was too large, the one that it left is not: in between lies the right one, and
-//! is searched for by halves. Each step aims at the middle between the last window that proved good and the maximum,
-//! takes a round trip, and makes the window that it reached the new good one. A step is at most 32 segments (Smax:
-//! from far away the window grows linearly) and at least 0.01 (Smin); closer than that the maximum is reached. Beyond
-//! it a new one is looked for: steps of 1, 2, 4, ... segments, at most Smax. A loss takes an eighth; if it struck below
-//! the old maximum, the new maximum is the middle between the window before and after it (*fast convergence*). Windows
-//! below 14 segments behave as Reno's.
+//! **Model.** The window at the last loss was too large, and the reduced window is not. BIC finds the right window between them
+//! by binary search. Each step has its target at the midpoint between the last good window and the maximum. It takes a round
+//! trip, and the window that it reaches is the new good window. A step is at most 32 segments (Smax), so from far below the
+//! maximum the window grows linearly. It is at least 0.01 (Smin); at a smaller distance the maximum is reached. Beyond the
+//! maximum, BIC probes for a new one in steps of 1, 2, 4, ... segments, at most Smax. A loss reduces the window by an eighth. If
+//! a loss occurs below the old maximum, the new maximum is the midpoint between the windows before and after the loss (*fast
+//! convergence*). Windows below 14 segments behave as in Reno.
 //!
-//! **Source.** Xu, Harfoush and Rhee, Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks, INFOCOM
-//! 2004, section IV with the constants of its section V (Smax 32, Smin 0.01, beta 0.125, low window 14). Before the first
-//! loss, and after a time-out, there is no maximum. It is the paper's text, from which its response function comes, that
-//! is followed. Its pseudo-code aims anew with every acknowledgement instead of every round trip, forgets a maximum that
-//! was passed, so that the next loss counts as one below it, and keeps the maximum of before where a loss strikes below
-//! the low window; here that loss sets it like any other, as in Linux.
+//! **Source.** Xu, Harfoush and Rhee, Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks, INFOCOM 2004,
+//! section IV with the constants of its section V (Smax 32, Smin 0.01, beta 0.125, low window 14). Before the first loss, and
+//! after a time-out, there is no maximum. The implementation follows the text of the paper, from which its response function is
+//! derived. The pseudo-code of the paper differs. It sets a new target with every acknowledgement instead of every round trip. It
+//! discards a maximum that was passed, so that the next loss counts as one below it. After a loss below the low window it keeps
+//! the previous maximum; here such a loss sets the maximum like any other, as in Linux.
 //!
-//! Linux 6.12 `net/ipv4/tcp_bic.c` has other constants: a loss takes a fifth (`beta` 819/1024), a step is a quarter of
-//! the distance (`BICTCP_B` 4) and at most 16 segments (`max_increment`), the last four segments up to the maximum and
-//! the first four beyond take 20 round trips (`smooth_part`), and before the first loss the window grows by a twentieth
-//! per round trip at least.
+//! Linux 6.12 `net/ipv4/tcp_bic.c` has other constants. A loss reduces the window by a fifth (`beta` 819/1024). A step is a
+//! quarter of the distance (`BICTCP_B` 4) and at most 16 segments (`max_increment`). The last four segments up to the maximum and
+//! the first four beyond it take 20 round trips (`smooth_part`). Before the first loss, the window grows by at least a twentieth
+//! per round trip.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
@@ -32,41 +32,42 @@ pub(super) static BIC: ControlComponent = ControlComponent::new(
         name: "bic",
         version: "Xu, Harfoush and Rhee (2004)",
         source: "INFOCOM 2004",
-        text: "Searches by halves for the window between the last loss and what it left; takes an eighth on loss.",
+        text: "Binary search between the window at the last loss and the window after it; reduces by an eighth on \
+               loss.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Governed::<Bic>::default()),
 );
 
-/// Largest and smallest step in segments.
+/// The largest and the smallest step in segments.
 const S_MAX: f64 = 32.0;
 const S_MIN: f64 = 0.01;
-/// A loss takes one of so many shares.
+/// A loss reduces the window by one of this number of equal parts.
 const SHARES: u64 = 8;
-/// Smaller windows, in segments, behave as Reno's.
+/// Windows below this number of segments behave as in Reno.
 const LOW_WINDOW: f64 = 14.0;
 
-/// The law of BIC. Windows are in bytes, steps in segments.
+/// The window law of BIC. Windows are in bytes, steps in segments.
 #[derive(Clone, Debug, Default)]
 pub struct Bic {
     search: Search,
-    /// What the last reduction changed.
+    /// The search state before the last reduction.
     before: Search,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Search {
-    /// Window to search below; zero if none is known.
+    /// The upper limit of the search; zero if none is known.
     max_bytes: f64,
-    /// Where the present step ends; zero before the first after a reduction.
+    /// The end of the current step; zero before the first step after a reduction.
     target_bytes: u64,
     step_segments: f64,
-    /// The present step looks for a new maximum.
+    /// Whether the current step probes for a new maximum.
     probing: bool,
 }
 
 impl Search {
-    /// The window has reached the end of a step, or a reduction: the next.
+    /// Begins the next step, when the window has reached the end of a step or after a reduction.
     fn next_step(&mut self, cwnd_bytes: u64, mss: f64) {
         let distance = (self.max_bytes - cwnd_bytes as f64) / mss;
         self.step_segments = if distance > S_MIN {

@@ -1,32 +1,31 @@
-//! CUBIC.
+//! The congestion control CUBIC.
 //!
-//! **Model.** After a reduction the window climbs along a cubic function of *time*: steep at first, flat around the
-//! window at which the reduction struck (`w_max`), steeper again beyond it:
+//! **Model.** After a reduction the window follows a cubic function of *time*. It grows fast at first, slowly around the window
+//! at which the reduction occurred (`w_max`), and fast again beyond it:
 //!
 //! ```text
 //! W(t) = C (t - K)^3 + w_max        K = cbrt((w_max - window at t = 0) / C)
 //! ```
 //!
-//! in segments and seconds, C = 0.4. Each acknowledgement moves the window towards what the curve says for one round
-//! trip ahead, but by no more than half a window per round trip. Where Reno would have the larger window (`w_est`, an
-//! estimate that grows linearly), that one is taken. A reduction multiplies by 0.7, and lowers `w_max` further if the
-//! window had not come back to the old one (*fast convergence*), to make room for new flows.
+//! in segments and seconds, C = 0.4. Each acknowledgement moves the window towards the value of the curve one round trip ahead,
+//! but by at most half a window per round trip. If Reno would have a larger window (`w_est`, an estimate that grows linearly),
+//! that window is used. A reduction multiplies the window by 0.7. If the window had not reached the old `w_max`, the reduction
+//! also lowers `w_max` further (*fast convergence*), to release bandwidth for new flows.
 //!
 //! **Source.** RFC 9438 (August 2023), sections 4.1 to 4.10; HyStart++ (RFC 9406) in the first slow start as an option.
 //!
 //! **Choices where the RFC leaves one.**
-//! * Section 4.6: a reduction starts from the *window*, not from what is in flight, because with selective
-//!   acknowledgements what is in flight at that moment has already lost what was acknowledged out of order. The RFC then
-//!   demands that the window does not grow while it is not used: it grows only while
-//!   [`Ack::cwnd_limited`](crate::control::Ack::cwnd_limited).
-//! * Sections 4.4 and 4.5 write the growth per acknowledgement, meaning one segment each; here it is per segment
-//!   acknowledged, so that delayed acknowledgements do not change it.
-//! * Section 4.3 sets the window to `w_est` in the Reno-friendly region; it is never lowered to it.
-//! * Section 4.10: slow start adds every byte acknowledged, as Linux and ns-3 do, up to the threshold; HyStart++ without
-//!   pacing limits that to eight segments per acknowledgement.
-//! * Section 4.2: time in which the application limited sending is taken out of `t` acknowledgement by acknowledgement,
-//!   and at the restart after idling. A pause shorter than the retransmission time-out, after which the window is full
-//!   at once, is not noticed.
+//! * Section 4.6: a reduction starts from the *window*, not from the bytes in flight. With selective acknowledgements, data
+//!   acknowledged out of order has already been subtracted from the bytes in flight. The RFC then requires that an unused window
+//!   does not grow: it grows only while [`Ack::cwnd_limited`](crate::control::Ack::cwnd_limited).
+//! * Sections 4.4 and 4.5 define the growth per acknowledgement of one segment. Here the growth is per segment acknowledged, so
+//!   that delayed acknowledgements do not change it.
+//! * Section 4.3 sets the window to `w_est` in the Reno-friendly region; here that never lowers the window.
+//! * Section 4.10: slow start adds every byte acknowledged up to the threshold, as Linux and ns-3 do. HyStart++ without pacing
+//!   limits the growth to eight segments per acknowledgement.
+//! * Section 4.2: time in which the application limited sending is excluded from `t` at each acknowledgement and at the restart
+//!   after an idle period. A pause is not detected if it is shorter than the retransmission time-out and the window is full
+//!   immediately after it.
 
 use super::linux_reno::slow_start;
 use crate::component::ControlComponent;
@@ -61,21 +60,21 @@ pub(super) static CUBIC: ControlComponent = ControlComponent {
 const C: f64 = 0.4;
 /// Multiplicative decrease (section 4.6).
 const BETA: f64 = 0.7;
-/// Additive increase that gives Reno's mean window with that decrease: 3 (1 - beta) / (1 + beta) (section 4.3).
+/// Additive increase that gives the mean window of Reno with this decrease: 3 (1 - beta) / (1 + beta) (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// What may differ between CUBICs.
+/// Options of CUBIC.
 #[derive(Clone, Debug)]
 pub struct CubicConfig {
     /// Fast convergence (section 4.7), on by default; the RFC advises against it for a single flow.
     pub fast_convergence: bool,
-    /// The Reno-friendly region (section 4.3), on by default. ns-3 has none up to version 3.37: there the window stays at
-    /// a `w_max` that fast convergence has lowered, where Reno would long have gone beyond.
+    /// The Reno-friendly region (section 4.3), on by default. ns-3 up to version 3.37 has none: its window stays at a `w_max`
+    /// that fast convergence has lowered, where the window of Reno would long exceed it.
     pub reno_friendly: bool,
-    /// While no reduction has told `w_max`, the window grows by a twentieth per round trip at least, as Linux's does (not
-    /// in the RFC: there it then follows the curve from where slow start ended).
+    /// Before the first reduction sets `w_max`, the window grows by at least a twentieth per round trip, as in Linux. In the RFC
+    /// the window then follows the curve from the window at the end of slow start.
     pub early_growth: bool,
-    /// HyStart++ in the first slow start.
+    /// The HyStart++ variant for the first slow start.
     pub hystart: Option<HyStart>,
 }
 
@@ -85,21 +84,22 @@ impl Default for CubicConfig {
     }
 }
 
-/// CUBIC (RFC 9438). Windows are kept in bytes.
+/// CUBIC (RFC 9438). Windows are in bytes.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     curve: Curve,
-    /// The last acknowledgement: how much time to take out of the curve when the window was not used.
+    /// The time of the last acknowledgement, for the time to exclude from the curve while the window is unused.
     last_ack_at: Instant,
-    /// What the last reduction changed (section 4.9), while it may be taken back. Apart: it is empty most of the time.
+    /// The state before the last reduction (section 4.9), while an undo is possible. It is boxed because it is empty most of the
+    /// time.
     before: Option<Box<Before>>,
     hystart: Option<HyStart>,
-    /// Part of a byte that the window has earned.
+    /// The fraction of a byte by which the window has grown.
     fraction: f32,
     fast_convergence: bool,
     reno_friendly: bool,
     early_growth: bool,
-    /// The present stage began without a `w_max` to come back to.
+    /// Whether the current stage began without a known `w_max`.
     w_max_unknown: bool,
     in_recovery: bool,
 }
@@ -112,23 +112,23 @@ struct Before {
     ssthresh_bytes: u64,
 }
 
-/// The state of the window's growth.
+/// The state of the window growth.
 #[derive(Clone, Copy, Debug)]
 struct Curve {
-    /// Start of the present stage of congestion avoidance; [`Instant::NEVER`] until its first acknowledgement.
+    /// The start of the current stage of congestion avoidance; [`Instant::NEVER`] until its first acknowledgement.
     epoch_at: Instant,
-    /// Where the curve is flat; 0 if unknown, then it is the window at the start of the stage.
+    /// The window at the plateau of the curve. If unknown it is 0, and the window at the start of the stage is used.
     w_max_bytes: f64,
-    /// When the curve is flat, after the start of the stage.
+    /// The time of the plateau in seconds after the start of the stage (K).
     k_seconds: f64,
-    /// What Reno's window would be.
+    /// The estimate of the window that Reno would have.
     w_est_bytes: f64,
-    /// Window at the time of the last change of the threshold.
+    /// The window at the last change of the threshold.
     cwnd_prior_bytes: f64,
 }
 
 impl Cubic {
-    /// CUBIC as configured.
+    /// Creates CUBIC with this configuration.
     pub fn new(config: CubicConfig) -> Self {
         let curve = Curve {
             epoch_at: Instant::NEVER,
@@ -151,7 +151,7 @@ impl Cubic {
         }
     }
 
-    /// One acknowledgement in congestion avoidance with the window in use.
+    /// Handles one acknowledgement in congestion avoidance with the window in use.
     #[inline]
     fn avoid(&mut self, control: &mut Control, now: Instant, smoothed_rtt: Duration, acked_bytes: u64) {
         let mss = window::segment(control) as f64;
@@ -161,7 +161,8 @@ impl Cubic {
             self.curve.start(now, cwnd, mss);
         }
         let curve = &mut self.curve;
-        // Share of a round trip's acknowledgements; more than the whole window in one must not overshoot the target.
+        // The share of the acknowledgements of a round trip. It is limited to 1, so that an acknowledgement of more than the
+        // window cannot overshoot the target.
         let share = (acked_bytes as f64 / cwnd).min(1.0);
         let elapsed = now.saturating_since(curve.epoch_at);
         let alpha = if curve.w_est_bytes >= curve.cwnd_prior_bytes { 1.0 } else { ALPHA };
@@ -174,12 +175,12 @@ impl Cubic {
         };
         let early = if self.early_growth && self.w_max_unknown { cwnd * (1.0 + share / 20.0) } else { 0.0 };
         let grown = grown.max(early);
-        // `as` saturates; beyond 2^53 bytes an f64 may lie below the integer that it came from.
+        // `as` saturates. Beyond 2^53 bytes, an f64 may be smaller than the integer from which it was converted.
         control.cwnd_bytes = control.cwnd_bytes.max(grown as u64);
         self.fraction = (grown - control.cwnd_bytes as f64).clamp(0.0, 1.0) as f32;
     }
 
-    /// Time in which the window was not used does not count (section 4.2).
+    /// Excludes time in which the window was not used (section 4.2).
     fn leave_out_until(&mut self, now: Instant) {
         if !self.curve.epoch_at.is_never() {
             let unused = now.saturating_since(self.last_ack_at);
@@ -187,13 +188,13 @@ impl Cubic {
         }
     }
 
-    /// Remembers everything that a reduction is about to change.
+    /// Saves all state that a reduction changes.
     fn save(&mut self, control: &Control) {
         let Control { cwnd_bytes, ssthresh_bytes, .. } = *control;
         self.before = Some(Box::new(Before { curve: self.curve, cwnd_bytes, ssthresh_bytes }));
     }
 
-    /// The stage ends with the present window; the next begins with the first acknowledgement after recovery.
+    /// Ends the stage with the current window. The next stage begins with the first acknowledgement after recovery.
     fn end_stage(&mut self, control: &Control) {
         self.curve.cwnd_prior_bytes = control.cwnd_bytes as f64;
         self.curve.epoch_at = Instant::NEVER;
@@ -202,7 +203,7 @@ impl Cubic {
 }
 
 impl Curve {
-    /// A stage of congestion avoidance begins with this window.
+    /// Begins a stage of congestion avoidance with this window.
     fn start(&mut self, now: Instant, cwnd_bytes: f64, mss_bytes: f64) {
         self.epoch_at = now;
         self.w_est_bytes = cwnd_bytes;
@@ -213,7 +214,7 @@ impl Curve {
         if self.w_max_bytes > cwnd_bytes {
             self.k_seconds = math::cbrt((self.w_max_bytes - cwnd_bytes) / mss_bytes / C);
         } else {
-            // Nothing to come back to: first stage, or the first after a time-out (section 4.8).
+            // No previous maximum: the first stage, or the first after a time-out (section 4.8).
             self.w_max_bytes = cwnd_bytes;
             self.k_seconds = 0.0;
         }
@@ -227,8 +228,8 @@ impl Curve {
     }
 }
 
-/// A window times beta, in integers: 0.7 has no exact binary form, and a threshold one byte short of a whole number of
-/// segments would cost a segment.
+/// The window times beta, in integers. 0.7 has no exact binary form, and a threshold one byte below a multiple of the segment
+/// size would cost a segment.
 fn decrease(cwnd_bytes: u64) -> u64 {
     cwnd_bytes / 10 * 7 + cwnd_bytes % 10 * 7 / 10
 }
@@ -295,7 +296,7 @@ impl Controller for Cubic {
     }
 
     fn on_recovery_exit(&mut self, control: &mut Control, exit: &RecoveryExit) {
-        // A recovery that ended otherwise may yet prove to have been for nothing.
+        // A recovery that ended normally may still prove spurious.
         if exit.undone
             && let Some(before) = self.before.take()
             && (control.cwnd_bytes as f64) < self.curve.cwnd_prior_bytes
@@ -303,7 +304,7 @@ impl Controller for Cubic {
             self.curve = before.curve;
             control.cwnd_bytes = before.cwnd_bytes;
             control.ssthresh_bytes = before.ssthresh_bytes;
-            // The segment may have grown meanwhile.
+            // The segment size may have increased since then.
             window::resize(control);
             self.fraction = 0.0;
         }
@@ -335,7 +336,7 @@ impl Controller for Cubic {
     }
 
     fn on_path_change(&mut self, control: &mut Control, _now: Instant) {
-        // K depends on the segment size: the curve starts anew from the present window.
+        // K depends on the segment size, so the curve restarts from the current window.
         window::resize(control);
         self.curve.epoch_at = Instant::NEVER;
     }

@@ -1,18 +1,18 @@
-//! DCTCP.
+//! The congestion control DCTCP.
 //!
-//! **Model.** A queue marks every packet that finds more than a few waiting, and the receiver reports each mark. Once
-//! per window of data the share of bytes that were marked goes into a moving average, `alpha` (gain 1/16, beginning at
-//! 1). The first mark of a window lowers the window by `alpha/2`: by half if everything is marked, by little if little
-//! is. Growth, and the answer to losses and time-outs, is Reno's.
+//! **Model.** A queue marks every packet that arrives when more than a few packets are queued, and the receiver reports each
+//! mark. Once per window of data, the share of bytes that were marked is added to a moving average, `alpha` (gain 1/16, initially
+//! 1). The first mark of a window reduces the window by `alpha/2`: by half if all packets are marked, by little if few are.
+//! Growth and the reactions to losses and time-outs are those of Reno.
 //!
-//! **Source.** RFC 8257 (October 2017) sections 3.3 to 3.5; growth as in [`linux_reno`](crate::linux_reno). The
-//! transport says when a mark calls for a reduction, at most once per window of data (RFC 3168 section 6.1), and how
-//! many bytes were marked; where it knows only that a window had a mark, alpha is right only if it reports all its
-//! bytes.
+//! **Source.** RFC 8257 (October 2017) sections 3.3 to 3.5; growth as in [`linux_reno`](crate::linux_reno). The transport signals
+//! when a mark requires a reduction, at most once per window of data (RFC 3168 section 6.1), and the number of bytes marked. If
+//! the transport detects only that a window had a mark, alpha is correct only if the transport reports all bytes of that window
+//! as marked.
 //!
-//! By default packets are sent as ECT(0), as the RFC has it. Sent as ECT(1) they are taken for L4S traffic (RFC 9331)
-//! by a queue such as DualPI2 (RFC 9332): the sender is then one in the manner of DCTCP, not one that meets all of RFC
-//! 9331. A window is a round of the transport; RFC 8257 counts from one highest sequence number sent to the next.
+//! By default packets are sent as ECT(0), as in the RFC. A queue such as DualPI2 (RFC 9332) treats packets sent as ECT(1) as L4S
+//! traffic (RFC 9331). The sender then behaves like DCTCP, but does not meet all requirements of RFC 9331. A window is a round of
+//! the transport; in RFC 8257 it extends from one highest sequence number sent to the next.
 
 use super::linux_reno::LinuxReno;
 use crate::component::ControlComponent;
@@ -31,7 +31,11 @@ pub(super) static DCTCP: ControlComponent = ControlComponent {
     },
     create: |options| Box::new(Dctcp::new(if options.ect1 { Codepoint::Ect1 } else { Codepoint::Ect0 })),
     hystart: false,
-    values: &[MetricDeclaration { name: "control_alpha", unit: "", text: "its estimate of the marked part (DCTCP)." }],
+    values: &[MetricDeclaration {
+        name: "control_alpha",
+        unit: "",
+        text: "its estimate of the share of marked bytes (DCTCP).",
+    }],
     states: &[],
     linux_name: None,
 };
@@ -45,13 +49,13 @@ pub struct Dctcp {
     reno: LinuxReno,
     codepoint: Codepoint,
     alpha: f64,
-    // Of the present window.
+    // Values of the current window.
     acked_bytes: u64,
     marked_bytes: u64,
 }
 
 impl Dctcp {
-    /// DCTCP whose packets carry this codepoint.
+    /// Creates DCTCP whose packets have this codepoint.
     pub fn new(codepoint: Codepoint) -> Self {
         Dctcp { reno: LinuxReno::default(), codepoint, alpha: 1.0, acked_bytes: 0, marked_bytes: 0 }
     }
@@ -61,7 +65,7 @@ impl Dctcp {
         self.alpha
     }
 
-    /// RFC 8257 section 3.3, equation for DCTCP.Alpha.
+    /// Updates the average at the end of a window (RFC 8257 section 3.3, equation for DCTCP.Alpha).
     fn end_window(&mut self) {
         if self.acked_bytes > 0 {
             let marked = self.marked_bytes.min(self.acked_bytes) as f64 / self.acked_bytes as f64;

@@ -1,17 +1,17 @@
-//! HighSpeed TCP.
+//! The congestion control HighSpeed TCP.
 //!
-//! **Model.** Up to 38 segments it is Reno. Beyond, the larger the window `w`, the more segments `a(w)` it gains per
-//! round trip and the smaller the share `b(w)` that a loss takes, so that a window of 83 000 segments needs one loss in
-//! 10^7 packets and not one in 5 * 10^9. On double logarithmic paper the response function is the straight line from
-//! (10^-3, 38) to about (10^-7, 83 000), w = 0.12 / p^0.835, and b(w) falls along the logarithm of w from 0.5 to 0.1:
+//! **Model.** Up to 38 segments it is Reno. Above that, a larger window `w` grows by more segments `a(w)` per round trip, and a
+//! loss reduces it by a smaller share `b(w)`. A window of 83 000 segments thus needs one loss in 10^7 packets instead of one in 5
+//! * 10^9. On logarithmic axes the response function is the straight line from (10^-3, 38) to about (10^-7, 83 000), w = 0.12 /
+//!   p^0.835, and b(w) falls linearly in the logarithm of w from 0.5 to 0.1:
 //!
 //! ```text
 //! p(w) = 0.078 / w^1.2      a(w) = w^2 p(w) 2 b(w) / (2 - b(w))
 //! ```
 //!
-//! **Source.** RFC 3649 (December 2003) sections 5 and 7; `a` and `b` are functions, not steps as in its appendix B.
-//! Beyond 83 000 segments, where b would go on falling and turn negative, it stays at 0.1. Time-outs take half. Limited
-//! slow start (RFC 3742) is another matter.
+//! **Source.** RFC 3649 (December 2003) sections 5 and 7. `a` and `b` are functions, not steps as in its appendix B. Above 83 000
+//! segments b stays at 0.1, because the formula would become negative. Time-outs halve the window. Limited slow start (RFC 3742)
+//! is not included.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
@@ -25,24 +25,24 @@ pub(super) static HIGHSPEED: ControlComponent = ControlComponent::new(
         name: "highspeed",
         version: "RFC 3649 (2003)",
         source: "RFC 3649 section 5",
-        text: "Above 38 segments the larger the window, the faster it grows and the less a loss takes.",
+        text: "Above 38 segments, a larger window grows faster and is reduced less on loss.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Governed::<HighSpeed>::default()),
 );
 
-/// Up to this window in segments it is Reno (`Low_Window`).
+/// The largest window in segments with the behavior of Reno (`Low_Window`).
 const LOW_WINDOW: f64 = 38.0;
-/// The window of 10 Gbit/s at 100 ms (`High_Window`).
+/// The window for 10 Gbit/s at 100 ms (`High_Window`).
 const HIGH_WINDOW: f64 = 83_000.0;
-/// The share that a loss takes at that window (`High_Decrease`).
+/// The share by which a loss reduces that window (`High_Decrease`).
 const HIGH_DECREASE: f64 = 0.1;
 const LOW_DECREASE: f64 = 0.5;
 
-/// The law of HighSpeed TCP (RFC 3649).
+/// The window law of HighSpeed TCP (RFC 3649).
 #[derive(Clone, Debug, Default)]
 pub struct HighSpeed {
-    /// Window in whole segments for which the increase was worked out; it costs logarithms.
+    /// The window in whole segments for which the increase is cached, because it needs logarithms.
     segments: u64,
     increase: f64,
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn increase_and_decrease_are_those_of_the_rfcs_table() {
+    fn increase_and_decrease_match_the_table_of_rfc_3649() {
         // RFC 3649 appendix B: the windows at which a(w) reaches the next whole number, with b(w) to two digits.
         for (window, a, b) in [
             (118.0, 2.0, 0.44),
@@ -117,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_the_response_function() {
-        // Up to 38 segments Reno; the formula meets it there: 38^0.8 * 0.078 * 1 / 1.5 = 0.9546.
+    fn increase_and_decrease_are_continuous_at_both_ends_of_the_response_function() {
+        // Up to 38 segments it is Reno. There the formula gives nearly the same: 38^0.8 * 0.078 * 1 / 1.5 = 0.9546.
         for window in [0.0, 1.0, 37.9, 38.0] {
             assert_eq!((increase(window), decrease(window)), (1.0, 0.5));
         }
@@ -126,7 +126,7 @@ mod tests {
         // 83 000^0.8 = 8 615.1; times 0.078 * 0.2 / 1.9: 70.73.
         assert!((increase(HIGH_WINDOW) - 70.73).abs() < 0.01, "{}", increase(HIGH_WINDOW));
         assert!((decrease(HIGH_WINDOW) - 0.1).abs() < 1e-12);
-        // Beyond, b stays: of ten times the window a is 10^0.8 times as much.
+        // Above that b is constant: for ten times the window, a is 10^0.8 times as large.
         assert!((decrease(1e12) - 0.1).abs() < 1e-12);
         let ratio = increase(10.0 * HIGH_WINDOW) / increase(HIGH_WINDOW);
         assert!((ratio - 6.3096).abs() < 1e-3, "{ratio}");

@@ -1,28 +1,27 @@
-//! H-TCP.
+//! The congestion control H-TCP.
 //!
-//! **Model.** The longer ago the last reduction is, the faster the window grows: with D seconds since then, the first
-//! of which counts as Reno's,
+//! **Model.** The window grows faster with the time since the last reduction. D seconds after it, with the growth of Reno in the
+//! first second, the increase is
 //!
 //! ```text
 //! alpha = 1                                        D <= 1 s
 //! alpha = 1 + 10 (D - 1) + (D - 1)^2 / 4           D > 1 s
 //! ```
 //!
-//! segments per round trip, times 2 (1 - beta). What a loss leaves, beta, is the smallest over the largest round-trip
-//! time since the last one, between 0.5 and 0.8: the queue runs empty but the link does not. If the throughput has
+//! segments per round trip, times 2 (1 - beta). A loss multiplies the window by beta: the ratio of the smallest to the largest
+//! round-trip time since the last loss, between 0.5 and 0.8. The queue then drains but the link stays busy. If the throughput has
 //! changed by more than a fifth from one loss to the next, the load is changing and beta is 0.5.
 //!
-//! **Source.** Leith, H-TCP: TCP Congestion Control for High Bandwidth-Delay Product Paths, draft-leith-tcp-htcp-06
-//! (April 2008), section 2; Leith and Shorten, H-TCP: TCP for High-speed and Long-distance Networks, PFLDnet 2004. Left
-//! out is their scaling of alpha by the round-trip time, which is optional. D counts from when the loss was found, and
-//! time in which nothing is sent counts too. A time-out takes half. The smallest round-trip time is that of the
-//! connection, the largest that of the epoch; the throughput is the largest of an epoch, from a moving average over its
-//! rounds with weight 1/4 as in Linux.
+//! **Source.** Leith, H-TCP: TCP Congestion Control for High Bandwidth-Delay Product Paths, draft-leith-tcp-htcp-06 (April 2008),
+//! section 2; Leith and Shorten, H-TCP: TCP for High-speed and Long-distance Networks, PFLDnet 2004. Their optional scaling of
+//! alpha by the round-trip time is omitted. D is measured from the detection of the loss, and includes time in which nothing is
+//! sent. A time-out halves the window. The smallest round-trip time is that of the connection, the largest that of the epoch. The
+//! throughput is the largest value in an epoch of a moving average over its rounds with weight 1/4, as in Linux.
 //!
-//! Elsewhere Linux 6.12 `net/ipv4/tcp_htcp.c` differs: it scales alpha by the smallest round-trip time over 100 ms (0.1
-//! to 2), counts D from the end of the recovery, lets the largest round-trip time outlive the epoch (its distance to the
-//! smallest shrinks by a twentieth per loss, and grows by 20 ms per sample at most), and takes half on every loss where
-//! the smallest is below 10 ms.
+//! Linux 6.12 `net/ipv4/tcp_htcp.c` differs in four points. It scales alpha by the smallest round-trip time over 100 ms (0.1 to
+//! 2). It measures D from the end of the recovery. It keeps the largest round-trip time beyond the epoch; its distance to the
+//! smallest shrinks by a twentieth per loss, and grows by at most 20 ms per sample. It halves the window on every loss if the
+//! smallest is below 10 ms.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
@@ -35,39 +34,40 @@ pub(super) static HTCP: ControlComponent = ControlComponent::new(
         name: "htcp",
         version: "draft-leith-tcp-htcp-06 (2008)",
         source: "draft-leith-tcp-htcp-06 section 2",
-        text: "Grows faster the longer ago the last loss; a loss takes what stands in queues, a fifth to a half.",
+        text: "Grows faster with the time since the last loss; a loss reduces the window by the queue, a fifth to \
+               a half.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Governed::<Htcp>::default()),
 );
 
-/// For so long after a reduction the window grows as Reno's.
+/// The time after a reduction in which the window grows as in Reno.
 const LOW_SPEED_SECONDS: f64 = 1.0;
 const BETA_MIN: f64 = 0.5;
 const BETA_MAX: f64 = 0.8;
-/// A larger change of the throughput makes beta the smallest.
+/// If the throughput changes by more than this share, beta has its smallest value.
 const CHANGE: f64 = 0.2;
-/// Weight of a new round in the throughput.
+/// The weight of a new round in the average throughput.
 const GAIN: f64 = 1.0 / 4.0;
 
-/// The law of H-TCP.
+/// The window law of H-TCP.
 #[derive(Clone, Debug)]
 pub struct Htcp {
     epoch: Epoch,
-    /// The epoch before, if its end was for nothing.
+    /// The previous epoch, for an undo.
     before: Epoch,
     smallest_rtt: Duration,
     round_bytes: u64,
     round_at: Instant,
 }
 
-/// From one reduction to the next.
+/// The interval from one reduction to the next.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     began_at: Instant,
     beta: f64,
     largest_rtt: Duration,
-    /// Throughput in bytes per second: average of this epoch, its largest, and the largest of the epoch before.
+    /// Throughput in bytes per second: the average of this epoch, its maximum, and the maximum of the previous epoch.
     average: f64,
     largest: f64,
     previous: f64,
@@ -111,7 +111,7 @@ impl Htcp {
         self.round_at = now;
     }
 
-    /// Beta of the epoch that ends now. Nothing is steady in the first, before which there was no throughput.
+    /// The beta of the epoch that ends now. The first epoch has no previous throughput, so it does not count as steady.
     fn backoff(&self) -> f64 {
         let Epoch { largest, previous, largest_rtt, .. } = self.epoch;
         let steady = (largest - previous).abs() < CHANGE * previous;
@@ -123,7 +123,7 @@ impl Htcp {
     }
 }
 
-/// Segments per round trip so long after a reduction, before they are scaled by beta.
+/// The increase in segments per round trip this long after a reduction, before the scaling by beta.
 fn alpha(elapsed: Duration) -> f64 {
     let high = (elapsed.as_secs_f64() - LOW_SPEED_SECONDS).max(0.0);
     1.0 + 10.0 * high + high * high / 4.0
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_increase_by_hand() {
+    fn the_increase_matches_values_computed_by_hand() {
         // D = 2: 1 + 10 + 1/4; D = 3: 1 + 20 + 1; D = 11: 1 + 100 + 25.
         for (milliseconds, segments) in
             [(0, 1.0), (999, 1.0), (1_000, 1.0), (1_100, 2.0025), (2_000, 11.25), (3_000, 22.0), (11_000, 126.0)]

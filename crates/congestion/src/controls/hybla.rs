@@ -1,15 +1,15 @@
-//! Hybla.
+//! The congestion control TCP Hybla.
 //!
-//! **Model.** A connection with a long round-trip time shall send as fast as a Reno connection of 25 ms (`RTT0`) would
-//! in its place. With rho = RTT / RTT0, at least 1, each segment acknowledged adds 2^rho - 1 segments in slow start and
-//! rho^2 / window in congestion avoidance; a loss takes half. So the window is rho times Reno's at any time since the
-//! start, and the rate, window / RTT, is that of Reno at 25 ms.
+//! **Model.** A connection with a long round-trip time shall send as fast as a Reno connection with 25 ms (`RTT0`) would. With
+//! rho = RTT / RTT0, at least 1, each segment acknowledged adds 2^rho - 1 segments in slow start and rho^2 / window in congestion
+//! avoidance; a loss halves the window. At any time since the start, the window is thus rho times that of Reno, and the rate,
+//! window / RTT, is that of Reno at 25 ms.
 //!
-//! **Source.** Caini and Firrincieli, TCP Hybla: a TCP enhancement for heterogeneous networks, International Journal of
-//! Satellite Communications and Networking 22(5), 2004, equations for slow start and congestion avoidance; as in Linux
-//! 6.12 `net/ipv4/tcp_hybla.c` rho follows the smallest smoothed round-trip time and 2^rho is bounded by 2^16, and the
-//! window grows only while it limits sending. The initial window is the transport's, not rho times it, and neither
-//! pacing nor the paper's packet-pair estimate of the first threshold is part of it: give it a transport that paces.
+//! **Source.** Caini and Firrincieli, TCP Hybla: a TCP enhancement for heterogeneous networks, International Journal of Satellite
+//! Communications and Networking 22(5), 2004, equations for slow start and congestion avoidance. As in Linux 6.12
+//! `net/ipv4/tcp_hybla.c`, rho follows the smallest smoothed round-trip time, 2^rho is at most 2^16, and the window grows only
+//! while it limits sending. The initial window is that of the transport, not rho times it. Pacing and the paper's packet-pair
+//! estimate of the first threshold are not part of the control: use a transport with pacing.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
@@ -22,23 +22,23 @@ pub(super) static HYBLA: ControlComponent = ControlComponent::new(
         name: "hybla",
         version: "Caini and Firrincieli (2004), as in Linux 6.12",
         source: "IJSCN 22(5), 2004; Linux net/ipv4/tcp_hybla.c",
-        text: "Sends as fast on a long path as Reno at 25 ms round-trip time.",
+        text: "On a long path, sends as fast as Reno at a round-trip time of 25 ms.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Governed::<Hybla>::default()),
 );
 
-/// Round-trip time of the connection to equal.
+/// The round-trip time of the reference connection.
 const RTT0: Duration = Duration::from_millis(25);
-/// Bound of rho in slow start's exponent.
+/// The largest rho in the exponent of slow start.
 const MAX_EXPONENT: f64 = 16.0;
 
-/// The law of Hybla.
+/// The window law of Hybla.
 #[derive(Clone, Debug)]
 pub struct Hybla {
     smallest_rtt: Duration,
     rho: f64,
-    /// 2^rho - 1.
+    /// The increase in slow start, 2^rho - 1 segments.
     slow_start: f64,
 }
 

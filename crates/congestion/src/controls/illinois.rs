@@ -1,9 +1,10 @@
-//! Illinois.
+//! The congestion control TCP Illinois.
 //!
-//! **Model.** Losses say *when* to reduce, queueing delay says *by how much* to grow and shrink. Once per round the mean
-//! delay of the round, da, is set against the largest ever seen, dm (both beyond the smallest round-trip time). With no
-//! delay the window grows by 10 segments per round trip, with the largest by 0.3, in between along a hyperbola; a loss
-//! takes an eighth of the window up to a tenth of the largest delay, half from eight tenths, in between along a line:
+//! **Model.** Losses determine *when* to reduce the window, and the queueing delay determines *by how much* it grows and shrinks.
+//! Once per round, the mean queueing delay of the round, da, is compared with the largest so far, dm (both beyond the smallest
+//! round-trip time). The window grows by 10 segments per round trip without delay and by 0.3 with the largest, with a hyperbola
+//! in between. A loss reduces the window by an eighth up to a tenth of the largest delay and by half from eight tenths, with a
+//! line in between:
 //!
 //! ```text
 //! alpha = 10                            if da <= dm/100, else
@@ -11,13 +12,13 @@
 //! beta  = 1/8 ... 1/2                   linear between da = dm/10 and 8 dm/10
 //! ```
 //!
-//! After a delay above the lowest hundredth, five rounds in it in a row must come before alpha is 10 again. Windows
-//! below 15 segments behave as Reno's.
+//! When the delay has exceeded the lowest hundredth, alpha returns to 10 only after five successive rounds within it. Windows
+//! below 15 segments behave as in Reno.
 //!
-//! **Source.** Liu, Basar and Srikant, TCP-Illinois: A Loss- and Delay-Based Congestion Control Algorithm for
-//! High-Speed Networks, Performance Evaluation 65(6-7), 2008, sections 3 and 4; constants and rounds as in Linux 6.12
-//! `net/ipv4/tcp_illinois.c`, with real numbers in place of its fixed point. There the five rounds need not follow each
-//! other.
+//! **Source.** Liu, Basar and Srikant, TCP-Illinois: A Loss- and Delay-Based Congestion Control Algorithm for High-Speed
+//! Networks, Performance Evaluation 65(6-7), 2008, sections 3 and 4. Constants and rounds are those of Linux 6.12
+//! `net/ipv4/tcp_illinois.c`, with real numbers instead of its fixed-point numbers. In Linux the five rounds need not be
+//! successive.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
@@ -31,7 +32,7 @@ pub(super) static ILLINOIS: ControlComponent = ControlComponent::new(
         name: "illinois",
         version: "Liu, Basar and Srikant (2008), as in Linux 6.12",
         source: "Performance Evaluation 65(6-7), 2008; Linux net/ipv4/tcp_illinois.c",
-        text: "The longer the queueing delay, the slower the growth and the more a loss takes.",
+        text: "Grows more slowly and reduces the window more on loss, the longer the queueing delay.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Governed::<Illinois>::default()),
@@ -41,18 +42,18 @@ const ALPHA_MIN: f64 = 0.3;
 const ALPHA_MAX: f64 = 10.0;
 const BETA_MIN: f64 = 1.0 / 8.0;
 const BETA_MAX: f64 = 1.0 / 2.0;
-/// Windows below this many segments behave as Reno's.
+/// Windows below this number of segments behave as in Reno.
 const SMALL_WINDOW: u64 = 15;
-/// Rounds of low delay in a row before alpha is at its largest again.
+/// The number of successive rounds with low delay before alpha returns to its largest value.
 const THETA: u32 = 5;
 
-/// The law of Illinois.
+/// The window law of Illinois.
 #[derive(Clone, Debug)]
 pub struct Illinois {
     times: RoundTrips,
     alpha: f64,
     beta: f64,
-    /// The delay has been above the lowest hundredth since alpha was at its largest.
+    /// Whether the delay has exceeded the lowest hundredth since alpha had its largest value.
     above: bool,
     low_rounds: u32,
 }

@@ -1,16 +1,17 @@
-//! Reno as Linux has it.
+//! The congestion control Reno as implemented in Linux.
 //!
-//! **Model.** Growth follows the bytes acknowledged, not the number of acknowledgements, so delayed acknowledgements
-//! change nothing: slow start adds every byte acknowledged up to the threshold, and what is left over counts for
-//! congestion avoidance, which adds one segment for each window of acknowledged bytes. The window grows only while it
-//! limits sending. A reduction sets the threshold to half of the window in whole segments, at least two.
+//! **Model.** Growth depends on the bytes acknowledged, not on the number of acknowledgements, so delayed acknowledgements do not
+//! change it. Slow start adds every byte acknowledged up to the threshold. The remaining bytes count for congestion avoidance,
+//! which adds one segment for each window of acknowledged bytes. The window grows only while it limits sending. A reduction sets
+//! the threshold to half of the window in whole segments, at least two.
 //!
-//! **Source.** Linux 6.12 `net/ipv4/tcp_cong.c` (`tcp_reno_cong_avoid`, `tcp_slow_start`, `tcp_cong_avoid_ai`,
-//! `tcp_reno_ssthresh`, `tcp_reno_undo_cwnd`), behaviour only; ns-3's `TcpLinuxReno` is the same. Linux counts segments,
-//! we count bytes: the same where segments are full. Half the window, not half of what is in flight as in RFC 5681, is
-//! safe because a window that is not used does not grow.
+//! **Source.** The behavior of Linux 6.12 `net/ipv4/tcp_cong.c` (`tcp_reno_cong_avoid`, `tcp_slow_start`, `tcp_cong_avoid_ai`,
+//! `tcp_reno_ssthresh`, `tcp_reno_undo_cwnd`); ns-3's `TcpLinuxReno` is the same. Linux counts segments and this code counts
+//! bytes, which is equal for full segments. RFC 5681 uses half of the bytes in flight; half of the window is safe here, because
+//! an unused window does not grow.
 //!
-//! After idling Linux halves the window once per time-out passed; we take the end of that, the initial window, at once.
+//! After an idle period, Linux halves the window once per elapsed time-out. Here the window is set to the result, the initial
+//! window, immediately.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, Congestion, Control, Controller, PlainAck, RecoveryExit, Signals, Timeout};
@@ -24,7 +25,7 @@ pub(super) static LINUX_RENO: ControlComponent = ControlComponent {
         name: "linux-reno",
         version: "Linux 6.12",
         source: "Linux net/ipv4/tcp_cong.c; as ns-3's TcpLinuxReno",
-        text: "Reno by bytes acknowledged, growing only while the window limits sending; half the window on loss.",
+        text: "Reno with growth by bytes acknowledged, only while the window limits sending; half the window on loss.",
         ..Declaration::EMPTY
     },
     create: |options| Box::new(LinuxReno::new(options.standard_hystart().filter(|_| !options.linux_hystart))),
@@ -34,7 +35,7 @@ pub(super) static LINUX_RENO: ControlComponent = ControlComponent {
     linux_name: Some("reno"),
 };
 
-/// Linux's Reno.
+/// The Reno of Linux.
 #[derive(Clone, Debug, Default)]
 pub struct LinuxReno {
     /// Bytes acknowledged towards the next segment (`snd_cwnd_cnt`).
@@ -44,7 +45,7 @@ pub struct LinuxReno {
 }
 
 impl LinuxReno {
-    /// Linux's Reno, with HyStart++ in the first slow start if given (Linux has none).
+    /// Creates Linux's Reno, with HyStart++ in the first slow start if given (Linux has none).
     pub fn new(hystart: Option<HyStart>) -> Self {
         LinuxReno { hystart, ..Default::default() }
     }
@@ -54,7 +55,7 @@ impl LinuxReno {
         let cwnd = control.cwnd_bytes.max(mss);
         control.cwnd_bytes = cwnd;
         if self.counted_bytes >= cwnd {
-            // Credit from a time of a larger window is worth one segment, no more.
+            // Credit from a larger window is worth at most one segment.
             self.counted_bytes = 0;
             control.cwnd_bytes = control.cwnd_bytes.saturating_add(mss);
         }
@@ -66,7 +67,7 @@ impl LinuxReno {
         }
     }
 
-    /// A reduction to so many bytes.
+    /// Reduces the window to this number of bytes.
     pub(crate) fn reduce(&mut self, control: &mut Control, congestion: &Congestion, reduced_bytes: u64) {
         self.undo.on_congestion(control, congestion);
         window::reduce(control, congestion, reduced_bytes);
@@ -74,8 +75,8 @@ impl LinuxReno {
     }
 }
 
-/// Slow start by bytes up to the threshold, shared by the controls that follow Linux here: returns the acknowledged
-/// bytes left over for congestion avoidance.
+/// Slow start by bytes up to the threshold, which all controls with Linux's growth use. Returns the acknowledged bytes that
+/// remain for congestion avoidance.
 #[inline]
 pub(crate) fn slow_start(hystart: Option<&mut HyStart>, control: &mut Control, ack: &Ack) -> u64 {
     let mut growth = ack.acked_bytes;

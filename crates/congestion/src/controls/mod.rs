@@ -1,6 +1,6 @@
 //! The congestion controls, and the list of them.
 //!
-//! The file of each begins with its model in words and holds its declaration. A new one is a file, and two lines here.
+//! The file of each control begins with its model and contains its declaration. A new control needs a file, and two lines here.
 
 pub mod bbr1;
 pub mod bbr3;
@@ -21,7 +21,7 @@ pub mod yeah;
 
 use crate::component::ControlComponent;
 
-/// Every control, in the order of lists and of the reference page.
+/// All controls, in the order of lists and of the reference page.
 pub static CONTROLS: &[&ControlComponent] = &[
     &newreno::NEWRENO,
     &linux_reno::LINUX_RENO,

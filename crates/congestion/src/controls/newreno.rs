@@ -1,21 +1,20 @@
-//! NewReno as the RFCs have it.
+//! The congestion control NewReno as specified in the RFCs.
 //!
-//! **Model.** In slow start each acknowledgement of new data adds what it acknowledges, at most one segment; in
-//! congestion avoidance it adds SMSS * SMSS / window, whatever it acknowledges. So a receiver that delays
-//! acknowledgements halves the growth: 1.5 instead of 2 per round trip in slow start, half a segment in congestion
-//! avoidance. A reduction sets the threshold to half of what is in flight, at least two segments.
+//! **Model.** In slow start each acknowledgement of new data adds the bytes that it acknowledges, at most one segment. In
+//! congestion avoidance it adds SMSS * SMSS / window, whatever it acknowledges. A receiver with delayed acknowledgements thus
+//! slows the growth: a factor of 1.5 instead of 2 per round trip in slow start, half a segment in congestion avoidance. A
+//! reduction sets the threshold to half of the bytes in flight, at least two segments.
 //!
-//! **QUIC's** NewReno ([`NewReno::of_quic`]) counts bytes: slow start adds what was acknowledged, congestion avoidance
-//! SMSS * acknowledged / window, so that delayed acknowledgements change nothing. A reduction halves the window, however
-//! much is in flight.
+//! **The NewReno of QUIC** ([`NewReno::of_quic`]) counts bytes. Slow start adds the bytes acknowledged, and congestion avoidance
+//! SMSS * acknowledged / window, so that delayed acknowledgements do not change the growth. A reduction halves the window,
+//! independent of the bytes in flight.
 //!
-//! **Source.** RFC 5681 (September 2009) section 3.1, equations 2 to 4; RFC 6582; for QUIC RFC 9002 sections 7.3.1 to
-//! 7.3.3. ns-3's `TcpNewReno` follows the same rules. The sum of equation 3 is kept with 16 fractional bits, so that it
-//! loses nothing by rounding: with whole bytes (as ns-3 has it) a window of 1 000 segments of 1448 bytes would grow by
-//! 1 byte instead of 1.448 per acknowledgement.
+//! **Source.** RFC 5681 (September 2009) section 3.1, equations 2 to 4; RFC 6582; for QUIC RFC 9002 sections 7.3.1 to 7.3.3.
+//! ns-3's `TcpNewReno` follows the same rules. The sum of equation 3 has 16 fractional bits to avoid rounding losses. With whole
+//! bytes, as in ns-3, a window of 1 000 segments of 1448 bytes would grow by 1 byte instead of 1.448 per acknowledgement.
 //!
-//! The window also grows while it does not limit sending: RFC 5681 knows no such guard, and takes half of what is in
-//! flight, not half of the window, because of that. `linux-reno` has the guard, and so has QUIC's (RFC 9002 section 7.8).
+//! The window also grows while it does not limit sending: RFC 5681 has no rule against it, and therefore uses half of the bytes
+//! in flight instead of half of the window. `linux-reno` has such a rule, and so has the NewReno of QUIC (RFC 9002 section 7.8).
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
@@ -29,8 +28,8 @@ pub(super) static NEWRENO: ControlComponent = ControlComponent {
         name: "newreno",
         version: "RFC 5681 (2009), RFC 6582 (2012)",
         source: "RFC 5681 section 3.1; RFC 6582; as ns-3's TcpNewReno",
-        text: "One segment per acknowledgement in slow start, SMSS*SMSS/window after it; half of what is in flight \
-                  on loss.",
+        text: "One segment per acknowledgement in slow start, SMSS*SMSS/window after it; half of the bytes in \
+               flight on loss.",
         ..Declaration::EMPTY
     },
     create: |options| {
@@ -43,15 +42,15 @@ pub(super) static NEWRENO: ControlComponent = ControlComponent {
     linux_name: Some("reno"),
 };
 
-/// Fractional bits of a byte.
+/// The number of fractional bits of a byte.
 const FRACTION_BITS: u32 = 16;
-/// A bound that keeps SMSS * SMSS shifted by the fractional bits within 64 bits; no segment comes near.
+/// A bound that keeps SMSS * SMSS, shifted by the fractional bits, within 64 bits. It is far above all segment sizes.
 const MAX_SEGMENT: u64 = 1 << 23;
 
 /// NewReno (RFC 5681, RFC 6582).
 #[derive(Clone, Debug, Default)]
 pub struct NewReno {
-    /// Part of a byte that the window has earned, in units of 2^-16 bytes.
+    /// The fraction of a byte by which the window has grown, in units of 2^-16 bytes.
     fraction: u64,
     hystart: Option<HyStart>,
     of_quic: bool,
@@ -59,12 +58,12 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// NewReno, with HyStart++ in the first slow start if given.
+    /// Creates NewReno, with HyStart++ in the first slow start if given.
     pub fn new(hystart: Option<HyStart>) -> Self {
         NewReno { hystart, ..Default::default() }
     }
 
-    /// The same as RFC 9002 has it.
+    /// Selects the NewReno of QUIC (RFC 9002).
     #[must_use]
     pub fn of_quic(self) -> Self {
         NewReno { of_quic: true, ..self }
@@ -95,7 +94,7 @@ impl Controller for NewReno {
     }
 
     fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
-        // A duplicate acknowledgement does not count, whatever it selects.
+        // A duplicate acknowledgement does not count, even with selective acknowledgements.
         if ack.in_recovery || ack.cumulative_bytes == 0 || self.of_quic && !ack.cwnd_limited {
             return;
         }

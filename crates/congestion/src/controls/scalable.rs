@@ -1,14 +1,14 @@
-//! Scalable TCP.
+//! The congestion control Scalable TCP.
 //!
-//! **Model.** Each segment acknowledged adds 0.01 segments, a loss takes an eighth of the window: the time from a loss
-//! back to the old window, ln(8/7) / ln 1.01 = 13.4 round trips, does not depend on the window. While Reno would grow
-//! faster, up to 100 segments, the window grows as Reno's.
+//! **Model.** Each segment acknowledged adds 0.01 segments, and a loss reduces the window by an eighth. The time from a loss back
+//! to the old window, ln(8/7) / ln 1.01 = 13.4 round trips, does not depend on the window. Up to 100 segments, where Reno would
+//! grow faster, the window grows as in Reno.
 //!
-//! In a cycle the window grows by 0.01 N for N packets and loses W/8: W = 0.08 N, the mean a little less.
+//! In a cycle of N packets, the window grows by 0.01 N and is reduced by W/8: W = 0.08 N, and the mean is slightly less.
 //!
-//! **Source.** Kelly, Scalable TCP: Improving Performance in Highspeed Wide Area Networks, ACM CCR 33(2), 2003 (a = 0.01,
-//! b = 0.125); the rule for small windows is that of Linux 6.12 `net/ipv4/tcp_scalable.c`, where the paper has Reno in
-//! whole up to 16 segments and a = 0.01 at once beyond.
+//! **Source.** Kelly, Scalable TCP: Improving Performance in Highspeed Wide Area Networks, ACM CCR 33(2), 2003 (a = 0.01, b =
+//! 0.125). The rule for small windows is that of Linux 6.12 `net/ipv4/tcp_scalable.c`. In the paper, windows up to 16 segments
+//! behave entirely as in Reno, and above that a = 0.01.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
@@ -22,22 +22,22 @@ pub(super) static SCALABLE: ControlComponent = ControlComponent::new(
         name: "scalable",
         version: "Kelly (2003), as in Linux 6.12",
         source: "ACM CCR 33(2), 2003; Linux net/ipv4/tcp_scalable.c",
-        text: "A hundredth of a segment per segment acknowledged; takes an eighth on loss.",
+        text: "A hundredth of a segment per segment acknowledged; reduces by an eighth on loss.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Governed::<Scalable>::default()),
 );
 
-/// Segments acknowledged for one more in the window, 1/a.
+/// The number of segments acknowledged for an increase by one segment, 1/a.
 const SEGMENTS_PER_STEP: f64 = 100.0;
-/// 1/b.
+/// The inverse of the share by which a loss reduces the window, 1/b.
 const SHARES: u64 = 8;
 
-/// The law of Scalable TCP.
+/// The window law of Scalable TCP.
 #[derive(Clone, Debug, Default)]
 pub struct Scalable;
 
-/// Segments per round trip; YeAH grows alike.
+/// The increase in segments per round trip. YeAH uses it too.
 pub(crate) fn increase_segments(control: &Control) -> f64 {
     (control.cwnd_bytes as f64 / segment(control) as f64 / SEGMENTS_PER_STEP).max(1.0)
 }

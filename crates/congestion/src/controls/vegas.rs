@@ -1,19 +1,18 @@
-//! Vegas.
+//! The congestion control TCP Vegas.
 //!
-//! **Model.** The smallest round-trip time ever seen is that of the empty path. Once per round the smallest round-trip
-//! time of that round says how many segments stand in queues: window * (rtt - base) / base. Between two and four (alpha
-//! and beta) the window stays, below it grows by a segment, above it shrinks by one. In slow start the window doubles
-//! per round until more than one segment (gamma) stands in a queue; then it falls to what the path holds, and a
-//! segment.
+//! **Model.** The smallest round-trip time so far is that of the empty path. Once per round, the smallest round-trip time of the
+//! round gives the number of segments in queues: window * (rtt - base) / base. Between two and four (alpha and beta) the window
+//! does not change. Below it grows by a segment, above it shrinks by one. In slow start the window doubles per round until more
+//! than one segment (gamma) is in a queue. Then it is set to the capacity of the path plus one segment.
 //!
-//! A round with two samples or fewer says too little; in it the window grows as Reno's. Losses are answered as Reno
-//! does, and until they are repaired Reno governs the window.
+//! A round with at most two samples is not evaluated; in it the window grows as in Reno. The reaction to losses is that of Reno,
+//! and Reno controls the window until they are repaired.
 //!
-//! **Source.** Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8),
-//! 1995; behaviour of Linux 6.12 `net/ipv4/tcp_vegas.c` (slow start in every round instead of every other, the
-//! constants, the queue relative to the base). Linux rounds the queue down to whole segments, so that its window first
-//! shrinks at five; here it is a real number, as in the paper. Unlike in Linux the window grows only while it limits
-//! sending. The paper's finer retransmission timing belongs to the transport.
+//! **Source.** Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8), 1995;
+//! behavior of Linux 6.12 `net/ipv4/tcp_vegas.c` (slow start in every round instead of every other, the constants, the queue
+//! relative to the base). Linux rounds the queue down to whole segments, so its window first shrinks at five; here it is a real
+//! number, as in the paper. Unlike in Linux, the window grows only while it limits sending. The paper's finer retransmission
+//! timing belongs to the transport.
 
 use super::linux_reno::LinuxReno;
 use crate::component::ControlComponent;
@@ -27,33 +26,33 @@ pub(super) static VEGAS: ControlComponent = ControlComponent::new(
         name: "vegas",
         version: "Brakmo and Peterson (1995), as in Linux 6.12",
         source: "IEEE JSAC 13(8), 1995; Linux net/ipv4/tcp_vegas.c",
-        text: "Keeps two to four segments in queues, told by the round-trip time; Reno on loss.",
+        text: "Keeps two to four segments in queues, estimated from the round-trip time; Reno on loss.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Vegas::new()),
 );
 
-/// Segments in queues: fewer let the window grow.
+/// The window grows with fewer segments in queues than this.
 const ALPHA: u64 = 2;
-/// More make it shrink.
+/// The window shrinks with more segments in queues than this.
 const BETA: u64 = 4;
-/// More end slow start.
+/// Slow start ends with more segments in queues than this.
 const GAMMA: u64 = 1;
-/// A round needs more samples than this.
+/// A round is evaluated if it has more samples than this.
 const FEW_SAMPLES: u32 = 2;
 
-/// Vegas.
+/// The congestion control Vegas.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     reno: LinuxReno,
-    /// Smallest round-trip time seen; [`Duration::MAX`] before the first.
+    /// Smallest round-trip time so far; [`Duration::MAX`] before the first sample.
     base_rtt: Duration,
-    /// Smallest of the present round, and the number of its samples.
+    /// Smallest round-trip time of the current round, and the number of its samples.
     round_rtt: Duration,
     samples: u32,
-    /// Losses are being repaired.
+    /// Whether losses are being repaired.
     repairing: bool,
-    /// What stood in queues in the last round.
+    /// The bytes in queues in the last round.
     queued_bytes: u64,
 }
 
@@ -71,13 +70,13 @@ impl Default for Vegas {
 }
 
 impl Vegas {
-    /// Vegas with alpha 2, beta 4, gamma 1.
+    /// Creates Vegas with alpha 2, beta 4, gamma 1.
     pub fn new() -> Self {
         Self::default()
     }
 
     fn sample(&mut self, rtt: Duration) {
-        // Not zero: it divides.
+        // Not zero, because it is a divisor.
         let rtt = rtt.max(Duration::from_nanos(1));
         self.base_rtt = self.base_rtt.min(rtt);
         self.round_rtt = self.round_rtt.min(rtt);
@@ -89,7 +88,7 @@ impl Vegas {
         self.samples = 0;
     }
 
-    /// A round is over and said enough.
+    /// Adjusts the window after a round with enough samples.
     fn adjust(&mut self, control: &mut Control, ack: &Ack) {
         let mss = segment(control);
         let base = self.base_rtt.as_nanos();
@@ -114,13 +113,13 @@ impl Vegas {
     }
 }
 
-/// Bytes times one time over another.
+/// `bytes` × `time` / `over`.
 fn scaled(bytes: u64, time: u64, over: u64) -> u64 {
     let scaled = u128::from(bytes) * u128::from(time) / u128::from(over.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// Slow start is over for windows like this.
+/// Lowers the threshold, so that slow start is over for windows of this size.
 fn lower_threshold(control: &mut Control) {
     let below = control.cwnd_bytes.saturating_sub(segment(control));
     control.ssthresh_bytes = control.ssthresh_bytes.min(below).max(two_segments(control));

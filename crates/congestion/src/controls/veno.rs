@@ -1,13 +1,13 @@
-//! Veno.
+//! The congestion control TCP Veno.
 //!
-//! **Model.** Vegas' measure tells two kinds of loss apart. N = window * (rtt - base) / rtt segments stand in queues,
-//! by the smallest round-trip time of the last round. With fewer than three (beta) a loss is taken for random, of a
-//! radio link say, and costs a fifth of the window; with three or more, half. While three or more are queued the window
-//! grows by a segment every other round trip only, to stay near its full use for longer.
+//! **Model.** The measure of Vegas distinguishes two kinds of loss. N = window * (rtt - base) / rtt segments are in queues, from
+//! the smallest round-trip time of the last round. With fewer than three (beta), a loss counts as random, such as on a radio
+//! link, and reduces the window by a fifth; otherwise by half. While three or more segments are queued, the window grows by a
+//! segment only every other round trip, so that it stays near its optimum for longer.
 //!
-//! **Source.** Fu and Liew, TCP Veno: TCP Enhancement for Transmission Over Wireless Access Networks, IEEE JSAC 21(2),
-//! 2003, section III. As in Linux 6.12 `net/ipv4/tcp_veno.c` a round with two samples or fewer says nothing, here that
-//! leaves the last N; unlike there N is taken per round, as in the paper. A time-out takes half, as in the paper, and so
+//! **Source.** Fu and Liew, TCP Veno: TCP Enhancement for Transmission Over Wireless Access Networks, IEEE JSAC 21(2), 2003,
+//! section III. As in Linux 6.12 `net/ipv4/tcp_veno.c`, a round with at most two samples is not evaluated; here the last N then
+//! remains. Unlike in Linux, N is computed once per round, as in the paper. A time-out halves the window, as in the paper, and so
 //! does a mark, which is never random.
 
 use crate::component::ControlComponent;
@@ -22,16 +22,16 @@ pub(super) static VENO: ControlComponent = ControlComponent::new(
         name: "veno",
         version: "Fu and Liew (2003), as in Linux 6.12",
         source: "IEEE JSAC 21(2), 2003; Linux net/ipv4/tcp_veno.c",
-        text: "Reno that takes a fifth, not half, on a loss with fewer than three segments in queues.",
+        text: "Reno that reduces by a fifth, not half, on a loss with fewer than three segments in queues.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Governed::<Veno>::default()),
 );
 
-/// So many segments in queues are congestion.
+/// From this number of segments in queues on, a loss is due to congestion.
 const BETA: u64 = 3;
 
-/// The law of Veno.
+/// The window law of Veno.
 #[derive(Clone, Debug, Default)]
 pub struct Veno {
     times: RoundTrips,

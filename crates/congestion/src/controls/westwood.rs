@@ -1,16 +1,15 @@
-//! Westwood+.
+//! The congestion control TCP Westwood+.
 //!
-//! **Model.** The window grows as Reno's. A loss does not halve it but takes it to what the path carries without a
-//! queue: bandwidth * smallest round-trip time, by the sender's own measurement of what was acknowledged. Once per
-//! round trip, and not more often than every 50 ms, the bytes acknowledged over the time that they took are a sample;
-//! two low-pass filters in a row, each with weight 1/8 for the new value, smooth it. So losses at random, of a radio
-//! link say, cost little while no queue stands.
+//! **Model.** The window grows as in Reno. A loss does not halve it but sets it to the capacity of the path without a queue:
+//! bandwidth * smallest round-trip time. The sender measures the bandwidth from acknowledgements. Once per round trip, and at
+//! most every 50 ms, the bytes acknowledged over the elapsed time are a sample. Two successive low-pass filters, each with weight
+//! 1/8 for the new value, smooth it. Random losses, such as on a radio link, thus cost little while there is no queue.
 //!
-//! **Source.** Mascolo, Casetti, Gerla, Sanadidi and Wang, TCP Westwood: Bandwidth Estimation for Enhanced Transport
-//! over Wireless Links, MobiCom 2001 (the rule); Grieco and Mascolo, Performance Evaluation and Comparison of Westwood+,
-//! New Reno and Vegas TCP Congestion Control, ACM CCR 34(2), 2004 (a sample per round trip); samples, filter and the new
-//! search for the smallest round-trip time after a time-out as in Linux 6.12 `net/ipv4/tcp_westwood.c`. Unlike there a
-//! loss never raises the window, and before the first sample it takes half.
+//! **Source.** Mascolo, Casetti, Gerla, Sanadidi and Wang, TCP Westwood: Bandwidth Estimation for Enhanced Transport over
+//! Wireless Links, MobiCom 2001 (the rule); Grieco and Mascolo, Performance Evaluation and Comparison of Westwood+, New Reno and
+//! Vegas TCP Congestion Control, ACM CCR 34(2), 2004 (a sample per round trip). Samples, filter and the new search for the
+//! smallest round-trip time after a time-out are those of Linux 6.12 `net/ipv4/tcp_westwood.c`. Unlike in Linux, a loss never
+//! raises the window, and before the first sample a loss halves it.
 
 use crate::component::ControlComponent;
 use crate::control::{Ack, Control};
@@ -23,28 +22,28 @@ pub(super) static WESTWOOD: ControlComponent = ControlComponent::new(
         name: "westwood",
         version: "Westwood+, Grieco and Mascolo (2004), as in Linux 6.12",
         source: "ACM CCR 34(2), 2004; Linux net/ipv4/tcp_westwood.c",
-        text: "Reno that falls on loss to measured bandwidth times smallest round-trip time.",
+        text: "Reno that on loss sets the window to the measured bandwidth times the smallest round-trip time.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Governed::<Westwood>::default()),
 );
 
-/// Shortest time of a sample.
+/// The shortest interval of a sample.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// Weight of the new value in each filter.
+/// The weight of the new value in each filter.
 const GAIN: f64 = 1.0 / 8.0;
 
-/// The law of Westwood+.
+/// The window law of Westwood+.
 #[derive(Clone, Debug)]
 pub struct Westwood {
     smallest_rtt: Duration,
     last_rtt: Duration,
-    /// The next sample begins the search for the smallest anew.
+    /// Whether the next sample restarts the search for the smallest round-trip time.
     search: bool,
-    /// What was acknowledged since.
+    /// Bytes acknowledged since the last sample.
     bytes: u64,
     since: Instant,
-    /// After the first and the second filter, in bytes per second; zero before the first sample.
+    /// The outputs of the first and the second filter, in bytes per second; zero before the first sample.
     once: f64,
     twice: f64,
 }
@@ -112,7 +111,7 @@ impl Law for Westwood {
     }
 
     fn reduced_bytes(&mut self, control: &Control, _now: Instant, cause: Cause) -> u64 {
-        // `as` saturates; without a bandwidth there may be no round-trip time either.
+        // `as` saturates. Without a bandwidth there may be no round-trip time either.
         let carried = (self.twice * self.smallest_rtt.as_secs_f64()) as u64;
         let reduced = if self.twice == 0.0 { control.cwnd_bytes / 2 } else { carried };
         if cause == Cause::Timeout {

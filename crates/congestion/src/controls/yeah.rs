@@ -1,18 +1,18 @@
-//! YeAH.
+//! The congestion control YeAH-TCP.
 //!
-//! **Model.** Two modes. *Fast*: the window grows as Scalable TCP's. *Slow*: as Reno's. Once per round Vegas' measure
-//! says how many segments stand in queues, Q = window * (rtt - base) / rtt by the smallest round-trip time of the round.
-//! With more than 80 (Qmax), or a round-trip time more than an eighth above the base, the mode is slow, else fast. More
-//! than 80 are also taken out of the queue at once (*precautionary decongestion*): the window falls by Q, by half at
-//! most, but not below what Reno would have. That is counted along: half the window when slow mode first comes, one
-//! segment more per slow round, half at a loss; after 50 fast rounds without a loss there is no Reno to yield to, and
-//! the count begins anew.
+//! **Model.** There are two modes. *Fast*: the window grows as in Scalable TCP. *Slow*: as in Reno. Once per round, the measure
+//! of Vegas gives the number of segments in queues, Q = window * (rtt - base) / rtt, from the smallest round-trip time of the
+//! round. The mode is slow if Q exceeds 80 (Qmax) or the round-trip time exceeds the base by more than an eighth, otherwise fast.
+//! If Q exceeds 80, the window is also reduced immediately by Q (*precautionary decongestion*), by at most half, but not below
+//! the window that Reno would have. The estimate of that window begins at half the window when slow mode first begins. It grows
+//! by one segment per slow round, and a loss halves it. After 50 fast rounds without a loss, no Reno flow is assumed to compete,
+//! and the estimate begins anew.
 //!
-//! A loss takes Q, at least an eighth and at most half of the window; after 16 slow rounds in a row, which mean
-//! competition with Reno, half.
+//! A loss reduces the window by Q, at least by an eighth and at most by half. After 16 successive slow rounds, which indicate
+//! competition with Reno, it halves the window.
 //!
-//! **Source.** Baiocchi, Castellani and Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet 2007; rules and constants
-//! as in Linux 6.12 `net/ipv4/tcp_yeah.c`, in bytes. A time-out takes what a loss would, and starts the counts anew.
+//! **Source.** Baiocchi, Castellani and Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet 2007. Rules and constants are those
+//! of Linux 6.12 `net/ipv4/tcp_yeah.c`, in bytes. A time-out reduces the window as a loss does, and resets the counts.
 
 use super::scalable;
 use crate::component::ControlComponent;
@@ -27,36 +27,36 @@ pub(super) static YEAH: ControlComponent = ControlComponent::new(
         name: "yeah",
         version: "Baiocchi, Castellani and Vacirca (2007), as in Linux 6.12",
         source: "PFLDnet 2007; Linux net/ipv4/tcp_yeah.c",
-        text: "Scalable while fewer than 80 segments are queued, Reno and emptying the queue beyond.",
+        text: "Scalable while fewer than 80 segments are queued; above that Reno, and draining of the queue.",
         ..Declaration::EMPTY
     },
     |_| Box::new(Governed::<Yeah>::default()),
 );
 
-/// Segments in queues that are too many.
+/// The largest permitted number of segments in queues.
 const Q_MAX: u64 = 80;
-/// A delay of one of so many parts of the base is too long.
+/// The delay is too long if it exceeds the base divided by this number.
 const DELAY_PART: u64 = 8;
-/// A loss takes at least one of so many shares.
+/// A loss reduces the window by at least one of this number of equal parts.
 const SHARES: u64 = 8;
-/// So many slow rounds in a row mean competition.
+/// This number of successive slow rounds indicates competition.
 const COMPETITION: u32 = 16;
-/// More fast rounds than this mean that there is none.
+/// More fast rounds than this indicate that there is no competition.
 const ALONE: u32 = 50;
 
-/// The law of YeAH.
+/// The window law of YeAH.
 #[derive(Clone, Debug, Default)]
 pub struct Yeah {
     times: RoundTrips,
     counts: Counts,
-    /// What the last reduction changed.
+    /// The counts before the last reduction.
     before: Counts,
     queued_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    /// What Reno would have; zero if not counted.
+    /// The window that Reno would have; zero if it is not estimated.
     reno_bytes: u64,
     slow_rounds: u32,
     fast_rounds: u32,

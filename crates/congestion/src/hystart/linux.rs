@@ -1,15 +1,15 @@
-//! HyStart as Linux's CUBIC has it: leaving slow start when a train of acknowledgements is as long as half the path, or
-//! when the delay has grown.
+//! The HyStart of Linux's CUBIC: ends slow start when a train of acknowledgements is as long as half the path, or when the delay
+//! has grown.
 //!
-//! **Model.** Both signs are looked for from 16 segments of window on, in each round trip anew. *Train*: acknowledgements
-//! that follow each other within 2 ms form a train; one that comes later after the round's begin than half of the smallest
-//! round-trip time (and half of 1 ms, for what sending in bursts delays) says that the window fills the path. With pacing,
-//! which stretches trains, it is the whole of both. *Delay*: the smallest of the round's samples, more than eight of them, is
-//! above the smallest ever by an eighth of that (at least 4 ms, at most 16 ms). Slow start then ends at the present window.
+//! **Model.** Both conditions are checked in each round trip, from a window of 16 segments on. *Train*: acknowledgements that
+//! follow each other within 2 ms form a train. The window fills the path if the train extends beyond half of the smallest
+//! round-trip time after the start of the round, plus half of 1 ms for bursts. With pacing, which stretches trains, the limit is
+//! the whole of both. *Delay*: the smallest of more than eight samples of the round exceeds the smallest ever by an eighth of it
+//! (at least 4 ms, at most 16 ms). Slow start then ends at the current window.
 //!
-//! **Source.** Ha, Rhee: Taming the elephants (Computer Networks 55(9), 2011); Linux 6.12 `net/ipv4/tcp_cubic.c`
-//! (`hystart_update`, `cubictcp_acked`), behaviour only. The allowance for bursts is 1 ms there below 2 Gbit/s, and always
-//! here. A round trip is counted by delivery.
+//! **Source.** Ha, Rhee: Taming the elephants (Computer Networks 55(9), 2011); the behavior of Linux 6.12 `net/ipv4/tcp_cubic.c`
+//! (`hystart_update`, `cubictcp_acked`). The allowance for bursts is 1 ms in Linux below 2 Gbit/s, and always here. Round trips
+//! are counted by delivery.
 
 use super::delay_threshold;
 use crate::control::Ack;
@@ -25,7 +25,7 @@ const SAMPLES: u8 = 8;
 pub(crate) struct LinuxHyStart {
     round_began: Instant,
     last_ack: Instant,
-    /// Smallest sample ever, and of this round.
+    /// The smallest sample so far, and that of this round.
     smallest: Option<Duration>,
     of_round: Option<Duration>,
     samples: u8,
@@ -44,7 +44,7 @@ impl LinuxHyStart {
         }
     }
 
-    /// An acknowledgement in slow start with a window of so many segments: whether slow start ends.
+    /// Handles an acknowledgement in slow start with a window of this number of segments. Returns whether slow start ends.
     pub(crate) fn on_ack(&mut self, ack: &Ack, window_segments: u64) -> bool {
         if ack.round_start {
             self.round_began = ack.now;
@@ -87,7 +87,7 @@ mod tests {
         acknowledgement(Instant::from_nanos((at_ms * 1e6) as u64), Duration::from_millis(rtt_ms), round_start)
     }
 
-    /// A path of 20 ms: a train is too long beyond (20 + 1) / 2 = 10.5 ms, paced beyond 21 ms.
+    /// On a path of 20 ms, a train is too long above (20 + 1) / 2 = 10.5 ms, or above 21 ms with pacing.
     #[test]
     fn a_train_of_half_the_path_ends_slow_start() {
         for (paced, too_long) in [(false, 11.0), (true, 22.0)] {
@@ -100,21 +100,21 @@ mod tests {
             }
             let mut narrow = hystart.clone();
             assert!(hystart.on_ack(&ack(at, 20, false), 16), "{at}");
-            assert!(!narrow.on_ack(&ack(at, 20, false), 15), "the window is too small to judge by");
+            assert!(!narrow.on_ack(&ack(at, 20, false), 15), "the window is too small for a decision");
         }
     }
 
     #[test]
-    fn acknowledgements_more_than_2_ms_apart_are_no_train() {
+    fn acknowledgements_more_than_2_ms_apart_form_no_train() {
         let mut hystart = LinuxHyStart::new(false);
         let ends = (0..10).any(|n| hystart.on_ack(&ack(100.0 + 2.5 * f64::from(n), 20, n == 0), 16));
         assert!(!ends);
     }
 
-    /// A path of 80 ms allows 10 ms more, one of 8 ms the least of 4 ms, one of 400 ms the most of 16 ms: the ninth sample of
-    /// a round decides, and its smallest counts.
+    /// The delay may grow by 10 ms on a path of 80 ms, by the minimum of 4 ms on one of 8 ms, and by the maximum of 16 ms on one
+    /// of 400 ms. The decision is made at the ninth sample of a round, from its smallest.
     #[test]
-    fn a_delay_that_has_grown_ends_slow_start() {
+    fn slow_start_ends_when_the_delay_has_grown() {
         for (path, more) in [(80, 10), (8, 4), (400, 16)] {
             let judge = |rtt: u64, once: u64| {
                 let mut hystart = LinuxHyStart::new(false);
@@ -129,7 +129,7 @@ mod tests {
             };
             assert!(judge(path + more + 1, path + more + 1));
             assert!(!judge(path + more, path + more));
-            assert!(!judge(path + more + 9, path + more), "one small sample of the round is enough");
+            assert!(!judge(path + more + 9, path + more), "one small sample in the round keeps slow start");
         }
     }
 }

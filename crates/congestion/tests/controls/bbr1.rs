@@ -1,4 +1,4 @@
-//! BBRv1: each rule by hand, then the closed loop.
+//! Tests of BBRv1: each rule with values computed by hand, then the closed loop.
 
 use crate::pipe::Pipe;
 use crate::script::{RTT, STEP, Script, Step};
@@ -14,7 +14,7 @@ const PROBE_RTT: u32 = 3;
 
 const NOTHING: Duration = Duration::ZERO;
 
-/// Through STARTUP at 10 Mbit/s, still in DRAIN.
+/// A flow that has left STARTUP at 10 Mbit/s and is in DRAIN.
 fn draining() -> Script {
     let mut script = Script::new("bbr1", 1);
     script.rounds(4, STEP);
@@ -22,7 +22,7 @@ fn draining() -> Script {
     script
 }
 
-/// In PROBE_BW with a bandwidth of 10 Mbit/s and a round-trip time of 100 ms: a BDP of 125 000 bytes.
+/// A flow in PROBE_BW with a bandwidth of 10 Mbit/s and a round-trip time of 100 ms: the BDP is 125 000 bytes.
 fn probing(seed: u64) -> Script {
     let mut script = Script::new("bbr1", seed);
     script.rounds(4, STEP);
@@ -38,9 +38,9 @@ fn the_first_rate_is_a_window_per_round_trip_times_two_over_ln_two() {
     assert_eq!(script.control.pacing_bps, 3_341_984);
     assert_eq!(script.value("pacing_gain"), 2.885);
     assert!((2.885 - 2.0 / std::f64::consts::LN_2).abs() < 0.0005);
-    // Above 1.2 Mbit/s two segments leave together.
+    // Above 1.2 Mbit/s a burst has two segments.
     assert_eq!(script.control.send_quantum_bytes, 2 * MSS);
-    // Below, with a tenth of that rate, one.
+    // At a tenth of that rate, it has one.
     let mut controller = create("bbr1", &Options::default()).expect("a known name");
     let mut control = Control::new(MSS, 10 * MSS);
     controller.on_established(&mut control, Instant::ZERO, Some(RTT * 10));
@@ -54,7 +54,7 @@ fn startup_doubles_and_ends_after_three_rounds_without_a_quarter_more() {
     // 2.885 times 10 Mbit/s, less 1 %: 28.5615 Mbit/s.
     assert_eq!(script.control.pacing_bps, 28_561_500);
     script.rounds(2, Step { rate_bps: 10_500_000, ..STEP });
-    // A quarter more than 10 Mbit/s, to the bit, is growth: the count begins anew.
+    // Growth by exactly a quarter of 10 Mbit/s counts, so the count begins anew.
     script.ack(Step { rate_bps: 12_500_000, ..STEP });
     assert_eq!(script.state(), STARTUP);
     // 15.6 is less than 15.625.
@@ -67,11 +67,11 @@ fn startup_doubles_and_ends_after_three_rounds_without_a_quarter_more() {
 }
 
 #[test]
-fn rounds_that_the_application_limits_do_not_end_startup() {
+fn application_limited_rounds_do_not_end_startup() {
     let mut script = Script::new("bbr1", 0);
     script.rounds(20, Step { app_limited: true, ..STEP });
     assert_eq!(script.state(), STARTUP);
-    // But a sample above the maximum counts, limited or not.
+    // A sample above the maximum counts even if it is application-limited.
     assert_eq!(script.value("bw_bps"), 10_000_000.0);
     script.ack(Step { rate_bps: 11_000_000, app_limited: true, ..STEP });
     script.ack(Step { rate_bps: 9_000_000, app_limited: true, ..STEP });
@@ -79,9 +79,9 @@ fn rounds_that_the_application_limits_do_not_end_startup() {
 }
 
 #[test]
-fn drain_ends_at_one_bandwidth_delay_product() {
-    // 10 Mbit/s * 100 ms = 125 000 bytes; three quanta of two segments make 133 688 bytes, 92.3 segments; 93 are odd:
-    // 94.
+fn drain_ends_at_one_bandwidth_delay_product_in_flight() {
+    // 10 Mbit/s * 100 ms = 125 000 bytes. With three quanta of two segments these are 133 688 bytes, 92.3 segments: 93, and as an
+    // even number 94.
     let mut script = draining();
     script.ack(Step { in_flight: 95 * MSS, wait: NOTHING, new_round: false, ..STEP });
     assert_eq!(script.state(), DRAIN);
@@ -91,24 +91,24 @@ fn drain_ends_at_one_bandwidth_delay_product() {
 }
 
 #[test]
-fn probe_bw_begins_anywhere_but_at_its_second_phase() {
+fn probe_bw_begins_at_any_phase_except_the_second() {
     let mut begun = [0; 8];
     for seed in 0..700 {
         begun[probing(seed).value("cycle_phase") as usize] += 1;
     }
     assert_eq!(begun[1], 0);
-    // Seven phases, each with probability 1/7: mean 100, standard deviation 9.3; four of them on either side.
+    // Seven phases, each with probability 1/7: mean 100, standard deviation 9.3. The bounds are four of them on either side.
     assert!(begun.iter().enumerate().all(|(phase, count)| phase == 1 || (63..=137).contains(count)), "{begun:?}");
 }
 
 #[test]
-fn a_seed_decides_the_phase() {
+fn the_first_phase_depends_on_the_seed() {
     let phases = |seed| probing(seed).value("cycle_phase");
     assert_eq!(phases(7), phases(7));
     assert!((0..20).any(|seed| phases(seed) != phases(0)));
 }
 
-/// Runs to the first phase (gain 1.25); the next acknowledgement is due any time.
+/// Runs to the first phase (gain 1.25). The next acknowledgement may arrive at any time.
 fn at_first_phase() -> Script {
     let mut script = probing(3);
     while script.value("pacing_gain") != 1.25 {
@@ -118,22 +118,22 @@ fn at_first_phase() -> Script {
 }
 
 #[test]
-fn the_cycle_of_gains() {
+fn gains_follow_the_cycle_of_probe_bw() {
     let mut script = at_first_phase();
-    // 1.25 lasts until a quarter of a BDP more is in flight, with 3 quanta (8 688 bytes), even segments and two more:
-    // 156 250 + 8 688 = 164 938 bytes, 113.9 segments, 114, 116.
+    // The gain 1.25 lasts until 1.25 BDP are in flight, with 3 quanta (8 688 bytes), rounded to even segments, plus two: 156 250
+    // + 8 688 = 164 938 bytes, 113.9 segments, 114, 116.
     let later = RTT + Duration::from_nanos(1);
     script.ack(Step { wait: later, in_flight: 114 * MSS, ..STEP });
     assert_eq!(script.value("pacing_gain"), 1.25, "115 segments were in flight");
     script.ack(Step { wait: NOTHING, in_flight: 115 * MSS, ..STEP });
     assert_eq!(script.value("pacing_gain"), 0.75, "116 were");
     assert_eq!(script.control.pacing_bps, 7_425_000);
-    // 0.75 lasts a round-trip time at most: 95 in flight are above 94.
+    // The gain 0.75 lasts at most a round-trip time: 95 in flight are above 94.
     script.ack(Step { wait: RTT, in_flight: 95 * MSS, ..STEP });
     assert_eq!(script.value("pacing_gain"), 0.75);
     script.ack(Step { wait: Duration::from_nanos(1), in_flight: 95 * MSS, ..STEP });
     assert_eq!(script.value("cycle_phase"), 2.0);
-    // Six phases at 1 of just above a round-trip time each.
+    // Six phases with gain 1, each slightly longer than a round-trip time.
     for phase in 2..8 {
         assert_eq!((script.value("cycle_phase"), script.value("pacing_gain")), (f64::from(phase), 1.0));
         assert_eq!(script.control.pacing_bps, 9_900_000);
@@ -145,11 +145,11 @@ fn the_cycle_of_gains() {
 }
 
 #[test]
-fn a_loss_ends_the_probe_and_an_empty_queue_ends_the_drain() {
+fn a_loss_ends_the_probe_and_an_empty_queue_ends_the_drain_phase() {
     let mut script = at_first_phase();
     let later = RTT + Duration::from_nanos(1);
     script.ack(Step { wait: NOTHING, lost: MSS, in_flight: 90 * MSS, ..STEP });
-    assert_eq!(script.value("pacing_gain"), 1.25, "not before a round-trip time has passed");
+    assert_eq!(script.value("pacing_gain"), 1.25, "a round-trip time has not passed");
     script.ack(Step { wait: later, lost: MSS, in_flight: 90 * MSS, ..STEP });
     assert_eq!(script.value("pacing_gain"), 0.75);
     // 94 were in flight before the acknowledgement.
@@ -171,15 +171,15 @@ fn the_bandwidth_is_the_largest_of_ten_rounds() {
 
 #[test]
 fn the_window_is_two_bandwidth_delay_products() {
-    // 250 000 bytes, three quanta and the largest excess of acknowledgements, one segment, are 260 136 bytes: 179.7
-    // segments, 180; two more in the first phase. A segment takes 1.1584 ms, so acknowledgements are in time.
+    // 250 000 bytes, three quanta and the largest excess of acknowledgements, one segment, are 260 136 bytes: 179.7 segments,
+    // 180; two more in the first phase. A segment takes 1.1584 ms, so acknowledgements are on time.
     let mut script = probing(1);
     let mut first_phase = false;
     for n in 0..2_000 {
         let round = n % 87 == 0;
         let wait = if n == 0 { RTT } else { Duration::from_nanos(1_158_400) };
         script.ack(Step { wait, in_flight: 120 * MSS, new_round: round, ..STEP });
-        // The acknowledgements that led here came together; they are forgotten after ten rounds.
+        // The preceding acknowledgements were aggregated; they expire after ten rounds.
         if n < 1_000 {
             continue;
         }
@@ -191,7 +191,7 @@ fn the_window_is_two_bandwidth_delay_products() {
 }
 
 #[test]
-fn the_first_round_of_recovery_conserves_packets_and_the_window_comes_back() {
+fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window() {
     let mut script = probing(1);
     script.rounds(300, Step { wait: NOTHING, in_flight: 90 * MSS, new_round: false, ..STEP });
     let before = script.window();
@@ -199,19 +199,19 @@ fn the_first_round_of_recovery_conserves_packets_and_the_window_comes_back() {
     script.lose(90 * MSS, 0);
     script.enter_recovery(90 * MSS);
     script.ack(Step { wait: NOTHING, lost: MSS, in_flight: 50 * MSS, new_round: false, ..STEP });
-    assert_eq!(script.window(), 51, "what is in flight and what was delivered");
+    assert_eq!(script.window(), 51, "the bytes in flight plus the bytes delivered");
     script.ack(Step { wait: NOTHING, in_flight: 52 * MSS, new_round: false, ..STEP });
     assert_eq!(script.window(), 53);
-    // A packet that was sent before the recovery, though after the last round began, does not end its first round.
+    // A packet that was sent before the recovery, but after the last round began, does not end the first round of the recovery.
     let sent_after = Some(script.delivered - 3 * MSS);
     script.ack(Step { wait: NOTHING, in_flight: 51 * MSS, sent_after, new_round: false, ..STEP });
     script.ack(Step { wait: NOTHING, in_flight: 60 * MSS, new_round: false, ..STEP });
     assert_eq!(script.window(), 61);
     script.control.cwnd_bytes = 53 * MSS;
-    // A loss takes its segment, but what is conserved remains.
+    // A loss reduces the window by a segment, but not below what is conserved.
     script.ack(Step { wait: NOTHING, lost: 5 * MSS, in_flight: 47 * MSS, new_round: false, ..STEP });
     assert_eq!(script.window(), 48);
-    // After a round the window grows by what is delivered.
+    // After a round the window grows by the bytes delivered.
     script.ack(Step { in_flight: 40 * MSS, ..STEP });
     assert_eq!(script.window(), 49);
     script.ack(Step { wait: NOTHING, acked: 10 * MSS, in_flight: 30 * MSS, new_round: false, ..STEP });
@@ -222,14 +222,14 @@ fn the_first_round_of_recovery_conserves_packets_and_the_window_comes_back() {
 }
 
 #[test]
-fn a_time_out_begins_at_one_segment_and_the_window_comes_back() {
+fn a_time_out_sets_the_window_to_one_segment_and_its_end_restores_it() {
     let mut script = probing(1);
     script.rounds(300, Step { wait: NOTHING, in_flight: 90 * MSS, new_round: false, ..STEP });
     let before = script.window();
     script.time_out();
     assert_eq!(script.window(), 1);
     script.ack(Step { wait: NOTHING, in_flight: 0, new_round: false, ..STEP });
-    assert_eq!(script.window(), 4, "four at least");
+    assert_eq!(script.window(), 4, "at least four");
     script.ack(Step { wait: NOTHING, acked: 2 * MSS, in_flight: 2 * MSS, new_round: false, ..STEP });
     assert_eq!(script.window(), 6);
     script.leave_recovery(false);
@@ -238,10 +238,10 @@ fn a_time_out_begins_at_one_segment_and_the_window_comes_back() {
 }
 
 #[test]
-fn the_round_trip_time_is_probed_after_ten_seconds() {
+fn probe_rtt_begins_after_ten_seconds_without_a_smaller_sample() {
     let mut script = probing(1);
     let mark = script.now;
-    // The smallest sample, 100 ms, came with the handshake at zero.
+    // The smallest sample, 100 ms, is that of the handshake at time zero.
     let step = Step { wait: RTT, in_flight: 90 * MSS, rtt: Duration::from_millis(110), ..STEP };
     while script.now + RTT <= Instant::ZERO + Duration::from_secs(10) {
         script.ack(step);
@@ -253,15 +253,15 @@ fn the_round_trip_time_is_probed_after_ten_seconds() {
     assert_eq!(script.state(), PROBE_RTT);
     assert_eq!((script.window(), script.value("pacing_gain")), (4, 1.0));
     assert_eq!(script.value("min_rtt_s"), 0.11);
-    // Time counts from when no more than four segments are in flight.
+    // The time counts from when at most four segments are in flight.
     script.ack(Step { wait: RTT * 5, in_flight: 5 * MSS, ..step });
     script.ack(Step { wait: NOTHING, in_flight: 4 * MSS, new_round: false, ..step });
-    // 200 ms pass with low rates, which are not taken for the path's; within the round: it lasts.
+    // 200 ms pass with low rates, which are not used as the rate of the path. The phase continues until the round ends.
     let low = Step { rate_bps: 300_000, in_flight: 3 * MSS, rtt: Duration::from_millis(105), ..step };
     script.ack(Step { wait: Duration::from_millis(201), new_round: false, ..low });
     assert_eq!(script.state(), PROBE_RTT);
     script.ack(Step { wait: NOTHING, ..low });
-    // The window of before, and the segment just acknowledged.
+    // The previous window plus the segment just acknowledged.
     assert_eq!((script.state(), script.window()), (PROBE_BW, before + 1));
     assert!((script.value("min_rtt_s") - 0.105).abs() < 1e-9);
     for _ in 0..9 {
@@ -271,7 +271,7 @@ fn the_round_trip_time_is_probed_after_ten_seconds() {
 }
 
 #[test]
-fn a_round_alone_does_not_end_the_probe_before_200_ms() {
+fn probe_rtt_does_not_end_before_200_ms_have_passed() {
     let mut script = probing(1);
     script.ack(Step { wait: Duration::from_secs(11), in_flight: 4 * MSS, ..STEP });
     assert_eq!(script.state(), PROBE_RTT);
@@ -283,7 +283,7 @@ fn a_round_alone_does_not_end_the_probe_before_200_ms() {
 }
 
 #[test]
-fn a_probe_of_the_round_trip_time_in_startup_goes_back_there() {
+fn probe_rtt_in_startup_returns_to_startup() {
     let mut script = Script::new("bbr1", 1);
     script.ack(Step { wait: Duration::from_secs(11), in_flight: 4 * MSS, ..STEP });
     assert_eq!(script.state(), PROBE_RTT);
@@ -292,7 +292,7 @@ fn a_probe_of_the_round_trip_time_in_startup_goes_back_there() {
 }
 
 #[test]
-fn idling_leaves_out_the_probe_and_restarts_at_the_bandwidth() {
+fn an_idle_period_skips_probe_rtt_and_restarts_at_the_bandwidth() {
     let mut script = at_first_phase();
     assert_eq!(script.control.pacing_bps, 12_375_000);
     script.send_after_idling(Duration::from_secs(30));
@@ -305,12 +305,12 @@ fn idling_leaves_out_the_probe_and_restarts_at_the_bandwidth() {
 }
 
 #[test]
-fn a_recovery_for_nothing_begins_the_measurement_of_growth_anew() {
+fn a_spurious_recovery_restarts_the_measurement_of_growth() {
     let mut script = Script::new("bbr1", 1);
     script.rounds(3, STEP);
     script.enter_recovery(10 * MSS);
     script.leave_recovery(true);
-    // Without that the next round would be the third without growth.
+    // Otherwise the next round would be the third without growth.
     script.rounds(3, STEP);
     assert_eq!(script.state(), STARTUP);
     script.ack(STEP);
@@ -326,9 +326,9 @@ fn tcp_1(loss: f64, seed: u64) -> Pipe {
 }
 
 #[test]
-fn drain_takes_the_time_that_its_gain_says() {
-    // In DRAIN the path delivers C and the sender adds 0.99 C / 2.885 = 0.3432 C: what is in flight falls by 0.6568 C,
-    // to the target of a BDP and three quanta. A deep buffer, so that nothing is lost.
+fn the_duration_of_drain_matches_its_gain() {
+    // In DRAIN the path delivers C and the sender adds 0.99 C / 2.885 = 0.3432 C. The bytes in flight thus fall at 0.6568 C, to
+    // the target of a BDP and three quanta. The buffer is deep, so that no packet is lost.
     let mut pipe = Pipe::new(20_000_000, 10_000_000, 1);
     pipe.add("bbr1", Duration::from_millis(100), Instant::ZERO, 1);
     let (mut begin, mut in_flight, mut end) = (None, 0, None);
@@ -340,16 +340,16 @@ fn drain_takes_the_time_that_its_gain_says() {
     let took = end.expect("it ends").saturating_since(begin.expect("it begins")).as_secs_f64();
     let target = pipe.bdp_bytes(0) + 6.0 * MSS as f64;
     let expected = (in_flight as f64 - target) / (0.6568 * 20e6 / 8.0);
-    // STARTUP's window is 2.885 BDP: the queue that it leaves is no less than one BDP.
+    // STARTUP's window is 2.885 BDP, so its queue is at least one BDP.
     assert!(in_flight as f64 > 2.0 * target);
     assert!((took / expected - 1.0).abs() < 0.03, "{took} s, expected {expected} s");
 }
 
 #[test]
-fn alone_it_keeps_the_queue_small_and_the_link_busy() {
-    // A cycle queues up to a quarter of a BDP in one of eight phases and takes it away in the next: a triangle of
-    // height 0.25 over two phases of eight, 3 % of a BDP; three quanta of 1.2 % more than a BDP in flight stay. The
-    // goodput lacks PROBE_RTT (0.22 s of 10.22 s at next to nothing: 2.2 %) and at most the margin of 1 %.
+fn a_single_flow_keeps_the_queue_small_and_the_link_busy() {
+    // A cycle queues up to a quarter of a BDP in one of eight phases and drains it in the next: a triangle of height 0.25 over
+    // two of eight phases, 3 % of a BDP. In addition, three quanta of 1.2 % above a BDP remain in flight. The goodput is lower by
+    // PROBE_RTT (0.22 s of 10.22 s at nearly zero: 2.2 %) and by at most the margin of 1 %.
     for seed in 1..=3 {
         let mut pipe = tcp_1(0.0, seed);
         pipe.run(5.0);
@@ -358,14 +358,14 @@ fn alone_it_keeps_the_queue_small_and_the_link_busy() {
         let drops = pipe.bottleneck.drops;
         let goodput = pipe.goodputs_bps(65.0)[0] / 100e6;
         assert!(goodput > 0.965 && goodput < 0.985, "{goodput}");
-        assert_eq!(pipe.bottleneck.drops, drops, "none but in STARTUP");
+        assert_eq!(pipe.bottleneck.drops, drops, "packets may be dropped only in STARTUP");
         let bandwidth = pipe.senders[0].value("bw_bps");
         assert!((bandwidth / 100e6 - 1.0).abs() < 0.01, "{bandwidth}");
     }
 }
 
 #[test]
-fn one_loss_in_a_hundred_costs_less_than_five_percent() {
+fn one_percent_loss_costs_less_than_five_percent_of_the_rate() {
     let mut clean = tcp_1(0.0, 1);
     clean.run(5.0);
     let without = clean.goodputs_bps(65.0)[0];
@@ -382,37 +382,36 @@ fn one_loss_in_a_hundred_costs_less_than_five_percent() {
 }
 
 #[test]
-fn the_schedule_of_probe_rtt() {
+fn probe_rtt_begins_every_ten_seconds_and_lasts_200_ms() {
     let mut pipe = tcp_1(0.0, 2);
     let mut most_in_flight = 0;
     pipe.run_watching(instant(60.0), |now, sender, _| {
         let stay = sender.stays(PROBE_RTT).last().copied();
-        // A round-trip time and a half after it began, what was in flight has left.
+        // One and a half round-trip times after the start, the old bytes in flight have left.
         if stay.is_some_and(|(from, to)| to.is_infinite() && now.as_secs_f64() > from + 0.03) {
             most_in_flight = most_in_flight.max(sender.in_flight_bytes);
         }
     });
     let stays = pipe.senders[0].stays(PROBE_RTT);
-    // One every 10 s + 0.22 s: 5 begin within 60 s, at 10, 20.2, ..., 50.9 s.
+    // One every 10 s + 0.22 s: five begin within 60 s, at 10, 20.2, ..., 50.9 s.
     assert_eq!(stays.len(), 5, "{stays:?}");
     assert!((stays[0].0 - 10.0).abs() < 0.02, "{stays:?}");
     for (from, to) in &stays {
-        // Until what is in flight has fallen to four segments (about a round-trip time: at most a BDP and a quarter at
-        // the rate of the link), then 200 ms, to the next acknowledgement of four per round-trip time.
+        // The bytes in flight first fall to four segments. This takes about a round-trip time, at most a BDP and a quarter at the
+        // rate of the link. Then 200 ms pass, up to the next acknowledgement of four per round-trip time.
         assert!((0.2..0.2 + 0.025 + 0.021).contains(&(to - from)), "{stays:?}");
     }
     for pair in stays.windows(2) {
         let wait = pair[1].0 - pair[0].1;
         assert!((10.0..10.001).contains(&wait), "{stays:?}");
     }
-    // Four, less the one just acknowledged.
+    // Four, minus the one just acknowledged.
     assert_eq!(most_in_flight, 3 * MSS);
 }
 
 #[test]
-fn the_low_rates_of_probe_rtt_are_not_the_paths() {
-    // At 5 ms PROBE_RTT lasts forty rounds at four segments each, 9.3 Mbit/s: long enough to forget the rates of
-    // before.
+fn low_rates_in_probe_rtt_do_not_lower_the_bandwidth() {
+    // At 5 ms PROBE_RTT lasts forty rounds with four segments each, 9.3 Mbit/s. That is long enough to discard the earlier rates.
     let mut pipe = Pipe::new(100_000_000, 250_000, 1);
     pipe.add("bbr1", Duration::from_millis(5), Instant::ZERO, 1);
     let mut least = f64::INFINITY;
@@ -426,7 +425,7 @@ fn the_low_rates_of_probe_rtt_are_not_the_paths() {
 }
 
 #[test]
-fn a_longer_path_is_learnt_when_the_old_sample_has_expired() {
+fn a_longer_path_is_detected_when_the_old_sample_has_expired() {
     let mut pipe = Pipe::new(20_000_000, 10_000_000, 1);
     let flow = pipe.add("bbr1", Duration::from_millis(50), Instant::ZERO, 1);
     pipe.run(12.0);
@@ -443,21 +442,20 @@ fn a_longer_path_is_learnt_when_the_old_sample_has_expired() {
 }
 
 #[test]
-fn a_faster_link_is_found_in_one_probe_and_a_slower_one_in_ten_rounds() {
+fn a_faster_link_is_detected_in_one_probe_and_a_slower_one_in_ten_rounds() {
     let mut pipe = Pipe::new(20_000_000, 10_000_000, 1);
     let flow = pipe.add("bbr1", Duration::from_millis(50), Instant::ZERO, 1);
     pipe.run(9.0);
-    // Four times the rate. The next probe comes within eight phases of 50 ms. It lasts until 1.25 BDP are in flight;
-    // with each round trip of it the bandwidth is 1.25 * 0.99 times the last, so that what is in flight stays below
-    // 1.25 BDP of it until the link is full: ln 4 / ln 1.2375 = 6.5 round trips, 0.33 s, and two for the last samples
-    // to arrive.
+    // Four times the rate. The next probe begins within eight phases of 50 ms and lasts until 1.25 BDP are in flight. With each
+    // of its round trips, the bandwidth is 1.25 * 0.99 times the last, so the bytes in flight stay below 1.25 times its BDP until
+    // the link is full. This takes ln 4 / ln 1.2375 = 6.5 round trips, 0.33 s, and two more for the last samples to arrive.
     pipe.bottleneck.rate_bps = 80_000_000;
     pipe.run(9.3);
     assert!(pipe.senders[flow].value("bw_bps") < 79e6);
     pipe.run(9.9);
     assert!(pipe.senders[flow].value("bw_bps") > 79e6);
-    // Half of that: the old one is forgotten after ten rounds; in these twice the rate leaves, which the window limits
-    // to two BDP of the old rate: a round then takes up to four times 50 ms.
+    // Half of that rate: the old one expires after ten rounds. In these the sender sends at twice the rate, limited by a window
+    // of two BDP of the old rate. A round then takes up to four times 50 ms.
     pipe.run(13.0);
     pipe.bottleneck.rate_bps = 40_000_000;
     pipe.run(13.3);
@@ -468,7 +466,7 @@ fn a_faster_link_is_found_in_one_probe_and_a_slower_one_in_ten_rounds() {
 }
 
 #[test]
-fn a_pause_of_the_application_neither_lowers_the_bandwidth_nor_calls_for_probe_rtt() {
+fn an_application_pause_neither_lowers_the_bandwidth_nor_causes_probe_rtt() {
     let mut pipe = tcp_1(0.0, 1);
     pipe.senders[0].pause = (instant(5.0), instant(16.0));
     pipe.run(25.9);
@@ -480,10 +478,9 @@ fn a_pause_of_the_application_neither_lowers_the_bandwidth_nor_calls_for_probe_r
 }
 
 #[test]
-fn acknowledgements_that_come_together_open_the_window() {
-    // At 10 Mbit/s 1250 bytes are expected per millisecond. After a silence of 200 ms, 100 segments arrive at once:
-    // beyond what was expected by all of them (the epoch begins with them), and 50 ms later 100 more: 289 600 - 62 500
-    // bytes.
+fn aggregated_acknowledgements_extend_the_window() {
+    // At 10 Mbit/s, 1250 bytes are expected per millisecond. After a silence of 200 ms, 100 segments arrive at once; the epoch
+    // begins with them, so all of them are excess. 50 ms later 100 more arrive: 289 600 - 62 500 bytes.
     let mut script = probing(1);
     script.control.cwnd_bytes = 1_000 * MSS;
     script.ack(Step { wait: RTT * 2, acked: 100 * MSS, in_flight: 90 * MSS, ..STEP });
@@ -491,8 +488,7 @@ fn acknowledgements_that_come_together_open_the_window() {
     script.control.cwnd_bytes = 1_000 * MSS;
     script.ack(Step { wait: RTT / 2, acked: 100 * MSS, in_flight: 90 * MSS, new_round: false, ..STEP });
     assert_eq!(script.value("extra_acked_bytes"), 227_100.0);
-    // What the window gets is bounded by 100 ms of the bandwidth, 125 000 bytes: 375 000 and 8 688 are 265 segments,
-    // 266.
+    // The increase of the window is limited to 100 ms of the bandwidth, 125 000 bytes: 375 000 and 8 688 are 265 segments, 266.
     script.control.cwnd_bytes = 1_000 * MSS;
     while script.value("cycle_phase") == 0.0 {
         script.ack(Step { lost: 1, in_flight: 90 * MSS, ..STEP });
@@ -500,15 +496,15 @@ fn acknowledgements_that_come_together_open_the_window() {
     script.control.cwnd_bytes = 1_000 * MSS;
     script.ack(Step { wait: NOTHING, in_flight: 90 * MSS, new_round: false, ..STEP });
     assert_eq!(script.window(), 266);
-    // Five to ten rounds later it is forgotten: what is left is a segment per acknowledgement.
+    // It expires five to ten rounds later: the remaining excess is a segment per acknowledgement.
     script.rounds(10, Step { in_flight: 90 * MSS, ..STEP });
     assert_eq!(script.value("extra_acked_bytes"), MSS as f64);
 }
 
 #[test]
-fn a_policed_rate_is_believed_for_48_rounds() {
-    // Per round of 100 ms 86 segments arrive (9.96 Mbit/s) and 18 are lost: 0.209 of that, more than 50/256 = 0.195. Two
-    // stretches of four rounds with the same rate.
+fn a_policed_rate_is_used_for_48_rounds() {
+    // Per round of 100 ms, 86 segments arrive (9.96 Mbit/s) and 18 are lost: 0.209 of them, more than 50/256 = 0.195. There are
+    // two intervals of four rounds with the same rate.
     let mut script = probing(1);
     let policed = Step { acked: 86 * MSS, lost: 18 * MSS, in_flight: 90 * MSS, rate_bps: 20_000_000, ..STEP };
     for round in 1..=8 {
@@ -523,14 +519,14 @@ fn a_policed_rate_is_believed_for_48_rounds() {
     while script.value("policed") > 0.0 && rounds < 100 {
         script.ack(clean);
         rounds += u32::from(script.state() == PROBE_BW);
-        // Neither faster nor slower than the policer, in whichever phase.
+        // The rate is that of the policer, in any phase.
         assert!(script.value("policed") == 0.0 || script.value("pacing_gain") == 1.0, "{rounds}");
     }
     assert_eq!(rounds, 48);
 }
 
 #[test]
-fn idling_may_end_probe_rtt() {
+fn an_idle_period_may_end_probe_rtt() {
     let mut script = probing(1);
     script.ack(Step { wait: Duration::from_secs(11), in_flight: 4 * MSS, ..STEP });
     assert_eq!(script.state(), PROBE_RTT);

@@ -1,4 +1,4 @@
-//! BIC: the search by hand, and the response function of its paper.
+//! Tests of BIC: the search with values computed by hand, and the response function of its paper.
 
 use crate::simulator::{Flow, MSS};
 use fullpipe_congestion::Controller;
@@ -16,10 +16,10 @@ fn max_segments(flow: &Flow<Governed<Bic>>) -> f64 {
 }
 
 #[test]
-fn the_search_after_a_loss() {
-    // Loss at 1200: 1050 left, 150 to go. 32 at a time while half the way is more than that, until 54 are left; then 27,
-    // 13.5, ...: 27/2^11 = 0.0132 are left after twelve such steps, and after one of 0.01 less than that: the maximum is
-    // reached. Then beyond: 1, 2, 4, 8, 16, 32, 32 more.
+fn the_window_after_a_loss_follows_the_binary_search() {
+    // A loss at 1200 leaves 1050, 150 below the maximum. Steps are 32 while half the distance is more than that, until 54 remain;
+    // then 27, 13.5, ... After twelve such steps 27/2^11 = 0.0132 remain, and less than 0.01 after one step of 0.01: the maximum
+    // is reached. The steps beyond it are 1, 2, 4, 8, 16, 32, 32.
     let mut flow = flow(1_200);
     flow.lose();
     assert_eq!(flow.control.cwnd_bytes, 1_050 * MSS);
@@ -41,8 +41,8 @@ fn the_search_after_a_loss() {
         (23.0, 1_295.0, 32.0),
     ] {
         flow.run_until(0.1 * round_trips);
-        // A step ends at an acknowledgement, some of 1/1050 round trips late, and at a whole byte: of 38, 19 and 14
-        // bytes, the last ones, up to 1/38 + 1/19 + 1/14 = 0.15 round trips early in all.
+        // A step ends at an acknowledgement, up to 1/1050 round trip late, and at a whole byte. The last steps of 38, 19 and 14
+        // bytes are thus up to 1/38 + 1/19 + 1/14 = 0.15 round trips early in total.
         let found = flow.window() - window;
         assert!(
             (-0.05 * step - 0.01..0.15 * step + 0.01).contains(&found),
@@ -52,29 +52,29 @@ fn the_search_after_a_loss() {
 }
 
 #[test]
-fn fast_convergence() {
-    // Loss at 800 below the maximum of 1000: 700 left, and the middle of both is the new maximum.
+fn fast_convergence_lowers_the_maximum_after_a_loss_below_it() {
+    // A loss at 800 below the maximum of 1000 leaves 700, and the midpoint of both is the new maximum.
     let mut flow = flow(1_000);
     flow.lose();
     assert_eq!(max_segments(&flow), 1_000.0);
     flow.control.cwnd_bytes = 800 * MSS;
     flow.lose();
     assert_eq!((flow.window(), max_segments(&flow)), (700.0, 750.0));
-    // At or above it there is nothing to yield.
+    // At or above the maximum there is no fast convergence.
     flow.control.cwnd_bytes = 750 * MSS;
     flow.lose();
     assert_eq!(max_segments(&flow), 750.0);
 }
 
 #[test]
-fn small_windows_are_renos() {
-    // Half on loss below 14 segments, an eighth from there.
+fn windows_below_14_segments_behave_as_in_reno() {
+    // A loss reduces windows below 14 segments by half, others by an eighth.
     for (window, left) in [(12, 6.0), (13, 6.5), (14, 12.25), (16, 14.0)] {
         let mut flow = flow(window);
         flow.lose();
         assert_eq!(flow.window(), left, "{window}");
     }
-    // From 6 by a segment per round trip, up to 14; then by half of what is missing to 100, at most 32.
+    // From 6, the window grows by a segment per round trip up to 14; then by half of the distance to 100, at most 32.
     let mut flow = flow(100);
     flow.lose();
     (flow.control.cwnd_bytes, flow.control.ssthresh_bytes) = (6 * MSS, MSS);
@@ -82,19 +82,19 @@ fn small_windows_are_renos() {
     assert!((flow.window() - 13.0).abs() < 0.2, "{}", flow.window());
     flow.run_until(0.9);
     assert!(flow.window() > 25.0, "{}", flow.window());
-    // Fourteen are enough: as fast as slow start, not 1/14 for each acknowledgement.
+    // From fourteen on growth is as fast as in slow start, not 1/14 for each acknowledgement.
     flow.control.cwnd_bytes = 14 * MSS;
     flow.ack(1);
     assert_eq!(flow.control.cwnd_bytes, 15 * MSS);
 }
 
 #[test]
-fn without_a_maximum_it_looks_for_one() {
-    // Slow start ended without a loss: 1, 2, 4 segments.
+fn without_a_maximum_the_window_probes_in_doubling_steps() {
+    // Slow start ended without a loss: steps of 1, 2, 4 segments.
     let mut flow = flow(1_000);
     flow.run_until(0.3);
     assert!((flow.window() - 1_007.0).abs() < 0.1, "{}", flow.window());
-    // A time-out takes half and forgets the maximum.
+    // A time-out halves the window and discards the maximum.
     flow.lose();
     flow.control.cwnd_bytes = 1_000 * MSS;
     flow.time_out(false);
@@ -102,9 +102,9 @@ fn without_a_maximum_it_looks_for_one() {
 }
 
 #[test]
-fn after_a_pause_it_searches_again_below_the_maximum() {
-    // Far beyond the maximum of 1000, at 32 segments per round trip; then ten segments left and slow start up to 952: 24
-    // of the 48 segments missing.
+fn the_search_below_the_maximum_restarts_after_an_idle_period() {
+    // The window is far above the maximum of 1000 and grows by 32 segments per round trip. The idle period leaves ten segments,
+    // and slow start continues up to 952: 24 of the 48 segments missing.
     let mut flow = flow(1_000);
     flow.lose();
     flow.run_until(4.0);
@@ -114,7 +114,7 @@ fn after_a_pause_it_searches_again_below_the_maximum() {
     (flow.control.cwnd_bytes, flow.control.ssthresh_bytes) = (952 * MSS, MSS);
     flow.ack(1);
     assert_eq!((flow.value("step_segments"), max_segments(&flow)), (24.0, 1_000.0));
-    // And beyond it slowly again.
+    // Above the maximum it grows slowly again.
     while flow.control.cwnd_bytes < 1_000 * MSS {
         flow.ack(1);
     }
@@ -135,7 +135,7 @@ fn a_spurious_loss_does_not_end_the_search() {
 }
 
 #[test]
-fn mean_windows_are_those_of_the_papers_response_function() {
+fn mean_windows_match_the_response_function_of_the_paper() {
     // With W the window at a loss, W/8 is climbed in N1 = ceil(W/8/32) - 2 steps of 32 and N2 = log2(rest/0.01) + 2
     // others, rest = W/8 - 32 N1. Packets: Y1 = N1 (7/8 W + 16 (N1 - 1)), Y2 = W N2 - 2 rest + 0.01.
     //   W = 1600: N1 = 5,  rest = 40,   N2 = 13.97: Y1 = 7320,    Y2 = 22 267: mean   29 587 / 18.97 = 1560

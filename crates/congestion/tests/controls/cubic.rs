@@ -1,4 +1,4 @@
-//! CUBIC against the closed forms and the tables of RFC 9438.
+//! Tests of CUBIC against the closed forms and the tables of RFC 9438.
 
 use crate::simulator::{Flow, MSS, full_window_ack, instant};
 use fullpipe_congestion::cubic::{Cubic, CubicConfig};
@@ -8,7 +8,7 @@ use fullpipe_units::{Duration, Instant};
 const ALONE: CubicConfig =
     CubicConfig { fast_convergence: false, reno_friendly: true, early_growth: false, hystart: None };
 
-/// Just after a loss at this window.
+/// A flow just after a loss at this window.
 fn after_loss(window_segments: u64, rtt_seconds: f64) -> Flow<Cubic> {
     let mut flow = Flow::new(Cubic::default(), window_segments, rtt_seconds);
     flow.control.ssthresh_bytes = MSS;
@@ -25,9 +25,9 @@ fn the_window_follows_the_curve_after_a_loss() {
     //   t = 9.0856:                        0        -> 1000.00
     //   t = 12:     0.4 * 2.9144^3     =    9.90    -> 1009.90
     //   t = 16:     0.4 * 6.9144^3     =  132.23    -> 1132.23
-    // Reno would have 700 + 0.53 per round trip, 780 after 16 s: nowhere larger.
-    // The window aims one round trip ahead but takes one to get there; the difference is of second order in the round
-    // trip, W'' * RTT^2 = 2.4 * 9 * 0.01 = 0.2 segments.
+    // Reno's window would be 700 + 0.53 per round trip, 780 after 16 s, and is always smaller.
+    // The target is one round trip ahead, but the window takes one round trip to reach it. The difference is of second order in
+    // the round trip, W'' * RTT^2 = 2.4 * 9 * 0.01 = 0.2 segments.
     let mut flow = after_loss(1_000, 0.1);
     assert_eq!(flow.control.cwnd_bytes, 700 * MSS);
     for (seconds, window) in [(2.0, 857.70), (4.5428, 962.50), (9.0856, 1_000.0), (12.0, 1_009.90), (16.0, 1_132.23)] {
@@ -48,14 +48,14 @@ fn delayed_acknowledgements_do_not_change_the_curve() {
 }
 
 #[test]
-fn mean_window_at_the_fixed_point_is_the_response_function() {
+fn the_mean_window_at_the_fixed_point_matches_the_response_function() {
     // RFC 9438 equation 6 and its appendix: with one of 1/p segments lost the time between losses is
     // K = (4 * 0.3 / (0.4 * 3.7) * RTT / p)^(1/4), W_max = C K^3 / 0.3, mean window RTT / (p K):
     //   RTT 0.1 s, p = 1e-4: K = (810.81)^(1/4)  = 5.3362 s, W_max = 202.6, mean  187.4
     //              p = 1e-5: K = (8108.1)^(1/4)  = 9.4892 s, W_max = 1139.3, mean 1053.8
     //              p = 1e-6: K = (81081)^(1/4)   = 16.874 s, W_max = 6406.5, mean 5926.2
-    // (the RFC's table 1: 187, 1054, 5926). The appendix sums over round trips; the discretisation is worth half a round
-    // trip in 2 K, under 1 %.
+    // (the RFC's table 1: 187, 1054, 5926). The appendix sums over round trips. The discretization error is half a round trip in
+    // 2 K, below 1 %.
     for (every, w_max, mean) in [(10_000, 203, 187.4), (100_000, 1_139, 1_053.8), (1_000_000, 6_407, 5_926.2)] {
         let mut flow = Flow::new(Cubic::new(ALONE), w_max, 0.1);
         flow.control.ssthresh_bytes = MSS;
@@ -79,8 +79,8 @@ const RESPONSE: [(f64, u64, f64); 9] = [
 ];
 
 #[test]
-fn mean_windows_of_the_rfc_from_any_start() {
-    // With fast convergence, as it is used, and from a start that knows no w_max.
+fn mean_windows_from_any_start_match_the_tables_of_the_rfc() {
+    // With fast convergence, as in normal use, and from a start without a w_max.
     for (rtt, every, mean) in RESPONSE {
         let mut flow = Flow::new(Cubic::default(), mean as u64, rtt);
         flow.control.ssthresh_bytes = MSS;
@@ -90,7 +90,7 @@ fn mean_windows_of_the_rfc_from_any_start() {
 }
 
 #[test]
-fn in_the_reno_friendly_region_the_mean_window_is_renos() {
+fn the_mean_window_in_the_reno_friendly_region_is_that_of_reno() {
     // Round-trip time 10 ms, one of 10 000 lost: Reno's mean is sqrt(1.5 * 10 000) = 122.5. Theory for
     // AIMD(alpha, beta): sqrt(alpha (1 + beta) / (2 (1 - beta) p)) with alpha = 9/17, beta = 0.7: the same.
     let mut flow = Flow::new(Cubic::default(), 100, 0.01);
@@ -100,9 +100,9 @@ fn in_the_reno_friendly_region_the_mean_window_is_renos() {
 }
 
 #[test]
-fn reno_friendly_growth_is_nine_seventeenths_up_to_the_old_window_and_one_beyond() {
-    // Loss at 100 segments, round-trip time 10 ms: from 70 by 3 * 0.3 / 1.7 = 0.5294 per round trip; 100 is reached after
-    // 56.67 round trips. The curve is lower all the time: W(0.567 s) = 100 - 0.4 * (4.217 - 0.567)^3 = 80.5.
+fn reno_friendly_growth_is_nine_seventeenths_up_to_the_old_window_and_one_above_it() {
+    // Loss at 100 segments, round-trip time 10 ms: the window grows from 70 by 3 * 0.3 / 1.7 = 0.5294 per round trip and reaches
+    // 100 after 56.67 round trips. The curve is always lower: W(0.567 s) = 100 - 0.4 * (4.217 - 0.567)^3 = 80.5.
     let mut flow = after_loss(100, 0.01);
     flow.run_until(0.1);
     assert!((flow.window() - 75.294).abs() < 0.05, "{}", flow.window());
@@ -114,7 +114,7 @@ fn reno_friendly_growth_is_nine_seventeenths_up_to_the_old_window_and_one_beyond
 }
 
 #[test]
-fn without_the_reno_friendly_region_there_is_only_the_curve() {
+fn without_the_reno_friendly_region_the_window_follows_the_curve() {
     // The same loss: W(0.5667 s) = 80.53 instead of 100, and after four seconds 99.996.
     let config = CubicConfig { reno_friendly: false, ..CubicConfig::default() };
     let mut flow = Flow::new(Cubic::new(config), 100, 0.01);
@@ -127,16 +127,16 @@ fn without_the_reno_friendly_region_there_is_only_the_curve() {
 }
 
 #[test]
-fn the_curve_and_not_renos_window_rules_as_soon_as_it_is_ahead_of_it() {
-    // Loss at 200 segments, round-trip time 100 ms: 140 left, K = cbrt(150) = 5.3133. At 3 s the curve says
-    // 200 - 0.4 * 2.3133^3 = 195.05 and Reno 140 + 30 * 0.53 = 155.9.
+fn the_curve_applies_as_soon_as_it_exceeds_the_reno_window() {
+    // Loss at 200 segments, round-trip time 100 ms: 140 left, K = cbrt(150) = 5.3133. At 3 s the curve is at 200 - 0.4 * 2.3133^3
+    // = 195.05 and Reno at 140 + 30 * 0.53 = 155.9.
     let mut flow = after_loss(200, 0.1);
     flow.run_until(3.0);
     assert!((flow.window() - 195.05).abs() < 0.3, "{}", flow.window());
 }
 
 #[test]
-fn without_a_loss_the_curve_starts_at_the_window_where_slow_start_ended() {
+fn without_a_loss_the_curve_starts_at_the_window_at_the_end_of_slow_start() {
     // Section 4.10: cwnd_prior = w_max = window, K = 0. Round-trip time 100 ms, from 100 segments: Reno's estimate grows
     // by one per round trip at once: 120 after 2 s, the curve 100 + 0.4 * 8 = 103.2. After 10 s: 100 + 400 = 500
     // against 200.
@@ -145,12 +145,12 @@ fn without_a_loss_the_curve_starts_at_the_window_where_slow_start_ended() {
     flow.run_until(2.0);
     assert!((flow.window() - 120.0).abs() < 0.2, "{}", flow.window());
     flow.run_until(10.0);
-    // Here the curve is steep: W'' RTT^2 = 2.4 * 10 * 0.01 = 0.24; Reno's estimate never catches up.
+    // The curve is steep: W'' RTT^2 = 2.4 * 10 * 0.01 = 0.24; Reno's estimate never catches up.
     assert!((flow.window() - 500.0).abs() < 0.6, "{}", flow.window());
 }
 
 #[test]
-fn one_round_trip_opens_the_window_by_half_at_most() {
+fn the_window_grows_by_at_most_half_per_round_trip() {
     // Twenty seconds after the start of the stage the curve is far above a window of ten segments.
     let mut flow = after_loss(1_000, 0.1);
     flow.control.cwnd_bytes = 10 * MSS;
@@ -162,7 +162,7 @@ fn one_round_trip_opens_the_window_by_half_at_most() {
     flow.controller.on_ack(&mut flow.control, &ack);
     let factor = flow.control.cwnd_bytes as f64 / before as f64;
     assert!((factor - 1.5).abs() < 1e-3, "{factor}");
-    // An acknowledgement of more than a window does not overshoot.
+    // An acknowledgement of more than a window does not overshoot the target.
     let before = flow.control.cwnd_bytes;
     let ack = full_window_ack(flow.now(), 100 * before, flow.rtt(), before);
     flow.controller.on_ack(&mut flow.control, &ack);
@@ -171,8 +171,8 @@ fn one_round_trip_opens_the_window_by_half_at_most() {
 }
 
 #[test]
-fn the_window_never_shrinks_on_an_acknowledgement_below_the_curve() {
-    // A window above the curve (kept from before) waits for it: target is at least the window.
+fn an_acknowledgement_never_shrinks_a_window_above_the_curve() {
+    // A window above the curve, from an earlier time, does not change until the curve reaches it.
     let mut flow = after_loss(1_000, 0.1);
     flow.ack(1);
     flow.control.cwnd_bytes = 950 * MSS;
@@ -184,9 +184,9 @@ fn the_window_never_shrinks_on_an_acknowledgement_below_the_curve() {
 }
 
 #[test]
-fn fast_convergence_lowers_the_flat_part() {
-    // Second loss at 800 segments, below the first at 1000: w_max = 800 * 1.7 / 2 = 680, else 800. A third loss at 700,
-    // above 680, is the new w_max as it is.
+fn fast_convergence_lowers_w_max() {
+    // The second loss is at 800 segments, below the first at 1000: w_max = 800 * 1.7 / 2 = 680, otherwise 800. A third loss at
+    // 700, above 680, becomes the new w_max unchanged.
     for (fast_convergence, w_max) in [(true, 680.0), (false, 800.0)] {
         let mut flow = Flow::new(Cubic::new(CubicConfig { fast_convergence, ..CubicConfig::default() }), 1_000, 0.1);
         flow.lose();
@@ -205,9 +205,9 @@ fn fast_convergence_lowers_the_flat_part() {
 }
 
 #[test]
-fn reductions() {
+fn losses_marks_and_persistent_congestion_reduce_the_window() {
     let mut flow = Flow::new(Cubic::default(), 100, 0.1);
-    // The window counts, not what is in flight (less than half of it here).
+    // The window counts, not the bytes in flight (less than half of it here).
     let mut congestion =
         Congestion { now: Instant::ZERO, in_flight_bytes: 40 * MSS, lost_bytes: MSS, ecn: false, persistent: false };
     flow.controller.on_congestion(&mut flow.control, &congestion);
@@ -216,11 +216,11 @@ fn reductions() {
     congestion.ecn = true;
     flow.controller.on_congestion(&mut flow.control, &congestion);
     assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (70 * MSS, 70 * MSS));
-    // Down to one segment (threshold two) on marks (section 4.6).
+    // Marks reduce the window down to one segment (threshold two) (section 4.6).
     flow.control.cwnd_bytes = MSS;
     flow.controller.on_congestion(&mut flow.control, &congestion);
     assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (MSS, 2 * MSS));
-    // Persistent congestion: the smallest window, and no curve to come back to.
+    // Persistent congestion sets the smallest window, and there is no earlier w_max.
     flow.control.cwnd_bytes = 50 * MSS;
     congestion.ecn = false;
     congestion.persistent = true;
@@ -230,7 +230,7 @@ fn reductions() {
 }
 
 #[test]
-fn after_a_timeout_the_curve_starts_where_slow_start_ends() {
+fn the_curve_after_a_timeout_starts_where_slow_start_ends() {
     // Loss at 1000, time-out at 700: threshold 490, slow start from one segment, then K = 0 and w_max = 490:
     // t seconds later 490 + 0.4 t^3, 890 at 10 s; Reno's estimate is 490 + 0.53 * 100 = 543.
     let mut flow = after_loss(1_000, 0.1);
@@ -253,21 +253,21 @@ fn after_a_timeout_the_curve_starts_where_slow_start_ends() {
 }
 
 #[test]
-fn slow_start_adds_every_byte_and_hands_the_rest_to_the_curve() {
+fn slow_start_adds_every_byte_and_passes_the_rest_to_congestion_avoidance() {
     let mut flow = Flow::new(Cubic::default(), 10, 0.1);
     flow.ack(2);
     flow.ack(2);
     assert_eq!(flow.control.cwnd_bytes, 14 * MSS);
     flow.control.ssthresh_bytes = 15 * MSS;
     flow.ack(4);
-    // One of the four ends slow start; three of fifteen segments are a fifth of Reno's step (alpha is 1 here).
+    // One of the four segments ends slow start; three of fifteen segments are a fifth of Reno's step (alpha is 1 here).
     assert!((flow.window() - 15.2).abs() < 0.001, "{}", flow.window());
 }
 
 #[test]
-fn time_in_which_the_window_is_not_used_does_not_count() {
-    // Two flows after the same loss; one does not use its window from 2 s to 12 s. Ten seconds later it continues as the
-    // other did: 962.5 at 4.5428 + 10 s.
+fn time_with_an_unused_window_does_not_count() {
+    // Two flows after the same loss; one does not use its window from 2 s to 12 s. Ten seconds later it continues as the other
+    // did: 962.5 at 4.5428 + 10 s.
     let mut flow = after_loss(1_000, 0.1);
     flow.run_until(2.0);
     let window = flow.control.cwnd_bytes;
@@ -283,7 +283,7 @@ fn time_in_which_the_window_is_not_used_does_not_count() {
 }
 
 #[test]
-fn restart_after_idling() {
+fn a_restart_after_an_idle_period_begins_a_stage_with_the_same_w_max() {
     let mut flow = after_loss(1_000, 0.1);
     flow.run_until(8.0);
     let window = flow.control.cwnd_bytes;
@@ -292,7 +292,7 @@ fn restart_after_idling() {
     assert_eq!(flow.control.cwnd_bytes, 14_480);
     assert_eq!(flow.control.ssthresh_bytes, window / 4 * 3);
     assert_eq!(flow.value("cwnd_prior_bytes"), window as f64);
-    // The next stage starts anew, from the threshold, towards the same w_max.
+    // The next stage begins at the threshold, with the same w_max.
     flow.now_seconds = 100.0;
     while flow.control.cwnd_bytes < flow.control.ssthresh_bytes {
         flow.ack(1);
@@ -304,7 +304,7 @@ fn restart_after_idling() {
 }
 
 #[test]
-fn a_spurious_loss_leaves_no_trace() {
+fn a_spurious_loss_is_undone_completely() {
     let mut undisturbed = after_loss(1_000, 0.1);
     undisturbed.run_until(3.0);
     let mut flow = after_loss(1_000, 0.1);
@@ -317,13 +317,13 @@ fn a_spurious_loss_leaves_no_trace() {
     for _ in 0..20_000 {
         flow.ack(1);
         undisturbed.ack(1);
-        // The part of a byte that had been earned is forgotten.
+        // The fraction of a byte is lost.
         assert!(flow.control.cwnd_bytes.abs_diff(undisturbed.control.cwnd_bytes) <= 1);
     }
 }
 
 #[test]
-fn a_spurious_timeout_goes_back_behind_the_recovery_it_ended() {
+fn a_spurious_timeout_restores_the_state_before_the_recovery_that_it_ended() {
     let mut flow = after_loss(1_000, 0.1);
     flow.run_until(3.0);
     let (window, threshold) = (flow.control.cwnd_bytes, flow.control.ssthresh_bytes);
@@ -335,7 +335,7 @@ fn a_spurious_timeout_goes_back_behind_the_recovery_it_ended() {
     flow.controller.on_recovery_exit(&mut flow.control, &exit);
     assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (window, threshold));
     assert_eq!(flow.value("w_max_bytes"), (1_000 * MSS) as f64);
-    // Of a time-out on its own, the window of its own time comes back.
+    // A time-out outside recovery restores the window at the time-out.
     flow.control.cwnd_bytes = 600 * MSS;
     flow.time_out(false);
     flow.controller.on_recovery_exit(&mut flow.control, &exit);
@@ -343,7 +343,7 @@ fn a_spurious_timeout_goes_back_behind_the_recovery_it_ended() {
 }
 
 #[test]
-fn nothing_is_undone_when_the_window_has_outgrown_the_loss_or_for_a_mark_or_twice() {
+fn nothing_is_undone_if_the_window_exceeds_the_old_one_or_for_a_mark_or_twice() {
     let mut flow = Flow::new(Cubic::default(), 100, 0.1);
     let exit = RecoveryExit { now: Instant::ZERO, in_flight_bytes: MSS, undone: true };
     flow.congestion();
@@ -358,7 +358,7 @@ fn nothing_is_undone_when_the_window_has_outgrown_the_loss_or_for_a_mark_or_twic
     flow.controller.on_recovery_exit(&mut flow.control, &exit);
     assert_eq!(flow.control.cwnd_bytes, 70 * MSS);
 
-    // That a loss was none may become known after the recovery; but once only.
+    // A loss may prove spurious after the recovery, but only once.
     flow.congestion();
     flow.recovered(false);
     assert_eq!(flow.control.cwnd_bytes, 49 * MSS);
@@ -370,7 +370,7 @@ fn nothing_is_undone_when_the_window_has_outgrown_the_loss_or_for_a_mark_or_twic
 }
 
 #[test]
-fn no_growth_during_recovery() {
+fn the_window_does_not_grow_during_recovery() {
     let mut flow = Flow::new(Cubic::default(), 100, 0.1);
     for threshold in [u64::MAX, MSS] {
         flow.control.ssthresh_bytes = threshold;
@@ -382,7 +382,7 @@ fn no_growth_during_recovery() {
 }
 
 #[test]
-fn a_change_of_the_segment_size_starts_the_curve_anew() {
+fn a_change_of_the_segment_size_restarts_the_curve() {
     let mut flow = after_loss(1_000, 0.1);
     flow.run_until(2.0);
     flow.control.mss_bytes = 8 * MSS;
@@ -397,7 +397,7 @@ fn a_change_of_the_segment_size_starts_the_curve_anew() {
 }
 
 #[test]
-fn a_zero_round_trip_time_is_no_trouble() {
+fn a_zero_round_trip_time_causes_no_error() {
     let mut flow = after_loss(1_000, 0.1);
     let ack = full_window_ack(Instant::ZERO, MSS, Duration::ZERO, flow.control.cwnd_bytes);
     flow.controller.on_ack(&mut flow.control, &ack);
@@ -405,10 +405,10 @@ fn a_zero_round_trip_time_is_no_trouble() {
 }
 
 #[test]
-fn early_growth_is_a_twentieth_per_round_trip_until_a_reduction_tells_the_window() {
-    // A round trip's hundred acknowledgements add five segments, where the curve from the end of slow start is still flat:
-    // 0.4 x 0.2^3 segments. After a loss the curve alone holds: from 73.5 to 74.8 of 105, K = cbrt(31.5 / 0.4) = 4.29 s,
-    // 105 - 0.4 x 4.19^3 = 75.6 a round trip ahead.
+fn early_growth_is_a_twentieth_per_round_trip_until_a_reduction_sets_w_max() {
+    // The hundred acknowledgements of a round trip add five segments, while the curve from the end of slow start is still flat:
+    // 0.4 x 0.2^3 segments. After a loss only the curve applies: from 73.5 to 74.8 of 105, K = cbrt(31.5 / 0.4) = 4.29 s, 105 -
+    // 0.4 x 4.19^3 = 75.6 a round trip ahead.
     let flow = |early_growth: bool| {
         let mut flow = Flow::new(Cubic::new(CubicConfig { early_growth, reno_friendly: false, ..ALONE }), 100, 0.1);
         flow.control.ssthresh_bytes = MSS;

@@ -1,4 +1,4 @@
-//! DCTCP: RFC 8257 by hand, then the closed loop against Alizadeh et al. 2010 and 2011.
+//! Tests of DCTCP: RFC 8257 with values computed by hand, then the closed loop against Alizadeh et al. 2010 and 2011.
 
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
@@ -6,7 +6,7 @@ use crate::simulator::{MSS, full_window_ack, instant};
 use fullpipe_congestion::Congestion;
 use fullpipe_units::{Duration, Instant};
 
-/// A window of data of which so many of ten segments are marked.
+/// Runs a window of data in which `marked` of ten segments are marked.
 fn window(script: &mut Script, marked: u64) {
     for segment in 0..10 {
         let mut ack = full_window_ack(script.now, MSS, crate::script::RTT, 10 * MSS);
@@ -53,7 +53,7 @@ fn alpha_converges_geometrically() {
 }
 
 #[test]
-fn a_window_ends_with_its_round() {
+fn a_window_of_alpha_ends_with_its_round() {
     let mut script = Script::new("dctcp", 0);
     let mut ack = full_window_ack(script.now, 30 * MSS, crate::script::RTT, 10 * MSS);
     ack.ce_bytes = 6 * MSS;
@@ -68,8 +68,8 @@ fn a_window_ends_with_its_round() {
 }
 
 #[test]
-fn a_mark_lowers_the_window_by_half_of_alpha() {
-    // cwnd (1 - alpha/2): at alpha 1 half, at 0.5 a quarter.
+fn a_mark_reduces_the_window_by_half_of_alpha() {
+    // cwnd (1 - alpha/2): by half at alpha 1, by a quarter at 0.5.
     let mut script = Script::new("dctcp", 0);
     script.control.cwnd_bytes = 1_000 * MSS;
     mark(&mut script);
@@ -87,7 +87,7 @@ fn a_mark_lowers_the_window_by_half_of_alpha() {
 }
 
 #[test]
-fn a_loss_is_answered_as_reno_does_and_growth_is_renos() {
+fn growth_and_the_reaction_to_a_loss_are_those_of_reno() {
     let mut script = Script::new("dctcp", 0);
     for _ in 0..100 {
         window(&mut script, 0);
@@ -103,12 +103,12 @@ fn a_loss_is_answered_as_reno_does_and_growth_is_renos() {
     }
     assert_eq!(script.control.cwnd_bytes, 51 * MSS);
     script.time_out();
-    // Half of 51 segments in whole ones.
+    // Half of 51 segments, in whole segments.
     assert_eq!(script.control.ssthresh_bytes, 25 * MSS);
 }
 
 #[test]
-fn the_window_of_a_mark_does_not_come_back() {
+fn a_reduction_for_a_mark_is_not_undone() {
     let mut script = Script::new("dctcp", 0);
     script.control.cwnd_bytes = 100 * MSS;
     script.enter_recovery(100 * MSS);
@@ -131,12 +131,12 @@ fn alpha_of(window: f64) -> f64 {
 }
 
 #[test]
-fn the_sawtooth_over_a_step_marker() {
-    // SIGCOMM 2010, section 3.3, one flow: the window climbs to W* + 1 = C RTT + K + 1 and falls by the factor (1 -
-    // alpha/2). So the queue swings by D = (W* + 1) alpha/2, about sqrt(2 (C RTT + K))/2, and reaches K + 1; a period
-    // takes D round trips. For that K must be above C RTT / 7, or the queue runs empty (equation 13), and g below 1.386
-    // / sqrt(2 (C RTT + K)) (equation 15), or alpha forgets within a period: 1/16 is below up to W* = 245; far enough
-    // below at 107. Queue and window move in whole segments, rounds are whole: each of the three within one.
+fn the_sawtooth_over_a_step_marker_matches_the_published_model() {
+    // SIGCOMM 2010, section 3.3, one flow: the window grows to W* + 1 = C RTT + K + 1 and falls by the factor (1 - alpha/2). The
+    // queue thus oscillates by D = (W* + 1) alpha/2, about sqrt(2 (C RTT + K))/2, and reaches K + 1; a period takes D round
+    // trips. K must be above C RTT / 7, or the queue runs empty (equation 13). g must be below 1.386 / sqrt(2 (C RTT + K))
+    // (equation 15), or alpha decays within a period: 1/16 is below that up to W* = 245, and far enough below at 107. Queue and
+    // window change by whole segments and rounds are whole: each of the three is within one.
     for (milliseconds, threshold) in [(3, 10), (5, 20), (10, 20)] {
         let mut pipe = Pipe::new(100_000_000, 10_000_000, 1);
         pipe.bottleneck.mark_above_bytes = threshold * MSS;
@@ -163,7 +163,7 @@ fn the_sawtooth_over_a_step_marker() {
         assert!((highest - lowest - swing).abs() < 1.0, "{lowest} to {highest}, law {swing}");
         assert!((highest - threshold as f64 - 1.0).abs() < 1.0, "{highest}, threshold {threshold}");
         assert!(lowest > 0.0);
-        // The round-trip time at the mean of the queue, half a swing below the most.
+        // The round-trip time at the mean of the queue, half an oscillation below its maximum.
         let round_trip_s = pipe.bdp_bytes(0) * 8.0 / 100e6 * (most - swing / 2.0) / bdp;
         let period = 20.0 / reductions / round_trip_s;
         assert!((period - swing).abs() < 1.0, "{period} round trips, law {swing}");

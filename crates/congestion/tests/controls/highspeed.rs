@@ -1,4 +1,4 @@
-//! HighSpeed TCP against the tables of RFC 3649.
+//! Tests of HighSpeed TCP against the tables of RFC 3649.
 
 use crate::simulator::{Flow, MSS};
 use fullpipe_congestion::highspeed::HighSpeed;
@@ -11,8 +11,8 @@ fn flow(window_segments: u64) -> Flow<Governed<HighSpeed>> {
 }
 
 #[test]
-fn mean_windows_are_those_of_the_response_function() {
-    // RFC 3649 table 3 (W = 0.12/p^0.835). At 10^-3 the window swings across 38 segments, where the law has a corner.
+fn mean_windows_match_the_response_function() {
+    // RFC 3649 table 3 (W = 0.12/p^0.835). At 10^-3 the window oscillates around 38 segments, where the law has a corner.
     for (every, window) in [(1_000, 38.0), (10_000, 263.0), (100_000, 1_795.0), (1_000_000, 12_279.0)] {
         let cycles = flow(window as u64).periodic_loss(every, 15, 10);
         let bound = if every == 1_000 { 0.07 } else { 0.01 };
@@ -21,7 +21,7 @@ fn mean_windows_are_those_of_the_response_function() {
 }
 
 #[test]
-fn growth_without_a_loss_is_that_of_the_rfcs_table() {
+fn growth_without_a_loss_matches_the_table_of_the_rfc() {
     // RFC 3649 table 6: congestion avoidance from one segment in round trip 1.
     let mut flow = flow(1);
     for (round_trip, window) in
@@ -33,8 +33,8 @@ fn growth_without_a_loss_is_that_of_the_rfcs_table() {
 }
 
 #[test]
-fn up_to_38_segments_it_is_reno() {
-    // 20 + 21 + ... + 37 = 513 acknowledgements of a segment each; by halves 1/w at a time: w^2 = 400 + 2 * 513.
+fn windows_up_to_38_segments_grow_as_in_reno() {
+    // 20 + 21 + ... + 37 = 513 acknowledgements of a segment each; with increments of 1/w: w^2 = 400 + 2 * 513.
     let mut flow = flow(20);
     for _ in 0..513 {
         flow.ack(1);
@@ -46,7 +46,7 @@ fn up_to_38_segments_it_is_reno() {
 }
 
 #[test]
-fn a_loss_takes_the_share_of_the_table_and_a_timeout_half() {
+fn a_loss_reduces_the_window_by_the_share_of_the_table_and_a_timeout_by_half() {
     // b(1058) = 0.5 - 0.4 ln(1058/38) / ln(83000/38) = 0.5 - 0.4 * 3.32657 / 7.68897 = 0.32694.
     let mut flow = flow(1_058);
     flow.lose();

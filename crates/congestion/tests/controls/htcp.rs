@@ -1,4 +1,4 @@
-//! H-TCP: growth over time, adaptive backoff, and the laws that follow.
+//! Tests of H-TCP: growth over time, adaptive backoff, and the resulting mean windows.
 
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
@@ -15,9 +15,9 @@ fn flow(window_segments: u64, rtt_seconds: f64) -> Flow<Governed<Htcp>> {
 }
 
 #[test]
-fn the_window_after_a_first_loss() {
-    // A first loss leaves half, and beta = 1/2 makes the growth alpha itself. Its integral over D seconds is
-    // D + 5 (D - 1)^2 + (D - 1)^3 / 12: 1 at 1 s, 2 + 5.0833 at 2 s, 3 + 20 + 0.6667 at 3 s, each per round trip of 0.1 s.
+fn the_window_after_a_first_loss_grows_by_the_integral_of_alpha() {
+    // A first loss halves the window, and with beta = 1/2 the growth is alpha itself. Its integral over D seconds is D + 5 (D -
+    // 1)^2 + (D - 1)^3 / 12: 1 at 1 s, 2 + 5.0833 at 2 s, 3 + 20 + 0.6667 at 3 s, each per round trip of 0.1 s.
     let mut flow = flow(100, 0.1);
     flow.lose();
     assert_eq!(flow.control.cwnd_bytes, 50 * MSS);
@@ -28,10 +28,10 @@ fn the_window_after_a_first_loss() {
 }
 
 #[test]
-fn mean_windows_under_periodic_loss() {
-    // At a constant round-trip time R beta is 0.8 and the growth 0.4 alpha(D) / R. From one loss to the next, T seconds,
-    // the fifth that the loss took comes back: W/5 = 0.4 A(T) / R with A = T + 5 (T-1)^2 + (T-1)^3/12. The packets are
-    // N = (0.8 W T + 0.4/R B(T)) / R with B the integral of A, T^2/2 + 5/3 (T-1)^3 + (T-1)^4/48.
+fn mean_windows_under_periodic_loss_match_the_integral_of_alpha() {
+    // At a constant round-trip time R, beta is 0.8 and the growth 0.4 alpha(D) / R. The window regains a fifth between two
+    // losses, T seconds apart: W/5 = 0.4 A(T) / R with A = T + 5 (T-1)^2 + (T-1)^3/12. The packets are N = (0.8 W T + 0.4/R B(T))
+    // / R with B the integral of A, T^2/2 + 5/3 (T-1)^3 + (T-1)^4/48.
     //   T = 1,  R = 0.01: A = 1,       W = 200,    B = 0.5,     N = (160 + 20) / 0.01          = 18 000
     //   T = 3,  R = 0.05: A = 23.6667, W = 946.67, B = 18.1667, N = (2272 + 145.33) / 0.05     = 48 347
     //   T = 10, R = 0.1:  A = 475.75,  W = 9515,   B = 1401.69, N = (76 120 + 5606.8) / 0.1    = 817 268
@@ -45,7 +45,8 @@ fn mean_windows_under_periodic_loss() {
     }
 }
 
-/// Rounds of so many bytes, the largest round-trip time of which is this, then a loss: what it leaves.
+/// Runs rounds of `acked` bytes whose largest round-trip time is `milliseconds`, then a loss. Returns the share of the window
+/// that remains.
 fn epoch(script: &mut Script, acked: u64, milliseconds: u64) -> f64 {
     script.rounds(30, Step { acked, ..STEP });
     script.ack(Step { acked, rtt: Duration::from_millis(milliseconds), ..STEP });
@@ -60,8 +61,8 @@ fn epoch(script: &mut Script, acked: u64, milliseconds: u64) -> f64 {
 #[test]
 fn the_backoff_is_the_ratio_of_round_trip_times() {
     let mut script = Script::new("htcp", 0);
-    assert_eq!(epoch(&mut script, 100_000, 160), 0.5, "nothing to compare with");
-    // 100/160, 100/125, 100/110 and 100/250, from 0.5 to 0.8; the largest of the epoch only.
+    assert_eq!(epoch(&mut script, 100_000, 160), 0.5, "there is no previous epoch");
+    // 100/160, 100/125, 100/110 and 100/250, limited to 0.5 to 0.8; only the largest round-trip time of the epoch counts.
     for (milliseconds, beta) in [(160, 0.625), (125, 0.8), (110, 0.8), (250, 0.5), (100, 0.8), (160, 0.625)] {
         let found = epoch(&mut script, 100_000, milliseconds);
         assert!((found - beta).abs() < 1e-9, "{milliseconds} ms: {found}");
@@ -69,7 +70,7 @@ fn the_backoff_is_the_ratio_of_round_trip_times() {
 }
 
 #[test]
-fn a_change_of_the_throughput_makes_it_half() {
+fn a_changed_throughput_makes_the_backoff_one_half() {
     for (bytes, beta) in
         [(100_000, 0.625), (119_000, 0.625), (121_000, 0.5), (200_000, 0.5), (81_000, 0.625), (79_000, 0.5)]
     {
@@ -78,14 +79,14 @@ fn a_change_of_the_throughput_makes_it_half() {
         epoch(&mut script, 100_000, 160);
         let found = epoch(&mut script, bytes, 160);
         assert!((found - beta).abs() < 1e-9, "{bytes}: {found}");
-        // From then on it is what is expected.
+        // From then on the throughput is the expected one.
         assert!((epoch(&mut script, bytes, 160) - 0.625).abs() < 1e-9);
     }
 }
 
 #[test]
 fn the_largest_throughput_of_an_epoch_counts() {
-    // 130 for a while in an epoch of 100: the next one of 100 is a fall by 23 %.
+    // 130 for a while in an epoch of 100: the next epoch with 100 is lower by 23 %.
     let mut script = Script::new("htcp", 0);
     epoch(&mut script, 100_000, 160);
     script.rounds(30, Step { acked: 130_000, ..STEP });
@@ -94,8 +95,8 @@ fn the_largest_throughput_of_an_epoch_counts() {
 }
 
 #[test]
-fn time_counts_from_the_start_of_the_connection() {
-    // Established at 100 s: half a second later five segments more, one per round trip.
+fn the_growth_time_counts_from_the_start_of_the_connection() {
+    // Established at 100 s: half a second later the window is larger by five segments, one per round trip.
     let mut flow = flow(100, 0.1);
     flow.now_seconds = 100.0;
     let now = flow.now();
@@ -115,7 +116,7 @@ fn the_throughput_is_an_average_with_weight_a_quarter() {
 }
 
 #[test]
-fn a_timeout_takes_half_and_a_spurious_loss_starts_no_epoch() {
+fn a_timeout_halves_the_window_and_a_spurious_loss_starts_no_epoch() {
     let mut script = Script::new("htcp", 0);
     epoch(&mut script, 100_000, 125);
     epoch(&mut script, 100_000, 125);
@@ -138,9 +139,9 @@ fn a_timeout_takes_half_and_a_spurious_loss_starts_no_epoch() {
 }
 
 #[test]
-fn the_link_does_not_run_empty() {
-    // 10 Mbit/s, 100 ms: 86 segments fit, and 41 into the queue. Reno's half of 127 leaves the link idle for a while
-    // after each loss, 68 % of 127 do not.
+fn the_link_stays_busy_after_a_loss() {
+    // 10 Mbit/s, 100 ms: the path holds 86 segments and the queue 41. After a loss, Reno's half of 127 leaves the link idle for a
+    // while, but 68 % of 127 do not.
     let mut pipe = Pipe::new(10_000_000, 60_000, 1);
     pipe.add("htcp", Duration::from_millis(100), Instant::ZERO, 1);
     pipe.run(20.0);

@@ -1,4 +1,4 @@
-//! Illinois: the curves of the paper, and the laws that follow.
+//! Tests of Illinois: the curves of the paper, and the resulting mean windows.
 
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
@@ -7,7 +7,7 @@ use fullpipe_congestion::illinois::Illinois;
 use fullpipe_congestion::law::Governed;
 use fullpipe_units::{Duration, Instant};
 
-/// A round whose mean round-trip time is this.
+/// Runs a round with this mean round-trip time.
 fn round(script: &mut Script, microseconds: u64) {
     for (difference, last) in [(-5_000, false), (0, false), (5_000, true)] {
         let rtt = Duration::from_micros(microseconds.saturating_add_signed(difference).max(100_000));
@@ -15,7 +15,7 @@ fn round(script: &mut Script, microseconds: u64) {
     }
 }
 
-/// 100 segments; the smallest round-trip time is 100 ms, the largest 200 ms.
+/// A flow with 100 segments; the smallest round-trip time is 100 ms, the largest 200 ms.
 fn known_delays() -> Script {
     let mut script = Script::avoiding("illinois", 100);
     script.ack(Step { rtt: Duration::from_millis(200), ..STEP });
@@ -23,7 +23,7 @@ fn known_delays() -> Script {
 }
 
 #[test]
-fn alpha_and_beta_along_their_curves() {
+fn alpha_and_beta_follow_the_curves_of_the_paper() {
     // dm = 100 ms. alpha(da) = 99 * 10 / (99 + (da - 1) * 9.7/0.3): 10 at 1 ms, at 50.5 ms 10 / (1 + 16.1667) = 0.58252,
     // at 25.75 ms 10 / (1 + 8.0833) = 1.10092, at 100 ms 10 / 33.333 = 0.3.
     // beta: 1/8 up to 10 ms, 1/2 from 80 ms: at 45 ms 5/16, at 25.75 ms 1/8 + 3/8 * 15.75/70 = 0.209375.
@@ -47,7 +47,7 @@ fn alpha_and_beta_along_their_curves() {
     assert!((script.value("alpha") - 0.3).abs() < 1e-9 && script.value("beta") == 0.5);
 }
 
-/// A round of one sample.
+/// Runs a round with one sample.
 fn single(script: &mut Script, microseconds: u64) {
     script.ack(Step { wait: Duration::ZERO, rtt: Duration::from_micros(microseconds), ..STEP });
 }
@@ -64,17 +64,17 @@ fn only_the_mean_of_the_round_counts() {
 }
 
 #[test]
-fn five_rounds_of_low_delay_come_before_the_largest_growth() {
-    // 200 ms was above the lowest hundredth, up to 101 ms.
+fn alpha_returns_to_its_largest_value_after_five_rounds_of_low_delay() {
+    // 200 ms exceeded the lowest hundredth, which extends to 101 ms.
     let mut script = known_delays();
     single(&mut script, 150_000);
     let slow = script.value("alpha");
     for _ in 0..4 {
         single(&mut script, 101_000);
         assert_eq!(script.value("alpha"), slow);
-        assert_eq!(script.value("beta"), 0.125, "the decrease does not wait");
+        assert_eq!(script.value("beta"), 0.125, "beta changes immediately");
     }
-    // A round in between begins the count anew.
+    // A round with more delay restarts the count.
     single(&mut script, 150_000);
     for _ in 0..4 {
         single(&mut script, 101_000);
@@ -89,7 +89,7 @@ fn five_rounds_of_low_delay_come_before_the_largest_growth() {
 }
 
 #[test]
-fn the_wait_for_low_delay_ends_with_it() {
+fn the_count_of_low_delay_rounds_ends_at_the_largest_alpha() {
     let mut script = known_delays();
     single(&mut script, 150_000);
     for _ in 0..5 {
@@ -104,7 +104,7 @@ fn the_wait_for_low_delay_ends_with_it() {
 }
 
 #[test]
-fn small_windows_and_timeouts_are_renos() {
+fn small_windows_and_timeouts_behave_as_in_reno() {
     for (window, alpha, beta) in [(14, 1.0, 0.5), (15, 10.0, 0.125)] {
         let mut script = Script::avoiding("illinois", window);
         script.ack(Step { cwnd_limited: false, ..STEP });
@@ -116,13 +116,13 @@ fn small_windows_and_timeouts_are_renos() {
     script.time_out();
     assert_eq!(script.control.ssthresh_bytes, 70 * MSS);
     assert_eq!((script.value("alpha"), script.value("beta")), (1.0, 0.5));
-    // The wait for low delay is over as well.
+    // The count of rounds with low delay ends too.
     single(&mut script, 101_000);
     assert_eq!(script.value("alpha"), 10.0);
 }
 
 #[test]
-fn without_delay_it_is_aimd_of_ten_and_an_eighth() {
+fn without_delay_growth_is_ten_segments_and_a_loss_costs_an_eighth() {
     // From 7/8 W to W: (1 - 49/64) W^2 / 2 = 10 N; W/8 / 10 round trips: mean N / (W/80) = sqrt(75 N) = 866.0 for
     // N = 10 000, W = sqrt(20 N * 64/15) = 923.8.
     let mut flow = Flow::new(Governed::<Illinois>::default(), 500, 0.1);
@@ -133,9 +133,9 @@ fn without_delay_it_is_aimd_of_ten_and_an_eighth() {
 }
 
 #[test]
-fn the_window_is_concave_towards_the_full_queue() {
-    // 10 Mbit/s, 100 ms, 86 segments on the path and 86 in the queue: the closer to the loss the slower the growth, and
-    // alpha at its end is the smallest.
+fn the_window_grows_more_slowly_towards_the_full_queue() {
+    // 10 Mbit/s, 100 ms: 86 segments on the path and 86 in the queue. Growth slows down towards the loss, and alpha then has its
+    // smallest value.
     let mut pipe = Pipe::new(10_000_000, 86 * MSS, 1);
     pipe.add("illinois", Duration::from_millis(100), Instant::ZERO, 1);
     pipe.run(30.0);

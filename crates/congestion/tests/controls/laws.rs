@@ -1,4 +1,4 @@
-//! What the controls of the common frame share, whatever their law.
+//! Tests of the common part of window-based controls, with all laws.
 
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
@@ -11,7 +11,7 @@ use fullpipe_units::{Duration, Instant};
 
 const NAMES: [&str; 9] = ["bic", "highspeed", "htcp", "hybla", "illinois", "scalable", "veno", "westwood", "yeah"];
 
-/// What a loss, a mark and a time-out leave of a hundred segments, with nothing known of the path but 100 ms. HighSpeed:
+/// The windows after a loss, a mark and a time-out, from a hundred segments and with a round-trip time of 100 ms only. HighSpeed:
 /// b(100) = 0.5 - 0.4 ln(100/38) / ln(83000/38) = 0.5 - 0.4 * 0.967584 / 7.688968 = 0.449664.
 const LEFT: [(&str, [f64; 3]); 9] = [
     ("bic", [87.5, 87.5, 50.0]),
@@ -34,7 +34,7 @@ fn segments(bytes: u64) -> f64 {
 }
 
 #[test]
-fn what_losses_marks_and_timeouts_leave() {
+fn losses_marks_and_timeouts_reduce_the_window_by_the_law() {
     for (name, [loss, mark, timeout]) in LEFT {
         let near = |found: u64, expected: f64| assert!((segments(found) - expected).abs() < 0.002, "{name}: {found}");
         let mut script = Script::avoiding(name, 100);
@@ -52,7 +52,7 @@ fn what_losses_marks_and_timeouts_leave() {
         let mut script = Script::avoiding(name, 100);
         script.time_out();
         near(script.control.ssthresh_bytes, timeout);
-        // A repeated one leaves the threshold alone.
+        // A repeated time-out does not change the threshold.
         script.control.cwnd_bytes = MSS;
         let again = Timeout { now: script.now, in_flight_bytes: MSS, repeated: true };
         script.controller.on_timeout(&mut script.control, &again);
@@ -61,7 +61,7 @@ fn what_losses_marks_and_timeouts_leave() {
 }
 
 #[test]
-fn no_threshold_below_two_segments() {
+fn the_threshold_is_never_below_two_segments() {
     for name in NAMES {
         for segments in [1, 2] {
             let mut script = Script::avoiding(name, segments);
@@ -101,9 +101,9 @@ fn slow_start_adds_every_byte_up_to_the_threshold() {
         assert_eq!(script.control.cwnd_bytes, 10 * MSS + 1_000, "{name}");
         script.control.ssthresh_bytes = 12 * MSS;
         script.ack(Step { acked: 2 * MSS - 1_000, new_round: false, ..STEP });
-        assert_eq!(script.control.cwnd_bytes, 12 * MSS, "{name}: nothing is left over");
+        assert_eq!(script.control.cwnd_bytes, 12 * MSS, "{name}: no bytes remain for congestion avoidance");
     }
-    // Threshold 13 and 16 segments: three of them end slow start, thirteen are a window's worth.
+    // The threshold is 13 and 16 segments are acknowledged: three of them end slow start, thirteen are a window.
     let mut flow = Flow::new(Governed::<Veno>::default(), 10, 0.1);
     flow.control.ssthresh_bytes = 13 * MSS;
     flow.ack(16);
@@ -111,7 +111,7 @@ fn slow_start_adds_every_byte_up_to_the_threshold() {
 }
 
 #[test]
-fn growth_loses_nothing_by_rounding_and_does_not_depend_on_delayed_acknowledgements() {
+fn growth_has_no_rounding_loss_and_does_not_depend_on_delayed_acknowledgements() {
     // w^2 = 10^6 + 2 * 10^5 after 100 000 segments at 1/w each.
     for ack_every in [1, 2] {
         let mut flow = Flow::new(Governed::<Veno>::default(), 1_000, 0.1);
@@ -124,15 +124,15 @@ fn growth_loses_nothing_by_rounding_and_does_not_depend_on_delayed_acknowledgeme
 }
 
 #[test]
-fn nothing_grows_faster_than_slow_start() {
-    // H-TCP, a thousand seconds after a loss: 259 491 segments per round trip, if they were let in.
+fn the_window_never_grows_faster_than_in_slow_start() {
+    // H-TCP, a thousand seconds after a loss: without the limit it would grow by 259 491 segments per round trip.
     let mut flow = Flow::new(Governed::<Htcp>::default(), 20, 0.1);
     flow.lose();
     assert_eq!(flow.control.cwnd_bytes, 10 * MSS);
     flow.now_seconds = 1_000.0;
     flow.ack(1);
     assert_eq!(flow.control.cwnd_bytes, 11 * MSS);
-    // An acknowledgement of more than a window is worth one window's growth.
+    // An acknowledgement of more than a window counts as one window.
     let mut flow = Flow::new(Governed::<Veno>::default(), 20, 0.1);
     flow.control.ssthresh_bytes = MSS;
     flow.ack(60);
@@ -140,7 +140,7 @@ fn nothing_grows_faster_than_slow_start() {
 }
 
 #[test]
-fn what_was_for_nothing_is_undone_but_not_a_mark() {
+fn a_spurious_reduction_is_undone_but_not_one_for_a_mark() {
     for name in NAMES {
         let mut script = Script::avoiding(name, 100);
         script.control.ssthresh_bytes = u64::MAX;
@@ -161,7 +161,7 @@ fn what_was_for_nothing_is_undone_but_not_a_mark() {
 }
 
 #[test]
-fn pauses_and_other_segment_sizes() {
+fn idle_periods_and_other_segment_sizes_are_handled() {
     for name in NAMES {
         let mut script = Script::avoiding(name, 100);
         script.controller.on_idle_restart(&mut script.control, script.now);
@@ -173,7 +173,7 @@ fn pauses_and_other_segment_sizes() {
 }
 
 #[test]
-fn strange_round_trip_times_and_windows_are_no_trouble() {
+fn extreme_round_trip_times_and_windows_cause_no_error() {
     for name in NAMES {
         for window in [0, 1, MSS, 1_000_000 * MSS, u64::MAX / 2, u64::MAX] {
             for rtt in [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(1_000), Duration::MAX] {
@@ -197,7 +197,7 @@ fn strange_round_trip_times_and_windows_are_no_trouble() {
 
 #[test]
 fn one_loss_in_a_million_leaves_the_path_full() {
-    // 100 Mbit/s and 40 ms, 349 segments on the path and as many in the queue: a loss in 115 s is no matter.
+    // 100 Mbit/s and 40 ms: 349 segments on the path and as many in the queue. One loss in 115 s has no effect on the rate.
     for name in NAMES {
         let mut pipe = Pipe::new(100_000_000, 349 * MSS, 1);
         pipe.bottleneck.loss = 1e-6;
@@ -210,8 +210,8 @@ fn one_loss_in_a_million_leaves_the_path_full() {
 
 #[test]
 fn marks_keep_the_queue_short() {
-    // 20 Mbit/s, 50 ms: 87 segments on the path; marks above 20 queued. No packet is dropped once slow start is over,
-    // and the queue does not grow much beyond the threshold.
+    // 20 Mbit/s, 50 ms: 87 segments on the path; packets are marked above 20 queued. After slow start no packet is dropped, and
+    // the queue stays close to the threshold.
     for name in NAMES {
         let mut pipe = Pipe::new(20_000_000, 4_000 * MSS, 1);
         pipe.bottleneck.mark_above_bytes = 20 * MSS;

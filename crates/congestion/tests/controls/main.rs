@@ -1,4 +1,4 @@
-//! The controls against closed forms, the RFCs' numbers, and random sequences of calls.
+//! Tests of the controls against closed forms, numbers of the RFCs, and random sequences of calls.
 
 mod bbr1;
 mod bbr3;

@@ -1,10 +1,10 @@
-//! Any number of flows through one bottleneck, in simulated time, with real pacing and real rate samples.
+//! A simulator of flows through one bottleneck, with real pacing and real rate samples.
 //!
-//! **Model.** A packet joins the bottleneck's queue the moment it is sent; it is dropped if the queue is full, or at
-//! random behind the queue, and marked if it finds more than a threshold waiting. It is acknowledged by itself one
-//! round-trip time after it has left the queue. A packet is lost once one sent three or more after it is acknowledged;
-//! what was lost is sent again as a packet like any other. The sender is that of RFC 9002 section 7: one reduction per
-//! recovery, which lasts until something sent after its start is acknowledged.
+//! **Model.** A packet enters the queue of the bottleneck when it is sent. It is dropped if the queue is full, or at random after
+//! the queue, and marked if more than a threshold of bytes is queued. Each packet is acknowledged separately, one round-trip time
+//! after it left the queue. A packet is lost when a packet sent three or more after it is acknowledged. Lost data is sent again
+//! as a normal packet. The sender is that of RFC 9002 section 7: one reduction per recovery, which lasts until a packet sent
+//! after its start is acknowledged.
 
 use crate::simulator::MSS;
 use fullpipe_congestion::catalogue::{Options, create, initial_window_bytes};
@@ -22,17 +22,17 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Bottleneck {
     pub(crate) rate_bps: u64,
     pub(crate) buffer_bytes: u64,
-    /// Packets that find more than this waiting are marked.
+    /// Packets are marked if more than this number of bytes is queued.
     pub(crate) mark_above_bytes: u64,
     pub(crate) loss: f64,
-    /// The number, from 1, of a packet that is lost behind the queue; 0: none.
+    /// The number, from 1, of a packet that is lost after the queue; 0 for none.
     pub(crate) lose_number: u64,
-    /// What arrives from the first to the second is lost.
+    /// Packets that arrive from the first to the second instant are lost.
     pub(crate) outage: (Instant, Instant),
     arrivals: u64,
     random: Stream,
     free_at: Instant,
-    // Integral of the queue over time, in byte-seconds, up to `counted_at`.
+    // The integral of the queue over time, in byte-seconds, up to `counted_at`.
     area: f64,
     counted_at: Instant,
     pub(crate) most_queued_bytes: u64,
@@ -40,12 +40,13 @@ pub(crate) struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// Bytes waiting, the one in transmission included.
+    /// Bytes in the queue, including the packet in transmission.
     pub(crate) fn queue_bytes(&self, now: Instant) -> u64 {
         (self.free_at.saturating_since(now).as_secs_f64() * self.rate_bps as f64 / 8.0).round() as u64
     }
 
-    /// The queue falls at the rate of the link until it is empty: a trapezium for each stretch without an arrival.
+    /// Adds to the integral. The queue falls at the rate of the link until it is empty: a trapezium for each interval without an
+    /// arrival.
     fn count(&mut self, now: Instant) {
         let rate = self.rate_bps as f64 / 8.0;
         let before = self.free_at.saturating_since(self.counted_at).as_secs_f64();
@@ -54,7 +55,7 @@ impl Bottleneck {
         self.counted_at = now;
     }
 
-    /// When the packet has left, and whether it is marked; `None` if it is lost.
+    /// The time at which the packet leaves the queue, and whether it is marked; `None` if it is lost.
     fn pass(&mut self, now: Instant, bytes: u64) -> Option<(Instant, bool)> {
         self.count(now);
         let queue = self.queue_bytes(now);
@@ -78,7 +79,7 @@ struct Packet {
     state: PacketState,
 }
 
-/// An acknowledgement under way.
+/// An acknowledgement in transit.
 #[derive(Clone, Copy, Debug)]
 struct Returning {
     at: Instant,
@@ -93,7 +94,7 @@ pub(crate) struct Sender {
     pub(crate) controller: Box<dyn Controller>,
     signals: Signals,
     rtt: Duration,
-    /// The application has nothing to send from the first to the second.
+    /// The application has no data to send from the first to the second instant.
     pub(crate) pause: (Instant, Instant),
     begins_at: Instant,
     established: bool,
@@ -105,9 +106,9 @@ pub(crate) struct Sender {
     pub(crate) in_flight_bytes: u64,
     recovery_end: Option<u64>,
     in_timeout: bool,
-    /// Losses of packets before this one have been answered.
+    /// Losses of packets before this one have caused a reduction.
     reduced_for: u64,
-    /// Marks on packets before this one have been answered.
+    /// Marks on packets before this one have caused a reduction.
     reduced_until: u64,
     round_end_bytes: u64,
     round_count: u64,
@@ -137,12 +138,12 @@ impl Sender {
         self.sampler.lost_bytes()
     }
 
-    /// Packets in the window.
+    /// The window in packets.
     pub(crate) fn window(&self) -> f64 {
         self.control.cwnd_bytes as f64 / MSS as f64
     }
 
-    /// Stays in a state, from and to, in seconds.
+    /// The intervals in a state, from and to, in seconds.
     pub(crate) fn stays(&self, state: u32) -> Vec<(f64, f64)> {
         let ends = self.states.iter().skip(1).map(|(at, _)| *at).chain([f64::INFINITY]);
         self.states.iter().zip(ends).filter(|((_, s), _)| *s == state).map(|((from, _), to)| (*from, to)).collect()
@@ -217,7 +218,7 @@ impl Sender {
     fn acknowledge(&mut self, now: Instant) {
         let Some(returning) = self.returning.pop_front() else { return };
         let place = self.flight.binary_search_by_key(&returning.number, |packet| packet.number);
-        // Given up before, by a time-out.
+        // A time-out has declared it lost before.
         let Ok(place) = place else { return };
         let packet = self.flight.remove(place).expect("it was found there");
         let prior_in_flight_bytes = self.in_flight_bytes;
@@ -246,8 +247,8 @@ impl Sender {
         self.note_state(now);
     }
 
-    /// Bytes newly lost, and whether some of them were sent after the last reduction (RFC 9002 section 7.3.2: the others
-    /// call for no other).
+    /// Returns the bytes newly lost, and whether some of them were sent after the last reduction. The others cause no reduction
+    /// (RFC 9002 section 7.3.2).
     fn find_losses(&mut self, now: Instant, acked: u64) -> (u64, bool) {
         let before = self.sampler.lost_bytes();
         let mut newly = false;
@@ -259,7 +260,7 @@ impl Sender {
     }
 
     fn lose_front(&mut self, now: Instant) {
-        let packet = self.flight.pop_front().expect("there is one");
+        let packet = self.flight.pop_front().expect("the flight has a packet");
         self.in_flight_bytes -= MSS;
         self.sampler.on_lost(MSS);
         self.controller.on_packet_lost(&mut self.control, now, &packet.state);
@@ -274,7 +275,7 @@ impl Sender {
         }
     }
 
-    /// Recovery ends, for good reason or not.
+    /// Ends the recovery, as justified or as spurious.
     pub(crate) fn leave_recovery(&mut self, now: Instant, undone: bool) {
         self.recovery_end = None;
         if !self.signals.own_recovery && !self.in_timeout {
@@ -335,7 +336,7 @@ impl Sender {
         self.update_pacing();
     }
 
-    /// The application has nothing to send though the window would take it.
+    /// The application has no data to send although the window permits it.
     fn idle(&mut self, now: Instant) {
         if self.established && self.pauses(now) && self.in_flight_bytes < self.control.cwnd_bytes {
             self.sampler.mark_app_limited(self.in_flight_bytes);
@@ -371,7 +372,7 @@ impl Pipe {
         Pipe { now: Instant::ZERO, bottleneck, senders: Vec::new() }
     }
 
-    /// Adds a flow whose path takes this long without the queue, its packet's own transmission not included.
+    /// Adds a flow with this round-trip time without the queue and without the transmission time of the packet.
     pub(crate) fn add(&mut self, name: &str, rtt: Duration, begins_at: Instant, seed: u64) -> usize {
         let controller = create(name, &Options { seed, ..Options::default() }).expect("a name from the catalogue");
         let signals = controller.signals();
@@ -407,18 +408,18 @@ impl Pipe {
         self.senders.len() - 1
     }
 
-    /// The path of a flow becomes longer.
+    /// Increases the round-trip time of a flow.
     pub(crate) fn set_rtt(&mut self, flow: usize, rtt: Duration) {
         self.senders[flow].rtt = self.senders[flow].rtt.max(rtt);
     }
 
-    /// What fits into the path without a queue, in bytes, for one flow alone.
+    /// The capacity of the path without a queue, in bytes, for one flow.
     pub(crate) fn bdp_bytes(&self, flow: usize) -> f64 {
         let transmission = MSS as f64 * 8.0 / self.bottleneck.rate_bps as f64;
         (self.senders[flow].rtt.as_secs_f64() + transmission) * self.bottleneck.rate_bps as f64 / 8.0
     }
 
-    /// Runs until an instant, and hands each flow's every acknowledgement to the observer.
+    /// Runs until an instant, and calls the observer for each acknowledgement of each flow.
     pub(crate) fn run_watching(&mut self, until: Instant, mut watch: impl FnMut(Instant, &Sender, &Bottleneck)) {
         loop {
             let mut next = (Instant::NEVER, 0, 0);
@@ -454,14 +455,14 @@ impl Pipe {
         self.run_watching(crate::simulator::instant(seconds), |_, _, _| {});
     }
 
-    /// Runs on until an instant; the mean queue meanwhile, in bytes.
+    /// Runs until an instant; returns the mean queue in this time, in bytes.
     pub(crate) fn mean_queue_bytes(&mut self, until_seconds: f64) -> f64 {
         let (from, area) = (self.now, self.bottleneck.area);
         self.run(until_seconds);
         (self.bottleneck.area - area) / self.now.saturating_since(from).as_secs_f64()
     }
 
-    /// Runs on until an instant; the goodput of each flow meanwhile, in bits per second.
+    /// Runs until an instant; returns the goodput of each flow in this time, in bits per second.
     pub(crate) fn goodputs_bps(&mut self, until_seconds: f64) -> Vec<f64> {
         let from = self.now;
         let before: Vec<u64> = self.senders.iter().map(Sender::delivered_bytes).collect();

@@ -1,11 +1,11 @@
-//! Random sequences of calls, extreme values among them: whatever happens, the window stays usable.
+//! Property tests: random sequences of calls with extreme values always leave a usable window.
 
 use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Timeout};
 use fullpipe_units::{Duration, Instant};
 use proptest::prelude::*;
 
-/// A rate sample: interval, bytes, bytes delivered when the packet was sent, in flight then, lost since.
+/// A rate sample: interval, bytes, bytes delivered when the packet was sent, bytes in flight at that time, bytes lost since.
 type Rate = (u64, u64, u64, u64, u64);
 
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ enum Call {
     Mss(u64),
 }
 
-/// Mostly sizes as they occur, sometimes anything.
+/// Mostly typical sizes, sometimes any number.
 fn quantity() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..100_000u64, 2 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(0)]
 }
@@ -64,7 +64,7 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// A transport reduced to its contract with the control.
+/// A transport that implements only the contract with the control.
 struct Transport {
     control: Control,
     controller: Box<dyn Controller>,
@@ -72,7 +72,7 @@ struct Transport {
     in_recovery: bool,
     own_recovery: bool,
     delivered_bytes: u64,
-    /// The largest window so far: a control that governs recovery itself may come back to it at once.
+    /// The largest window so far: a control with its own recovery may restore it at once.
     largest_bytes: u64,
 }
 
@@ -144,21 +144,21 @@ impl Transport {
                     ce_bytes: if limited { 0 } else { lost },
                 };
                 controller.on_ack(control, &ack);
-                // Nobody may open the window faster than doubling per window acknowledged. One segment for rounding,
-                // and what an f64 rounds in windows beyond 2^53 bytes.
+                // No control may grow faster than by the bytes acknowledged. One segment is permitted for rounding, and the
+                // rounding error of an f64 in windows beyond 2^53 bytes.
                 let largest = before.cwnd_bytes.saturating_add(bytes);
                 let rounding = control.mss_bytes.saturating_add(largest >> 52);
                 let mut from = before.cwnd_bytes;
                 if self.own_recovery {
-                    // Back to a window of before recovery or probing, or to the least that keeps a path busy.
+                    // Back to a window before recovery or probing, or to the smallest that keeps a path busy.
                     from = from.max(self.largest_bytes).max(control.mss_bytes.saturating_mul(4));
                 } else {
-                    // Only a control that keeps queues small shrinks the window without a loss or a mark.
+                    // Only a control that limits queues shrinks the window without a loss or a mark.
                     let shrinks = ["vegas", "yeah"].contains(&controller.name());
                     assert!(shrinks || control.cwnd_bytes >= before.cwnd_bytes, "an acknowledgement shrank the window");
                     assert!(!self.in_recovery || control.cwnd_bytes == before.cwnd_bytes, "growth in recovery");
                 }
-                // Hybla's slow start multiplies, by 2^16 - 1 at most.
+                // Hybla's slow start multiplies the growth, by at most 2^16 - 1.
                 let factor = if controller.name() == "hybla" { 65_535 } else { 1 };
                 let most = from.saturating_add(bytes.saturating_mul(factor)).saturating_add(rounding);
                 assert!(
@@ -179,7 +179,7 @@ impl Transport {
                 self.in_recovery = !ecn;
             }
             Call::Exit { undone } => {
-                // The transport's part.
+                // The part of the transport.
                 if self.in_recovery && !self.own_recovery {
                     control.cwnd_bytes = control.ssthresh_bytes;
                 }
@@ -210,7 +210,7 @@ impl Transport {
         }
         self.largest_bytes = self.largest_bytes.max(control.cwnd_bytes);
         if self.own_recovery {
-            assert!(control.pacing_bps > 0 || before.pacing_bps == 0, "a rate of zero leaves pacing to the transport");
+            assert!(control.pacing_bps > 0 || before.pacing_bps == 0, "the control reset the pacing rate to zero");
         }
         let mut values = Vec::new();
         controller.inspect(&mut values);

@@ -1,14 +1,14 @@
-//! Reference runs: the window of each control over half a minute on one small path, kept in `data/reference.csv`, so
-//! that a change of behaviour that no law sees is seen here. Before they are kept, the same path without the scripted
-//! losses is held against what each control's source has it do there: the first test below.
+//! Reference runs: the window of each control over half a minute on one short path, stored in `data/reference.csv`. They detect a
+//! change of behavior that no other test detects. The first tests below compare runs on the same path without the scripted losses
+//! with the values derived from each control's source.
 //!
-//! **The path.** 10 Mbit/s, 40 ms, packets of 1448 bytes, each of which takes s = 1.1584 ms: 34.53 fit into the 40 ms,
-//! 35.53 with the one in transmission. The queue holds 40 of them, that one included: of a window of 75 one
-//! is lost. While a queue stands the round-trip time of a window w is w s. Packet 9000 is lost besides,
-//! and whatever arrives between 20.0 and 20.1 s, after which those that wait for acknowledgements time out. DCTCP's
-//! queue marks what finds more than 12 waiting.
+//! **The path.** 10 Mbit/s, 40 ms, packets of 1448 bytes, each of which takes s = 1.1584 ms. 34.53 packets fit into the 40 ms,
+//! 35.53 with the one in transmission. The queue holds 40 packets, including that one: of a window of 75, one is lost. While
+//! there is a queue, the round-trip time of a window w is w s. In addition, packet 9000 is lost, and all packets that arrive
+//! between 20.0 and 20.1 s, after which the sender times out. DCTCP's queue marks packets that arrive when more than 12 are
+//! queued.
 //!
-//! After a change on purpose that its source has been asked about:
+//! After an intended change that has been checked against the source of the control:
 //! `FULLPIPE_UPDATE=1 cargo test -p fullpipe-congestion --test controls reference`.
 
 use crate::pipe::{Pipe, Sender};
@@ -17,9 +17,9 @@ use fullpipe_congestion::catalogue::ENTRIES;
 use fullpipe_units::{Duration, Instant};
 use std::fmt::Write;
 
-/// Time that a packet takes on the link.
+/// Transmission time of a packet on the link.
 const PACKET_S: f64 = 1.158_4e-3;
-/// What the path holds without a queue.
+/// The capacity of the path without a queue, in packets.
 const HELD: f64 = 35.53;
 
 fn path(name: &str) -> Pipe {
@@ -31,7 +31,7 @@ fn path(name: &str) -> Pipe {
     pipe
 }
 
-/// A fall of the window by more than a twentieth at one acknowledgement: when, from how much, to how much.
+/// A decrease of the window by more than a twentieth at one acknowledgement: the time, and the windows before and after.
 #[derive(Clone, Copy, Debug)]
 struct Fall {
     at: f64,
@@ -53,20 +53,21 @@ fn falls(pipe: &mut Pipe, from_seconds: f64, until_seconds: f64) -> Vec<Fall> {
     falls
 }
 
-/// Share of the window that a full queue leaves, and seconds from one such loss to the next. A loss is found a round
-/// trip after window 75 was reached, at P; for as long, P s, the recovery lasts, without growth. Where the window grows
-/// by a per round trip the rest of a period is the integral of w s / a from the window left to P.
+/// The share of the window that remains after the queue overflows, and the seconds between two such losses. A loss is detected at
+/// P, a round trip after the window reached 75. The recovery lasts as long, P s, without growth. If the window grows by a per
+/// round trip, the rest of a period is the integral of w s / a from the remaining window to P.
 const FULL_QUEUE: [(&str, f64, f64); 12] = [
     // Reno: a = 1, P = 76, half: s ((76^2 - 38^2) / 2 + 76) = 2242 s.
     ("newreno", 0.5, 2.597),
     ("linux-reno", 0.5, 2.597),
     // YeAH: below 100 segments the fast mode grows by one as well; Q = 76 - 34.5 are queued, more than half.
     ("yeah", 0.5, 2.597),
-    // Two kinds of period in turn. P = 75.85, found as Reno's window grew: the next curve is flat there, at K = cbrt(0.3 *
-    // 75.85 / 0.4) = 3.85 s, and passes 75 at cbrt(0.85 / 0.4) = 1.29 s before that; the window is a round trip ahead of it
-    // and the loss a round trip behind, so it is found 2.56 s into the curve, and 2.74 s after the one before. P = 75.16
-    // then, less than 75.85: fast convergence, the next curve is flat at 63.9 and below Reno's all the time, which comes
-    // from 52.6 by 0.529 per round trip, one from 75.16 on: s (75.16^2 - 52.6^2) / 2 / 0.529 and 1.4 round trips: 3.30 s.
+    // Two alternating kinds of period. P = 75.85 is detected while the window grew as in Reno. The next curve has its plateau
+    // there, at K = cbrt(0.3 * 75.85 / 0.4) = 3.85 s, and passes 75 at cbrt(0.85 / 0.4) = 1.29 s before that. The window is a
+    // round trip ahead of the curve and the detection a round trip behind, so the loss is detected 2.56 s into the curve, and
+    // 2.74 s after the previous one. P = 75.16 is then less than 75.85: with fast convergence, the next curve has its plateau at
+    // 63.9 and is always below Reno's window. That grows from 52.6 by 0.529 per round trip, and by one from 75.16 on: s (75.16^2
+    // - 52.6^2) / 2 / 0.529 and 1.4 round trips: 3.30 s.
     ("cubic", 0.7, 3.02),
     // RFC 3649: b(76) = 0.5 - 0.4 ln 2 / ln(83000 / 38) = 0.464, a from 1.004 at 41 over 1.269 at 58.5 to 1.506 at 76;
     // w / a = 40.85, 46.11, 50.46, Simpson over 35.5 segments: 1632 s; and 76 s.
@@ -85,15 +86,15 @@ const FULL_QUEUE: [(&str, f64, f64); 12] = [
     ("veno", 0.5, 5.040),
     // 10 Mbit/s times 40 ms: 34.53 left of 76; a round trip of 35.53 s up to 35.53, then s ((76^2 - 35.53^2) / 2 + 76).
     ("westwood", 0.4543, 2.743),
-    // Two kinds of period in turn as well. P = 78.8 is the next maximum: from 69.0 by half of what is missing, 4.9 and 2.45
-    // per round trip, 75 after 1.5 of them; found at 76.9 one later, and the recovery: 0.30 s. That was below the
-    // maximum: the next is the middle of 76.9 and 67.3, 72.1, reached from there after ten halvings; then 1, 2 and most of
-    // 4, a round trip more, and the recovery: 1.09 s.
+    // Two alternating kinds of period. P = 78.8 is the next maximum. From 69.0 the window grows by half of the distance, 4.9 and
+    // 2.45 per round trip, and reaches 75 after 1.5 of them. The loss is detected at 76.9 one round trip later, then the
+    // recovery: 0.30 s. This was below the maximum, so the next maximum is the midpoint of 76.9 and 67.3, 72.1, which is reached
+    // after ten halvings. Then follow steps of 1, 2 and most of 4, one more round trip, and the recovery: 1.09 s.
     ("bic", 0.875, 0.693),
 ];
 
 #[test]
-fn the_runs_without_script_are_what_the_sources_say() {
+fn runs_without_scripted_losses_match_the_values_derived_from_the_sources() {
     for (name, left, period) in FULL_QUEUE {
         let falls = falls(&mut path(name), 10.0, 70.0);
         let shares: Vec<f64> = falls.iter().map(|fall| fall.to / fall.from).collect();
@@ -107,9 +108,9 @@ fn the_runs_without_script_are_what_the_sources_say() {
 }
 
 #[test]
-fn vegas_without_script_keeps_its_few_segments() {
-    // n whole segments in flight take n s, and the measure is w (n s - 40 ms) / 40 ms: of windows from 36 on 1.5, so they
-    // grow; from 37 on 2.6, from 38 on 3.8, so they stay, up to 39, of which it is 5.0.
+fn vegas_without_scripted_losses_keeps_two_to_four_segments_queued() {
+    // n whole segments in flight take n s, and the measure is w (n s - 40 ms) / 40 ms. From 36 on it is 1.5, and the window grows.
+    // From 37 on it is 2.6 and from 38 on 3.8, and the window does not change. From 39 on it is 5.0.
     let mut pipe = path("vegas");
     pipe.run(10.0);
     for second in 11..=30 {
@@ -121,9 +122,9 @@ fn vegas_without_script_keeps_its_few_segments() {
 }
 
 #[test]
-fn dctcp_without_script_swings_about_the_step() {
-    // SIGCOMM 2010 section 3.3: W* = 35.53 + 12; alpha^2 (1 - alpha/4) = (2 W* + 1) / (W* + 1)^2 = 0.04079: alpha = 0.2074
-    // in the mean. A mark comes every (W* + 1) alpha/2 = 5.03 round trips of (W* - 2.5) s, whole ones.
+fn dctcp_without_scripted_losses_oscillates_around_the_marking_threshold() {
+    // SIGCOMM 2010 section 3.3: W* = 35.53 + 12; alpha^2 (1 - alpha/4) = (2 W* + 1) / (W* + 1)^2 = 0.04079: the mean of alpha is
+    // 0.2074. A mark occurs every (W* + 1) alpha/2 = 5.03 round trips of (W* - 2.5) s, rounded to whole ones.
     let mut pipe = path("dctcp");
     let falls = falls(&mut pipe, 10.0, 70.0);
     let round_trip_s = (HELD + 12.0 - 2.5) * PACKET_S;
@@ -139,13 +140,13 @@ fn dctcp_without_script_swings_about_the_step() {
 }
 
 #[test]
-fn bbr_without_script_knows_the_path() {
-    // 10 Mbit/s, and 41.16 ms at least: twice 35.53 segments of window, and what acknowledgements have brought beyond the
-    // bandwidth. Version 1 adds three quanta of two segments, and rounds up to an even number of segments (77.06: 78). Of
-    // version 3 it is 2.25 times 35.53 and two segments while it probes for bandwidth.
+fn bbr_without_scripted_losses_measures_the_path() {
+    // 10 Mbit/s, and at least 41.16 ms. The window is twice 35.53 segments, plus the excess of acknowledgements beyond the
+    // bandwidth. Version 1 adds three quanta of two segments, and rounds up to an even number of segments (77.06: 78). In version
+    // 3 it is 2.25 times 35.53 and two segments while it probes for bandwidth.
     for name in ["bbr1", "bbr3"] {
         let mut pipe = path(name);
-        // The 40 ms of the handshake are ten seconds old.
+        // The 40 ms of the handshake have expired after ten seconds.
         pipe.run(12.0);
         let (drops, sender) = (pipe.bottleneck.drops, &pipe.senders[0]);
         assert!((sender.value("bw_bps") / 10e6 - 1.0).abs() < 0.01, "{name}: {}", sender.value("bw_bps"));
@@ -158,14 +159,14 @@ fn bbr_without_script_knows_the_path() {
             gain => gain * HELD,
         };
         assert!((window / expected - 1.0).abs() < 0.015, "{name}: {window}, expected {expected}");
-        // Two hundred milliseconds of every ten or five seconds at four segments or half the path's content.
+        // For 200 ms of every ten or five seconds, four segments or half the BDP are in flight.
         let goodput = pipe.goodputs_bps(60.0)[0];
         assert!(goodput > 0.96 * 10e6, "{name}: {goodput}");
         assert_eq!(pipe.bottleneck.drops, drops, "{name}");
     }
 }
 
-/// Windows every half second, and segments delivered in all.
+/// The windows every half second, and the total of segments delivered.
 fn run(name: &str) -> (Vec<f64>, u64) {
     let mut pipe = path(name);
     pipe.bottleneck.lose_number = 9_000;
@@ -193,7 +194,7 @@ fn table() -> String {
     let mut line = |first: String, value: &dyn Fn(&Run) -> String| {
         text += &first;
         for run in &runs {
-            write!(text, ",{}", value(run)).expect("memory takes it");
+            write!(text, ",{}", value(run)).expect("writing to a string cannot fail");
         }
         text.push('\n');
     };
@@ -206,7 +207,7 @@ fn table() -> String {
 }
 
 #[test]
-fn windows_of_the_reference_runs() {
+fn windows_of_the_reference_runs_match_the_stored_ones() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/reference.csv");
     let table = table();
     if std::env::var_os("FULLPIPE_UPDATE").is_some() {
@@ -214,15 +215,15 @@ fn windows_of_the_reference_runs() {
             "# Written by fullpipe-congestion {}: windows in segments, see tests/controls/reference.rs\n",
             env!("CARGO_PKG_VERSION")
         );
-        std::fs::write(path, head + &table).expect("the folder is there");
+        std::fs::write(path, head + &table).expect("cannot write the reference file");
     }
     let kept = std::fs::read_to_string(path).unwrap_or_default();
-    // Behind the head, which tells by which version it was written.
+    // The rows after the head, which states the version that wrote the file.
     let kept = kept.split_once('\n').map_or("", |(_, rows)| rows);
     let differing = kept.lines().zip(table.lines()).find(|(kept, found)| kept != found);
     assert!(
         kept == table,
-        "the runs differ from {path}, first in {differing:?}; ask the control's source, then write it anew with\n    \
+        "the runs differ from {path}, first in {differing:?}; check the source of the control, then renew the file with\n    \
          FULLPIPE_UPDATE=1 cargo test -p fullpipe-congestion --test controls reference"
     );
 }

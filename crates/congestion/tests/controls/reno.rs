@@ -1,4 +1,4 @@
-//! Slow start, sawtooth and reductions of both Renos.
+//! Tests of slow start, sawtooth and reductions of both Renos.
 
 use crate::simulator::{Flow, MSS, full_window_ack};
 use fullpipe_congestion::dctcp::Dctcp;
@@ -29,15 +29,15 @@ fn slow_start_doubles_with_an_acknowledgement_per_segment() {
 }
 
 #[test]
-fn slow_start_with_delayed_acknowledgements() {
+fn slow_start_with_delayed_acknowledgements_grows_by_half_or_doubles() {
     // w/2 acknowledgements of two segments: one segment each (RFC 5681, limited to SMSS) makes 1.5 w ...
     assert_eq!(windows_per_round(NewReno::default(), 16, 2, 4), [24, 36, 54, 81]);
-    // ... two each (Linux) still double.
+    // ... two each (Linux): the window still doubles.
     assert_eq!(windows_per_round(LinuxReno::default(), 16, 2, 4), [32, 64, 128, 256]);
 }
 
 #[test]
-fn newreno_in_slow_start_adds_what_is_acknowledged_if_that_is_less_than_a_segment() {
+fn newreno_in_slow_start_adds_the_bytes_acknowledged_if_less_than_a_segment() {
     let mut flow = Flow::new(NewReno::default(), 10, RTT);
     let ack = full_window_ack(Instant::ZERO, 100, flow.rtt(), flow.control.cwnd_bytes);
     flow.controller.on_ack(&mut flow.control, &ack);
@@ -45,7 +45,7 @@ fn newreno_in_slow_start_adds_what_is_acknowledged_if_that_is_less_than_a_segmen
 }
 
 #[test]
-fn duplicate_acknowledgements_do_not_open_newrenos_window() {
+fn duplicate_acknowledgements_do_not_grow_the_window_of_newreno() {
     let mut flow = Flow::new(NewReno::default(), 10, RTT);
     let mut ack = full_window_ack(Instant::ZERO, MSS, flow.rtt(), flow.control.cwnd_bytes);
     ack.cumulative_bytes = 0;
@@ -58,12 +58,12 @@ fn duplicate_acknowledgements_do_not_open_newrenos_window() {
 
 #[test]
 fn linux_slow_start_stops_at_the_threshold_and_the_rest_counts_for_avoidance() {
-    // Window 10, threshold 13; an acknowledgement of 16 segments: 3 end slow start, 13 are a window's worth.
+    // Window 10, threshold 13; an acknowledgement of 16 segments: 3 end slow start, 13 are a window.
     let mut flow = Flow::new(LinuxReno::default(), 10, RTT);
     flow.control.ssthresh_bytes = 13 * MSS;
     flow.ack(16);
     assert_eq!(flow.control.cwnd_bytes, 14 * MSS);
-    // Nothing was left of them: 13 more do nothing, the 14th adds the next segment.
+    // None of them remained: 13 more have no effect, the 14th adds the next segment.
     flow.ack(13);
     assert_eq!(flow.control.cwnd_bytes, 14 * MSS);
     flow.ack(1);
@@ -85,16 +85,16 @@ fn linux_window_grows_only_while_it_limits_sending() {
 }
 
 #[test]
-fn linux_credit_of_a_larger_window_is_worth_one_segment() {
-    // 19 of 20 counted, then the window shrinks to 4 without the control being told of a reduction (as when a peer's
-    // window or memory clamps it): Linux adds one segment for the old credit, not four.
+fn linux_credit_from_a_larger_window_is_worth_one_segment() {
+    // 19 of 20 are counted, then the window shrinks to 4 without a reduction (as when the receive window or memory limits it).
+    // Linux adds one segment for the old credit, not four.
     let mut flow = Flow::new(LinuxReno::default(), 20, RTT);
     flow.control.ssthresh_bytes = MSS;
     flow.ack(19);
     flow.control.cwnd_bytes = 4 * MSS;
     flow.ack(1);
     assert_eq!(flow.control.cwnd_bytes, 5 * MSS);
-    // That one acknowledged segment counts: four more make the five.
+    // That acknowledged segment counts: with four more there are five.
     flow.ack(3);
     assert_eq!(flow.control.cwnd_bytes, 5 * MSS);
     flow.ack(1);
@@ -102,10 +102,10 @@ fn linux_credit_of_a_larger_window_is_worth_one_segment() {
 }
 
 #[test]
-fn linux_sawtooth_is_exact() {
-    // A window of w lasts w acknowledgements, one round trip. From 10 to 20: 10 + 11 + ... + 19 = 145 acknowledgements
-    // in 10 round trips, then the 146th segment is lost and the window is 10 again. Mean window 14.5.
-    // It gets there from any start: 145 acknowledgements from 11 end at 20, from 12 at 21, both halve to 10.
+fn linux_sawtooth_matches_the_exact_values() {
+    // A window of w lasts w acknowledgements, one round trip. From 10 to 20: 10 + 11 + ... + 19 = 145 acknowledgements in 10
+    // round trips; then the 146th segment is lost and the window is 10 again. The mean window is 14.5. Any start leads to this
+    // cycle: 145 acknowledgements from 11 end at 20, from 12 at 21, and both are halved to 10.
     for start in [10, 11, 12, 40] {
         let mut flow = Flow::new(LinuxReno::default(), start, RTT);
         flow.control.ssthresh_bytes = MSS;
@@ -117,8 +117,8 @@ fn linux_sawtooth_is_exact() {
 
 #[test]
 fn linux_sawtooth_does_not_depend_on_delayed_acknowledgements() {
-    // The same 145 segments, two per acknowledgement: a step may come one segment late, which is less than 1/10 of a
-    // step's length; the mean of 14.5 moves by less than half a segment.
+    // The same 145 segments, two per acknowledgement. A step may be one segment late, less than 1/10 of a step's length; the mean
+    // of 14.5 changes by less than half a segment.
     let mut flow = Flow::new(LinuxReno::default(), 10, RTT);
     flow.control.ssthresh_bytes = MSS;
     flow.ack_every = 2;
@@ -127,7 +127,7 @@ fn linux_sawtooth_does_not_depend_on_delayed_acknowledgements() {
 }
 
 #[test]
-fn newreno_sawtooth_has_the_closed_form_mean() {
+fn newreno_sawtooth_has_the_mean_of_the_closed_form() {
     // dw/dn = 1/w: w^2 grows by 2 per acknowledgement. From W/2 to W in N acknowledgements: 3/4 W^2 = 2 N; the round
     // trips are the integral of dn/w, that is W/2. Mean window 2 N / W = sqrt(3 N / 2); N = 10 000: 122.47, W = 163.30.
     let mut flow = Flow::new(NewReno::default(), 100, RTT);
@@ -149,7 +149,7 @@ fn newreno_sawtooth_with_delayed_acknowledgements_grows_half_as_fast() {
 }
 
 #[test]
-fn newreno_loses_nothing_by_rounding_in_large_windows() {
+fn newreno_has_no_rounding_loss_in_large_windows() {
     // 1 000 segments of 1448 bytes: 1.448 bytes per acknowledgement; 100 000 of them are w^2 = 10^6 + 2 * 10^5,
     // w = 1095.445 segments. With whole bytes it would be 1 448 000 + 100 000 bytes, 1069.06 segments.
     let mut flow = Flow::new(NewReno::default(), 1_000, RTT);
@@ -165,12 +165,12 @@ fn congestion(in_flight_bytes: u64, ecn: bool, persistent: bool) -> Congestion {
 }
 
 #[test]
-fn newreno_halves_what_is_in_flight_and_linux_the_window() {
-    // Window 21, in flight 15: RFC 5681 takes 7.5 segments, Linux the whole segments of 10.5.
+fn a_loss_halves_the_bytes_in_flight_in_newreno_and_the_window_in_linux() {
+    // Window 21, in flight 15: the result is 7.5 segments with RFC 5681, and the whole segments of 10.5 in Linux.
     let mut flow = Flow::new(NewReno::default(), 21, RTT);
     flow.controller.on_congestion(&mut flow.control, &congestion(15 * MSS, false, false));
     assert_eq!(flow.control.ssthresh_bytes, 15 * MSS / 2);
-    assert_eq!(flow.control.cwnd_bytes, 21 * MSS, "rate reduction is the transport's");
+    assert_eq!(flow.control.cwnd_bytes, 21 * MSS, "the transport reduces the window");
     let mut flow = Flow::new(LinuxReno::default(), 21, RTT);
     flow.controller.on_congestion(&mut flow.control, &congestion(15 * MSS, false, false));
     assert_eq!(flow.control.ssthresh_bytes, 10 * MSS);
@@ -178,7 +178,7 @@ fn newreno_halves_what_is_in_flight_and_linux_the_window() {
 }
 
 #[test]
-fn thresholds_do_not_fall_below_two_segments() {
+fn thresholds_are_never_below_two_segments() {
     for controller in [Box::new(NewReno::default()) as Box<dyn Controller>, Box::new(LinuxReno::default())] {
         let mut controller = controller;
         let mut flow = Flow::new(NewReno::default(), 1, RTT);
@@ -188,7 +188,7 @@ fn thresholds_do_not_fall_below_two_segments() {
         let timeout = Timeout { now: Instant::ZERO, in_flight_bytes: MSS, repeated: false };
         controller.on_timeout(&mut flow.control, &timeout);
         assert_eq!(flow.control.ssthresh_bytes, 2 * MSS);
-        // A mark takes the window itself down to one segment (RFC 3168 section 6.1.2), not further.
+        // A mark reduces the window itself down to one segment (RFC 3168 section 6.1.2), not further.
         flow.control.cwnd_bytes = 3 * MSS / 2;
         controller.on_congestion(&mut flow.control, &congestion(3 * MSS / 2, true, false));
         assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (MSS, 2 * MSS));
@@ -208,7 +208,7 @@ fn marks_reduce_the_window_at_once_and_persistent_congestion_to_two_segments() {
 }
 
 #[test]
-fn a_repeated_timeout_leaves_the_threshold() {
+fn a_repeated_timeout_does_not_change_the_threshold() {
     // RFC 5681 equation 4: held constant when the same segment times out again.
     for controller in [Box::new(NewReno::default()) as Box<dyn Controller>, Box::new(LinuxReno::default())] {
         let mut controller = controller;
@@ -225,7 +225,7 @@ fn a_repeated_timeout_leaves_the_threshold() {
 }
 
 #[test]
-fn no_growth_during_recovery() {
+fn the_window_does_not_grow_during_recovery() {
     for controller in [Box::new(NewReno::default()) as Box<dyn Controller>, Box::new(LinuxReno::default())] {
         let mut controller = controller;
         let mut flow = Flow::new(NewReno::default(), 40, RTT);
@@ -239,7 +239,7 @@ fn no_growth_during_recovery() {
     }
 }
 
-/// Both Renos, and DCTCP, which does what Reno does on a loss, and at first, with an alpha of 1, on a mark.
+/// Both Renos, and DCTCP. DCTCP reacts as Reno to a loss and, with its initial alpha of 1, to a mark.
 fn undo_cases() -> [(Box<dyn Controller>, u64); 3] {
     [
         (Box::new(NewReno::default()), 15 * MSS),
@@ -259,7 +259,7 @@ fn a_spurious_loss_is_undone() {
         let exit = RecoveryExit { now: Instant::ZERO, in_flight_bytes: half, undone: true };
         controller.on_recovery_exit(&mut flow.control, &exit);
         assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (30 * MSS, 25 * MSS));
-        // Only once: what was saved belongs to that reduction.
+        // Only once: the saved state belongs to that reduction.
         flow.control.cwnd_bytes = 4 * MSS;
         controller.on_recovery_exit(&mut flow.control, &exit);
         assert_eq!(flow.control.cwnd_bytes, 4 * MSS);
@@ -286,7 +286,7 @@ fn a_justified_recovery_and_a_mark_are_not_undone() {
 }
 
 #[test]
-fn a_spurious_timeout_is_undone_to_what_was_before_the_recovery_it_ended() {
+fn a_spurious_timeout_restores_the_state_before_the_recovery_that_it_ended() {
     for (mut controller, _) in undo_cases() {
         let mut flow = Flow::new(NewReno::default(), 30, RTT);
         controller.on_congestion(&mut flow.control, &congestion(30 * MSS, false, false));
@@ -298,7 +298,7 @@ fn a_spurious_timeout_is_undone_to_what_was_before_the_recovery_it_ended() {
         let exit = RecoveryExit { now: Instant::ZERO, in_flight_bytes: MSS, undone: true };
         controller.on_recovery_exit(&mut flow.control, &exit);
         assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (30 * MSS, u64::MAX));
-        // A later time-out, in no recovery, saves the window of its own time.
+        // A later time-out outside recovery saves the window at the time-out.
         flow.control.cwnd_bytes = 12 * MSS;
         controller.on_timeout(&mut flow.control, &timeout);
         flow.control.cwnd_bytes = MSS;
@@ -308,25 +308,25 @@ fn a_spurious_timeout_is_undone_to_what_was_before_the_recovery_it_ended() {
 }
 
 #[test]
-fn restart_after_idling() {
+fn a_restart_after_an_idle_period_has_at_most_the_initial_window() {
     let late = Instant::ZERO + Duration::from_secs(100);
     let mut flow = Flow::new(NewReno::default(), 100, RTT);
     flow.control.ssthresh_bytes = 20 * MSS;
     flow.controller.on_idle_restart(&mut flow.control, late);
     assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (14_480, 20 * MSS));
-    // Linux remembers three quarters of the window as the threshold.
+    // Linux sets the threshold to three quarters of the window.
     let mut flow = Flow::new(LinuxReno::default(), 100, RTT);
     flow.control.ssthresh_bytes = 20 * MSS;
     flow.controller.on_idle_restart(&mut flow.control, late);
     assert_eq!((flow.control.cwnd_bytes, flow.control.ssthresh_bytes), (14_480, 75 * MSS));
-    // A window below the initial one stays.
+    // A window below the initial one does not change.
     flow.control.cwnd_bytes = 3 * MSS;
     flow.controller.on_idle_restart(&mut flow.control, late);
     assert_eq!(flow.control.cwnd_bytes, 3 * MSS);
 }
 
 #[test]
-fn a_larger_segment_raises_a_window_below_one_segment() {
+fn a_larger_segment_size_raises_a_window_below_one_segment() {
     for (mut controller, _) in undo_cases() {
         let mut flow = Flow::new(NewReno::default(), 1, RTT);
         flow.control.mss_bytes = 8_948;

@@ -1,4 +1,4 @@
-//! Acknowledgements by hand, for the controls that measure the path.
+//! Scripted acknowledgements, for tests of the controls that measure the path.
 
 use crate::simulator::{MSS, full_window_ack};
 use fullpipe_congestion::catalogue::{Options, create};
@@ -11,18 +11,18 @@ pub(crate) const RTT: Duration = Duration::from_millis(100);
 /// An acknowledgement of one segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// Time since the one before.
+    /// Time since the previous acknowledgement.
     pub(crate) wait: Duration,
     /// Rate of its sample.
     pub(crate) rate_bps: u64,
-    /// Whether its packet was sent after the acknowledgement before, so that a round begins.
+    /// Whether its packet was sent after the previous acknowledgement, so that a round begins.
     pub(crate) new_round: bool,
-    /// What had been delivered when its packet was sent, if not as `new_round` says.
+    /// The bytes delivered when its packet was sent, unless `new_round` determines them.
     pub(crate) sent_after: Option<u64>,
     pub(crate) acked: u64,
-    /// In flight afterwards.
+    /// Bytes in flight afterwards.
     pub(crate) in_flight: u64,
-    /// Newly lost, and lost since its packet was sent with so much in flight.
+    /// Bytes newly lost, and bytes lost since its packet was sent, with this number in flight.
     pub(crate) lost: u64,
     pub(crate) lost_since: u64,
     pub(crate) sent_with: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Step {
     pub(crate) rtt: Duration,
 }
 
-/// A round of a flow at 10 Mbit/s with plenty in flight.
+/// A round of a flow at 10 Mbit/s with a full window.
 pub(crate) const STEP: Step = Step {
     wait: RTT,
     rate_bps: 10_000_000,
@@ -52,10 +52,10 @@ pub(crate) struct Script {
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) now: Instant,
     pub(crate) delivered: u64,
-    /// Delivered when the present round began, less one: what packets of the round before had seen.
+    /// The bytes delivered when the current round began, minus one: the state of packets from the previous round.
     before_round: u64,
     in_recovery: bool,
-    /// Whether the application limited sending when the packets that are lost left.
+    /// Whether the application limited sending when the lost packets left.
     pub(crate) lose_limited: bool,
 }
 
@@ -100,15 +100,15 @@ impl Script {
         self.controller.on_ack(&mut self.control, &ack);
     }
 
-    /// So many rounds alike.
+    /// Runs `count` equal rounds.
     pub(crate) fn rounds(&mut self, count: usize, step: Step) {
         for _ in 0..count {
             self.ack(step);
         }
     }
 
-    /// A round of `samples` acknowledgements, the smallest round-trip time of which is this many milliseconds; the last
-    /// ends it.
+    /// Runs a round of `samples` acknowledgements with this smallest round-trip time in milliseconds. The last one ends the
+    /// round.
     pub(crate) fn round(&mut self, milliseconds: u64, samples: u32) {
         for sample in 1..=samples {
             let rtt = Duration::from_millis(if sample == 1 { milliseconds } else { milliseconds + 20 });
@@ -116,7 +116,7 @@ impl Script {
         }
     }
 
-    /// A window of so many segments, slow start over.
+    /// A flow in congestion avoidance with this window.
     pub(crate) fn avoiding(name: &str, segments: u64) -> Self {
         let mut script = Script::new(name, 0);
         script.control.cwnd_bytes = segments * MSS;
@@ -124,7 +124,7 @@ impl Script {
         script
     }
 
-    /// Acknowledgements alike until the state is, or is no longer, the one named; how many.
+    /// Repeats an acknowledgement until the state is, or is no longer, `state`; returns the number of acknowledgements.
     pub(crate) fn until(&mut self, state: u32, is: bool, step: Step) -> usize {
         for count in 0..10_000 {
             if (self.state() == state) == is {
@@ -135,7 +135,7 @@ impl Script {
         panic!("still in state {}", self.state());
     }
 
-    /// A packet of one segment is found lost that was sent with so much in flight and lost.
+    /// Reports the loss of a packet of one segment that was sent with these bytes in flight and lost.
     pub(crate) fn lose(&mut self, in_flight: u64, lost_bytes: u64) {
         let packet = PacketState {
             sent_at: self.now,
@@ -166,7 +166,7 @@ impl Script {
         self.controller.on_timeout(&mut self.control, &timeout);
     }
 
-    /// The first packet after the application had nothing to send.
+    /// Sends the first packet after a pause of the application.
     pub(crate) fn send_after_idling(&mut self, pause: Duration) {
         self.now += pause;
         let packet = PacketState {

@@ -1,12 +1,12 @@
-//! One flow on a path without a queue: the round-trip time is constant, the window is always full, acknowledgements are
-//! evenly spread over the round trip. Recovery takes no time: a loss is found at once, the window goes to the threshold,
-//! and the next acknowledgement is one of congestion avoidance. So a cycle from loss to loss is exactly what the
-//! formulas of the literature describe, and the mean window over time is packets per cycle over round trips per cycle.
+//! A simulator of one flow on a path without a queue: the round-trip time is constant, the window is always full, and
+//! acknowledgements are evenly spread over the round trip. Recovery takes no time: a loss is detected at once, the window is set
+//! to the threshold, and the next acknowledgement is in congestion avoidance. A cycle between losses thus matches the formulas of
+//! the literature exactly. The mean window over time is packets per cycle divided by round trips per cycle.
 
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, RecoveryExit, Timeout};
 use fullpipe_units::{Duration, Instant};
 
-/// Segment size: large enough that rounding to bytes does not show.
+/// The segment size: large enough that rounding to bytes is negligible.
 pub(crate) const MSS: u64 = 1_448;
 
 pub(crate) struct Flow<C> {
@@ -16,11 +16,11 @@ pub(crate) struct Flow<C> {
     pub(crate) rtt_seconds: f64,
     /// Segments acknowledged by one acknowledgement.
     pub(crate) ack_every: u64,
-    /// Segments still to arrive before a round ends.
+    /// Segments that still have to arrive before the round ends.
     round_left: f64,
 }
 
-/// Mean and extremes over whole cycles from loss to loss.
+/// The mean and extremes over whole cycles between losses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cycles {
     /// Segments acknowledged per round trip.
@@ -33,7 +33,7 @@ pub(crate) fn instant(seconds: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(seconds)
 }
 
-/// An acknowledgement of so many bytes in the steady state of a full window.
+/// An acknowledgement of this number of bytes in the steady state of a full window.
 pub(crate) fn full_window_ack(now: Instant, acked_bytes: u64, rtt: Duration, cwnd_bytes: u64) -> Ack {
     Ack {
         now,
@@ -75,14 +75,14 @@ impl<C: Controller> Flow<C> {
         self.control.cwnd_bytes as f64 / MSS as f64
     }
 
-    /// A value that the control shows.
+    /// An internal value of the control.
     pub(crate) fn value(&self, name: &str) -> f64 {
         let mut values = Vec::new();
         self.controller.inspect(&mut values);
         values.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no value {name}")).1
     }
 
-    /// Acknowledgements of one segment until an instant.
+    /// Acknowledges one segment at a time until an instant.
     pub(crate) fn run_until(&mut self, seconds: f64) {
         while self.now_seconds < seconds {
             self.ack(1);
@@ -97,7 +97,7 @@ impl<C: Controller> Flow<C> {
         Duration::from_secs_f64(self.rtt_seconds)
     }
 
-    /// Segments arrive, after the time that they take at a window per round trip.
+    /// Acknowledges segments, after the time that they take at a window per round trip.
     pub(crate) fn ack(&mut self, segments: u64) {
         self.now_seconds += segments as f64 * self.rtt_seconds / self.window();
         let mut ack = full_window_ack(self.now(), segments * MSS, self.rtt(), self.control.cwnd_bytes);
@@ -109,7 +109,7 @@ impl<C: Controller> Flow<C> {
         self.controller.on_ack(&mut self.control, &ack);
     }
 
-    /// One round trip: everything sent at its start is acknowledged.
+    /// Runs one round trip: everything sent at its start is acknowledged.
     pub(crate) fn round(&mut self) {
         let window = self.control.cwnd_bytes / MSS;
         for _ in 0..window / self.ack_every {
@@ -117,7 +117,7 @@ impl<C: Controller> Flow<C> {
         }
     }
 
-    /// A loss is found.
+    /// Reports a loss.
     pub(crate) fn congestion(&mut self) {
         let congestion = Congestion {
             now: self.now(),
@@ -129,7 +129,7 @@ impl<C: Controller> Flow<C> {
         self.controller.on_congestion(&mut self.control, &congestion);
     }
 
-    /// Recovery ends, for good reason or not.
+    /// Ends the recovery, as justified or as spurious.
     pub(crate) fn recovered(&mut self, undone: bool) {
         self.control.cwnd_bytes = self.control.ssthresh_bytes;
         let exit = RecoveryExit { now: self.now(), in_flight_bytes: self.control.cwnd_bytes, undone };
@@ -147,7 +147,7 @@ impl<C: Controller> Flow<C> {
         self.control.cwnd_bytes = MSS;
     }
 
-    /// Loses one of every so many segments; leaves out the cycles in which the start still shows.
+    /// Loses one segment in `every`. The first `warm_up` cycles, which depend on the start, do not count.
     pub(crate) fn periodic_loss(&mut self, every: u64, warm_up: u32, cycles: u32) -> Cycles {
         let mut result = Cycles { mean_window: 0.0, window_at_loss: 0.0 };
         let (mut segments, mut begin) = (0, 0.0);

@@ -1,4 +1,4 @@
-//! Veno: which losses it takes for random, and the laws that follow.
+//! Tests of Veno: which losses count as random, and the resulting mean windows.
 
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
@@ -8,7 +8,7 @@ use fullpipe_congestion::law::Governed;
 use fullpipe_congestion::veno::Veno;
 use fullpipe_units::{Duration, Instant};
 
-/// 100 segments after a round with this smallest round-trip time, over a base of 97 ms.
+/// A flow with 100 segments after a round with this smallest round-trip time, over a base of 97 ms.
 fn after_round(milliseconds: u64) -> Script {
     let mut script = Script::avoiding("veno", 100);
     script.round(97, 3);
@@ -19,7 +19,7 @@ fn after_round(milliseconds: u64) -> Script {
 }
 
 #[test]
-fn fewer_than_three_queued_is_a_random_loss() {
+fn a_loss_with_fewer_than_three_segments_queued_counts_as_random() {
     // N = 100 (rtt - 97) / rtt: 2.02 at 99 ms, 3 at 100 ms, 3.96 at 101 ms.
     for (milliseconds, left) in [(97, 80), (99, 80), (100, 50), (101, 50), (200, 50)] {
         let mut script = after_round(milliseconds);
@@ -42,8 +42,8 @@ fn marks_and_timeouts_are_never_random() {
 }
 
 #[test]
-fn with_three_queued_it_grows_half_as_fast() {
-    // 100 acknowledgements of a segment at 1/w or half of that each: w^2 = 10 000 + 200 or + 100.
+fn growth_with_three_segments_queued_is_half_as_fast() {
+    // 100 acknowledgements of a segment add 1/w or half of that each: w^2 = 10 000 + 200 or + 100.
     for (milliseconds, squared) in [(99, 10_200.0_f64), (100, 10_100.0)] {
         let mut script = after_round(milliseconds);
         script.rounds(100, Step { new_round: false, wait: Duration::ZERO, ..STEP });
@@ -53,7 +53,7 @@ fn with_three_queued_it_grows_half_as_fast() {
 }
 
 #[test]
-fn a_round_of_two_samples_says_nothing() {
+fn a_round_with_two_samples_is_not_evaluated() {
     let mut script = after_round(101);
     let queued = script.value("queued_bytes");
     script.round(97, 2);
@@ -63,7 +63,7 @@ fn a_round_of_two_samples_says_nothing() {
 }
 
 #[test]
-fn a_pause_forgets_the_base() {
+fn an_idle_period_resets_the_base() {
     let mut script = after_round(101);
     script.controller.on_idle_restart(&mut script.control, script.now);
     assert_eq!(script.value("queued_bytes"), 0.0);
@@ -72,7 +72,7 @@ fn a_pause_forgets_the_base() {
 }
 
 #[test]
-fn without_a_queue_it_is_aimd_of_one_and_a_fifth() {
+fn without_a_queue_growth_is_one_segment_and_a_loss_costs_a_fifth() {
     // From 4/5 W to W: (1 - 16/25) W^2 / 2 = N; W/5 round trips: mean 5 N / W = sqrt(4.5 N) = 212.13 for N = 10 000,
     // W = sqrt(N / 0.18) = 235.70. That is sqrt(3) times Reno's mean.
     let mut flow = Flow::new(Governed::<Veno>::default(), 200, 0.1);
@@ -91,17 +91,17 @@ fn goodput(name: &str, loss: f64, seconds: f64) -> f64 {
 }
 
 #[test]
-fn under_random_loss_it_keeps_root_three_of_renos_rate() {
-    // The same square roots, since at half a percent the path is far from full; random instead of periodic losses
-    // change both alike.
+fn the_rate_under_random_loss_is_root_three_times_that_of_reno() {
+    // The square roots are the same, since the path is far from full at half a percent. Random instead of periodic losses change
+    // both in the same way.
     let ratio = goodput("veno", 0.01, 2_000.0) / goodput("linux-reno", 0.01, 2_000.0);
     assert!((ratio / 3_f64.sqrt() - 1.0).abs() < 0.05, "{ratio}");
 }
 
 #[test]
-fn congestion_losses_halve_it_as_reno() {
-    // 10 Mbit/s, 100 ms, a queue of 60 000 bytes: at each loss 41 segments are queued, and the window falls from 127 to
-    // half. From there to 86 nothing is queued and it takes a segment per round trip, then half a segment.
+fn congestion_losses_halve_the_window() {
+    // 10 Mbit/s, 100 ms, a queue of 60 000 bytes: at each loss 41 segments are queued, and the window is halved from 127. From
+    // there to 86 segments no packet is queued and the window grows by a segment per round trip, then by half a segment.
     let mut pipe = Pipe::new(10_000_000, 60_000, 1);
     pipe.add("veno", Duration::from_millis(100), Instant::ZERO, 1);
     pipe.run(60.0);

@@ -1,4 +1,4 @@
-//! Westwood+: the filter by hand, and what it is for.
+//! Tests of Westwood+: the filter with values computed by hand, and the window after losses.
 
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
@@ -7,12 +7,12 @@ use fullpipe_congestion::law::Governed;
 use fullpipe_congestion::westwood::Westwood;
 use fullpipe_units::{Duration, Instant};
 
-/// After so long so many bytes.
+/// Acknowledges this number of bytes after this time.
 fn sample(script: &mut Script, milliseconds: u64, acked: u64) {
     script.ack(Step { wait: Duration::from_millis(milliseconds), acked, ..STEP });
 }
 
-/// Ten segments, and samples of 100, 180 and 180 kB/s.
+/// A flow with ten segments, and samples of 100, 180 and 180 kB/s.
 fn measured() -> Script {
     let mut script = Script::avoiding("westwood", 10);
     for bytes in [12_500, 22_500, 22_500] {
@@ -23,8 +23,8 @@ fn measured() -> Script {
 }
 
 #[test]
-fn the_filter_by_hand() {
-    // First sample as it is: 100, 100. Then 100 + 80/8 = 110 and 100 + 10/8 = 101.25; then 110 + 70/8 = 118.75 and
+fn the_filter_matches_values_computed_by_hand() {
+    // The first sample is used unchanged: 100, 100. Then 100 + 80/8 = 110 and 100 + 10/8 = 101.25; then 110 + 70/8 = 118.75 and
     // 101.25 + 17.5/8 = 103.4375 kB/s.
     let mut script = Script::avoiding("westwood", 10);
     for (bytes, kilobytes) in [(12_500, 100.0), (22_500, 101.25), (22_500, 103.4375)] {
@@ -34,17 +34,17 @@ fn the_filter_by_hand() {
 }
 
 #[test]
-fn a_loss_leaves_what_the_path_holds() {
+fn a_loss_sets_the_window_to_the_measured_capacity_of_the_path() {
     // 103 437.5 B/s times 100 ms: 10 343 bytes of 14 480.
     let mut script = measured();
     script.enter_recovery(10 * MSS);
     assert_eq!(script.control.ssthresh_bytes, 10_343);
-    // It never raises the window.
+    // A loss never raises the window.
     let mut script = measured();
     script.control.cwnd_bytes = 5 * MSS;
     script.enter_recovery(5 * MSS);
     assert_eq!(script.control.ssthresh_bytes, 5 * MSS);
-    // Without a sample half is left.
+    // Without a sample the window is halved.
     let mut script = Script::avoiding("westwood", 10);
     script.enter_recovery(10 * MSS);
     assert_eq!(script.control.ssthresh_bytes, 5 * MSS);
@@ -59,7 +59,7 @@ fn the_smallest_round_trip_time_counts_until_a_timeout() {
     script.enter_recovery(10 * MSS);
     assert_eq!(script.control.ssthresh_bytes, 8_275);
     script.leave_recovery(false);
-    // A time-out leaves the threshold that the path holds, above a small window too; then the search begins anew.
+    // A time-out sets the threshold to the capacity of the path, even above a small window; then the search begins anew.
     script.control.cwnd_bytes = 2 * MSS;
     script.time_out();
     assert_eq!(script.control.ssthresh_bytes, 8_275);
@@ -71,7 +71,7 @@ fn the_smallest_round_trip_time_counts_until_a_timeout() {
 }
 
 #[test]
-fn a_sample_takes_more_than_a_round_trip_and_fifty_milliseconds() {
+fn a_sample_takes_more_than_a_round_trip_and_50_ms() {
     let mut script = Script::avoiding("westwood", 10);
     sample(&mut script, 100, 12_500);
     assert_eq!(script.value("bandwidth_bps"), 0.0);
@@ -87,8 +87,8 @@ fn a_sample_takes_more_than_a_round_trip_and_fifty_milliseconds() {
 
 #[test]
 fn the_estimate_lags_a_growing_window_by_two_time_constants() {
-    // The window grows by one per round trip. A filter of weight 1/8 lags a ramp by 7 samples, two by 14. A sample is the
-    // mean of a round trip, half a segment behind, and on average half a round trip old, one at most.
+    // The window grows by one per round trip. A filter of weight 1/8 lags a ramp by 7 samples, two filters by 14. A sample is the
+    // mean of a round trip, half a segment behind. On average it is half a round trip old, at most one.
     let mut flow = Flow::new(Governed::<Westwood>::default(), 100, 0.1);
     flow.control.ssthresh_bytes = MSS;
     flow.run_until(30.0);
@@ -108,9 +108,9 @@ fn goodput(name: &str, loss: f64) -> f64 {
 }
 
 #[test]
-fn random_losses_cost_it_little() {
-    // Grieco and Mascolo: the rate is sqrt((1-p)/p) / sqrt(RTT * Tq), with Tq the mean time in queues: nearly all of the
-    // path's at half a percent, where Reno's mean is sqrt(1.5/p) = 17.3 segments of the path's 86.
+fn random_losses_reduce_the_rate_only_slightly() {
+    // Grieco and Mascolo: the rate is sqrt((1-p)/p) / sqrt(RTT * Tq), with Tq the mean time in queues. At half a percent it is
+    // nearly the full rate of the path, while Reno's mean is sqrt(1.5/p) = 17.3 segments of the path's 86.
     let (westwood, reno) = (goodput("westwood", 0.005), goodput("linux-reno", 0.005));
     assert!((reno / 2.0e6 - 1.0).abs() < 0.1, "{reno}");
     assert!(westwood > 3.0 * reno, "{westwood} {reno}");
@@ -119,9 +119,9 @@ fn random_losses_cost_it_little() {
 }
 
 #[test]
-fn a_full_queue_is_emptied_but_the_link_is_not() {
-    // 86 segments on the path, 41 in the queue. After a loss the window is the path's content: the queue runs empty, and
-    // the link stays busy.
+fn a_loss_drains_the_queue_but_keeps_the_link_busy() {
+    // 86 segments on the path, 41 in the queue. After a loss the window is the capacity of the path: the queue drains, and the
+    // link stays busy.
     let mut pipe = Pipe::new(10_000_000, 60_000, 1);
     pipe.add("westwood", Duration::from_millis(100), Instant::ZERO, 1);
     pipe.run(30.0);

@@ -1,4 +1,4 @@
-//! YeAH: modes, decongestion and reductions by hand, then the closed loop.
+//! Tests of YeAH: modes, decongestion and reductions with values computed by hand, then the closed loop.
 
 use crate::pipe::Pipe;
 use crate::script::{STEP, Script, Step};
@@ -7,7 +7,7 @@ use fullpipe_congestion::law::Governed;
 use fullpipe_congestion::yeah::Yeah;
 use fullpipe_units::{Duration, Instant};
 
-/// Acknowledgements of nothing, for rounds that change the window by their end only.
+/// Acknowledges zero bytes, for rounds that change the window only at their end.
 fn round(script: &mut Script, microseconds: u64) {
     for last in [false, false, true] {
         let rtt = Duration::from_micros(microseconds);
@@ -24,7 +24,7 @@ fn window(script: &Script) -> f64 {
 }
 
 #[test]
-fn fast_it_is_scalable_and_slow_reno() {
+fn growth_is_that_of_scalable_in_fast_mode_and_of_reno_in_slow_mode() {
     // 100 acknowledgements of a segment: 0.01 each, or 1/w: w^2 = 160 000 + 200.
     for (microseconds, expected) in [(112_500, 401.0), (112_600, 160_200_f64.sqrt())] {
         let mut script = Script::avoiding("yeah", 400);
@@ -34,7 +34,7 @@ fn fast_it_is_scalable_and_slow_reno() {
         }
         assert!((window(&script) - expected).abs() < 0.01, "{microseconds}: {}", window(&script));
     }
-    // A round without delay makes it fast again.
+    // A round without delay selects fast mode again.
     let mut script = Script::avoiding("yeah", 400);
     round(&mut script, 112_600);
     assert_eq!(script.value("slow_rounds"), 1.0);
@@ -43,8 +43,8 @@ fn fast_it_is_scalable_and_slow_reno() {
 }
 
 #[test]
-fn more_than_eighty_are_taken_out_of_the_queue() {
-    // Q = 1000 (rtt - 100) / rtt: 1000 * 8/108 = 74.07; 82.57 of 109 ms, which leaves 917.43.
+fn more_than_80_queued_segments_reduce_the_window_by_the_queue() {
+    // Q = 1000 (rtt - 100) / rtt: 1000 * 8/108 = 74.07 at 108 ms; 82.57 at 109 ms, which leaves 917.43.
     let mut script = Script::avoiding("yeah", 1_000);
     round(&mut script, 108_000);
     assert_eq!((script.window(), script.value("slow_rounds")), (1_000, 0.0));
@@ -52,30 +52,30 @@ fn more_than_eighty_are_taken_out_of_the_queue() {
     round(&mut script, 109_000);
     assert!((window(&script) - 917.43).abs() < 0.01, "{}", window(&script));
     assert_eq!(script.control.ssthresh_bytes, script.control.cwnd_bytes);
-    // Reno is counted from half of that, one more per slow round.
+    // The estimate of Reno's window begins at half of that, and grows by one per slow round.
     assert!((segments(&script, "reno_bytes") - 458.71).abs() < 0.01);
     round(&mut script, 115_000);
     assert!((segments(&script, "reno_bytes") - 459.71).abs() < 0.01);
     assert_eq!(script.value("slow_rounds"), 2.0);
-    // 917.43 * 15/115 = 119.66 more.
+    // The next reduction is 917.43 * 15/115 = 119.66.
     assert!((window(&script) - 797.76).abs() < 0.01, "{}", window(&script));
 }
 
 #[test]
-fn decongestion_takes_half_at_most_and_leaves_renos_window() {
+fn decongestion_reduces_the_window_by_at_most_half_and_not_below_renos() {
     let mut script = Script::avoiding("yeah", 1_000);
     round(&mut script, 300_000);
     assert_eq!((window(&script), segments(&script, "reno_bytes")), (500.0, 250.0));
     script.control.cwnd_bytes = 300 * MSS;
     round(&mut script, 300_000);
     assert_eq!((window(&script), segments(&script, "reno_bytes")), (250.0, 251.0));
-    // Below Reno's window nothing is taken.
+    // Below Reno's window there is no reduction.
     round(&mut script, 300_000);
     assert_eq!((window(&script), segments(&script, "reno_bytes")), (250.0, 252.0));
 }
 
 #[test]
-fn fifty_one_fast_rounds_forget_renos_window() {
+fn fifty_one_fast_rounds_reset_the_estimate_of_renos_window() {
     let mut script = Script::avoiding("yeah", 1_000);
     round(&mut script, 300_000);
     for _ in 0..50 {
@@ -84,7 +84,7 @@ fn fifty_one_fast_rounds_forget_renos_window() {
     }
     round(&mut script, 100_000);
     assert_eq!(segments(&script, "reno_bytes"), 0.0);
-    // A loss begins the count anew, and halves what is counted.
+    // A loss restarts the count, and halves the estimate.
     round(&mut script, 300_000);
     let reno = segments(&script, "reno_bytes");
     for _ in 0..50 {
@@ -97,8 +97,8 @@ fn fifty_one_fast_rounds_forget_renos_window() {
 }
 
 #[test]
-fn a_loss_takes_the_queue_an_eighth_at_least_half_at_most() {
-    // 500 segments: an eighth is 62.5; at 118 ms 500 * 18/118 = 76.27 are queued. 140 segments at 300 ms would be 93.3,
+fn a_loss_reduces_the_window_by_the_queue_within_an_eighth_and_half() {
+    // 500 segments: an eighth is 62.5; at 118 ms 500 * 18/118 = 76.27 are queued. For 140 segments at 300 ms it would be 93.3,
     // more than half.
     for (window, microseconds, left) in [(500, 100_000, 437.5), (500, 118_000, 423.73), (120, 300_000, 60.0)] {
         let mut script = Script::avoiding("yeah", window);
@@ -111,7 +111,7 @@ fn a_loss_takes_the_queue_an_eighth_at_least_half_at_most() {
 }
 
 #[test]
-fn sixteen_slow_rounds_in_a_row_mean_competition() {
+fn sixteen_successive_slow_rounds_indicate_competition() {
     for (rounds, left) in [(15, 423.73), (16, 250.0)] {
         let mut script = Script::avoiding("yeah", 500);
         for _ in 0..rounds {
@@ -124,7 +124,7 @@ fn sixteen_slow_rounds_in_a_row_mean_competition() {
 }
 
 #[test]
-fn it_does_nothing_while_the_window_is_not_used_or_the_round_says_little() {
+fn the_window_does_not_change_if_unused_or_after_a_round_with_few_samples() {
     let mut script = Script::avoiding("yeah", 1_000);
     for last in [false, false, true] {
         let rtt = Duration::from_millis(300);
@@ -138,7 +138,7 @@ fn it_does_nothing_while_the_window_is_not_used_or_the_round_says_little() {
 }
 
 #[test]
-fn what_a_spurious_loss_and_a_timeout_leave_of_the_counts() {
+fn a_spurious_loss_restores_the_counts_and_a_timeout_resets_them() {
     let mut script = Script::avoiding("yeah", 1_000);
     round(&mut script, 300_000);
     script.enter_recovery(500 * MSS);
@@ -155,11 +155,11 @@ fn what_a_spurious_loss_and_a_timeout_leave_of_the_counts() {
         (0.0, 0.0, 0.0)
     );
     round(&mut script, 300_000);
-    assert_eq!(script.value("slow_rounds"), 0.0, "the base is forgotten");
+    assert_eq!(script.value("slow_rounds"), 0.0, "the base is reset");
 }
 
 #[test]
-fn without_a_queue_it_follows_scalables_law() {
+fn mean_windows_without_a_queue_match_the_law_of_scalable() {
     // W = 0.08 N, mean N / (100 ln(8/7)) = N / 13.353.
     let mut flow = Flow::new(Governed::<Yeah>::default(), 600, 0.1);
     flow.control.ssthresh_bytes = MSS;
@@ -169,8 +169,8 @@ fn without_a_queue_it_follows_scalables_law() {
 
 #[test]
 fn the_queue_stays_near_its_bound() {
-    // 100 Mbit/s, 100 ms: 863 segments on the path, 2000 in the queue if they were let in. Fast growth is 1 % per round
-    // trip, 9 segments, found out at its end: 80 and two such steps. What is taken is then missing from the queue.
+    // 100 Mbit/s, 100 ms: 863 segments on the path, and the queue could hold 2000. Fast growth is 1 % per round trip, 9 segments,
+    // and is detected at the end of the round: 80 and two such steps. The reduction then drains the queue below that.
     let mut pipe = Pipe::new(100_000_000, 2_000 * MSS, 1);
     pipe.add("yeah", Duration::from_millis(100), Instant::ZERO, 1);
     pipe.run(20.0);
@@ -181,5 +181,5 @@ fn the_queue_stays_near_its_bound() {
     assert!((75 * MSS..105 * MSS).contains(&most), "{}", most / MSS);
     let goodput = pipe.goodputs_bps(100.0)[0];
     assert!(goodput > 99.0e6, "{goodput}");
-    assert_eq!(pipe.bottleneck.drops, drops, "none but of the first slow start");
+    assert_eq!(pipe.bottleneck.drops, drops, "packets may be dropped only in the first slow start");
 }

@@ -1,4 +1,4 @@
-//! What this machine allows of what real time needs, and what to do where it does not.
+//! Checks of this machine's suitability for real time, with advice where it falls short.
 
 use super::namespace::{Home, HostSettings, Refused, enter, forbidden_by};
 use super::port::PacketPort;
@@ -7,19 +7,19 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU64;
 
-/// What a finding means for real time.
+/// Severity of a finding for real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// As it should be.
+    /// No problem.
     Good,
-    /// Real time works, but not as well as it could.
+    /// Real time works, but not optimally.
     Warning,
     /// Real time does not work.
     Bad,
 }
 
 impl State {
-    /// As a word.
+    /// The severity as a word.
     pub fn word(self) -> &'static str {
         match self {
             State::Good => "good",
@@ -29,14 +29,14 @@ impl State {
     }
 }
 
-/// Something that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What, in a few words.
+    /// Subject of the check, in a few words.
     pub subject: &'static str,
-    /// What it means.
+    /// Severity.
     pub state: State,
-    /// What was found, in a sentence.
+    /// The finding, as a sentence.
     pub found: String,
     /// What to do about it.
     pub advice: Option<String>,
@@ -56,8 +56,8 @@ impl Finding {
     }
 }
 
-/// Looks at everything, and leaves for namespaces on the way: to be called before the program has a second thread. The
-/// network namespace is there if real time is possible.
+/// Runs all checks and enters new namespaces in the process, so it must be called before the program has a second
+/// thread. Returns a network namespace if real time is possible.
 pub fn examine() -> (Vec<Finding>, Option<Home>) {
     let mut findings =
         vec![processors(), load(), clock(), timer_slack(), scheduling(), congestion_controls(), buffers()];
@@ -81,7 +81,7 @@ fn read(file: &str) -> Option<String> {
     fs::read_to_string(file).ok().map(|text| text.trim().to_owned())
 }
 
-/// The superuser's own way in does not say whether others have one.
+/// The superuser's access does not show whether other users have access.
 fn namespaces(findings: &mut Vec<Finding>) -> Result<Home, Refused> {
     let subject = "user namespaces";
     findings.push(match forbidden_by().as_slice() {
@@ -96,7 +96,7 @@ fn namespaces(findings: &mut Vec<Finding>) -> Result<Home, Refused> {
     Ok(home)
 }
 
-/// Interfaces of a host, and what the emulator has at their other ends.
+/// Checks the interfaces of a host and the emulator's ports to them.
 fn attachments(home: &Home, findings: &mut Vec<Finding>) {
     let settings = HostSettings {
         name: "doctor".to_owned(),
@@ -135,7 +135,7 @@ fn load() -> Finding {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let load = read("/proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
     match load {
-        // One processor is the emulator's.
+        // The emulator needs one processor.
         Some(load) if load > count as f64 - 0.5 => Finding::warning(
             "load",
             format!("{load:.2} in the last minute, on {count} processors"),
@@ -150,7 +150,8 @@ fn clock() -> Finding {
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let offered = read("/sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
     match source.as_deref() {
-        // These are read without entering the kernel; others take a microsecond or more, twice a packet.
+        // These clock sources are read without entering the kernel. Others take a microsecond or more, twice per
+        // packet.
         Some(fast @ ("tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page")) => {
             Finding::good("clock source", fast)
         }
@@ -173,7 +174,7 @@ fn timer_slack() -> Finding {
     Finding::warning("timer slack", "cannot be set", "Sleeping threads wake some 50 us later than asked for.")
 }
 
-/// Bit of CAP_SYS_NICE (capabilities(7)).
+/// Bit number of CAP_SYS_NICE (capabilities(7)).
 const SYS_NICE: u32 = 23;
 
 fn scheduling() -> Finding {
@@ -185,7 +186,7 @@ fn scheduling() -> Finding {
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"));
     let limited = limit.and_then(|line| line.split_whitespace().next()).is_some_and(|soft| soft != "0");
     let found = if capable || limited { "SCHED_FIFO is allowed" } else { "SCHED_FIFO is not allowed to this user" };
-    // Not needed, and on two processors it takes them away from the programs.
+    // It is not needed, and with two processors it would deprive the programs of CPU time.
     Finding::good("scheduling", format!("{found}; Fullpipe does without"))
 }
 
@@ -207,7 +208,7 @@ fn congestion_controls() -> Finding {
     )
 }
 
-/// Bytes that hold 40 ms of 1 Gbit/s with the kernel's overhead for small packets.
+/// Bytes for 40 ms at 1 Gbit/s, with the kernel's overhead for small packets.
 const GOOD_BUFFER_BYTES: u64 = 8 << 20;
 
 fn buffers() -> Finding {
@@ -230,9 +231,9 @@ fn buffers() -> Finding {
 mod tests {
     use super::*;
 
-    /// These look only; `examine` changes namespaces, which is for a process of its own.
+    /// Only checks without side effects; `examine` changes namespaces and needs its own process.
     #[test]
-    fn whatever_is_looked_at_has_a_finding_in_words() {
+    fn every_check_has_a_finding_and_advice_unless_good() {
         for finding in [processors(), load(), clock(), timer_slack(), scheduling(), congestion_controls(), buffers()] {
             assert!(!finding.found.is_empty(), "{}", finding.subject);
             assert_eq!(finding.state == State::Good, finding.advice.is_none(), "{finding:?}");

@@ -1,7 +1,7 @@
-//! Traffic by the sockets of this machine's kernel, at real hosts: a flow of the scenario whose ends are played by Linux.
+//! Traffic by kernel endpoints: flows of the scenario whose ends are sockets of this machine's kernel at real hosts.
 //!
-//! Each end is a thread with one connection or socket, which was opened in its host's network namespace. What the sender's
-//! TCP knows of itself is sampled by `TCP_INFO` (tcp(7)); the payload is zeros unless somebody fills it.
+//! Each end is a thread with one connection or socket, opened in its host's network namespace. `TCP_INFO` (tcp(7))
+//! samples the state of the sender's TCP. The payload is zeros unless a [`Content`] fills it.
 
 use super::clock::WallClock;
 use super::namespace::{Home, HostNamespace};
@@ -17,74 +17,74 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// What a flow sends.
+/// Traffic of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// As much as TCP takes, up to a size.
+    /// As much as TCP accepts, up to a size.
     Bulk {
-        /// Bytes in all; without a number until the run ends.
+        /// Total bytes; `None` sends until the run ends.
         size_bytes: Option<u64>,
         /// Bytes per write.
         write_bytes: usize,
     },
-    /// Datagrams, or writes, of one size at a constant interval.
+    /// Datagrams or writes of equal size at a constant interval.
     Regular {
-        /// Payload bytes of each.
+        /// Payload of each, in bytes.
         payload_bytes: usize,
-        /// From one to the next.
+        /// Time between the beginnings of two.
         interval: Duration,
-        /// How many; without a number until the run ends.
+        /// Number of datagrams or writes; `None` sends until the run ends.
         count: Option<u64>,
     },
 }
 
-/// Over what.
+/// Transport of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
     /// Datagrams.
     Udp,
-    /// One connection.
+    /// One TCP connection.
     Tcp(KernelTcp),
 }
 
-/// How a kernel's connection is made.
+/// Settings of a kernel connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelTcp {
     /// The kernel's name of the congestion control.
     pub congestion: String,
-    /// Whether the kernel paces whatever the control says.
+    /// Whether the kernel paces the connection regardless of the congestion control.
     pub paced: bool,
-    /// How far apart the sender is sampled; `None`: never.
+    /// Interval between samples of the sender; `None` disables sampling.
     pub sample_every: Option<Duration>,
 }
 
-/// One end of a flow that the kernel plays.
+/// Role of a kernel endpoint.
 #[derive(Clone, Debug)]
 pub enum Role {
     /// The initiator, which sends.
     Sender {
         /// Its own address and port.
         from: SocketAddr,
-        /// The receiver's.
+        /// Address and port of the receiver.
         to: SocketAddr,
-        /// What it sends.
+        /// Its traffic.
         sent: Sent,
-        /// When it begins.
+        /// Start time.
         start: Instant,
     },
     /// The acceptor, which receives.
     Receiver {
         /// Its address and port.
         at: SocketAddr,
-        /// How many payload bytes make it complete, where there is no end of a stream to tell.
+        /// Payload bytes after which it is complete, for transports without an end of stream.
         until_bytes: Option<u64>,
     },
 }
 
-/// A sample of what the sender's TCP knows.
+/// A sample of the sender's TCP state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// Time of the sample.
     pub at: Instant,
     /// Smoothed round-trip time; zero before the first measurement.
     pub smoothed_rtt: Duration,
@@ -92,7 +92,7 @@ pub struct Sample {
     pub cwnd_bytes: u64,
     /// Slow-start threshold, in bytes; `None` while there is none.
     pub ssthresh_bytes: Option<u64>,
-    /// Sent, and neither acknowledged nor taken for lost, in bytes.
+    /// Bytes sent and neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
     /// Pacing rate in bits per second; zero without pacing.
     pub pacing_bps: u64,
@@ -100,51 +100,52 @@ pub struct Sample {
     pub delivery_bps: u64,
 }
 
-/// What an end has done.
+/// Result of a kernel endpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Payload bytes received.
     pub received_bytes: u64,
-    /// When the last of them came.
+    /// Arrival of the last of them.
     pub last_received: Option<Instant>,
-    /// When all had come.
+    /// Time at which all data had arrived.
     pub completed: Option<Instant>,
-    /// Segments that the kernel sent again; `None` without a connection.
+    /// Segments that the kernel retransmitted; `None` without a connection.
     pub retransmitted_segments: Option<u64>,
-    /// How often the kernel, as sender, learnt that the path changed the order of segments; `None` without a connection.
+    /// How often the kernel, as sender, detected reordering on the path; `None` without a connection.
     pub reorderings_seen: Option<u64>,
-    /// What was agreed on; `None` without a connection.
+    /// Negotiated options; `None` without a connection.
     pub negotiated: Option<Negotiated>,
     /// Samples of the sender.
     pub samples: Vec<Sample>,
-    /// What went wrong.
+    /// Description of a failure.
     pub failure: Option<String>,
 }
 
-/// An end at work.
+/// A running kernel endpoint.
 #[derive(Debug)]
 pub struct KernelEndpoint {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Report>,
 }
 
-/// Makes the next bytes that a sender writes, or looks at those that a receiver has read.
+/// Callback that fills the next bytes of a sender, or checks the bytes that a receiver has read.
 pub type Content = Box<dyn FnMut(&mut [u8]) + Send>;
 
-/// How long a blocking call may take until it is seen whether the run is over.
+/// Timeout of blocking calls, after which the end of the run is checked.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// The congestion controls that this kernel's TCP has now, in its own order.
+/// The congestion controls currently available in this kernel's TCP, in the kernel's order.
 fn kernel_controls() -> Vec<String> {
     let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     list.split_whitespace().map(str::to_owned).collect()
 }
 
 impl KernelEndpoint {
-    /// Starts an end in a host's namespace. A receiver listens when this returns; a sender waits until there is a clock.
+    /// Starts an endpoint in a host's namespace. A receiver is listening when this returns; a sender waits for the
+    /// clock.
     ///
     /// # Errors
-    /// The kernel's: no such congestion control, no permission for it, port taken.
+    /// Returns the kernel's error: unknown congestion control, no permission to use it, or port in use.
     pub fn start(
         home: &Home,
         host: &HostNamespace,
@@ -155,7 +156,7 @@ impl KernelEndpoint {
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
-        // A socket belongs to the namespace in which it was opened, whoever uses it.
+        // A socket belongs to the namespace in which it was opened, regardless of its user.
         let opened = home.inside(host, || Opened::new(&role, over))??;
         let sample_every = match over {
             Over::Tcp(tcp) => tcp.sample_every,
@@ -179,19 +180,19 @@ impl KernelEndpoint {
         Ok(KernelEndpoint { stop, thread })
     }
 
-    /// Whether it has nothing left to do.
+    /// Whether the endpoint has finished.
     pub fn done(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Ends it and says what it has done.
+    /// Stops the endpoint and returns its report.
     pub fn finish(self) -> Report {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// The socket of an end.
+/// The socket of an endpoint.
 #[derive(Debug)]
 enum Opened {
     Connecting(OwnedFd),
@@ -222,7 +223,7 @@ impl Opened {
         }
     }
 
-    /// Not blocking.
+    /// The socket is nonblocking.
     fn tcp_socket(address: IpAddr, tcp: &KernelTcp) -> io::Result<OwnedFd> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
@@ -233,7 +234,7 @@ impl Opened {
                 tcp.congestion
             ))
         })?;
-        // Nagle's algorithm is off in the model too.
+        // Nagle's algorithm is off in the model, too.
         sockopt::set_tcp_nodelay(&socket, true)?;
         if tcp.paced {
             sys::pace(socket.as_fd())?;
@@ -246,7 +247,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Waits for a socket, a round at most; whether something has happened there.
+/// Waits for a socket, at most one `ROUND`. Returns whether the awaited condition has occurred.
 fn wait_for(socket: impl AsFd, what: PollFlags) -> io::Result<bool> {
     let timeout = Timespec { tv_sec: 0, tv_nsec: ROUND.as_nanos() as i64 };
     match poll(&mut [PollFd::new(&socket, what)], Some(&timeout)) {
@@ -264,7 +265,7 @@ struct Work<'a> {
     content: Option<Content>,
 }
 
-/// Sleeps until an instant of the run; false if it is over before.
+/// Sleeps until an instant of the run. Returns `false` if the run ends before.
 fn sleep_until(clock: WallClock, at: Instant, over: impl Fn() -> bool) -> bool {
     while !over() {
         let left = std::time::Duration::from_nanos(at.saturating_since(clock.now()).as_nanos());
@@ -322,7 +323,7 @@ impl Work<'_> {
         result
     }
 
-    /// Sends over a stream that is being connected, and waits until the peer has acknowledged everything.
+    /// Sends over a stream that is being connected, and waits until the peer has acknowledged all data.
     fn send_over(&mut self, mut stream: &TcpStream, sent: &Sent, start: Instant) -> io::Result<()> {
         while !self.stopped() && !wait_for(stream, PollFlags::OUT)? {}
         if let Some(error) = stream.take_error()? {
@@ -348,7 +349,7 @@ impl Work<'_> {
             return Ok(());
         }
         stream.shutdown(std::net::Shutdown::Write)?;
-        // The peer may keep its own side open for ever: that it has everything is enough.
+        // The peer may keep its direction open indefinitely, so complete acknowledgment is sufficient.
         stream.set_read_timeout(Some(ROUND))?;
         while !self.stopped() && !sys::tcp_info(stream.as_fd())?.all_acknowledged {
             match stream.read(&mut [0; 64]) {
@@ -386,7 +387,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Notes what is known of a connection at its end.
+    /// Records the final state of a connection.
     fn conclude(&mut self, stream: &TcpStream) -> io::Result<()> {
         let info = sys::tcp_info(stream.as_fd())?;
         self.report.retransmitted_segments = Some(info.retransmitted_segments);
@@ -403,7 +404,7 @@ impl Work<'_> {
         while left > 0 && sleep_until(self.clock, at, || self.stopped()) {
             match socket.send_to(&payload, to) {
                 Ok(_) => {}
-                // The path's queue is full, or the network says that nobody is there: the next one may get through.
+                // The path's queue is full, or the network reports a closed port. The next datagram may arrive.
                 Err(error) if is_timeout(&error) || error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error) => return Err(error),
             }
@@ -460,21 +461,21 @@ impl Work<'_> {
     }
 }
 
-/// Samples a connection at every multiple of an interval until it is over.
+/// Samples a connection at every multiple of an interval until `over` returns true.
 fn samples(stream: &TcpStream, clock: WallClock, every: Duration, over: impl Fn() -> bool) -> Vec<Sample> {
     let every = every.max(Duration::from_nanos(1));
     let mut samples = Vec::new();
     let mut at = Instant::ZERO;
     loop {
         let now = clock.now();
-        // Missed ones are not made up for.
+        // Missed samples are skipped.
         while at <= now {
             at = at.saturating_add(every);
         }
         if !sleep_until(clock, at, &over) {
             return samples;
         }
-        // A connection that has ended in the meantime says nothing any more.
+        // A connection that has ended in the meantime gives no sample.
         samples.extend(sys::tcp_info(stream.as_fd()).ok().map(|info| info.sample(clock.now())));
     }
 }

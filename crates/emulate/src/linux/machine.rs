@@ -1,4 +1,4 @@
-//! This machine, for the driver of a real-time run.
+//! This Linux machine as the machine of a real-time run.
 
 use super::clock::WallClock;
 use super::port::Port;
@@ -10,7 +10,7 @@ use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::io;
 
-/// A Linux machine with ports to real hosts and the programs that run there.
+/// A Linux machine with ports to real hosts and the programs that run at them.
 #[derive(Debug)]
 pub struct LinuxMachine {
     clock: WallClock,
@@ -24,8 +24,8 @@ pub struct LinuxMachine {
 }
 
 impl LinuxMachine {
-    /// A machine whose clock began already. The calling thread asks for exact wake-ups: it should be the one that drives
-    /// the run.
+    /// Creates a machine with a running clock. The calling thread is set to exact wakeups, so it should be the thread
+    /// that drives the run.
     pub fn new(clock: WallClock, ports: Vec<Box<dyn Port>>, programs: Option<Programs>) -> Self {
         waiting::ask_for_exact_wakeups();
         let count = ports.len();
@@ -40,7 +40,7 @@ impl LinuxMachine {
         }
     }
 
-    /// The programs, to be ended after the run.
+    /// Returns the programs, which must be ended after the run.
     pub fn into_programs(self) -> Option<Programs> {
         self.programs
     }
@@ -70,7 +70,7 @@ impl Machine for LinuxMachine {
             });
             match received {
                 Ok(_) => {}
-                // The host has switched its interface off; it may switch it on again.
+                // The host has set its interface down and may set it up again.
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
                 Err(error) => return Err(error),
             }

@@ -1,8 +1,8 @@
-//! Measuring a path between two hosts with datagrams of this machine's kernel: round trips, delays one way, packets that get
-//! through. For benchmarks and calibration; not part of any run.
+//! Measurement of a path between two hosts with kernel sockets: round-trip times, one-way delays, packet loss. It is
+//! for benchmarks and calibration and not part of any run.
 //!
-//! One-way delays are from just before the sender's call to the kernel's arrival stamp at the receiver, by one clock. So they
-//! hold what the kernel and the pair of interfaces take, which a direct pair, measured beside, shows.
+//! A one-way delay is the time from just before the send call to the kernel's arrival timestamp at the receiver, by one
+//! clock. It includes the time of the kernel and of the interfaces, which a measurement of a direct pair shows.
 
 use super::namespace::{Home, HostNamespace};
 use super::sys::{self, BATCH, Received, Receiver};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Nanoseconds of the clock that arrival stamps are of.
+/// Current time of the clock of arrival timestamps, in nanoseconds.
 fn now_nanos() -> u64 {
     let time = clock_gettime(ClockId::Realtime);
     u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
@@ -34,13 +34,13 @@ fn sleep_until(nanos: u64) {
 pub struct End<'a> {
     /// The host's namespace.
     pub host: &'a HostNamespace,
-    /// Its address.
+    /// Address of the host.
     pub address: IpAddr,
 }
 
 const PORT: u16 = 9;
 
-/// How long the last packets have to arrive.
+/// How long the last packets may take to arrive.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(300);
 
 fn sockets(home: &Home, from: End<'_>, to: End<'_>) -> io::Result<(UdpSocket, UdpSocket, SocketAddr)> {
@@ -50,7 +50,7 @@ fn sockets(home: &Home, from: End<'_>, to: End<'_>) -> io::Result<(UdpSocket, Ud
     Ok((sender, receiver, SocketAddr::new(to.address, PORT)))
 }
 
-/// A measurement under way.
+/// A running measurement.
 #[derive(Debug)]
 pub struct Measurement<T> {
     thread: JoinHandle<io::Result<T>>,
@@ -64,25 +64,25 @@ impl<T> Measurement<T> {
         Ok(Measurement { thread: std::thread::Builder::new().name("measurement".to_owned()).spawn(work)? })
     }
 
-    /// Whether it is over.
+    /// Whether the measurement has finished.
     pub fn done(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Its result.
+    /// Waits for the result.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn finish(self) -> io::Result<T> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Sends `count` small datagrams, one each `interval` after the answer to the last, to a host that sends them back. The times
-/// until the answers, in order; lost ones are left out.
+/// Measures round-trip times to a host that echoes datagrams. It sends `count` small datagrams, each `interval` after
+/// the previous echo. The result has the times in order, without lost datagrams.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub fn round_trips(
     home: &Home,
     from: End<'_>,
@@ -99,7 +99,7 @@ pub fn round_trips(
         let mut bytes = [0; 64];
         while !asked.load(Ordering::Relaxed) {
             if let Ok((length, peer)) = receiver.recv_from(&mut bytes) {
-                // An echo that is not taken is one that is lost.
+                // An echo that cannot be sent counts as lost.
                 let _ = receiver.send_to(&bytes[..length], peer);
             }
         }
@@ -125,19 +125,19 @@ pub fn round_trips(
     })
 }
 
-/// What a stream of datagrams met.
+/// Result of a stream of datagrams.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     /// Datagrams sent.
     pub sent: u64,
-    /// Datagrams that the sender's kernel did not take.
+    /// Datagrams that the sender's kernel rejected.
     pub refused: u64,
-    /// When each that arrived was sent and arrived, nanoseconds since 1970, in order of arrival.
+    /// Sending and arrival times of received datagrams in nanoseconds since 1970, in order of arrival.
     pub arrived: Vec<(u64, u64)>,
 }
 
 impl Stream {
-    /// The delays, sorted.
+    /// The one-way delays, sorted.
     pub fn delays(&self) -> Vec<Duration> {
         let mut delays: Vec<Duration> =
             self.arrived.iter().map(|(sent, arrived)| Duration::from_nanos(arrived.saturating_sub(*sent))).collect();
@@ -145,7 +145,7 @@ impl Stream {
         delays
     }
 
-    /// Datagrams per second between the first arrival and the last.
+    /// Datagrams per second between the first and the last arrival.
     pub fn arrivals_per_second(&self) -> f64 {
         match (self.arrived.first(), self.arrived.last()) {
             (Some((_, first)), Some((_, last))) if last > first => {
@@ -156,11 +156,11 @@ impl Stream {
     }
 }
 
-/// Sends `count` datagrams of so many payload bytes (at least 8), one each `interval`; what the sender missed by sleeping too
-/// long it makes good at once.
+/// Sends `count` datagrams with `payload_bytes` (at least 8), one per `interval`. Datagrams delayed by a long sleep are
+/// sent at once.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub fn stream(
     home: &Home,
     from: End<'_>,
@@ -212,13 +212,13 @@ fn take_all(receiver: &UdpSocket, over: &AtomicBool) -> io::Result<Vec<(u64, u64
             if over.load(Ordering::Relaxed) {
                 return Ok(arrived);
             }
-            // Stamps are the kernel's: reading late costs nothing, and leaves the processor to others.
+            // The timestamps are the kernel's, so reading late has no effect and leaves CPU time to others.
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 }
 
-/// The value below which this share of sorted values lies; zero without any.
+/// The quantile of sorted values at this share; zero if there are no values.
 pub fn quantile(sorted: &[Duration], share: f64) -> Duration {
     let last = sorted.len().saturating_sub(1);
     sorted.get(((sorted.len() as f64 * share) as usize).min(last)).copied().unwrap_or(Duration::ZERO)

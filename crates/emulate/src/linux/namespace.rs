@@ -1,16 +1,16 @@
-//! Namespaces that the program makes itself, without sudo, setuid or a container: user_namespaces(7),
+//! Namespaces that the program creates itself, without sudo, setuid or a container: user_namespaces(7),
 //! network_namespaces(7), pid_namespaces(7), mount_namespaces(7).
 //!
-//! [`enter`] leaves for a user namespace, in which the program may configure networks; nothing of the machine's own network
-//! can be changed from there. [`Home`] is the network in which the emulator's ends lie, [`HostNamespace`] that of a host. Both
-//! are held by descriptors only: with the process they are gone, and their interfaces with them.
+//! [`enter`] moves the program to a user namespace in which it may configure networks. The machine's own network cannot
+//! be changed from there. [`Home`] is the network namespace of the emulator's ends, [`HostNamespace`] that of a host.
+//! Only file descriptors refer to both, so they and their interfaces disappear with the process.
 //!
-//! Programs run in process and mount namespaces of their own, which belong to the thread that starts them ([`Nursery`]).
-//! Process 1 there does nothing but be there: when the thread ends, however it ends, the kernel kills process 1, and with it
-//! every process of the namespace. So there is nothing to clean up, and nothing that could be forgotten.
+//! Programs run in separate process and mount namespaces, which belong to the thread that starts them ([`Nursery`]).
+//! Process 1 there does nothing. When the thread ends for any reason, the kernel kills process 1 and with it every
+//! process of the namespace. So no cleanup is needed.
 //!
-//! An ordinary user's rights end at the user namespace. The superuser needs none and goes without, so that the scheduler's
-//! real-time classes stay within reach.
+//! The rights of an ordinary user are limited to the user namespace. The superuser needs no user namespace and uses
+//! none, so that the real-time scheduling classes remain available.
 
 use super::netlink::{Mac, Netlink, VethEnd, index_of};
 use super::port::TunPort;
@@ -32,14 +32,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Why this machine does not let the program have namespaces.
+/// Reason why the program cannot create namespaces on this machine.
 #[derive(Debug)]
 pub struct Refused {
-    /// What was tried.
+    /// The operation that failed.
     pub what: &'static str,
-    /// What the kernel answered.
+    /// Returns the kernel's error.
     pub error: io::Error,
-    /// What can be done about it.
+    /// What to do about it.
     pub advice: String,
 }
 
@@ -73,7 +73,7 @@ const SWITCHES: [Switch; 3] = [
     Switch { file: "/proc/sys/user/max_user_namespaces", forbids: "0", allow: "sysctl user.max_user_namespaces=10000" },
 ];
 
-/// What forbids user namespaces to ordinary users here, as commands that would allow them.
+/// The settings that forbid user namespaces to ordinary users, as commands that would permit them.
 pub fn forbidden_by() -> Vec<&'static str> {
     let forbids = |switch: &Switch| fs::read_to_string(switch.file).is_ok_and(|value| value.trim() == switch.forbids);
     SWITCHES.iter().filter(|switch| forbids(switch)).map(|switch| switch.allow).collect()
@@ -88,15 +88,15 @@ fn advice() -> String {
     }
 }
 
-/// Leaves for a user namespace of the program's own, unless it is the superuser's anyway. To be called before the program
-/// has a second thread.
+/// Enters a new user namespace, unless the user is the superuser. It must be called before the program has a second
+/// thread.
 ///
 /// # Errors
 /// If the machine forbids it.
 pub fn enter() -> Result<(), Refused> {
     let refused = |what| move |error| Refused { what, error, advice: advice() };
     let (user, group) = (geteuid(), getegid());
-    // In a container the superuser may not be allowed what follows; then he is an ordinary user here.
+    // In a container the superuser may lack the required rights and is then treated as an ordinary user.
     if user.is_root() && sys::unshare(UnshareFlags::NEWNS).is_ok() {
         return Ok(());
     }
@@ -109,13 +109,14 @@ pub fn enter() -> Result<(), Refused> {
     map("gid_map", format!("0 {} 1", group.as_raw()))
 }
 
-/// The network namespace in which the emulator's ends of all hosts' interfaces are.
+/// The network namespace that contains the emulator's ends of all hosts' interfaces.
 #[derive(Debug)]
 pub struct Home {
     network: OwnedFd,
-    /// The network namespace in which the program was before; `None`: it never left.
+    /// The program's previous network namespace; `None` if it has not changed.
     machine: Option<OwnedFd>,
-    /// Interfaces made so far. Those of hosts that are gone go a little later than they, so no name comes twice.
+    /// Number of interfaces created so far. Interfaces disappear slightly later than their hosts, so names are never
+    /// reused.
     interfaces: AtomicU32,
 }
 
@@ -128,7 +129,7 @@ fn go_to(network: &OwnedFd) -> io::Result<()> {
 }
 
 impl Home {
-    /// Leaves for a new network namespace; after [`enter`], with the thread that will open the ports.
+    /// Enters a new network namespace. It must be called after [`enter`], in the thread that will open the ports.
     ///
     /// # Errors
     /// If the machine forbids it.
@@ -143,19 +144,19 @@ impl Home {
         make().map_err(refused)
     }
 
-    /// The network namespace in which the program is already: for interfaces of this machine that stand for hosts.
+    /// Uses the current network namespace, for interfaces of this machine that represent hosts.
     ///
     /// # Errors
-    /// If it cannot be held.
+    /// If the namespace cannot be opened.
     pub fn here() -> io::Result<Self> {
         Ok(Home { network: network_namespace()?, machine: None, interfaces: AtomicU32::new(0) })
     }
 
-    /// Does something with the calling thread in the network namespace that the program came from, for which it takes the
-    /// rights of the superuser there: sockets that it opens are at the interfaces of this machine.
+    /// Runs `work` on the calling thread in the program's previous network namespace. This needs superuser rights
+    /// there. Sockets that `work` opens belong to this machine's interfaces.
     ///
     /// # Errors
-    /// The kernel's, or what `work` says.
+    /// Returns the kernel's error, or that of `work`.
     pub fn at_machine<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let Some(machine) = &self.machine else { return work() };
         go_to(machine)?;
@@ -164,7 +165,7 @@ impl Home {
         result
     }
 
-    /// Does something with the calling thread in a host's network namespace: sockets that it opens are the host's.
+    /// Runs `work` on the calling thread in a host's network namespace. Sockets that it opens belong to the host.
     pub(crate) fn inside<T>(&self, host: &HostNamespace, work: impl FnOnce() -> T) -> io::Result<T> {
         go_to(&host.network)?;
         let result = work();
@@ -172,11 +173,10 @@ impl Home {
         Ok(result)
     }
 
-    /// Gives settings of the kernel (files below `/proc/sys`) in a host's namespace other values where they have not got
-    /// these already.
+    /// Sets kernel settings (files below `/proc/sys`) in a host's namespace, unless they already have these values.
     ///
     /// # Errors
-    /// The kernel's, with the setting.
+    /// Returns the kernel's error, with the setting.
     pub fn configure(&self, host: &HostNamespace, settings: &[(&str, String)]) -> io::Result<()> {
         let set = |(key, value): &(&str, String)| {
             let file = Path::new("/proc/sys").join(key);
@@ -190,17 +190,18 @@ impl Home {
         self.inside(host, || settings.iter().try_for_each(set))?
     }
 
-    /// The same namespace, to be held elsewhere too.
+    /// A second reference to the same namespace.
     pub(crate) fn clone(&self) -> io::Result<Self> {
         let machine = self.machine.as_ref().map(OwnedFd::try_clone).transpose()?;
         Ok(Home { network: self.network.try_clone()?, machine, interfaces: AtomicU32::new(0) })
     }
 
-    /// Makes the network namespace of a host, joined to this one by a pair of interfaces: `eth0` in the host, to which all
-    /// goes that it sends to others than itself, and one here, whose name is returned.
+    /// Creates the network namespace of a host and connects it to this one by a pair of interfaces. The host's
+    /// interface `eth0` carries all its traffic to other hosts. The other end is in this namespace, and its name is
+    /// returned.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn add_host(&self, settings: &HostSettings) -> io::Result<(HostNamespace, String)> {
         let outer = format!("fp{}", self.interfaces.fetch_add(1, Ordering::Relaxed));
         let mut here = Netlink::open()?;
@@ -220,10 +221,10 @@ impl Home {
         Ok((host, outer))
     }
 
-    /// Makes the network namespace of a host whose `eth0` is a TUN interface; the emulator's end is the port.
+    /// Creates the network namespace of a host whose `eth0` is a TUN interface, and the port that is its other end.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn add_tun_host(&self, settings: &HostSettings) -> io::Result<(HostNamespace, TunPort)> {
         sys::unshare(UnshareFlags::NEWNET)?;
         let made = network_namespace().and_then(|network| {
@@ -238,10 +239,11 @@ impl Home {
         made
     }
 
-    /// Makes two hosts joined by one pair of interfaces, without an emulator between them: what this machine does by itself.
+    /// Creates two hosts connected by a pair of interfaces, without an emulator: a baseline for measurements of this
+    /// machine.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub fn add_pair(&self, settings: [&HostSettings; 2]) -> io::Result<[HostNamespace; 2]> {
         let end =
             |number: usize| VethEnd { name: "eth0", mac: settings[number].mac, mtu_bytes: settings[number].mtu_bytes };
@@ -262,9 +264,9 @@ impl Home {
     }
 }
 
-/// Where programs are started: process and mount namespaces of the calling thread's own.
+/// Process and mount namespaces of the calling thread, in which programs are started.
 ///
-/// It cannot leave its thread.
+/// The value cannot leave its thread.
 #[derive(Debug)]
 pub(crate) struct Nursery {
     home: OwnedFd,
@@ -277,7 +279,7 @@ pub(crate) struct Nursery {
 }
 
 impl Nursery {
-    /// Makes them. Programs will know these names (they are in `/etc/hosts`).
+    /// Creates the namespaces. Programs can resolve these names through `/etc/hosts`.
     pub(crate) fn new(home: &Home, names: &[(IpAddr, String)]) -> io::Result<Self> {
         sys::unshare(UnshareFlags::NEWNS)?;
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
@@ -300,7 +302,8 @@ impl Nursery {
         env::join_paths(folders).unwrap_or(others)
     }
 
-    /// Starts a program at a host: in its network, and under its name (uts_namespaces(7)), which resolves to its address.
+    /// Starts a program at a host: in its network namespace and with its host name (uts_namespaces(7)), which resolves
+    /// to its address.
     pub(crate) fn spawn(&self, host: &HostNamespace, command: &mut Command) -> io::Result<Child> {
         sys::unshare(UnshareFlags::NEWUTS)?;
         let name = host.name.as_bytes();
@@ -311,13 +314,13 @@ impl Nursery {
         child
     }
 
-    /// Kills whatever still runs.
+    /// Kills all remaining processes.
     pub(crate) fn end(self) {
         self.first.kill();
     }
 }
 
-/// The kernel takes no longer ones (sethostname(2)).
+/// The kernel's limit (sethostname(2)).
 const MAX_HOST_NAME_BYTES: usize = 64;
 
 /// Makes names known: in the mount namespace of this thread, `/etc/hosts` has these names from now on. There are no name
@@ -326,14 +329,14 @@ const MAX_HOST_NAME_BYTES: usize = 64;
 fn make_files(names: &[(IpAddr, String)]) -> io::Result<OwnedFd> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     names.iter().for_each(|(address, name)| text += &format!("{address} {name}\n"));
-    // The files lie in a file system of their own that has no place in the tree: it stays while something of it is mounted.
+    // The files are in a separate, detached file system, which exists while a file of it is mounted.
     let place = Path::new("/tmp");
     mount("fullpipe", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None::<&std::ffi::CStr>)?;
     let put = |name: &str, text: &str, over: &str| {
         let file = place.join(name);
         fs::write(&file, text)?;
         match mount_bind(&file, over) {
-            // A machine that has no such file needs none.
+            // A machine without this file needs no replacement.
             Err(rustix::io::Errno::NOENT) => Ok(()),
             other => Ok(other?),
         }
@@ -356,48 +359,48 @@ pub(crate) const OWN_NAME: &str = "fullpipe";
 
 /// The gateway that hosts send everything to, whatever their addresses: link-local, so that it is nobody else's.
 const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
-/// The same for IPv6.
+/// The IPv6 gateway.
 const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 
-/// How a host's namespace is set up.
+/// Settings of a host's namespace.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
-    /// What its programs take for the machine's name.
+    /// Host name that its programs see.
     pub name: String,
-    /// Its addresses.
+    /// Addresses of the host.
     pub addresses: Vec<IpAddr>,
-    /// Ethernet address of its interface.
+    /// MAC address of its interface.
     pub mac: Mac,
-    /// Ethernet address of the emulator's end.
+    /// MAC address of the emulator's end.
     pub gateway_mac: Mac,
-    /// Largest IP packet.
+    /// Maximum size of an IP packet in bytes.
     pub mtu_bytes: u32,
 }
 
-/// Settings of the kernel in a host's namespace, so that runs do not depend on the distribution's taste or on earlier runs.
-/// A kernel that does not have one is left alone.
+/// Kernel settings in a host's namespace, so that runs do not depend on the distribution's defaults or on earlier runs.
+/// Settings that the kernel does not have are skipped.
 const SETTINGS: [(&str, &str); 6] = [
-    // No metrics of one connection are kept for the next.
+    // Metrics of one connection are not saved for the next.
     ("net/ipv4/tcp_no_metrics_save", "1"),
-    // Ping as any user.
+    // All users may ping.
     ("net/ipv4/ping_group_range", "0 0"),
-    // No router is asked for and none is believed: all is configured here.
+    // No router solicitations, and router advertisements are ignored: all settings are made here.
     ("net/ipv6/conf/eth0/accept_ra", "0"),
     ("net/ipv6/conf/eth0/router_solicitations", "0"),
     ("net/ipv6/conf/eth0/dad_transmits", "0"),
-    // Ports below 1024 are nobody's in particular.
+    // All users may bind ports below 1024.
     ("net/ipv4/ip_unprivileged_port_start", "0"),
 ];
 
 impl HostSettings {
-    /// In the namespace of the host, which has an interface `eth0`, one of Ethernet or not.
+    /// Applies the settings in the namespace of the host, which has an interface `eth0`, with or without Ethernet.
     fn apply(&self, ethernet: bool) -> io::Result<()> {
         let mut netlink = Netlink::open()?;
         netlink.set_up(index_of("lo")?)?;
         for (key, value) in SETTINGS {
             match fs::write(Path::new("/proc/sys").join(key), value) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                // Inside a container /proc/sys may not be writable; the defaults then hold.
+                // In a container, /proc/sys may be read-only; the defaults then apply.
                 Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
@@ -426,21 +429,21 @@ impl HostSettings {
     }
 }
 
-/// The network namespace of a host. It lives as long as this does, and the programs in it.
+/// The network namespace of a host. It exists as long as this value or a program in it.
 #[derive(Debug)]
 pub struct HostNamespace {
     name: String,
     network: OwnedFd,
-    /// Its tables of sockets (proc_net(5)): TCP, then UDP, each for both versions of IP.
+    /// The host's socket tables (proc_net(5)): TCP, then UDP, each for both IP versions.
     sockets: [fs::File; 4],
 }
 
-/// States of sockets in those tables.
+/// Socket states in those tables.
 const LISTEN: &str = "0A";
 const UNCONNECTED: &str = "07";
 
 impl HostNamespace {
-    /// That of the calling thread.
+    /// The network namespace of the calling thread.
     fn here(name: &str, network: OwnedFd) -> io::Result<Self> {
         let table = |name: &str| fs::File::open(Path::new("/proc/thread-self/net").join(name));
         let sockets = [table("tcp")?, table("tcp6")?, table("udp")?, table("udp6")?];
@@ -467,10 +470,10 @@ fn has_socket(table: &fs::File, port: u16, state: &str) -> bool {
     })
 }
 
-/// Largest table that is read: 7000 sockets.
+/// Maximum number of bytes read from a table: 7000 sockets.
 const MAX_TABLE_BYTES: usize = 1 << 20;
 
-/// A file of the kernel from its beginning to its end. It hands out a page at a time, whatever room there is.
+/// Reads a kernel file completely. The kernel returns at most a page per read, regardless of the buffer size.
 fn whole(file: &fs::File) -> String {
     let mut bytes = Vec::new();
     let mut page = [0; 4096];
@@ -487,26 +490,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_of_this_process_are_in_the_tables() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
-        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        let port = listener.local_addr().expect("an address").port();
-        let tcp = fs::File::open("/proc/thread-self/net/tcp").expect("the table");
-        let udp = fs::File::open("/proc/thread-self/net/udp").expect("the table");
+    fn open_sockets_are_found_in_the_tables() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a TCP socket can be bound");
+        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").expect("a UDP socket can be bound");
+        let port = listener.local_addr().expect("the socket has an address").port();
+        let tcp = fs::File::open("/proc/thread-self/net/tcp").expect("the table can be opened");
+        let udp = fs::File::open("/proc/thread-self/net/udp").expect("the table can be opened");
         assert!(has_socket(&tcp, port, LISTEN) && !has_socket(&tcp, port, UNCONNECTED));
-        assert!(has_socket(&udp, datagrams.local_addr().expect("an address").port(), UNCONNECTED));
-        // The table is read anew each time.
+        assert!(has_socket(&udp, datagrams.local_addr().expect("the socket has an address").port(), UNCONNECTED));
+        // The table is read again on each call.
         drop(listener);
         assert!(!has_socket(&tcp, port, LISTEN));
     }
 
-    /// A line takes 128 bytes, a page holds 32 of them.
+    /// A line takes 128 bytes; a page holds 32 of them.
     #[test]
-    fn tables_of_more_than_a_page_are_read_to_their_end() {
-        let udp = fs::File::open("/proc/thread-self/net/udp").expect("the table");
-        let sockets: Vec<_> = (0..200).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket")).collect();
+    fn table_of_more_than_a_page_is_read_completely() {
+        let udp = fs::File::open("/proc/thread-self/net/udp").expect("the table can be opened");
+        let sockets: Vec<_> =
+            (0..200).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a UDP socket can be bound")).collect();
         for socket in &sockets {
-            let port = socket.local_addr().expect("an address").port();
+            let port = socket.local_addr().expect("the socket has an address").port();
             assert!(has_socket(&udp, port, UNCONNECTED), "port {port}");
         }
     }

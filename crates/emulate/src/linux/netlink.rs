@@ -1,7 +1,8 @@
-//! Interfaces, addresses and routes by rtnetlink(7): the six requests that hosts need, as bytes.
+//! Interfaces, addresses and routes through rtnetlink(7): encoding of the six requests that hosts need.
 //!
-//! A request is a header (netlink(7)), a fixed part by its type and attributes (type, length, value), all in the byte order of the
-//! machine and padded to four bytes. The kernel confirms each request. A [`Netlink`] belongs to the network namespace in which it
+//! A request is a header (netlink(7)), a fixed part that depends on its type, and attributes (type, length, value). All
+//! are in the byte order of the machine and padded to four bytes. The kernel acknowledges each request. A [`Netlink`]
+//! belongs to the network namespace in which it was opened, even if its user enters another one.
 //! was opened, also if its user changes to another one.
 
 use rustix::net::netlink::SocketAddrNetlink;
@@ -12,10 +13,10 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// An Ethernet address.
+/// A MAC address.
 pub type Mac = [u8; 6];
 
-/// A connection to the kernel for one network namespace.
+/// A netlink connection to the kernel for one network namespace.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: OwnedFd,
@@ -31,13 +32,13 @@ pub(crate) struct VethEnd<'a> {
 }
 
 const HEADER_BYTES: usize = 16;
-/// Longer than any answer to a request of this file, which has the request in it.
+/// More than the length of any response to a request of this file; a response includes the request.
 const ANSWER_BYTES: usize = 8192;
 
-/// The kind of interface that comes in pairs, and the type of the attribute with the other end (linux/veth.h).
+/// The kind of interface that has two ends, and the attribute type of the other end (linux/veth.h).
 const VETH: &[u8] = b"veth";
 const VETH_INFO_PEER: u16 = 1;
-/// The gateway is on the interface, whatever the prefixes (linux/rtnetlink.h).
+/// The gateway is on the link, regardless of the prefixes (linux/rtnetlink.h).
 const RTNH_F_ONLINK: u32 = 4;
 
 /// A request without its header, which depends on the sequence number.
@@ -53,7 +54,7 @@ impl Request {
         Request { message_type, flags: (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16, body }
     }
 
-    /// A request that creates something, and fails if it exists.
+    /// A request that creates an object and fails if it exists.
     fn creating(message_type: u16, body: Vec<u8>) -> Request {
         Request::new(message_type, libc::NLM_F_CREATE | libc::NLM_F_EXCL, body)
     }
@@ -98,14 +99,14 @@ fn family(address: IpAddr) -> u8 {
     (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
 }
 
-/// `struct ifinfomsg`.
+/// Builds a `struct ifinfomsg`.
 fn link(interface: u32, flags: u32, changed: u32) -> Vec<u8> {
     let mut body = vec![libc::AF_UNSPEC as u8, 0, 0, 0];
     [interface, flags, changed].iter().for_each(|value| body.extend(value.to_ne_bytes()));
     body
 }
 
-/// Appends what both ends of a pair have.
+/// Appends the attributes common to both ends of a pair.
 fn veth_end(out: &mut Vec<u8>, end: &VethEnd<'_>) {
     let name = [end.name.as_bytes(), &[0]].concat();
     attribute(out, libc::IFLA_IFNAME, &name);
@@ -140,7 +141,7 @@ fn set_mtu(interface: u32, mtu_bytes: u32) -> Request {
     Request::new(libc::RTM_SETLINK, 0, body)
 }
 
-/// `struct ifaddrmsg` with the address.
+/// Builds a `struct ifaddrmsg` with the address.
 fn new_address(interface: u32, address: IpAddr, prefix: u8) -> Request {
     let flags = if address.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
     let mut body = vec![family(address), prefix, flags, libc::RT_SCOPE_UNIVERSE];
@@ -150,7 +151,7 @@ fn new_address(interface: u32, address: IpAddr, prefix: u8) -> Request {
     Request::creating(libc::RTM_NEWADDR, body)
 }
 
-/// `struct rtmsg` for all destinations (prefix length 0), with the interface and the gateway.
+/// Builds a `struct rtmsg` for all destinations (prefix length 0), with the interface and the gateway.
 fn new_default_route(interface: u32, gateway: IpAddr) -> Request {
     let mut body = vec![family(gateway), 0, 0, 0];
     body.extend([libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST]);
@@ -160,7 +161,7 @@ fn new_default_route(interface: u32, gateway: IpAddr) -> Request {
     Request::creating(libc::RTM_NEWROUTE, body)
 }
 
-/// `struct ndmsg` with both addresses.
+/// Builds a `struct ndmsg` with both addresses.
 fn new_neighbour(interface: u32, address: IpAddr, mac: Mac) -> Request {
     let mut body = vec![family(address), 0, 0, 0];
     body.extend(interface.to_ne_bytes());
@@ -171,12 +172,12 @@ fn new_neighbour(interface: u32, address: IpAddr, mac: Mac) -> Request {
     Request::creating(libc::RTM_NEWNEIGH, body)
 }
 
-/// The number at a place in an answer.
+/// Reads a 32-bit number from a response.
 fn number(answer: &[u8], offset: usize) -> Option<[u8; 4]> {
     answer.get(offset..)?.first_chunk().copied()
 }
 
-/// The result that an answer has for the request with this sequence number; `None` if it is for another one.
+/// Result of the request with this sequence number; `None` if the response belongs to another request.
 fn confirmed(answer: &[u8], sequence: u32) -> Option<io::Result<()>> {
     let unclear = || io::Error::other(format!("the kernel's answer over netlink is unclear: {answer:02x?}"));
     let Some(answered) = number(answer, 8) else { return Some(Err(unclear())) };
@@ -192,7 +193,7 @@ fn confirmed(answer: &[u8], sequence: u32) -> Option<io::Result<()>> {
 }
 
 impl Netlink {
-    /// Opens one to the current network namespace.
+    /// Opens a connection to the current network namespace.
     pub(crate) fn open() -> io::Result<Self> {
         // Protocol 0 is NETLINK_ROUTE.
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
@@ -224,22 +225,22 @@ impl Netlink {
         self.request(&new_veth(here, there, namespace.as_raw_fd()))
     }
 
-    /// Switches an interface on.
+    /// Sets an interface up.
     pub(crate) fn set_up(&mut self, interface: u32) -> io::Result<()> {
         self.request(&set_up(interface))
     }
 
-    /// Sets an interface's largest packet.
+    /// Sets the MTU of an interface.
     pub(crate) fn set_mtu(&mut self, interface: u32, mtu_bytes: u32) -> io::Result<()> {
         self.request(&set_mtu(interface, mtu_bytes))
     }
 
-    /// Gives an interface an address; one of IPv6 can be used at once, without detection of duplicates.
+    /// Adds an address to an interface. An IPv6 address is usable at once, without duplicate address detection.
     pub(crate) fn add_address(&mut self, interface: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
         self.request(&new_address(interface, address, prefix))
     }
 
-    /// Adds a default route by a gateway on this interface, whatever the prefix of the interface's address.
+    /// Adds a default route through a gateway on this interface, regardless of the prefix of the interface's address.
     pub(crate) fn add_default_route(&mut self, interface: u32, gateway: IpAddr) -> io::Result<()> {
         self.request(&new_default_route(interface, gateway))
     }
@@ -250,7 +251,7 @@ impl Netlink {
     }
 }
 
-/// The number of an interface of the current network namespace.
+/// The index of an interface in the current network namespace.
 pub(crate) fn index_of(name: &str) -> io::Result<u32> {
     let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
     Ok(rustix::net::netdevice::name_to_index(&socket, name)?)
@@ -266,7 +267,7 @@ mod tests {
 
     /// The expected bytes are those of the crate netlink-packet-route 0.34.0.
     #[test]
-    fn requests_have_the_bytes_that_netlink_packet_route_writes() {
+    fn requests_equal_those_of_netlink_packet_route() {
         let here = VethEnd { name: "fp-a", mac: [2, 0, 0, 0, 0, 1], mtu_bytes: 1500 };
         let there = VethEnd { name: "eth0", mac: [2, 1, 0, 0, 0, 1], mtu_bytes: 9000 };
         let v4 = IpAddr::from([10, 0, 1, 2]);
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_confirms_its_own_request_or_has_its_error() {
+    fn response_acknowledges_its_own_request_or_has_its_error() {
         let answer = |kind: u8, sequence: u8, code: i32| {
             let mut bytes = vec![36, 0, 0, 0, kind, 0, 0, 0, sequence, 0, 0, 0, 0, 0, 0, 0];
             bytes.extend(code.to_ne_bytes());
@@ -321,7 +322,7 @@ mod tests {
         let exists = confirmed(&answer(2, 5, -libc::EEXIST), 5).and_then(Result::err);
         assert_eq!(exists.map(|error| error.kind()), Some(io::ErrorKind::AlreadyExists));
         for unclear in [answer(16, 5, 0), answer(2, 5, 0)[..18].to_vec(), Vec::new()] {
-            let error = confirmed(&unclear, 5).and_then(Result::err).expect("it is no confirmation");
+            let error = confirmed(&unclear, 5).and_then(Result::err).expect("the response is not an acknowledgment");
             assert!(error.to_string().contains("unclear"), "{error}");
         }
     }

@@ -1,7 +1,8 @@
-//! What a program prints: read from a pipe while it runs, kept within bounds.
+//! The output of a program, read from a pipe while it runs, with bounded memory.
 //!
-//! The beginning and the end are kept, for that is where programs say what they do and why they stop; what lies between is
-//! counted. A program that prints faster than it is read waits, as it would at a terminal: [`ROUND_BYTES`] each time.
+//! The beginning and the end are kept, since programs typically report their configuration at the beginning and their
+//! errors at the end. The omitted bytes in between are counted. A program that prints faster than [`ROUND_BYTES`] per
+//! round waits, as on a terminal.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -10,13 +11,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
-/// Bytes kept of the beginning, and as many of the end.
+/// Bytes kept from the beginning, and the same number from the end.
 pub(crate) const KEPT_BYTES: usize = 1 << 20;
 
-/// Bytes read at once at most, so that one program that prints much does not keep the others waiting.
+/// Maximum number of bytes read per call, so that a program with much output does not block the others.
 const ROUND_BYTES: usize = 256 << 10;
 
-/// What has been printed to one stream.
+/// Output of one stream.
 #[derive(Debug)]
 pub(crate) struct Output {
     pipe: File,
@@ -24,7 +25,7 @@ pub(crate) struct Output {
     wanted: Option<Wanted>,
 }
 
-/// The beginning and the end of something long.
+/// The beginning and the end of a long output.
 #[derive(Debug, Default)]
 struct Kept {
     begin: Vec<u8>,
@@ -32,30 +33,30 @@ struct Kept {
     left_out: u64,
 }
 
-/// A text that is looked for.
+/// A text to search for.
 #[derive(Debug)]
 struct Wanted {
     text: Vec<u8>,
-    /// The last bytes before those that come next, one fewer than the text has.
+    /// The last bytes before the next input, one byte fewer than the text.
     before: Vec<u8>,
     seen: bool,
 }
 
 impl Output {
-    /// A pipe, and its end for the program. `wanted` is looked for.
+    /// Creates a pipe and returns the program's end. The output is searched for `wanted`.
     pub(crate) fn new(wanted: Option<&str>) -> io::Result<(Output, OwnedFd)> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        // Of this end only: the program's may block.
+        // Only this end is nonblocking; the program's end may block.
         fcntl_setfl(&reader, fcntl_getfl(&reader)? | OFlags::NONBLOCK)?;
         let wanted = wanted.map(Wanted::new);
         Ok((Output { pipe: File::from(reader), kept: Kept::default(), wanted }, writer))
     }
 
-    /// Reads what there is, a round at most. Says whether that was all.
+    /// Reads the available bytes, at most one round. Returns whether that was all.
     pub(crate) fn read(&mut self) -> bool {
         let mut buffer = [0; 16 << 10];
         for _ in 0..ROUND_BYTES / buffer.len() {
-            // Nothing there is an error, nobody left to write is the end: either way there is no more now.
+            // No data is an error, and no writer is the end of file. In both cases there is no more data now.
             let Ok(count @ 1..) = self.pipe.read(&mut buffer) else { return true };
             if let Some(wanted) = &mut self.wanted {
                 wanted.look_at(&buffer[..count]);
@@ -65,8 +66,8 @@ impl Output {
         false
     }
 
-    /// Reads what a program that has ended left in the pipe. Others of its family may still write to it, for which this does
-    /// not wait: a pipe holds no more than a few rounds.
+    /// Reads the bytes that an ended program left in the pipe. Its descendants may still write to it, but this does not
+    /// wait for them: a pipe holds at most a few rounds.
     pub(crate) fn read_rest(&mut self) {
         for _ in 0..8 {
             if self.read() {
@@ -80,7 +81,7 @@ impl Output {
         self.wanted.as_ref().is_some_and(|wanted| wanted.seen)
     }
 
-    /// What is kept; what is missing is said where it is missing.
+    /// The kept bytes, with a note in place of omitted ones.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.kept.into_bytes()
     }
@@ -129,26 +130,30 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_little_is_kept_as_it_is() {
-        let (mut output, program) = Output::new(None).expect("a pipe");
+    fn short_output_is_kept_unchanged() {
+        let (mut output, program) = Output::new(None).expect("a pipe can be created");
         let mut program = File::from(program);
-        assert!(output.read(), "nothing there, and nobody waits for it");
-        program.write_all(b"one\n").expect("room");
+        assert!(output.read(), "reading an empty pipe does not block");
+        program.write_all(b"one\n").expect("the pipe accepts the bytes");
         assert!(output.read());
-        program.write_all(b"two\n").expect("room");
+        program.write_all(b"two\n").expect("the pipe accepts the bytes");
         drop(program);
         output.read_rest();
         assert_eq!(output.into_bytes(), b"one\ntwo\n");
     }
 
     #[test]
-    fn of_much_the_beginning_and_the_end_are_kept_and_the_rest_is_counted() {
-        // Bytes numbered by their place, in pieces of odd lengths.
+    fn long_output_keeps_its_beginning_and_end_and_counts_the_rest() {
+        // Bytes that depend on their position, in pieces of odd lengths.
         let all: Vec<u8> =
             (0..5 * KEPT_BYTES as u32 + 17).map(|place| (place.wrapping_mul(40_503) >> 8) as u8).collect();
         let mut kept = Kept::default();
         all.chunks(7919).for_each(|piece| kept.extend(piece));
-        assert!(kept.end.capacity() <= 4 * KEPT_BYTES, "bounded while it grows: {}", kept.end.capacity());
+        assert!(
+            kept.end.capacity() <= 4 * KEPT_BYTES,
+            "memory is bounded while the output grows: {}",
+            kept.end.capacity()
+        );
         let bytes = kept.into_bytes();
         let note = format!("\n[fullpipe: {} bytes are left out here]\n", 3 * KEPT_BYTES + 17);
         assert_eq!(bytes.len(), 2 * KEPT_BYTES + note.len());
@@ -158,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn twice_what_is_kept_is_all_kept() {
+    fn output_of_exactly_both_parts_is_kept_completely() {
         let mut kept = Kept::default();
         kept.extend(&vec![1; 2 * KEPT_BYTES]);
         assert_eq!(kept.into_bytes().len(), 2 * KEPT_BYTES);
     }
 
     #[test]
-    fn a_text_is_found_however_it_is_cut() {
+    fn text_is_found_for_any_split() {
         for cut in 0..=16 {
             let (first, second) = b"now listening on".split_at(cut);
             let mut wanted = Wanted::new("listening");
@@ -177,24 +182,24 @@ mod tests {
         assert!(!wanted.seen);
         b"aaaab".iter().for_each(|byte| wanted.look_at(&[*byte]));
         assert!(!wanted.seen);
-        assert!(Wanted::new("").seen, "nothing is there from the first");
+        assert!(Wanted::new("").seen, "the empty text is found at once");
         let mut wanted = Wanted::new("x");
         wanted.look_at(b"abcx");
         assert!(wanted.seen);
     }
 
     #[test]
-    fn a_wanted_text_is_found_beyond_what_is_kept() {
-        let (mut output, program) = Output::new(Some("ready")).expect("a pipe");
+    fn wanted_text_is_found_in_omitted_output() {
+        let (mut output, program) = Output::new(Some("ready")).expect("a pipe can be created");
         let writer = std::thread::spawn(move || {
             let mut program = File::from(program);
-            (0..4 * KEPT_BYTES / 1024).for_each(|_| program.write_all(&[b'.'; 1024]).expect("somebody reads"));
-            program.write_all(b"ready").expect("somebody reads");
+            (0..4 * KEPT_BYTES / 1024).for_each(|_| program.write_all(&[b'.'; 1024]).expect("the pipe is read"));
+            program.write_all(b"ready").expect("the pipe is read");
         });
         while !output.has_wanted() {
             output.read();
         }
-        writer.join().expect("it wrote all");
+        writer.join().expect("the writer has finished");
         assert!(output.into_bytes().ends_with(b"ready"));
     }
 }

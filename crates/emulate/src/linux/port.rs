@@ -1,5 +1,6 @@
-//! Where frames enter and leave: [`Port`], and what may be behind it: a packet socket on an interface ([`PacketPort`]), or a TUN
-//! device ([`TunPort`]), which gives no arrival stamps and takes a call for each packet.
+//! Ports through which frames enter and leave the model: the trait [`Port`], a packet socket on an interface
+//! ([`PacketPort`]), and a TUN device ([`TunPort`]). A TUN device has no arrival timestamps and needs one call per
+//! packet.
 
 use super::netlink::{Mac, index_of};
 use super::sys::{self, BATCH, Received, Receiver};
@@ -7,46 +8,46 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A frame that has come.
+/// A received frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Its bytes, from the Ethernet header on.
+    /// The frame, from the Ethernet header on.
     pub bytes: &'a [u8],
-    /// The kernel's arrival stamp, nanoseconds since 1970; `None` if there is none.
+    /// The kernel's arrival timestamp in nanoseconds since 1970; `None` if there is none.
     pub stamp_nanos: Option<u64>,
 }
 
-/// What a port has done besides handing frames over.
+/// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Frames received.
     pub received: u64,
     /// Frames sent.
     pub sent: u64,
-    /// Frames that the kernel dropped because they were not fetched in time.
+    /// Frames that the kernel dropped because they were not read in time.
     pub receive_drops: u64,
-    /// Frames that the kernel would not take.
+    /// Frames that the kernel rejected.
     pub send_drops: u64,
 }
 
-/// An attachment to real hosts.
+/// A connection to real hosts.
 pub trait Port: std::fmt::Debug {
-    /// What to wait on.
+    /// File descriptor to wait on.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Hands over what has come, a batch at most; says how many frames that were. Never blocks.
+    /// Passes received frames to `take`, at most one batch. Returns the number of frames. Never blocks.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     fn receive(&mut self, take: &mut dyn FnMut(Frame<'_>)) -> io::Result<usize>;
 
-    /// Sends frames in order, or gives up and counts those that the kernel does not take. Never blocks.
+    /// Sends frames in order. Frames that the kernel does not accept are discarded and counted. Never blocks.
     fn send(&mut self, frames: &mut VecDeque<Vec<u8>>);
 
-    /// What it has counted.
+    /// The counters since the beginning.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     fn counters(&mut self) -> io::Result<PortCounters>;
 }
 
@@ -59,11 +60,11 @@ pub struct PacketPort {
     counters: PortCounters,
 }
 
-/// What a socket may hold in either direction: 40 ms of 1 Gbit/s.
+/// Size of a socket buffer in each direction: 40 ms at 1 Gbit/s.
 const BUFFER_BYTES: u32 = 8 << 20;
 
 impl PacketPort {
-    /// Opens one on an interface of the current network namespace.
+    /// Opens a packet socket on an interface of the current network namespace.
     ///
     /// # Errors
     /// If there is no such interface, or no permission.
@@ -79,7 +80,7 @@ impl PacketPort {
     }
 }
 
-/// The Ethernet address of an interface of the current network namespace.
+/// The MAC address of an interface of the current network namespace.
 ///
 /// # Errors
 /// If there is no such interface.
@@ -109,7 +110,7 @@ impl Port for PacketPort {
             self.counters.sent += sent as u64;
             frames.drain(..sent);
             if error.is_some() {
-                // The emulator never waits for one host while others are due.
+                // The emulator never waits for one host while frames to others are due.
                 frames.pop_front();
                 self.counters.send_drops += 1;
             }
@@ -122,19 +123,19 @@ impl Port for PacketPort {
     }
 }
 
-/// A TUN device, which carries IP packets. To the driver they look like Ethernet frames, as from everywhere else.
+/// A TUN device, which carries IP packets. The driver receives them with an Ethernet header, as from other ports.
 #[derive(Debug)]
 pub struct TunPort {
     device: OwnedFd,
-    /// Ethernet header of packets from the host, all but the type.
+    /// Ethernet header of packets from the host, without the type.
     header: [u8; 12],
     buffer: Vec<u8>,
     counters: PortCounters,
 }
 
-/// Bytes of an Ethernet header.
+/// Size of an Ethernet header in bytes.
 const HEADER_BYTES: usize = 14;
-/// Packets that come by one call of [`Port::receive`] at most.
+/// Maximum number of packets per call of [`Port::receive`].
 const READS: usize = 64;
 
 impl TunPort {

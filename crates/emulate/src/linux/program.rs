@@ -1,7 +1,7 @@
-//! Real programs at hosts: started in order, when those before them are ready; ended with the run.
+//! Real programs at hosts: started in order, each when the preceding ones are ready, and ended with the run.
 //!
-//! A thread of its own looks after them, so that the thread that moves packets never waits for one. What they print is kept
-//! in memory, within bounds: nothing lies about if the run is killed.
+//! A separate thread supervises them, so that the thread that moves packets never waits for a program. Their output is
+//! kept in bounded memory. If the run is killed, no files remain.
 
 use super::clock::WallClock;
 use super::namespace::{Home, HostNamespace, Nursery, OWN_NAME};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// When others may start that come after a program.
+/// Condition under which programs that depend on this one may start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// As soon as it was started.
@@ -28,63 +28,63 @@ pub enum Readiness {
     TcpPort(u16),
     /// When a UDP socket of its host is bound to this port.
     UdpPort(u16),
-    /// When it has printed this, to standard output or standard error.
+    /// When it has printed this text to standard output or standard error.
     Output(String),
-    /// When it has ended well.
+    /// When it has exited without failure.
     Exit,
 }
 
-/// A program of a run.
+/// Settings of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramSettings {
-    /// What messages and logs call it.
+    /// Its name in messages and logs.
     pub name: String,
-    /// Number of its host.
+    /// Index of its host.
     pub host: usize,
     /// The program and its arguments; at least the program.
     pub command: Vec<String>,
-    /// Variables of its environment, besides those of Fullpipe's own.
+    /// Environment variables in addition to those of Fullpipe.
     pub environment: Vec<(String, String)>,
-    /// Its folder; Fullpipe's if `None`.
+    /// Its working directory; `None` selects that of Fullpipe.
     pub folder: Option<PathBuf>,
-    /// Numbers of the programs that must be ready first.
+    /// Indices of the programs that must be ready first.
     pub after: Vec<usize>,
-    /// When it is ready itself.
+    /// Condition under which the program is ready.
     pub readiness: Readiness,
-    /// How long it may take until then.
+    /// Time limit for becoming ready.
     pub ready_within: Duration,
-    /// It starts not before this time of the run.
+    /// Earliest start, in the time of the run.
     pub start: Instant,
-    /// It is ended, and has failed, if it takes longer than this and is not in the background.
+    /// Time limit for a program that is not in the background. Beyond it, the program is ended and has failed.
     pub timeout: Duration,
-    /// Whether it is ended with the run, whose end it does not decide.
+    /// Whether it runs in the background: it is ended with the run and does not determine the end.
     pub background: bool,
-    /// Status with which it should end, if it is not in the background.
+    /// Expected exit status of a program that is not in the background.
     pub exit_status: i32,
-    /// Whether it has Fullpipe's own terminal and standard streams, and is in its foreground. At most one program.
+    /// Whether it has Fullpipe's terminal and standard streams and runs in the foreground. At most one program can.
     pub terminal: bool,
 }
 
-/// How a program ended.
+/// Result of a program.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Its name.
+    /// Name of the program.
     pub name: String,
-    /// Its exit status, or "signal 9", or why it never ran.
+    /// Its exit status, or "signal 9", or why it was never started.
     pub how: String,
-    /// Why that is a failure of the run; `None` if all is well.
+    /// Why this is a failure of the run; `None` if it is not.
     pub failure: Option<String>,
-    /// When it was started.
+    /// Start time.
     pub started: Option<Instant>,
-    /// When it had ended.
+    /// Time at which the end was noticed.
     pub ended: Option<Instant>,
-    /// What it printed to standard output: of more than 2 MiB the first and the last, with a line that says so between.
+    /// Standard output. If it exceeds 2 MiB, a note replaces its middle.
     pub output: Vec<u8>,
-    /// What it printed to standard error, likewise.
+    /// Standard error, with the same limit.
     pub errors: Vec<u8>,
 }
 
-/// The programs of a run, under way.
+/// The running programs of a run.
 #[derive(Debug)]
 pub struct Programs {
     stop: Arc<AtomicBool>,
@@ -93,18 +93,18 @@ pub struct Programs {
     thread: JoinHandle<Vec<Ended>>,
 }
 
-/// How often the programs are looked after.
+/// Interval at which the programs are checked.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// How long a program has to end after being asked to, before it is killed.
+/// Time between the request to end and the kill of a program.
 const GRACE: Duration = Duration::from_secs(2);
 
 impl Programs {
-    /// Makes everything ready for the programs of a run, which start with [`Programs::begin`]. `hosts` are the namespaces that [`ProgramSettings::host`] counts; programs
-    /// know the others by `names`.
+    /// Prepares the programs of a run, which start with [`Programs::begin`]. `hosts` are the namespaces to which
+    /// [`ProgramSettings::host`] refers. Programs can resolve the hosts' `names`.
     ///
     /// # Errors
-    /// If the kernel refuses namespaces for them.
+    /// If the kernel does not permit namespaces for them.
     pub fn start(
         home: &Home,
         hosts: Arc<Vec<HostNamespace>>,
@@ -117,7 +117,7 @@ impl Programs {
         let (made, is_made) = mpsc::channel();
         let (begin, begins) = mpsc::channel();
         let thread = std::thread::Builder::new().name("programs".to_owned()).spawn(move || {
-            // The namespaces are this thread's.
+            // The namespaces belong to this thread.
             let nursery = match Nursery::new(&home, &names) {
                 Ok(nursery) => nursery,
                 Err(error) => {
@@ -127,7 +127,7 @@ impl Programs {
             };
             let _ = made.send(Ok(()));
             let mut entries: Vec<Entry> = programs.into_iter().map(Entry::new).collect();
-            // If nobody ever says so, the run was given up before it began.
+            // If the channel closes first, the run was abandoned before it began.
             if let Ok(clock) = begins.recv() {
                 let mut keeper = Keeper { nursery: &nursery, hosts, clock, entries };
                 keeper.run(&asked, &told);
@@ -140,9 +140,9 @@ impl Programs {
         Ok(Programs { stop, done, begin, thread })
     }
 
-    /// The run begins, by this clock.
+    /// Starts the programs. The run uses this clock.
     pub fn begin(&self, clock: WallClock) {
-        // A thread that is gone has panicked, which `finish` hands on.
+        // If the thread has ended, it has panicked; `finish` resumes the panic.
         let _ = self.begin.send(clock);
     }
 
@@ -151,11 +151,11 @@ impl Programs {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Ends all that still run, and says how each ended.
+    /// Ends all running programs and returns the result of each program.
     pub fn finish(self) -> Vec<Ended> {
         drop(self.begin);
         self.stop.store(true, Ordering::Relaxed);
-        // The thread has no reason to panic but a bug of ours, which is handed on.
+        // The thread panics only because of a bug in this crate; the panic is resumed.
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
@@ -177,7 +177,7 @@ struct Running {
     started: Instant,
 }
 
-/// A program that runs no more.
+/// A program that has ended.
 #[derive(Debug)]
 struct Over {
     how: String,
@@ -202,7 +202,7 @@ fn tell(status: ExitStatus) -> String {
     }
 }
 
-/// The last lines of what a program printed, for a message.
+/// The last lines of a program's output, for a message.
 fn last_lines(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -220,7 +220,7 @@ impl Entry {
         Ended { name: self.settings.name, how, failure, started, ended, output, errors }
     }
 
-    /// It runs no more, in this way, which is a failure or not.
+    /// Records the end of the program, with or without a failure.
     fn close(&mut self, status: Option<ExitStatus>, now: Instant, failure: Option<String>) {
         let Some(mut running) = self.running.take() else { return };
         if self.settings.terminal {
@@ -236,12 +236,12 @@ impl Entry {
 
     fn kill(&mut self, signal: Signal) {
         if let Some(group) = self.running.as_ref().and_then(|running| Pid::from_raw(running.child.id() as i32)) {
-            // It may just have ended by itself.
+            // The program may have ended in the meantime.
             let _ = kill_process_group(group, signal);
         }
     }
 
-    /// Kills it and waits, which takes no time.
+    /// Kills the program and waits for it, which takes no noticeable time.
     fn end_at_once(&mut self, now: Instant, failure: Option<String>) {
         self.kill(Signal::KILL);
         let status = self.running.as_mut().and_then(|running| running.child.wait().ok());
@@ -260,7 +260,7 @@ impl Entry {
     }
 }
 
-/// Whoever looks after the programs.
+/// The supervisor of the programs.
 struct Keeper<'a> {
     nursery: &'a Nursery,
     hosts: Arc<Vec<HostNamespace>>,
@@ -283,7 +283,7 @@ impl Keeper<'_> {
     fn is_done(&self) -> bool {
         let failed = |entry: &Entry| entry.over.as_ref().is_some_and(|over| over.failure.is_some());
         let mut ours = self.entries.iter().filter(|entry| !entry.settings.background).peekable();
-        // With servers only, the run's duration decides.
+        // If all programs are in the background, the run's duration determines the end.
         let all_over = ours.peek().is_some() && ours.all(|entry| entry.over.is_some());
         all_over || self.entries.iter().any(failed)
     }
@@ -352,11 +352,12 @@ impl Keeper<'_> {
         if settings.terminal {
             sys::start_in_foreground(&mut command);
         } else {
-            // A group of its own: an interrupt from the terminal is for Fullpipe, which then ends the programs.
+            // A separate process group: an interrupt from the terminal goes to Fullpipe only, which then ends the
+            // programs.
             command.stdin(Stdio::null()).stdout(to_output).stderr(to_errors).process_group(0);
         }
         if let Some(folder) = &settings.folder {
-            // Otherwise the error would be taken for the program's.
+            // Otherwise the error would be attributed to the program.
             if !folder.is_dir() {
                 let what = format!("there is no folder {}", folder.display());
                 return Err(io::Error::new(io::ErrorKind::NotFound, what));
@@ -377,7 +378,8 @@ impl Keeper<'_> {
             let early = entry.settings.background && !entry.ready;
             let failure = match (entry.settings.background, expected) {
                 (false, true) => None,
-                // It may end as it likes, but nobody has asked it to: a server that crashes is not what the scenario describes.
+                // The exit status does not matter, but the end was not requested: the scenario does not describe a
+                // server that crashes.
                 (true, _) if !early => {
                     status.signal().map(|_| format!("in the background ended with {} before the run did", tell(status)))
                 }
@@ -398,10 +400,10 @@ impl Keeper<'_> {
         }
     }
 
-    /// Asks all to end, then makes them.
+    /// Asks all programs to end, and then kills the remaining ones.
     fn end_all(&mut self) {
         let asked = self.clock.now();
-        // With one failure, that the others were ended for it is none of theirs.
+        // After one failure, ending the other programs is not a failure of theirs.
         let all_well = self.entries.iter().all(|entry| entry.over.as_ref().is_none_or(|over| over.failure.is_none()));
         let failed = |entry: &Entry, what: &str| (all_well && !entry.settings.background).then(|| what.to_owned());
         for number in 0..self.entries.len() {
@@ -414,10 +416,10 @@ impl Keeper<'_> {
             let now = self.clock.now();
             let patience = now.saturating_since(asked) < GRACE;
             for entry in &mut self.entries {
-                // Whoever is in the background has done its duty; the others should have ended by themselves.
+                // A background program that is still running is fine; the others should have ended by themselves.
                 let late = failed(entry, "still ran when the run ended");
                 let Some(running) = &mut entry.running else { continue };
-                // A program that prints on its way out must not wait for a reader.
+                // A program that prints while it ends must not wait for a reader.
                 running.output.read();
                 running.errors.read();
                 match running.child.try_wait() {
@@ -430,7 +432,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// The run ends before this program's time has come.
+    /// The run has ended before the program's start time.
     fn never_started(&self, number: usize, all_well: bool) -> Option<Over> {
         let entry = &self.entries[number];
         if entry.running.is_some() || entry.over.is_some() {
@@ -499,9 +501,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_five_lines_that_say_something_are_told() {
+    fn last_lines_are_the_last_five_that_are_not_blank() {
         assert_eq!(last_lines(b""), "");
         assert_eq!(last_lines(b"1\n2\n\n3\n  \n4\n5\n6\n"), "\n    2\n    3\n    4\n    5\n    6");
-        assert_eq!(last_lines(&[b'a', 0xff, b'\n']), "\n    a\u{fffd}", "whatever bytes they are");
+        assert_eq!(last_lines(&[b'a', 0xff, b'\n']), "\n    a\u{fffd}", "invalid UTF-8 is replaced");
     }
 }

@@ -1,5 +1,5 @@
-//! The few calls to the kernel for which no library offers a safe function: packet sockets with arrival stamps, batches
-//! of packets, an interface's offloads, namespaces. All `unsafe` code of this crate is in this file.
+//! System calls for which no library has a safe function: packet sockets with arrival timestamps, batches of packets,
+//! an interface's offloads, namespaces. All `unsafe` code of this crate is in this file.
 //!
 //! Sources: packet(7), recvmmsg(2), sendmmsg(2), socket(7), unshare(2), the kernel's `ethtool.h` and `if_packet.h`.
 
@@ -12,20 +12,20 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// Packets moved by one call at most.
+/// Maximum number of packets per call.
 pub(crate) const BATCH: usize = 64;
 
-/// Room for one frame: the largest IP packet, an Ethernet header and a VLAN tag.
+/// Buffer size of one frame: the largest IP packet, an Ethernet header and a VLAN tag.
 pub(crate) const FRAME_BYTES: usize = 65_536 + 18;
 
-/// Leaves the namespaces of the calling thread for new ones.
+/// Moves the calling thread to new namespaces.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // The danger of this call is a thread with descriptors of its own, which others do not expect.
-    assert!(!flags.contains(UnshareFlags::FILES), "descriptors stay shared");
-    // SAFETY: see the assertion.
+    // The danger of this call is a separate descriptor table of the thread, which other threads would not expect.
+    assert!(!flags.contains(UnshareFlags::FILES), "the descriptor table must stay shared");
+    // SAFETY: the assertion above excludes a separate descriptor table.
     Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
@@ -34,7 +34,7 @@ fn check(result: c_int) -> io::Result<c_int> {
 }
 
 fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as `T` has.
+    // SAFETY: the kernel reads exactly the size of `T` in bytes.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -47,14 +47,14 @@ fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -
     check(result).map(|_| ())
 }
 
-/// A socket that gets all frames that an interface of the current network namespace receives, with their arrival stamps,
-/// and does not see those that it sends itself.
+/// Opens a socket that receives all frames of an interface of the current network namespace with their arrival
+/// timestamps. It does not receive the frames that it sends.
 ///
 /// # Errors
-/// The kernel's: no permission (`CAP_NET_RAW`), no such interface.
+/// Returns the kernel's error: no permission (`CAP_NET_RAW`), or no such interface.
 pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<OwnedFd> {
     let protocol = (libc::ETH_P_ALL as u16).to_be();
-    // SAFETY: no memory is involved; a descriptor that is not negative is a new one and ours.
+    // SAFETY: no memory is involved; a descriptor that is not negative is new and owned by us.
     let socket = unsafe {
         let socket =
             check(libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0))?;
@@ -84,11 +84,11 @@ pub(crate) fn packet_socket(interface: u32, buffer_bytes: u32) -> io::Result<Own
     Ok(socket)
 }
 
-/// Makes a TUN interface of this name in the current network namespace: what is sent to it can be read from the descriptor, a
-/// whole IP packet at a time, and what is written there arrives from it.
+/// Creates a TUN interface with this name in the current network namespace. Packets sent to the interface can be read
+/// from the descriptor, one IP packet per read. Packets written to the descriptor arrive from the interface.
 ///
 /// # Errors
-/// The kernel's: `/dev/net/tun` may not be opened everywhere.
+/// Returns the kernel's error; opening `/dev/net/tun` may not be permitted.
 pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
     const TUNSETIFF: u64 = 0x4004_54ca;
     const TUN_WITHOUT_HEADER: libc::c_short = 0x0001 | 0x1000;
@@ -109,30 +109,30 @@ pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
     Ok(device)
 }
 
-/// Makes the kernel stamp what a socket receives.
+/// Enables the kernel's timestamps of received frames.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub(crate) fn ask_for_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
     let on: c_int = 1;
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
 }
 
-/// Asks for a socket's receive buffer: beyond the system's limit only with privileges; without, the limit holds.
+/// Sets the size of a socket's receive buffer. Without privileges, the system's limit applies.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub(crate) fn ask_for_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
 }
 
-/// Frames that a packet socket could not keep since the last call.
+/// Frames that a packet socket has dropped since the last call.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub(crate) fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
-    // SAFETY: the kernel writes at most as many bytes as the structure has.
+    // SAFETY: the kernel writes at most the size of the structure.
     unsafe {
         let mut statistics: libc::tpacket_stats = zeroed();
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
@@ -147,21 +147,21 @@ pub(crate) fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
     }
 }
 
-/// One received frame's place in a [`Receiver`].
+/// One received frame in a [`Receiver`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    /// Bytes of the frame that are there.
+    /// Number of bytes received.
     pub(crate) bytes: usize,
-    /// The kernel's arrival stamp: nanoseconds of the wall clock since 1970; `None` if it gave none.
+    /// The kernel's arrival timestamp in nanoseconds since 1970; `None` if there is none.
     pub(crate) stamp_nanos: Option<u64>,
 }
 
-/// Room for one control message with a time stamp, aligned as the kernel's structures need it.
+/// Buffer for one control message with a timestamp, aligned as the kernel's structures require.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; 64]);
 
-/// Buffers for receiving batches of frames.
+/// Buffers that receive batches of frames.
 pub(crate) struct Receiver {
     frames: Box<[u8]>,
 }
@@ -183,14 +183,14 @@ impl Receiver {
         &self.frames[begin..begin + bytes.min(FRAME_BYTES)]
     }
 
-    /// Receives what is there, at most [`BATCH`] frames; never blocks. Returns how many.
+    /// Receives the available frames, at most [`BATCH`]; never blocks. Returns their number.
     ///
     /// # Errors
-    /// The kernel's, but not that there is nothing.
+    /// Returns the kernel's error, except that no frame is available.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, into: &mut [Received; BATCH]) -> io::Result<usize> {
         let mut controls = [Control([0; 64]); BATCH];
-        // SAFETY: all-zero vectors and headers are valid; the pointers put into them point into `self.frames` and
-        // `controls`, which outlive the call and do not overlap.
+        // SAFETY: all-zero vectors and headers are valid; the pointers in them refer to `self.frames` and `controls`,
+        // which outlive the call and do not overlap.
         unsafe {
             let mut vectors: [libc::iovec; BATCH] = zeroed();
             let mut headers: [libc::mmsghdr; BATCH] = zeroed();
@@ -223,13 +223,13 @@ impl Receiver {
     }
 }
 
-/// The arrival stamp among a message's control messages.
+/// The arrival timestamp among a message's control messages.
 ///
 /// # Safety
-/// The header must be one that the kernel has just filled in, its control buffer still there.
+/// The kernel must have filled in the header, and its control buffer must still exist.
 unsafe fn stamp(header: &libc::msghdr) -> Option<u64> {
-    // SAFETY: the macros walk the control buffer within the length that the kernel wrote; a timespec may stand there
-    // unaligned, so it is copied out.
+    // SAFETY: the macros traverse the control buffer within the length that the kernel wrote; a timespec there may be
+    // unaligned, so it is copied.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while let Some(control) = message.as_ref() {
@@ -243,15 +243,15 @@ unsafe fn stamp(header: &libc::msghdr) -> Option<u64> {
     }
 }
 
-/// Sends frames, at most [`BATCH`] of them, without blocking. Returns how many went out; the next one is what the error, if
-/// there is one, is about.
+/// Sends frames, at most [`BATCH`], without blocking. Returns the number of frames sent; an error refers to the next
+/// frame.
 pub(crate) fn send(socket: BorrowedFd<'_>, frames: &[Vec<u8>]) -> (usize, Option<io::Error>) {
     let frames = &frames[..frames.len().min(BATCH)];
     if frames.is_empty() {
         return (0, None);
     }
-    // SAFETY: all-zero vectors and headers are valid; the pointers put into them point into `frames`, which the kernel
-    // only reads.
+    // SAFETY: all-zero vectors and headers are valid; the pointers in them refer to `frames`, which the kernel only
+    // reads.
     unsafe {
         let mut vectors: [libc::iovec; BATCH] = zeroed();
         let mut headers: [libc::mmsghdr; BATCH] = zeroed();
@@ -262,18 +262,18 @@ pub(crate) fn send(socket: BorrowedFd<'_>, frames: &[Vec<u8>]) -> (usize, Option
             header.msg_hdr.msg_iovlen = 1;
         }
         match check(libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), frames.len() as u32, libc::MSG_DONTWAIT)) {
-            // What stopped it short of all is told when the rest is tried.
+            // The reason for sending fewer frames is reported by the next call.
             Ok(count) => (count as usize, None),
             Err(error) => (0, Some(error)),
         }
     }
 }
 
-/// Switches an interface's transmit checksum offload off (`ETHTOOL_STXCSUM`), which ends segmentation offload with it:
-/// what leaves the interface is then packets as on a wire. For interfaces of the current network namespace.
+/// Disables an interface's transmit checksum offload (`ETHTOOL_STXCSUM`), which also disables segmentation offload. The
+/// interface then sends packets as they would appear on a wire. It must be in the current network namespace.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub(crate) fn switch_transmit_checksum_offload_off(interface: &str) -> io::Result<()> {
     const ETHTOOL_STXCSUM: u32 = 0x17;
     #[repr(C)]
@@ -285,8 +285,8 @@ pub(crate) fn switch_transmit_checksum_offload_off(interface: &str) -> io::Resul
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "an interface's name has at most 15 bytes"));
     }
     let mut value = Value { command: ETHTOOL_STXCSUM, data: 0 };
-    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel reads the value behind the pointer during
-    // the call only. The descriptor is new and ours.
+    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel reads the value behind the pointer
+    // only during the call. The descriptor is new and owned by us.
     unsafe {
         let socket = check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
         let socket = OwnedFd::from_raw_fd(socket);
@@ -300,7 +300,7 @@ pub(crate) fn switch_transmit_checksum_offload_off(interface: &str) -> io::Resul
     Ok(())
 }
 
-/// The Ethernet address of an interface of the current network namespace.
+/// The MAC address of an interface of the current network namespace.
 ///
 /// # Errors
 /// If there is no such interface.
@@ -308,8 +308,8 @@ pub(crate) fn hardware_address(interface: &str) -> io::Result<[u8; 6]> {
     if interface.len() >= libc::IFNAMSIZ {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "an interface's name has at most 15 bytes"));
     }
-    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel fills in the address, of which any bytes
-    // are valid. The descriptor is new and ours.
+    // SAFETY: an all-zero request is valid; its name stays terminated; the kernel fills in the address, for which any
+    // bytes are valid. The descriptor is new and owned by us.
     unsafe {
         let socket = check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
         let socket = OwnedFd::from_raw_fd(socket);
@@ -326,12 +326,12 @@ pub(crate) fn hardware_address(interface: &str) -> io::Result<[u8; 6]> {
     }
 }
 
-/// What the two ends of a connection agreed on.
+/// TCP options that both ends have negotiated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Negotiated {
     /// Timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Selective acknowledgements (RFC 2018).
+    /// Selective acknowledgments (RFC 2018).
     pub sack: bool,
     /// Window scaling (RFC 7323).
     pub window_scaling: bool,
@@ -339,7 +339,7 @@ pub struct Negotiated {
     pub ecn: bool,
 }
 
-/// What the kernel's TCP says of a connection.
+/// State of a connection in the kernel's TCP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpInfo {
     pub(crate) smoothed_rtt_micros: u32,
@@ -348,22 +348,22 @@ pub(crate) struct TcpInfo {
     pub(crate) in_flight_segments: u32,
     pub(crate) mss_bytes: u32,
     pub(crate) retransmitted_segments: u64,
-    /// How often the sender has learnt that segments came in another order than it sent them.
+    /// How often the sender has detected reordered segments.
     pub(crate) reorderings_seen: u64,
-    /// `None` before there is a rate.
+    /// `None` before the first rate.
     pub(crate) pacing_bytes_per_second: Option<u64>,
     pub(crate) delivery_bytes_per_second: u64,
-    /// Whether the peer has acknowledged everything, the end of the stream too.
+    /// Whether the peer has acknowledged all data, including the end of the stream.
     pub(crate) all_acknowledged: bool,
     pub(crate) negotiated: Negotiated,
 }
 
-/// Asks for it.
+/// Reads the state of a connection.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
-    // SAFETY: all-zero bytes are valid information; the kernel writes at most as many bytes as there are, an older one fewer.
+    // SAFETY: all-zero bytes are valid; the kernel writes at most the size of the structure, an older kernel less.
     let info = unsafe {
         let mut info: libc::tcp_info = zeroed();
         let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -371,17 +371,18 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         check(libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, place, &mut length))?;
         info
     };
-    /// The kernel's threshold before there is one.
+    /// The kernel's threshold before the first reduction.
     const INFINITE: u32 = 0x7fff_ffff;
-    /// States (RFC 9293 section 3.3.2) by the kernel's numbers, in which our FIN is acknowledged: FIN-WAIT-2, TIME-WAIT, CLOSED.
+    /// The kernel's numbers of the states (RFC 9293 section 3.3.2) in which our FIN is acknowledged: FIN-WAIT-2,
+    /// TIME-WAIT, CLOSED.
     const ACKNOWLEDGED: [u8; 3] = [5, 6, 7];
-    /// Bits of the options, by linux/tcp.h.
+    /// Option bits from linux/tcp.h.
     const TIMESTAMPS: u8 = 1;
     const SACK: u8 = 2;
     const WINDOW_SCALING: u8 = 4;
     const ECN: u8 = 8;
     let has = |option: u8| info.tcpi_options & option != 0;
-    // RFC 6675's pipe, as the kernel counts it.
+    // RFC 6675's pipe, as the kernel computes it.
     let gone = info.tcpi_sacked.saturating_add(info.tcpi_lost);
     Ok(TcpInfo {
         smoothed_rtt_micros: info.tcpi_rtt,
@@ -403,21 +404,21 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     })
 }
 
-/// Lets TCP pace a connection, at the rate that its congestion control asks for: a maximum that no rate reaches switches
-/// pacing on.
+/// Enables TCP pacing of a connection at the rate of its congestion control, by setting a maximum rate that is never
+/// reached.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub(crate) fn pace(socket: BorrowedFd<'_>) -> io::Result<()> {
     let most: u64 = u64::MAX - 1;
     set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &most)
 }
 
-/// Process 1 of the process namespace that the children of the calling thread are in.
+/// Process 1 of the process namespace that contains the children of the calling thread.
 #[derive(Debug)]
 pub(crate) struct First {
     process: libc::pid_t,
-    /// Its other end tells process 1, before it can be killed with its parent, whether that still lives.
+    /// Process 1 reads the other end of this pipe and detects whether its parent is still alive.
     _alive: OwnedFd,
 }
 
@@ -431,18 +432,18 @@ impl First {
     pub(crate) fn start(kept: BorrowedFd<'_>) -> io::Result<First> {
         let kept = kept.as_raw_fd();
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        // SAFETY: the child of a program with several threads may only make calls that are safe in a signal handler: it makes
-        // system calls with constants and nothing else, and never returns.
+        // SAFETY: the child of a program with several threads may make only calls that are safe in a signal handler: it
+        // makes system calls with constants and nothing else, and never returns.
         unsafe {
             let process = check(libc::fork())?;
             if process == 0 {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                // Orphans of programs become its children; it does not want to know how they end.
+                // Orphaned processes become its children; their exit status is discarded.
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
                 libc::close(writer.as_raw_fd());
                 let mut poll = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
                 if libc::poll(&mut poll, 1, 0) != 0 {
-                    // The parent has died before it could take this process with it.
+                    // The parent has died before its death could kill this process.
                     libc::_exit(0);
                 }
                 let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
@@ -459,9 +460,10 @@ impl First {
         }
     }
 
-    /// Kills it, and with it all processes of its namespace.
+    /// Kills process 1, and with it all processes of its namespace.
     pub(crate) fn kill(self) {
-        // SAFETY: no memory is involved; the process is our child and has not been waited for, so its number is still its own.
+        // SAFETY: no memory is involved; the process is our child and has not been waited for, so its number is not
+        // reused.
         unsafe {
             libc::kill(self.process, libc::SIGKILL);
             libc::waitpid(self.process, ptr::null_mut(), 0);
@@ -469,10 +471,10 @@ impl First {
     }
 }
 
-/// Lets a program start as the one that the terminal, if standard input is one, listens to.
+/// Makes a program start in the foreground of the terminal, if standard input is one.
 pub(crate) fn start_in_foreground(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt;
-    // SAFETY: what the child runs before the program are system calls without memory, safe in a signal handler.
+    // SAFETY: before the program, the child makes only system calls without memory, which are safe in a signal handler.
     unsafe {
         command.pre_exec(|| {
             libc::setpgid(0, 0);
@@ -482,20 +484,20 @@ pub(crate) fn start_in_foreground(command: &mut std::process::Command) {
     }
 }
 
-/// Takes the terminal back from a program that had it and has ended.
+/// Returns the terminal from an ended program to this process.
 pub(crate) fn return_to_foreground() {
     // SAFETY: no memory is involved.
     unsafe { take_terminal(libc::getpgrp()) }
 }
 
-/// Makes a group of processes the one in the foreground of the terminal at standard input. Without a terminal, nothing happens.
+/// Makes a process group the foreground group of the terminal at standard input. Has no effect without a terminal.
 ///
 /// # Safety
-/// None is asked for; it makes system calls with a mask of its own.
+/// There are no requirements; the function makes system calls with its own signal mask.
 unsafe fn take_terminal(group: libc::pid_t) {
-    // SAFETY: the masks live on this stack; the rest is numbers.
+    // SAFETY: the masks are on this stack; all other arguments are numbers.
     unsafe {
-        // Whoever is in the background would be stopped for it.
+        // A process in the background would be stopped by this call.
         let mut stop: libc::sigset_t = zeroed();
         let mut before: libc::sigset_t = zeroed();
         libc::sigemptyset(&mut stop);

@@ -1,8 +1,8 @@
-//! Waiting for the next deadline or the next frame: sleep until shortly before the deadline, then spin.
+//! Waiting for the next deadline or frame: sleeps until shortly before the deadline, then spins.
 //!
-//! A sleeping thread wakes late by some tens of microseconds; a spinning one is on time. Measured (docs/real-time.md): with
-//! a timer slack of 1 ns, sleeping until 60 us before and spinning for the rest is late by 0.1 us at the median and costs
-//! 3-8 % of a core at 1000 deadlines a second.
+//! A sleeping thread wakes some tens of microseconds late, but a spinning one is on time. Measured (docs/real-time.md):
+//! with a timer slack of 1 ns, sleeping until 60 us before the deadline and then spinning has a median lateness of 0.1
+//! us. It takes 3-8 % of a core at 1000 deadlines per second.
 
 use fullpipe_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,19 +13,20 @@ use std::num::NonZeroU64;
 use super::clock::WallClock;
 use super::port::Port;
 
-/// How long before a deadline sleeping gives way to spinning.
+/// Time before a deadline at which spinning begins.
 pub const SPIN: Duration = Duration::from_nanos(60_000);
 
-/// Tells the kernel to wake the calling thread as exactly as it can.
+/// Sets the timer slack of the calling thread to its minimum.
 pub(crate) fn ask_for_exact_wakeups() {
-    // Refused by no kernel that has timer slack; without it, waking is less exact, which lateness tells.
+    // No kernel with timer slack rejects this; otherwise wakeups are less exact, as the lateness shows.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Waits until `deadline` or until a port has frames, whichever is first. Says which ports have; all false at a deadline.
+/// Waits until `deadline` or until a port has frames, whichever is first. Returns which ports have frames; all false at
+/// the deadline.
 ///
 /// # Errors
-/// The kernel's.
+/// Returns the kernel's error.
 pub(crate) fn wait(
     clock: &WallClock,
     deadline: Instant,
@@ -44,7 +45,7 @@ pub(crate) fn wait(
                 ready.resize(ports.len(), false);
                 return Ok(());
             }
-            // Asleep until now, or spinning.
+            // The timeout has expired, or the thread is spinning.
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => {
                 ready.extend(fds.iter().map(|fd| !fd.revents().is_empty()));

@@ -11,16 +11,18 @@ pub(crate) enum Token {
     /// `::`
     Colons,
     Sign(char),
-    /// A string, a character, a number or a lifetime.
+    /// A string, without its quotation marks.
+    Text(String),
+    /// A character, a number or a lifetime.
     Literal,
 }
 
 impl Token {
-    fn is(&self, sign: char) -> bool {
+    pub(crate) fn is(&self, sign: char) -> bool {
         *self == Token::Sign(sign)
     }
 
-    fn word(&self) -> Option<&str> {
+    pub(crate) fn word(&self) -> Option<&str> {
         match self {
             Token::Word(word) => Some(word),
             _ => None,
@@ -105,7 +107,11 @@ fn read(path: Vec<String>, tokens: Vec<Token>, folder: &Path, files: Files<'_>, 
 }
 
 /// Reads one tree of an import.
-fn import(tokens: &mut std::iter::Peekable<std::slice::Iter<'_, Token>>, before: &[String], module: &mut Module) {
+pub(crate) fn import(
+    tokens: &mut std::iter::Peekable<std::slice::Iter<'_, Token>>,
+    before: &[String],
+    module: &mut Module,
+) {
     let mut path = before.to_vec();
     let mut alias = None;
     while let Some(token) = tokens.next_if(|token| !token.is(',') && !token.is('}')) {
@@ -183,8 +189,9 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
 }
 
 /// The index after the item, field or statement that begins here.
-fn item_end(tokens: &[Token], begin: usize) -> usize {
-    let is_import = tokens[begin..].iter().find_map(Token::word) == Some("use");
+pub(crate) fn item_end(tokens: &[Token], begin: usize) -> usize {
+    let mut words = tokens[begin..].iter().filter_map(Token::word);
+    let is_import = words.find(|word| !matches!(*word, "pub" | "crate" | "super" | "in")) == Some("use");
     let mut at = begin;
     let mut is_item = false;
     while at < tokens.len() {
@@ -214,7 +221,7 @@ fn item_end(tokens: &[Token], begin: usize) -> usize {
 }
 
 /// The index after the bracket that closes the one here.
-fn group_end(tokens: &[Token], begin: usize) -> usize {
+pub(crate) fn group_end(tokens: &[Token], begin: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(begin) {
         match token {
@@ -254,7 +261,8 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
                 }
             }
         } else if let Some(end) = raw_string_end(&text, at).or_else(|| string_end(&text, at)) {
-            tokens.push(Token::Literal);
+            let literal: String = text[at..end].iter().collect();
+            tokens.push(Token::Text(literal.trim_matches('"').to_owned()));
             at = end;
         } else if this == '\'' {
             // A character literal has an escape, or its closing quotation mark two characters on; otherwise it is a lifetime.

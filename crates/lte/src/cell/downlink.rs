@@ -1,4 +1,4 @@
-//! The downlink of a cell: who gets which groups, what becomes of the blocks, and the UEs' feedback.
+//! The downlink of a cell: the assignment of groups, the reception of blocks, and the UEs' feedback.
 
 use super::*;
 use crate::radio::fading::{Extremes, Moment, Traced};
@@ -6,16 +6,16 @@ use crate::rlc::Mode;
 use crate::scheduler::{Channel, NOBODY, Queues, Subframe, Waiting};
 use crate::ue::{Block, LAYERS, Last, Process, left_after};
 
-/// Subframes from a scheduler's decision to the air.
+/// Subframes from a scheduling decision to its transmission.
 pub(super) const TO_AIR: u64 = 2;
-/// Subframes from the air to the scheduler, for CQI, feedback and buffer status.
+/// Subframes from the transmission to the scheduler, for CQI, feedback and buffer status.
 pub(super) const TO_SCHEDULER: u64 = 5;
-/// Subframes after a decision in which a process without feedback is free again.
+/// Subframes from a decision until a process without feedback is released.
 const UNHEARD: u64 = 11;
-/// How often a block is sent again at most.
+/// Largest number of retransmissions of a block.
 pub(super) const MOST_RETRANSMISSIONS: u8 = 3;
 
-/// UEs' reports, made as they are asked for.
+/// Reports of UEs, computed on demand.
 struct Reports<'a> {
     cell: usize,
     air: &'a Air,
@@ -28,23 +28,23 @@ struct Reports<'a> {
     reports: &'a mut [Report],
     rows: &'a mut [Rows],
     tracks: &'a Tracks,
-    /// The trace that fading is read from, at the time of the measurement.
+    /// The fading trace, at the time of the measurement.
     traced: Option<(&'a Traced, Moment)>,
     /// When the channel was measured.
     measured: u64,
-    /// Whether there are short cuts.
+    /// Whether shortcuts are used.
     quick: bool,
-    /// Whether the outcome of blocks corrects CQI.
+    /// Whether outer-loop link adaptation corrects CQI.
     outer_loop: bool,
 }
 
 impl Reports<'_> {
-    /// What the SINR of the control region is multiplied by.
+    /// The factor of the control region's SINR.
     fn gain(&self, ue: usize) -> f32 {
         control_gain(self.source, &self.ues[ue])
     }
 
-    /// The SINR that the CQI are made from.
+    /// The SINR from which CQI is computed.
     fn row(&mut self, ue: usize) -> Row {
         let number = usize::from(self.ues[ue].number);
         let gain = self.gain(ue);
@@ -61,7 +61,7 @@ impl Reports<'_> {
                 self.air.add_downlink_interference(self.cell, number, self.measured, |_| None, &mut noise);
             }
             CqiSource::Mixed => {
-                // The data region of the same subframe comes after the control region that is measured.
+                // The data region follows the measured control region of the same subframe, so only earlier subframes count.
                 let last = self.last_data.iter().rev().find(|(subframe, _)| *subframe < self.measured);
                 if let Some((subframe, powers)) = last {
                     self.air.add_downlink_interference(self.cell, number, *subframe, |c| Some(&powers[c]), &mut noise);
@@ -72,7 +72,7 @@ impl Reports<'_> {
         row
     }
 
-    /// Whether even the deepest fade leaves the best of all CQI, which most reports near a cell say.
+    /// Whether even the deepest fade leaves the highest CQI. Most reports near a cell have it.
     fn is_best(&mut self, ue: usize) -> bool {
         if !self.quick || self.air.cells() > 1 {
             return false;
@@ -87,9 +87,9 @@ impl Reports<'_> {
         self.cqi.is_certain_best(least * gain)
     }
 
-    /// The lowest CQI that the UE has reported for any of these groups.
+    /// Returns the lowest CQI that the UE reports for any of these groups.
     fn lowest(&mut self, ue: u16, groups: Groups) -> u8 {
-        // To look at all groups of the band takes 190 instructions.
+        // A check of all groups of the band takes 190 instructions.
         if let Some(even) = self.even(ue) {
             return even;
         }
@@ -98,8 +98,8 @@ impl Reports<'_> {
     }
 }
 
-/// The groups that belong to this owner. (In a function of its own, so that groups are compared side by side: 64 instructions;
-/// as a part of the scheduler's loop 220.)
+/// Returns the groups of this owner. It is a separate function so that the compiler vectorizes the comparison: 64 instructions,
+/// and 220 inside the scheduler's loop.
 #[inline(never)]
 fn groups_of(owner: u16, owners: &[u16; MOST_GROUPS]) -> Groups {
     let mut groups = 0;
@@ -111,7 +111,7 @@ fn groups_of(owner: u16, owners: &[u16; MOST_GROUPS]) -> Groups {
 
 /// Moves the resource blocks of these groups to the front of the row.
 fn gather(row: &mut Row, groups: Groups, group_size: usize) {
-    // The lowest groups of the band are there already.
+    // A contiguous set that starts at group 0 is in place already.
     if groups & groups.wrapping_add(1) != 0 {
         for (place, group) in indices(groups).enumerate() {
             row.copy_within(group * group_size..(group + 1) * group_size, place * group_size);
@@ -147,7 +147,7 @@ impl Channel for Reports<'_> {
     fn subbands_of(&mut self, ue: u16, groups: Groups) -> &[u8; MOST_GROUPS] {
         let ue = usize::from(ue);
         self.report_subbands(ue);
-        // A correction is of all.
+        // The correction applies to all groups.
         let groups = if self.outer_loop { Groups::MAX } else { groups };
         let open = self.reports[ue].open & groups;
         if open != 0 {
@@ -189,13 +189,13 @@ impl Channel for Reports<'_> {
 }
 
 impl Reports<'_> {
-    /// A CQI that the UE reported, as the outcome of its blocks corrects it.
+    /// Corrects a reported CQI by the outer loop.
     #[inline]
     fn corrected(&self, ue: usize, cqi: u8) -> u8 {
         if self.outer_loop { self.cqi.corrected(cqi, self.ues[ue].outer_loop[0].gain()) } else { cqi }
     }
 
-    /// The reported CQI of each group, corrected.
+    /// Returns the reported CQI of each group, corrected.
     fn corrected_subbands(&mut self, ue: usize) -> &[u8; MOST_GROUPS] {
         let outer_loop = self.ues[ue].outer_loop[0];
         let report = &mut self.reports[ue];
@@ -207,7 +207,7 @@ impl Reports<'_> {
         &report.corrected
     }
 
-    /// Makes the report of each group, unless it is there.
+    /// Computes the report of each group if it is missing.
     #[inline]
     fn report_subbands(&mut self, ue: usize) {
         if self.reports[ue].measured[0] != self.measured {
@@ -223,7 +223,7 @@ impl Reports<'_> {
         }
     }
 
-    /// All groups have this CQI.
+    /// Sets the same CQI for all groups.
     fn report_even(&mut self, ue: usize, cqi: u8) {
         let report = &mut self.reports[ue];
         if report.even != Some(cqi) {
@@ -233,16 +233,16 @@ impl Reports<'_> {
         }
     }
 
-    /// What the SINR of a UE in a lone cell follows from: gain times the first, times the second.
+    /// The factors of the SINR of a UE in a single cell: gain times the first, times the second.
     fn factors(&self, ue: usize) -> [f32; 2] {
         let number = usize::from(self.ues[ue].number);
         [self.air.mean_downlink_signal(self.cell, number, self.measured), self.gain(ue)]
     }
 
-    /// Bounds the report of each group by its smallest and its largest gain, where these are known. In frequency, gains change so
-    /// slowly that about half of all groups have one CQI then. Those of the rest are found out when they are asked for: of 25
-    /// groups few, since a UE that is good in one of them is often beaten in the others. (1,200 instructions where all are asked for,
-    /// 3,700 without bounds.)
+    /// Computes bounds of each group's report from its smallest and largest gain, if these are known. Gains change slowly with
+    /// frequency, so about half of all groups then have a single possible CQI. The others are computed on demand: few of 25
+    /// groups, since a UE with a good group is often outbid in the others. (1,200 instructions if all are needed, 3,700 without
+    /// bounds.)
     fn bound_subbands(&mut self, ue: usize) -> bool {
         if !self.quick || self.air.cells() > 1 {
             return false;
@@ -270,7 +270,7 @@ impl Reports<'_> {
         true
     }
 
-    /// Finds out the CQI of groups of which there are only bounds.
+    /// Computes the CQI of groups that have only bounds.
     fn close(&mut self, ue: usize, groups: Groups) {
         let Some(at) = self.traced else { unreachable!("bounds are those of a trace") };
         let factors = self.factors(ue);
@@ -288,14 +288,14 @@ impl Reports<'_> {
     }
 }
 
-/// What waits, as the scheduler counts.
+/// Waiting data, by the scheduler's count.
 struct Counted<'a> {
     ues: &'a [Ue],
     now: Instant,
 }
 
 impl Counted<'_> {
-    /// What waits on those bearers of a UE that are chosen by whether they have a guaranteed bit rate.
+    /// Returns the waiting bytes of a UE's bearers with, or without, a guaranteed bit rate.
     #[inline]
     fn of(&self, ue: u16, chosen: impl Fn(bool) -> bool) -> Waiting {
         let owner = &self.ues[usize::from(ue)];
@@ -326,7 +326,7 @@ impl Queues for Counted<'_> {
 }
 
 impl Cell {
-    /// What was sent in subframe `n` is decoded at its end, one nanosecond before the next begins.
+    /// Decodes the transmissions of subframe `n` at its end, one nanosecond before the next begins.
     pub(super) fn receive_downlink(&mut self, n: u64, shared: &Shared, on_air: &OnAir, exit: &mut Exit) {
         let blocks = self.air_downlink.take(n);
         let end = Instant::from_nanos((n + 1) * 1_000_000 - 1);
@@ -351,8 +351,8 @@ impl Cell {
         self.air_downlink.give_back(n, blocks);
     }
 
-    /// Decodes the blocks of a process; the layers that could not be.
-    #[allow(clippy::too_many_arguments, reason = "who, when, where")]
+    /// Decodes the blocks of a process. Returns the layers that were not decoded.
+    #[allow(clippy::too_many_arguments, reason = "UE, process, time and place")]
     fn decode_downlink(
         &mut self,
         ue: usize,
@@ -430,7 +430,7 @@ impl Cell {
         refused
     }
 
-    /// The SINR at a UE in the resource blocks of these groups, side by side.
+    /// Computes the SINR at a UE in the resource blocks of these groups, without gaps.
     fn block_sinr(&mut self, ue: usize, groups: Groups, n: u64, shared: &Shared, on_air: &OnAir) -> Row {
         let number = usize::from(self.ues[ue].number);
         let mut row = *self.rows[ue].signal(&shared.air, self.index, number, n).0;
@@ -439,7 +439,7 @@ impl Cell {
         row
     }
 
-    /// SINR of the data region at a UE, from the signal at full power.
+    /// Converts the signal at full power to the SINR of the data region at a UE.
     fn disturb(&self, ue: usize, n: u64, shared: &Shared, on_air: &OnAir, row: &mut Row) {
         let owner = &self.ues[ue];
         let gain = owner.data_power * owner.mode_gain;
@@ -454,7 +454,7 @@ impl Cell {
         }
     }
 
-    /// Feedback has come: processes are free, or have something to be sent again.
+    /// Handles feedback: processes are released or retransmitted.
     pub(super) fn hear_feedback(&mut self, n: u64) {
         let list = self.feedback.take(n);
         for &Feedback { ue, process, refused } in &list {
@@ -489,8 +489,8 @@ impl Cell {
         self.unheard.give_back(n, list);
     }
 
-    /// Retransmissions, in the groups that they had if these are free, else in the lowest that are; one per UE. Gives the
-    /// groups that they take.
+    /// Schedules retransmissions, one per UE: in their original groups if free, otherwise in the lowest free ones. Returns the
+    /// groups used.
     fn retransmit(&mut self, n: u64, on_air: &mut OnAir) -> Groups {
         let mut taken = 0;
         self.retransmitting.sort_unstable();
@@ -523,7 +523,7 @@ impl Cell {
         taken
     }
 
-    /// Decides what subframe `n` + 2 carries.
+    /// Decides the transmissions of subframe `n` + 2.
     pub(super) fn schedule_downlink(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir) {
         let taken = if self.retransmitting.is_empty() { 0 } else { self.retransmit(n, on_air) };
         let measured = n.saturating_sub(TO_SCHEDULER) / self.cqi_period * self.cqi_period;
@@ -577,7 +577,7 @@ impl Cell {
                 &mut owners,
             );
         }
-        // The groups of each UE, in order of their first, and the CQI for its blocks.
+        // The groups of each UE, in order of its first group, and the CQI of its blocks.
         let mut shares = std::mem::take(&mut self.shares);
         shares.clear();
         let mut rest: Groups = (1 << self.downlink.groups()) - 1;
@@ -603,7 +603,7 @@ impl Cell {
         self.shares = shares;
     }
 
-    /// Fills blocks for a UE that was given groups. A block in which no PDU fits is not sent: the groups stay empty.
+    /// Fills the blocks of a UE with assigned groups. A block that has no room for a PDU is not sent, and its groups stay empty.
     /// Returns whether any block is sent.
     fn fill_downlink(&mut self, n: u64, ue: u16, groups: Groups, cqi: u8) -> bool {
         let index = usize::from(ue);
@@ -634,8 +634,8 @@ impl Cell {
                     block.pdus.push((bearer as u8, pdu));
                 }
                 *waiting = match entity.mode() {
-                    // AM sends a STATUS report, one retransmission or new data: only RLC knows what is left of which. A
-                    // saturated source always has data.
+                    // AM sends a STATUS report, one retransmission or new data, so only RLC can compute the rest. A saturated
+                    // source always has data.
                     Mode::Acknowledged | Mode::Saturated => entity.report(Way::Downlink).total(),
                     mode => left_after(*waiting, share, mode.header_bytes()),
                 };
@@ -657,7 +657,7 @@ impl Cell {
         sent
     }
 
-    /// Mean SINR over the last block's resource blocks; not a number before the first.
+    /// The mean SINR over the last block's resource blocks; NaN before the first block.
     pub(crate) fn last_downlink_sinr(&self, ue: usize, shared: &Shared, on_air: &OnAir) -> f64 {
         let last = &self.ues[ue].last[0];
         let size = self.downlink.group_size();
@@ -675,7 +675,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_of_an_owner_are_those_that_it_has() {
+    fn groups_of_an_owner_are_found_in_any_arrangement() {
         let mut owners = [NOBODY; MOST_GROUPS];
         for (group, owner) in [(0, 7), (3, 7), (4, 0), (24, 0), (25, 300), (31, 7)] {
             owners[group] = owner;
@@ -686,7 +686,7 @@ mod tests {
     }
 
     #[test]
-    fn gathered_are_the_blocks_of_the_groups_in_order() {
+    fn gathered_row_has_the_blocks_of_the_groups_in_order() {
         let row: Row = std::array::from_fn(|block| block as f32);
         for groups in [0, 1, 0b111, 0b110, 1 << 24, 0b1010_1010, (1 << 25) - 1, 0x155_5555, 0x1FF_0FF0] {
             let mut gathered = row;

@@ -1,38 +1,38 @@
-//! Outer-loop link adaptation: the eNB corrects what it knows of a UE's channel by the outcome of the UE's transport blocks.
+//! Outer-loop link adaptation: the eNB corrects its estimate of a UE's channel by the outcome of the UE's transport blocks.
 //!
-//! **Model.** For each UE and direction the eNB adds an offset to the SINR from which the MCS follows, at first 0 dB. A transport
-//! block that is lost when it is sent for the first time lowers the offset by [`STEP_DB`], one that is decoded raises it by a ninth of
-//! that. So the offset rests where one in ten is lost, the target of CQI reports (36.213 section 7.2.3). It corrects what reports
-//! cannot show: interference that a sounding signal does not meet, fading that is faster than reports, a worst resource block
-//! that stands for all.
+//! **Model.** For each UE and direction the eNB adds an offset to the SINR that determines the MCS. The offset starts at 0 dB. If
+//! the first transmission of a block is lost, the offset falls by [`STEP_DB`]; if it is decoded, the offset rises by a ninth of
+//! that. So the equilibrium is a loss of one in ten, the target of CQI reports (36.213 section 7.2.3). The offset corrects what
+//! reports do not contain: interference that a sounding signal is not exposed to, fading that is faster than the reports, and a
+//! CQI that only reflects the worst resource block.
 //!
-//! In the downlink the eNB knows a CQI: it stands for the lowest SINR at which a UE in a flat channel would report it, and the
-//! highest CQI whose SINR is not above the corrected one takes its place. In the uplink the eNB knows the SINR itself.
+//! In the downlink the eNB has a CQI. It represents the lowest SINR at which a UE in a flat channel would report it. The highest
+//! CQI whose SINR is not above the corrected one replaces it. In the uplink the eNB has the SINR itself.
 //!
-//! **Limits.** A corrected CQI is 1 to 15; a CQI of 0, out of range, stays 0. The offset does not fall on a loss with CQI 1, nor
-//! rise above 0 with CQI 15, where it would have no effect until the channel changes. A block of which nothing is heard, since its UE did not
-//! understand the control region, does not count.
+//! **Limits.** A corrected CQI is 1 to 15; a CQI of 0, out of range, stays 0. The offset does not fall after a loss with CQI 1,
+//! nor rise above 0 with CQI 15, where it would have no effect until the channel changes. A block without feedback, because its
+//! UE did not decode the control region, does not count.
 //!
-//! **Size of the step.** The outcome of a block is known when six (uplink) or seven (downlink) more are on their way with the same
-//! MCS. If an MCS is above what the channel carries, all are lost: 1.6 dB at most, about the distance of two CQI. So after it
-//! the MCS is one step lower, not several. A step of 1 dB would leave the offset 8 dB too low each time.
+//! **Size of the step.** When the outcome of a block is known, six (uplink) or seven (downlink) more are in transmission with the
+//! same MCS. If the MCS is too high for the channel, all are lost: 1.6 dB at most, about the distance of two CQI. So the MCS is
+//! then one step lower, not several. With a step of 1 dB the offset would be 8 dB too low each time.
 
 use fullpipe_units::math;
 
-/// What a lost block takes off the offset, dB.
+/// Decrease of the offset after a lost block, in dB.
 const STEP_DB: f64 = 0.2;
-/// Decoded blocks that make up for a lost one: one in ten is lost.
+/// Number of decoded blocks that compensate for a lost one: one in ten is lost.
 const DECODED_FOR_A_LOSS: i32 = 9;
 
 /// The offset of a UE in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OuterLoop {
-    /// In parts of [`STEP_DB`] that a decoded block raises it by.
+    /// In units of the increase after a decoded block, [`STEP_DB`] / [`DECODED_FOR_A_LOSS`].
     offset: i32,
 }
 
 impl OuterLoop {
-    /// The outcome of a block that was sent for the first time, made by this CQI (0: without any).
+    /// Updates the offset by the outcome of a first transmission with this CQI (0: without CQI).
     pub(crate) fn learn(&mut self, cqi: u8, decoded: bool) {
         match (decoded, cqi) {
             (true, 1..=14) => self.offset += 1,
@@ -43,7 +43,7 @@ impl OuterLoop {
         }
     }
 
-    /// What the SINR is multiplied by.
+    /// Returns the factor of the SINR.
     pub(crate) fn gain(self) -> f32 {
         if self.offset == 0 {
             return 1.0;
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn nine_decoded_blocks_make_up_for_a_lost_one() {
+    fn nine_decoded_blocks_compensate_for_a_lost_one() {
         let mut outer_loop = OuterLoop::default();
         assert_eq!(outer_loop.gain(), 1.0);
         outer_loop.learn(7, false);
@@ -73,13 +73,13 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_stays_where_it_has_an_effect() {
+    fn offset_stays_in_the_range_where_it_has_an_effect() {
         let after = |outcomes: &[(u8, bool)]| {
             let mut outer_loop = OuterLoop::default();
             outcomes.iter().for_each(|&(cqi, decoded)| outer_loop.learn(cqi, decoded));
             outer_loop.offset
         };
-        // With the best CQI not above 0, with the worst not below, and without a CQI nowhere.
+        // The offset stays at or below 0 with the highest CQI, at or above 0 with the lowest, and at 0 without a CQI.
         assert_eq!(after(&[(15, true); 20]), 0);
         assert_eq!(after(&[(1, false); 20]), 0);
         assert_eq!(after(&[(0, true), (0, false)]), 0);

@@ -1,22 +1,22 @@
-//! The timers of a cell's UEs: one for each, which is the earliest of all that it has.
+//! The timers of a cell's UEs: one per UE, the earliest of its timers.
 //!
-//! A ring has, for each of the next subframes, the UEs whose timer expires in it: a subframe looks at those alone. Timers change far
-//! more often than they expire, nearly always to a later instant, and stay in their place then: what is found there too early is
-//! moved on. A timer beyond the ring waits in its last place.
+//! A ring contains, for each of the next subframes, the UEs whose timer expires in it, so a subframe processes only those. Timers
+//! change far more often than they expire, nearly always to a later time. Their entry then stays in place and is moved when it is
+//! found too early. A timer beyond the ring is in its last entry.
 
 use super::Bits;
 use crate::subframe::subframe_from;
 use fullpipe_units::Instant;
 
-/// Subframes of the ring: longer than t-Reordering, most timers of RLC, and a power of two.
+/// Length of the ring in subframes: longer than t-Reordering, longer than most RLC timers, and a power of two.
 const SUBFRAMES: u64 = 128;
 
 #[derive(Debug)]
 pub(super) struct Timers {
-    /// No timer of a UE expires before.
+    /// Lower bound of the expiry of each UE's timers.
     due: Vec<Instant>,
     ring: Vec<Bits>,
-    /// Takes the place of those that are looked at.
+    /// An empty set that replaces a processed entry.
     empty: Bits,
     /// The first subframe whose timers have not expired.
     next: u64,
@@ -28,7 +28,7 @@ impl Timers {
         Timers { due: vec![Instant::NEVER; ues], ring, empty: Bits::new(ues), next: 0 }
     }
 
-    /// A timer of this UE expires at `at`; others of it may expire before.
+    /// Adds a timer of this UE that expires at `at`; earlier ones stay.
     #[inline]
     pub(super) fn add(&mut self, ue: usize, at: Instant) {
         if at < self.due[ue] {
@@ -36,7 +36,7 @@ impl Timers {
         }
     }
 
-    /// The next timer of this UE expires at `at`.
+    /// Sets the next timer of this UE to `at`.
     #[inline]
     pub(super) fn put(&mut self, ue: usize, at: Instant) {
         self.due[ue] = at;
@@ -46,13 +46,13 @@ impl Timers {
         }
     }
 
-    /// Appends, in order, the UEs whose timer expires up to the beginning of this subframe. They have none until the next
+    /// Appends, in order, the UEs whose timer expires up to the beginning of this subframe. They have no timer until the next
     /// [`put`](Self::put).
     pub(super) fn expire(&mut self, subframe: u64, expired: &mut Vec<u16>) {
         let now = crate::subframe::start(subframe);
         let (first, end) = (self.next, subframe + 1);
         self.next = end;
-        // All places have been looked at then.
+        // One pass over the ring covers all entries.
         for of in first..end.min(first + SUBFRAMES) {
             let place = (of % SUBFRAMES) as usize;
             if self.ring[place].is_empty() {
@@ -77,7 +77,7 @@ impl Timers {
         }
     }
 
-    /// No timer expires before this.
+    /// Returns a lower bound of the next expiry.
     pub(super) fn earliest(&self) -> Instant {
         self.due.iter().copied().min().unwrap_or(Instant::NEVER)
     }
@@ -91,7 +91,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list of all timers. UEs that have expired are given the next of their timers, as a cell does.
+        /// Compares with a list of all timers. After a UE's timer expires, its next one is set, as a cell does.
         #[test]
         fn timers_expire_in_their_subframe(
             steps in prop::collection::vec(
@@ -115,7 +115,7 @@ mod tests {
                 let expected: Vec<u16> = (0..70u16).filter(|&ue| all[usize::from(ue)] <= start(subframe)).collect();
                 prop_assert_eq!(&expired, &expected);
                 for ue in expired {
-                    // Some go on at once, some after the ring's length, some not at all.
+                    // Some continue at once, some after the length of the ring, some not at all.
                     let next = match ue % 3 {
                         0 => start(subframe) + Duration::from_millis(10),
                         1 => start(subframe) + Duration::from_millis(u64::from(ue) * 7),

@@ -1,26 +1,26 @@
-//! The uplink of a cell: buffer status, grants, what UEs send and what the eNB makes of it.
+//! The uplink of a cell: buffer status, grants, transmissions of UEs, and their reception at the eNB.
 
 use super::downlink::{MOST_RETRANSMISSIONS, TO_AIR, TO_SCHEDULER};
 use super::*;
 use crate::bearer::{buffer_status_bytes, buffer_status_index};
 use crate::ue::{Last, left_after};
 
-/// Subframes from a grant's reading to the transmission (36.213 section 8.0).
+/// Subframes from the reading of a grant to the transmission (36.213 section 8.0).
 const GRANT_TO_AIR: u64 = 4;
-/// Subframes from a transmission to its repetition (the reference's; 8 in 36.213 section 8.0).
+/// Subframes from a transmission to its retransmission (those of the reference model; 8 in 36.213 section 8.0).
 const REPEAT: u64 = 7;
-/// When a transmission is decoded: 13 of 14 symbols less a nanosecond.
+/// Time of decoding: 13 of 14 symbols less a nanosecond after the beginning of the subframe.
 const DECODED_AFTER: Duration = Duration::from_nanos(928_570);
-/// A UE that has data and hears nothing reports again after so long: retxBSR-Timer at its least (36.331 section 6.3.2). The
-/// reference has none: a UE whose only grant was lost waits there until more comes.
+/// Time after which a UE with data and without a grant reports again: the smallest retxBSR-Timer (36.331 section 6.3.2). The
+/// reference model has no such timer: there, a UE whose only grant was lost waits until it has more data.
 const REMIND_AFTER: Duration = Duration::from_millis(320);
 /// When a UE has read the grants of a subframe: after the control region of 3 of 14 symbols.
 const CONTROL_REGION: Duration = Duration::from_nanos(214_286);
-/// Fewest resource blocks of a grant.
+/// Smallest number of resource blocks of a grant.
 const FEWEST_BLOCKS: usize = 3;
 
 impl Cell {
-    /// The UE reports its buffers at the beginning of subframe `boundary`.
+    /// Sends the UE's buffer status report at the beginning of subframe `boundary`.
     pub(super) fn send_status(&mut self, ue: usize, boundary: u64) {
         let owner = &self.ues[ue];
         let mut groups = [0u32; 4];
@@ -44,9 +44,9 @@ impl Cell {
         }
     }
 
-    /// What comes to a UE while it receives the control region of a subframe goes into the block of a grant in it, as far as there is
-    /// room: the block is built when the grant was read. A buffer status report made after that says what is left (36.321 section
-    /// 5.4.5). [`Cell::read_grants`] has filled the block when the subframe began, so that this is a further RLC PDU in it.
+    /// Adds a packet that arrives during the control region of a subframe to the block of a grant in it, as far as there is room:
+    /// the block is built when the grant has been read. A later buffer status report has the remaining bytes (36.321 section
+    /// 5.4.5). [`Cell::read_grants`] has filled the block at the beginning of the subframe, so this is an additional RLC PDU.
     pub(super) fn fill_late(&mut self, ue: usize, bearer: usize, at: Instant) {
         let owner = &mut self.ues[ue];
         let Some((of, slot)) = owner.grant_read else { return };
@@ -55,7 +55,7 @@ impl Cell {
         }
         let block = &mut owner.uplink_blocks[usize::from(slot)].block;
         let own = |(of, _): &&(u8, crate::rlc::Pdu)| usize::from(*of) == bearer;
-        // A STATUS report uses up its opportunity.
+        // A STATUS report uses up its transmission opportunity.
         if block.pdus.iter().filter(own).any(|(_, pdu)| pdu.is_status()) {
             return;
         }
@@ -68,7 +68,7 @@ impl Cell {
         }
     }
 
-    /// A UE that has waited for long reports again.
+    /// Sends another report of a UE that has waited too long.
     pub(super) fn remind(&mut self, ue: usize, now: Instant) {
         let owner = &mut self.ues[ue];
         if owner.remind_at > now {
@@ -80,7 +80,7 @@ impl Cell {
         }
     }
 
-    /// Buffer status reports reach the scheduler.
+    /// Delivers buffer status reports to the scheduler.
     pub(super) fn hear_statuses(&mut self, n: u64) {
         let list = self.statuses.take(n);
         for &(ue, bytes) in &list {
@@ -94,14 +94,14 @@ impl Cell {
         self.statuses.give_back(n, list);
     }
 
-    /// The last subframe before `n` in which the UE sounded.
+    /// The last subframe before `n` in which the UE sent a sounding signal.
     fn sounded_before(&self, ue: usize, n: u64, period: u32) -> u64 {
         let (period, offset) = (u64::from(period), u64::from(self.ues[ue].sounding_offset));
         let last = n.saturating_sub(1);
         if last < offset { 0 } else { last - (last - offset) % period }
     }
 
-    /// What the eNB knows of a UE's uplink in subframe `n`: SINR by resource block; `None` before it knows anything.
+    /// The SINR of a UE's uplink by resource block, as the eNB estimates it in subframe `n`; `None` without an estimate.
     fn uplink_channel(&mut self, ue: usize, n: u64, shared: &Shared) -> Option<&Row> {
         let UplinkReports::Sounding { period } = self.uplink_reports else {
             let measured = self.ues[ue].sounded.as_ref();
@@ -132,7 +132,7 @@ impl Cell {
         self.ues[ue].sounded.as_ref().map(|(_, row)| &**row)
     }
 
-    /// Grants of subframe `n` + 6: round robin, contiguous resource blocks, retransmissions where they were.
+    /// Schedules subframe `n` + 6: round robin, contiguous resource blocks, retransmissions in their original blocks.
     pub(super) fn schedule_uplink(&mut self, n: u64, shared: &Shared) {
         let again = self.uplink_again.take(n);
         let mut taken: u128 = 0;
@@ -144,7 +144,7 @@ impl Cell {
             taken |= span(block.first, block.count);
             owner.counters[1].retransmissions += 1;
             owner.repeated = n;
-            // Retransmissions need no grant that could be misread.
+            // Retransmissions need no grant, which could be lost.
             self.air_uplink.at(n + REPEAT - 1).push(Grant { ue, slot });
         }
         self.uplink_again.give_back(n, again);
@@ -159,7 +159,7 @@ impl Cell {
         let begin = candidates.partition_point(|&ue| ue < self.next_uplink);
         let mut from = 0;
         for &ue in candidates[begin..].iter().chain(&candidates[..begin]) {
-            // The first run that is long enough, else the longest that is left and not shorter than any grant may be.
+            // The first run that is long enough, otherwise the longest remaining one, if it is not below the smallest grant.
             let run = loop {
                 match (from..(blocks + 1).saturating_sub(count)).find(|&first| taken & span(first, count) == 0) {
                     Some(first) => break Some(first),
@@ -206,14 +206,14 @@ impl Cell {
         block.block.bytes = bytes;
         block.block.combining = Default::default();
         block.block.pdus.clear();
-        // The eNB does not know which bearers will use the block: it counts the largest header.
+        // The eNB cannot predict which bearers will use the block, so it assumes the largest header.
         let header = owner.bearers.iter().map(|bearer| bearer.mode().header_bytes()).max().unwrap_or(0);
         owner.uplink_waiting = left_after(owner.uplink_waiting, bytes, header);
         self.uplink_waiting.set(ue, owner.uplink_waiting > 0);
         self.grants.at(n + TO_AIR).push(Grant { ue: ue as u16, slot });
     }
 
-    /// UEs read the grants of subframe `n` and fill their blocks.
+    /// Lets UEs read the grants of subframe `n` and fill their blocks.
     pub(super) fn read_grants(&mut self, n: u64, shared: &Shared) {
         let list = self.grants.take(n);
         for &Grant { ue, slot } in &list {
@@ -238,7 +238,7 @@ impl Cell {
                 owner.counters[1].count_block(block.mcs, block.bytes);
             }
             self.air_uplink.at(n + GRANT_TO_AIR).push(Grant { ue, slot });
-            // A report that is not yet sent says what is left; a source that never ends reports after each opportunity.
+            // A pending report is updated; a saturated source reports after each transmission opportunity.
             let saturated = owner.bearers.iter().any(|bearer| bearer.mode() == crate::rlc::Mode::Saturated);
             if saturated || owner.status_due.is_some_and(|(due, _)| due > n + TO_SCHEDULER) {
                 self.send_status(index, n + 1);
@@ -247,7 +247,7 @@ impl Cell {
         self.grants.give_back(n, list);
     }
 
-    /// What the UEs of this cell begin to send in subframe `n`, for the other cells.
+    /// Announces to the other cells what the UEs of this cell send in subframe `n`.
     pub(crate) fn announce_uplink(&mut self, n: u64, shared: &Shared, on_air: &mut OnAir) {
         for place in 0..self.air_uplink.at(n).len() {
             let Grant { ue, slot } = self.air_uplink.at(n)[place];
@@ -263,14 +263,14 @@ impl Cell {
         }
     }
 
-    /// What was sent in subframe `n` is decoded after 13 of its 14 symbols.
+    /// Decodes the transmissions of subframe `n` after 13 of its 14 symbols.
     pub(super) fn receive_uplink(&mut self, n: u64, shared: &Shared, on_air: &OnAir, exit: &mut Exit) {
         let list = self.air_uplink.take(n);
         let end = start(n) + DECODED_AFTER;
         for &Grant { ue, slot } in &list {
             let index = usize::from(ue);
             let block = &self.ues[index].uplink_blocks[usize::from(slot)];
-            // A UE that has nothing for its grant sends nothing.
+            // A UE without data for its grant sends nothing.
             if block.block.pdus.is_empty() {
                 continue;
             }
@@ -326,7 +326,7 @@ impl Cell {
         self.air_uplink.give_back(n, list);
     }
 
-    /// Signal over noise and what UEs of other cells send in this subframe.
+    /// Divides the signal by noise and the transmissions of other cells' UEs in this subframe.
     fn divide_by_heard(&self, n: u64, shared: &Shared, on_air: &OnAir, row: &mut Row) {
         if shared.air.cells() == 1 {
             return;
@@ -339,15 +339,15 @@ impl Cell {
         divide(row, &noise);
     }
 
-    /// What a transmission has shown of the channel. One measurement is kept, as in the reference; resource blocks that it has
-    /// not seen have the mean of those that it has.
+    /// Stores the channel measurement of a transmission. One measurement is kept, as in the reference model. Resource blocks
+    /// outside it have the mean of those inside.
     fn learn(&mut self, ue: usize, n: u64, first: usize, count: usize, row: &Row) {
         let mut known = [row[first..first + count].iter().sum::<f32>() / count as f32; ROW];
         known[first..first + count].copy_from_slice(&row[first..first + count]);
         self.ues[ue].sounded = Some((n, Box::new(known)));
     }
 
-    /// Mean SINR over the last block's resource blocks, as it was sent.
+    /// The mean SINR over the last block's resource blocks, at the time of its transmission.
     pub(crate) fn last_uplink_sinr(&self, ue: usize, shared: &Shared, on_air: &OnAir) -> f64 {
         let last = &self.ues[ue].last[1];
         let (first, count) = (last.place.0 as usize, last.place.1 as usize);

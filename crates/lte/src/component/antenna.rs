@@ -1,4 +1,4 @@
-//! Antennas of cells: how a scenario names them, and their keys.
+//! Antennas of cells: their names and keys in scenarios.
 
 use super::DECIBELS;
 use crate::radio::antenna::Antenna;
@@ -6,16 +6,16 @@ use fullpipe_schema::component::{Catalogue, Component, choice, variants};
 use fullpipe_schema::{Field, Kind, Table, Variants, keys};
 
 const SECTOR: &[Field] = keys! {
-    /// Its axis, from east to north.
+    /// Direction of the axis, counterclockwise from east.
     "orientation" ["degrees"]: Kind::number(-360.0, 360.0), default "0.0";
-    /// Angle over which the gain is within 3 dB.
+    /// Angle over which the gain is within 3 dB of its maximum.
     "beam_width" ["degrees"]: Kind::number(1.0, 359.0), default "65.0";
     /// Gain on the axis.
     "gain" ["dB"]: DECIBELS, default "0.0";
 };
 
 const LIST: &[&Component<Antenna, ()>] = &[
-    &choice("isotropic", "the same in all directions.", &[], |_, _| Ok(Antenna::Isotropic)),
+    &choice("isotropic", "equal gain in all directions.", &[], |_, _| Ok(Antenna::Isotropic)),
     &choice("cosine", "a sector.", &[SECTOR], |reader, _| {
         Ok(Antenna::Cosine {
             orientation_degrees: reader.tree.number("orientation"),
@@ -25,17 +25,17 @@ const LIST: &[&Component<Antenna, ()>] = &[
     }),
 ];
 
-/// Every antenna.
+/// All antennas.
 pub(super) static ANTENNAS: Catalogue<Antenna, ()> = Catalogue { key: "kind", components: &[LIST] };
 
-/// The table that names one.
+/// The table that selects an antenna.
 pub(super) static ANTENNA: Table = Table {
     name: "antenna",
     text: "A cell's antenna.",
     variants: Some(&Variants {
         key: ANTENNAS.key,
         default: Some("isotropic"),
-        text: "It names the pattern.",
+        text: "It selects the antenna pattern.",
         list: &variants::<_, _, { LIST.len() }>(ANTENNAS.components),
         later: &["parabolic"],
     }),

@@ -1,4 +1,4 @@
-//! Fading: how a scenario names its kinds, their keys, and what it is built from.
+//! Fading: its kinds in scenarios, their keys, and the construction of fading from settings.
 
 use crate::config::Carrier;
 use crate::radio::Invalid as Refused;
@@ -12,33 +12,33 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the gains of one direction come from.
+/// The source of the gains of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FadingSource {
     /// No fading.
     None,
-    /// Generated.
+    /// Generated fading.
     Generated {
         /// Delay profile.
         profile: Profile,
-        /// Speed, km/h.
+        /// Speed in km/h.
         speed_kmh: f64,
-        /// Seconds that are generated once and repeated, if they are.
+        /// Length in seconds of fading that is generated once and repeated; `None`: not repeated.
         repeat_s: Option<u32>,
     },
-    /// From a file.
+    /// Fading from a file.
     Trace {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it says.
+        /// Content of the file.
         trace: Arc<Trace>,
-        /// Which places of it are used.
+        /// Which positions of the trace are used.
         places: Places,
     },
 }
 
 impl FadingSource {
-    /// The file that it comes from.
+    /// Returns the trace file, if there is one.
     pub fn file(&self) -> Option<&Path> {
         match self {
             FadingSource::Trace { path, .. } => Some(path),
@@ -46,7 +46,7 @@ impl FadingSource {
         }
     }
 
-    /// The fading of a carrier.
+    /// Creates the fading of a carrier.
     pub(super) fn build(&self, seed: u64, Carrier { centre_hz, bandwidth }: Carrier) -> Result<Fading, Refused> {
         match self {
             FadingSource::None => Ok(Fading::None),
@@ -69,17 +69,17 @@ fn recipe(profile: Profile, speed_kmh: f64, carrier_hz: f64) -> Recipe {
     Recipe { profile, speed_kmh, carrier_hz, spacing_hz: frequency::RESOURCE_BLOCK_HZ }
 }
 
-/// What fading is read with: its carrier, and the trace that the other direction has, which need not be read again.
+/// The context for reading fading: its carrier, and the trace of the other direction, which is not read twice.
 pub(super) struct Faded {
     pub(super) carrier: Carrier,
     pub(super) other: Option<FadingSource>,
 }
 
 const SPEED: &[Field] = keys! {
-    /// Speed of UEs, for the Doppler shift only: they move by their own keys.
+    /// Speed that determines the Doppler shift only. Other keys define the movement of UEs.
     "speed" ["km/h"]: Kind::number(0.0, 1000.0), default "3.0";
-    /// Whole seconds that are generated once, for all pairs, of which each reads from a random place on, again and
-    /// again; as from a trace, and as fast.
+    /// Length of fading that is generated once for all pairs and repeated, in whole seconds. Each pair starts at a random
+    /// position. It is as fast as a trace.
     "repeat": Kind::duration(Duration::from_secs(1), Duration::from_secs(60)), optional "never";
 };
 
@@ -99,28 +99,28 @@ const LIST: &[&Component<FadingSource, Faded>] = &[
         "read from a file as ns-3 has them (`.fad`): a line for each resource block, with a gain in dB for each \
                        millisecond.",
         &[keys! {
-            /// The file, by its path from this file's folder.
+            /// Trace file, as a path relative to the scenario's folder.
             "file": Kind::Text, required;
-            /// Whole milliseconds after which all pairs go on at another random place of the trace.
+            /// Time after which all pairs move to another random position of the trace, in whole milliseconds.
             "window": Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)), default "500ms";
-            /// Whether each pair reads on from its first random place instead.
+            /// Whether each pair continues from its first random position instead.
             "continuous": Kind::Boolean, default "false";
         }],
         traced,
     ),
 ];
 
-/// Every kind.
+/// All kinds of fading.
 pub(super) static KINDS: Catalogue<FadingSource, Faded> = Catalogue { key: "kind", components: &[LIST] };
 
-/// The table that names one.
+/// The table that selects a kind of fading.
 pub(super) static FADING: Table = Table {
     name: "fading",
-    text: "How the signal of each resource block changes with time, for each pair of cell and UE on its own.",
+    text: "Variation of the signal of each resource block with time, independent for each pair of cell and UE.",
     variants: Some(&Variants {
         key: KINDS.key,
         default: Some("none"),
-        text: "It says where gains come from.",
+        text: "It selects the source of the gains.",
         list: &variants::<_, _, { LIST.len() }>(KINDS.components),
         later: &["3gpp-38901"],
     }),
@@ -158,7 +158,7 @@ fn traced(reader: &mut Reader<'_, '_>, faded: &Faded) -> Result<FadingSource, In
         }
     };
     let trace = read().and_then(|trace| {
-        // It finds out whether the trace is wide and long enough.
+        // This checks that the trace is wide and long enough.
         let fits = Fading::trace(trace.clone(), places, 0, faded.carrier.bandwidth);
         fits.map(|_| trace).map_err(|reason| reason.to_string())
     });
@@ -172,7 +172,7 @@ fn traced(reader: &mut Reader<'_, '_>, faded: &Faded) -> Result<FadingSource, In
     })
 }
 
-/// The folder of the file that is read.
+/// Returns the folder of the scenario file.
 pub(super) fn here(check: &Check<'_>) -> PathBuf {
     Path::new(check.sources.file()).parent().unwrap_or(Path::new("")).to_owned()
 }

@@ -17,58 +17,58 @@ use fullpipe_schema::distributions::TIME_OR_RANDOM;
 use fullpipe_schema::{Choice, Field, Kind, Table, keys, named};
 use fullpipe_units::{Duration, Instant, QueueLimit};
 
-/// Metres: no cell is as wide.
+/// A coordinate in meters, with a range beyond the size of any cell.
 const METRES: Kind = Kind::number(-1e6, 1e6);
 const POWER: Kind = Kind::number(-100.0, 100.0);
 const CHANNEL: Kind = Kind::integer(0, 70_000);
 const BLOCKS: Kind = Kind::integer(6, 100);
 const TOKENS: Kind = Kind::size(0, 1_000_000_000);
-/// A delay of a link of the core.
+/// A delay of a link of the core network.
 const DELAY: Kind = Kind::duration(Duration::ZERO, Duration::from_secs(3600));
 const TIMER: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
-/// What a station is called.
+/// The names of stations.
 pub(super) const STATION: StationDeclaration = StationDeclaration { key: "ue", name: "UE" };
-/// Keys that say where a UE is; it has one of them.
+/// The keys that define the position of a UE, of which it has exactly one.
 pub(super) const PLACES: [&str; 4] = ["distance", "position", "waypoints", "course"];
 
-/// Whether the time of the fading waits for a packet.
+/// Whether the time of the fading starts with the first packet.
 pub(super) static FADING_BEGINS: [(Choice, bool); 2] = named! {
-    /// with the run.
+    /// at the start of the run.
     "run" => false;
-    /// with the subframe in which the first packet comes, to the gateway or to a UE; until then the channel stands
-    /// still as it is at time 0.
+    /// in the subframe in which the first packet arrives, at the gateway or at a UE. Until then the channel stays as it is at
+    /// time 0.
     "first-packet" => true;
 };
 
-/// How mutual information is looked up.
+/// How mutual information is computed.
 pub(super) static MUTUAL_INFORMATION: [(Choice, Grid); 2] = [
-    (Choice::new("reference", "in the steps of ns-3's tables."), Grid::Reference),
+    (Choice::new("reference", "with the steps of ns-3's tables."), Grid::Reference),
     (Choice::new("smooth", "as the continuous function."), Grid::Smooth),
 ];
 
-/// How messages of RRC are carried.
+/// How RRC messages are transmitted.
 pub(super) static SIGNALLING: [(Choice, Signalling); 2] = [
     (Choice::new("ideal", "at once."), Signalling::Ideal),
-    (Choice::new("radio", "in the time that it takes over the radio of an idle cell."), Signalling::Radio),
+    (Choice::new("radio", "with the delay of the radio of an idle cell."), Signalling::Radio),
 ];
 
-/// What a group is worth in `pss`.
+/// The metric of a group in `pss`.
 pub(super) static FREQUENCY_METRICS: [(Choice, FrequencyMetric); 2] = named! {
-    /// the rate there over the average of subframes in which the UE was among those chosen.
+    /// rate in the group over the average of subframes in which the UE was selected.
     "pf-sch" => FrequencyMetric::PfSch;
-    /// the CQI there over the sum of the UE's CQIs.
+    /// CQI in the group over the sum of the UE's CQIs.
     "co-it-a" => FrequencyMetric::CoItA;
 };
 
-/// What a group is worth in `cqa`.
+/// The metric of a group in `cqa`.
 pub(super) static CHANNEL_AWARENESS: [(Choice, ChannelAwareness); 2] = named! {
-    /// the CQI there over the sum of the UE's CQIs.
+    /// CQI in the group over the sum of the UE's CQIs.
     "frequency-selective" => ChannelAwareness::FrequencySelective;
-    /// the rate there over the average throughput.
+    /// rate in the group over the average throughput.
     "proportional-fair" => ChannelAwareness::ProportionalFair;
 };
 
-/// How CQI follow from SINR.
+/// How CQI is computed from SINR.
 pub(super) static AMC: [(Choice, Amc); 2] = [
     (Choice::new("error-model", "by the block error model, for 10 % loss."), Amc::ErrorModel),
     (Choice::new("piro", "by the Shannon bound with a gap (Piro 2011)."), Amc::Piro { bit_error_rate: BIT_ERROR_RATE }),
@@ -76,58 +76,57 @@ pub(super) static AMC: [(Choice, Amc); 2] = [
 
 /// Where the SINR for CQI is measured.
 pub(super) static CQI_SOURCES: [(Choice, CqiSource); 2] = named! {
-    /// the signal of the control region over the interference of the last data region.
+    /// signal of the control region over interference of the last data region.
     "mixed" => CqiSource::Mixed;
     /// in the control region, in which all cells always send.
     "control" => CqiSource::Control;
 };
 
-/// Whether UEs send sounding signals.
+/// The source of uplink channel estimates.
 pub(super) static UPLINK_REPORTS: [(Choice, bool); 2] = [
     (Choice::new("sounding", "sounding signals over the whole band."), true),
     (Choice::new("data", "the last data in the same resource blocks."), false),
 ];
 
-/// How a UE comes to its bearers; when it is switched on is drawn for each run.
+/// How a UE's bearers are established. The time at which it is switched on is drawn for each run.
 pub(super) static ATTACH: [(Choice, Attach); 3] = named! {
-    /// it has them when the run begins.
+    /// the UE has its bearers at the start of the run.
     "ideal" => Attach::Ideal;
-    /// when it is switched on it waits for its cell's system information, then come random access and connection
-    /// set-up.
+    /// when switched on, the UE waits for its cell's system information; random access and connection set-up follow.
     "known-cell" => Attach::KnownCell { switched_on: Instant::ZERO };
-    /// the same, after 200 ms in which it looks for a cell; it finds the one given.
+    /// as `known-cell`, after 200 ms of cell search; the UE finds its configured cell.
     "cell-search" => Attach::CellSearch { switched_on: Instant::ZERO };
 };
 
-/// Which packets a filter looks at.
+/// The directions of packets that a filter matches.
 pub(super) static DIRECTIONS: [(Choice, Ways); 3] = [
     (Choice::new("both", "both."), Ways::Both),
     (Choice::new("downlink", "to the UE."), Ways::Downlink),
     (Choice::new("uplink", "from the UE."), Ways::Uplink),
 ];
 
-/// What becomes of the cell's commands.
+/// The effect of the cell's power commands.
 pub(super) static COMMANDS: [(Choice, Loop); 3] = [
-    (Choice::new("accumulated", "they add up."), Loop::Accumulated),
-    (Choice::new("absolute", "each stands for itself."), Loop::Absolute),
-    (Choice::new("open", "there are none."), Loop::Open),
+    (Choice::new("accumulated", "commands are added."), Loop::Accumulated),
+    (Choice::new("absolute", "each command sets the offset."), Loop::Absolute),
+    (Choice::new("open", "there are no commands."), Loop::Open),
 ];
 
 /// Modes of RLC.
 pub(super) static RLC_MODES: [(Choice, RlcChoice); 4] = named! {
-    /// unacknowledged: in order, what the air loses is lost.
+    /// unacknowledged: in order; packets lost on the air stay lost.
     "um" => RlcChoice::Unacknowledged;
-    /// acknowledged: what the air loses is sent again.
+    /// acknowledged: RLC retransmits what is lost on the air.
     "am" => RlcChoice::Acknowledged;
-    /// by the class of service: `am` where at most one in 100 000 may be lost.
+    /// by the class of service: `am` if at most one in 100 000 packets may be lost, otherwise `um`.
     "by-loss-rate" => RlcChoice::ByLossRate;
-    /// no RLC, but a source that never runs dry, for tests of the radio; packets are lost.
+    /// no RLC, but a source with unlimited data, for tests of the radio; packets are lost.
     "sm" => RlcChoice::Saturated;
 };
 
-/// Presets of RLC, and their buffers.
+/// Presets of the RLC buffer.
 pub(super) static BUFFERS: [(Choice, QueueLimit); 2] = named! {
-    /// `buffer` says.
+    /// `buffer` sets the size.
     "none" => QueueLimit::Time(Duration::from_millis(100));
     /// 10 240 bytes, ns-3's default: seven packets, 1.1 ms at 100 resource blocks.
     "reference-buffer" => QueueLimit::Bytes(10_240);
@@ -137,25 +136,25 @@ pub(super) static BUFFERS: [(Choice, QueueLimit); 2] = named! {
 pub(super) static PRESETS: [(Choice, Option<&'static Preset>); 2] = named! {
     /// the defaults of this page.
     "none" => None;
-    /// those of Table I of Scharnitzky et al., Real-time Emulation of MASQUE-based QUIC Proxying in LTE networks using
+    /// the settings of Table I of Scharnitzky et al., Real-time Emulation of MASQUE-based QUIC Proxying in LTE networks using
     /// ns-3: see docs/lte.md.
     "table-i" => Some(&TABLE_I);
 };
 
-/// Defaults other than the schema's: keys and values of each table, in the words of a file; of a table with variants the
-/// variant's name.
+/// Defaults that replace those of the schema: keys and values of each table as in a file. For a table with variants, the name of
+/// the variant.
 pub(super) struct Preset {
     pub(super) network: &'static [(&'static str, &'static str)],
     pub(super) cell: &'static [(&'static str, &'static str)],
     pub(super) ue: &'static [(&'static str, &'static str)],
     pub(super) rlc: &'static [(&'static str, &'static str)],
-    /// Of a UE that is nowhere.
+    /// The distance of a UE without a position.
     pub(super) distance: &'static str,
-    /// Of an RLC that names no preset of its own.
+    /// The buffer preset of an RLC without a preset of its own.
     pub(super) buffer: &'static str,
 }
 
-/// Table I. `cqi`: PdschForCqi is false there. The table has the trace of EPA at 3 km/h; here it is generated.
+/// Table I. `cqi`: PdschForCqi is false there. The paper uses the trace of EPA at 3 km/h; here that fading is generated.
 static TABLE_I: Preset = Preset {
     network: &[
         ("resource_blocks", "25"),
@@ -180,11 +179,11 @@ pub(super) static NETWORK: Table = Table {
            leaves there; two UEs talk by way of the gateway, if that is a router. Defaults are those of ns-3's `lte` module, \
            save where a key says otherwise. See docs/lte.md.",
     fields: &[keys! {
-        /// Its name; its two ways are links called `NAME.downlink` and `NAME.uplink`.
+        /// Name of the network. Its directions for a UE are the links `NAME.downlink` and `NAME.uplink`.
         "name": Kind::Name, required;
-        /// The PGW: a router or a host.
+        /// Node that is the PGW: a router or a host.
         "gateway": Kind::Name, required;
-        /// Other defaults for keys of the network, its cells and its UEs.
+        /// Preset of defaults for keys of the network, its cells and its UEs.
         "preset": Kind::Choice(&choices(&PRESETS)), default "none";
         /// Bandwidth of the downlink: 6, 15, 25, 50, 75 or 100.
         "resource_blocks" ["RB"]: BLOCKS, default "25";
@@ -196,34 +195,34 @@ pub(super) static NETWORK: Table = Table {
         "uplink_earfcn": CHANNEL, default "18100";
         /// Whether a carrier may be wider or narrower than the channels of its band.
         "allow_nonstandard_bandwidth": Kind::Boolean, default "false";
-        /// Path loss between any cell and any UE.
+        /// Path loss model between cells and UEs.
         "path_loss": Kind::Table(&PATH_LOSS), empty;
-        /// Standard deviation of log-normal shadowing, drawn once for each cell and UE.
+        /// Standard deviation of log-normal shadowing, drawn once for each pair of cell and UE.
         "shadowing" ["dB"]: Kind::number(0.0, 100.0), default "0.0";
         /// Fading of the downlink.
         "fading": Kind::Table(&FADING), empty;
         /// Fading of the uplink.
         "uplink_fading": Kind::Table(&FADING), optional "as `fading`";
-        /// When the time of the fading begins, of both directions.
+        /// Start of the time of the fading, in both directions.
         "fading_begins": Kind::Choice(&choices(&FADING_BEGINS)), default "run";
-        /// Least IP packet that is the first for `fading_begins`: `"500B"` leaves out pings, TCP's handshake and bare
-        /// acknowledgements.
+        /// Size of the smallest IP packet that counts for `fading_begins`: `"500B"` excludes pings, TCP handshakes and pure
+        /// acknowledgments.
         "fading_begins_with": Kind::size(1, 65_535), optional "any packet";
-        /// Whether transport blocks are lost.
+        /// Whether transport blocks can be lost.
         "data_errors": Kind::Boolean, default "true";
-        /// Whether the control region of a subframe is.
+        /// Whether the control region of a subframe can be lost.
         "control_errors": Kind::Boolean, default "true";
-        /// How the error model looks up mutual information.
+        /// Values of mutual information in the error model.
         "mutual_information": Kind::Choice(&choices(&MUTUAL_INFORMATION)), default "reference";
-        /// How messages of RRC are carried, for UEs that attach in the run.
+        /// Transmission of RRC messages, for UEs that attach during the run.
         "signalling": Kind::Choice(&choices(&SIGNALLING)), default "ideal";
-        /// Rate of the two links between gateway, SGW and eNB.
+        /// Rate of each of the two links between gateway, SGW and eNB.
         "core_rate": Kind::RATE, default "10Gbit/s";
         /// Delay between gateway and SGW.
         "s5_delay": DELAY, default "0s";
         /// Delay between SGW and eNB.
         "s1_delay": DELAY, default "0s";
-        /// Largest IP packet; larger ones are fragmented.
+        /// Size of the largest IP packet; larger ones are fragmented.
         "mtu": Kind::size(68, 65_535), default "1500B";
         /// The cells, at least one: `[[lte.cell]]`.
         "cell": Kind::Tables(&CELL), required;
@@ -238,7 +237,7 @@ const HEIGHT: Field = Field::default(
     "height",
     DISTANCE,
     "1.5",
-    "Height above ground. Cells and UEs stand equally high unless the file says so: macro cells have 30 m.",
+    "Height above ground. By default cells and UEs have the same height; macro cells typically have 30 m.",
 )
 .unit("m");
 
@@ -246,50 +245,51 @@ pub(super) static CELL: Table = Table {
     name: "cell",
     text: "An eNB with one cell.",
     fields: &[keys! {
-        /// Its name.
+        /// Name of the cell.
         "name": Kind::Name, optional "`cell1`, `cell2`, ... by its place";
-        /// Where it stands: east, north.
+        /// Position of the cell: east, north.
         "position" ["m"]: POSITION, optional "[0, 0]";
         HEIGHT;
-        /// Its antenna.
+        /// Antenna of the cell.
         "antenna": Kind::Table(&ANTENNA), empty;
         /// Transmission power; macro cells have 43 to 46 dBm.
         "power" ["dBm"]: POWER, default "30.0";
         /// Noise figure.
         "noise_figure" ["dB"]: DECIBELS, default "5.0";
-        /// Scheduler of the downlink; `fullpipe list schedulers` says more.
+        /// Downlink scheduler; see `fullpipe list schedulers`.
         "scheduler": Kind::Choice(&catalogue::choices()), default "pf";
-        /// With `fd-tbfq` and `td-tbfq`: tokens that a UE may keep.
+        /// With `fd-tbfq` and `td-tbfq`: largest number of tokens that a UE can save.
         "token_pool": TOKENS, optional "`\"1B\"`";
-        /// With `fd-tbfq` and `td-tbfq`: most that a UE may take from the bank in a subframe.
+        /// With `fd-tbfq` and `td-tbfq`: largest number of tokens that a UE can take from the bank in a subframe.
         "token_credit": TOKENS, optional "`\"625kB\"`";
-        /// With `fd-tbfq` and `td-tbfq`: most that a UE may owe the bank.
+        /// With `fd-tbfq` and `td-tbfq`: largest debt of a UE at the bank, in tokens.
         "token_debt": TOKENS, optional "`\"625kB\"`";
-        /// With `pss`: what a resource block group is worth to a UE.
+        /// With `pss`: metric of a resource block group for a UE.
         "frequency_metric": Kind::Choice(&choices(&FREQUENCY_METRICS)), optional "`\"pf-sch\"`";
-        /// With `pss`: UEs that are chosen for a subframe, before groups are given.
+        /// With `pss`: number of UEs that are selected for a subframe before groups are assigned.
         "multiplexed_ues": Kind::integer(1, 65_534), optional "half of those with data";
-        /// With `cqa`: what a resource block group is worth to a UE.
+        /// With `cqa`: metric of a resource block group for a UE.
         "channel_awareness": Kind::Choice(&choices(&CHANNEL_AWARENESS)), optional "`\"frequency-selective\"`";
-        /// With `cqa`: who has waited a unit longer comes first; whole milliseconds.
+        /// With `cqa`: unit of the waiting time, in whole milliseconds. UEs that have waited more units are served first.
         "waiting_unit": Kind::duration(Duration::from_millis(1), Duration::from_secs(3600)), optional "`\"1s\"`";
-        /// First and last resource block group of the downlink that it may use, counted from 0: hard frequency reuse,
-        /// if neighbours have others. A group has 1 resource block of 6, 2 of 15 and 25, 3 of 50, 4 of 75 and 100.
+        /// First and last resource block group of the downlink that the cell may use, counted from 0. With disjoint groups in
+        /// neighboring cells this is hard frequency reuse. A group has 1 resource block of 6, 2 of 15 and 25, 3 of 50, 4 of 75
+        /// and 100.
         "groups": Kind::List(&Kind::integer(0, 31)), optional "all";
-        /// How CQI follow from SINR.
+        /// Computation of CQI from SINR.
         "amc": Kind::Choice(&choices(&AMC)), default "error-model";
-        /// Where the SINR for CQI is measured.
+        /// Region in which the SINR for CQI is measured.
         "cqi": Kind::Choice(&choices(&CQI_SOURCES)), default "mixed";
-        /// Subframes between two reports of CQI.
+        /// Subframes between CQI reports.
         "cqi_period" ["ms"]: Kind::integer(1, 160), default "2";
-        /// What the scheduler knows of the uplink's channel.
+        /// Source of the scheduler's uplink channel estimates.
         "uplink_reports": Kind::Choice(&choices(&UPLINK_REPORTS)), default "sounding";
-        /// Subframes between two sounding signals of a UE: 2, 5, 10, 20, 40, 80, 160 or 320.
+        /// Subframes between sounding signals of a UE: 2, 5, 10, 20, 40, 80, 160 or 320.
         "sounding_period" ["ms"]: Kind::integer(2, 320), default "40";
-        /// Whether what was not decoded is sent again.
+        /// Whether HARQ retransmits transport blocks that were not decoded.
         "harq": Kind::Boolean, default "true";
-        /// Outer-loop link adaptation: whether the eNB corrects the MCS by the outcome of transport blocks, both ways, so that one
-        /// in ten is lost when it is first sent. ns-3 has none. No effect without `data_errors`.
+        /// Whether outer-loop link adaptation corrects the MCS of both directions by the outcome of transport blocks, so that one
+        /// in ten first transmissions is lost. ns-3 does not have it. It has no effect without `data_errors`.
         "outer_loop": Kind::Boolean, default "false";
     }],
     ..Table::EMPTY
@@ -297,47 +297,48 @@ pub(super) static CELL: Table = Table {
 
 pub(super) static UE: Table = Table {
     name: "UE",
-    text: "A UE, or several alike. Where it is: one of `distance`, `position`, `waypoints` and `course`.",
+    text: "A UE, or several equal ones. One of `distance`, `position`, `waypoints` and `course` sets its position.",
     fields: &[keys! {
-        /// The host that it is (or a router), or a pattern such as `phone*`.
+        /// Host (or router) that is the UE, or a pattern such as `phone*`.
         "host": Kind::Text, required;
-        /// The cell that serves it.
+        /// Serving cell.
         "cell": Kind::Name, optional "the first";
-        /// Distance from its cell, on the ground to the east.
+        /// Distance from the cell on the ground, to the east.
         "distance" ["m"]: DISTANCE, optional "one of the four";
-        /// The last of several UEs has this distance, the others stand evenly between.
+        /// Distance of the last of several UEs; the others are evenly spaced in between.
         "farthest" ["m"]: DISTANCE, optional "`distance`";
-        /// East, north.
+        /// Position: east, north.
         "position" ["m"]: POSITION, optional "one of the four";
-        /// Where it is when: straight and even between, at rest before and after.
+        /// Positions at given times. The UE moves in a straight line at constant speed between them, and does not move before the
+        /// first and after the last.
         "waypoints": Kind::Tables(&WAYPOINT), optional "one of the four";
-        /// The same from a file, by its path from this file's folder: on each line seconds, metres east, metres north.
+        /// File of positions, as a path relative to the scenario's folder. Each line has seconds, meters east and meters north.
         "course": Kind::Text, optional "one of the four";
         HEIGHT;
         /// Transmission power, without power control.
         "power" ["dBm"]: POWER, default "10.0";
-        /// How its power is controlled (3GPP TS 36.213).
+        /// Uplink power control (3GPP TS 36.213).
         "power_control": Kind::Table(&POWER_CONTROL), empty;
         /// Noise figure.
         "noise_figure" ["dB"]: DECIBELS, default "9.0";
-        /// As 3GPP counts: 1 one antenna, 2 transmit diversity, 3 and 4 spatial multiplexing, 5 multi-user, 6 closed
-        /// loop with one layer, 7 one antenna on port 5.
+        /// Transmission mode as numbered by 3GPP: 1 one antenna, 2 transmit diversity, 3 and 4 spatial multiplexing, 5
+        /// multi-user, 6 closed loop with one layer, 7 one antenna on port 5.
         "transmission_mode": Kind::integer(1, 7), default "1";
-        /// P_A: power of data over that of the control region.
+        /// P_A: power of data relative to that of the control region.
         "data_power_offset" ["dB"]: Kind::number(-6.0, 3.0), default "0.0";
-        /// Class of service of its default bearer; 1 to 4 are guaranteed.
+        /// Class of service of the default bearer; 1 to 4 have a guaranteed bit rate.
         "qci": Kind::integer(1, 9), default "9";
         GUARANTEED_RATE;
         MAXIMUM_RATE;
-        /// How it comes to its bearers. Packets from and to it are dropped until then.
+        /// Establishment of the UE's bearers. Packets from and to the UE are dropped until they exist.
         "attach": Kind::Choice(&choices(&ATTACH)), default "ideal";
-        /// When it is switched on, if it is to attach; drawn for each UE. Two hundred at once get there one after the
-        /// other, three hundred are in each other's way for ever, and refused.
+        /// Time at which the UE is switched on if it attaches, drawn for each UE. If 200 UEs start at once, they connect one
+        /// after another. With 300 their preambles always collide, which is an error.
         "switched_on": TIME_OR_RANDOM, optional "`\"0s\"`";
-        /// RLC of its default bearer.
+        /// RLC of the default bearer.
         "rlc": Kind::Table(&RLC), empty;
-        /// Dedicated bearers: `[[lte.ue.bearer]]`. A packet takes the last one in the file that has a filter for it,
-        /// else the default one.
+        /// Dedicated bearers: `[[lte.ue.bearer]]`. A packet uses the last bearer in the file with a matching filter, otherwise
+        /// the default bearer.
         "bearer": Kind::Tables(&BEARER), empty;
     }],
     ..Table::EMPTY
@@ -347,13 +348,13 @@ const GUARANTEED_RATE: Field = Field::optional(
     "guaranteed_rate",
     Kind::RATE,
     "none",
-    "Guaranteed bit rate of the downlink; schedulers `pss` and `cqa` heed it.",
+    "Guaranteed bit rate of the downlink; the schedulers `pss` and `cqa` use it.",
 );
 const MAXIMUM_RATE: Field = Field::optional(
     "maximum_rate",
     Kind::RATE,
     "no limit",
-    "Maximum bit rate of the downlink, by which `fd-tbfq` and `td-tbfq` give tokens. It is not enforced.",
+    "Maximum bit rate of the downlink, from which `fd-tbfq` and `td-tbfq` compute tokens. It is not enforced.",
 );
 
 static BEARER: Table = Table {
@@ -361,13 +362,13 @@ static BEARER: Table = Table {
     text: "A dedicated bearer of a UE: a class of service, an RLC and buffers of its own, and the packets that take it. A scheduler \
            knows the sum of a UE's rates; what a UE is given, its bearers with something to send share alike.",
     fields: &[keys! {
-        /// Class of service; 1 to 4 are guaranteed.
+        /// Class of service; 1 to 4 have a guaranteed bit rate.
         "qci": Kind::integer(1, 9), required;
         GUARANTEED_RATE;
         MAXIMUM_RATE;
-        /// Its RLC.
+        /// RLC of the bearer.
         "rlc": Kind::Table(&RLC), empty;
-        /// Which packets take it: those that match any of its filters, `[[lte.ue.bearer.filter]]`.
+        /// Filters of the bearer's packets: `[[lte.ue.bearer.filter]]`. A packet matches the bearer if it matches any filter.
         "filter": Kind::Tables(&FILTER), required;
     }],
     ..Table::EMPTY
@@ -380,15 +381,15 @@ static FILTER: Table = Table {
     text: "What packets of a bearer look like (3GPP TS 24.008 section 10.5.6.12); a packet has to agree with all that is given. \
            Addresses are those at the UE.",
     fields: &[keys! {
-        /// Which packets it looks at.
+        /// Direction of packets that the filter matches.
         "direction": Kind::Choice(&choices(&DIRECTIONS)), default "both";
-        /// Whom the UE speaks to: a host or router, an address, or a prefix such as `"10.0.0.0/8"`.
-        "remote": Kind::Text, optional "anybody";
-        /// The UE's side, likewise: of use where the UE is a router with hosts behind it.
-        "local": Kind::Text, optional "anybody";
-        /// Port of whom the UE speaks to, or the first and the last.
+        /// Peer of the UE: a host or router, an address, or a prefix such as `"10.0.0.0/8"`.
+        "remote": Kind::Text, optional "any address";
+        /// Address on the UE's side, in the same form. Useful if the UE is a router with hosts behind it.
+        "local": Kind::Text, optional "any address";
+        /// Port of the UE's peer, or the first and the last port.
         "remote_ports": PORTS, optional "any";
-        /// Port of the UE's side, or the first and the last.
+        /// Port on the UE's side, or the first and the last port.
         "local_ports": PORTS, optional "any";
     }],
     later: &["protocol", "type_of_service"],
@@ -397,7 +398,7 @@ static FILTER: Table = Table {
 
 static WAYPOINT: Table = Table {
     name: "waypoint",
-    text: "Where a UE is at an instant.",
+    text: "The position of a UE at a given time.",
     fields: &[&[
         Field::required("at", Kind::DURATION, "When."),
         Field::required("position", POSITION, "East, north.").unit("m"),
@@ -409,17 +410,17 @@ static POWER_CONTROL: Table = Table {
     name: "power control",
     text: "Power control of the uplink.",
     fields: &[keys! {
-        /// Whether there is any; otherwise `power` holds.
+        /// Whether power control is used. Otherwise the UE sends with `power`.
         "enabled": Kind::Boolean, default "true";
-        /// Largest power.
+        /// Largest transmission power.
         "largest" ["dBm"]: POWER, default "23.0";
-        /// Smallest power.
+        /// Smallest transmission power.
         "smallest" ["dBm"]: POWER, default "-40.0";
-        /// P0: what is to arrive of a resource block.
+        /// P0: target power of a resource block at the cell.
         "target" ["dBm"]: POWER, default "-80.0";
-        /// Alpha: part of the path loss that is made up for.
+        /// Alpha: fraction of the path loss that is compensated.
         "compensation": Kind::PROBABILITY, default "1.0";
-        /// What becomes of the cell's commands.
+        /// Effect of the cell's power commands.
         "commands": Kind::Choice(&choices(&COMMANDS)), default "accumulated";
     }],
     ..Table::EMPTY
@@ -429,17 +430,17 @@ pub(super) static RLC: Table = Table {
     name: "RLC",
     text: "Radio link control of a bearer (3GPP TS 36.322), both ways alike.",
     fields: &[keys! {
-        /// Its mode.
+        /// RLC mode.
         "mode": Kind::Choice(&choices(&RLC_MODES)), default "um";
-        /// Another default for `buffer`.
+        /// Preset of the default for `buffer`.
         "preset": Kind::Choice(&choices(&BUFFERS)), default "none";
-        /// How much may wait in either direction; what comes beyond is dropped. A packet waits until its last byte was
-        /// sent. A time is what the peak rate of the downlink carries in it: 100 ms are 229 to 942 kB at 25 to 100
-        /// resource blocks.
+        /// Size of the buffer of each direction; packets that do not fit are dropped. A packet occupies the buffer until its last
+        /// byte is sent. A time is converted to bytes at the downlink's peak rate: 100 ms are 229 to 942 kB at 25 to 100 resource
+        /// blocks.
         "buffer": Kind::QueueLimit, optional "`\"100ms\"`, or as `preset` says";
-        /// A packet of which nothing was sent for so long is thrown away (PDCP).
+        /// Time after which a packet is discarded if none of it was sent (PDCP).
         "discard": TIMER, optional "never";
-        /// t-Reordering: how long a receiver waits for what HARQ may still bring.
+        /// t-Reordering: time for which a receiver waits for data that HARQ may still deliver.
         "reordering": TIMER, optional "100ms; 10ms with `am`";
         /// t-PollRetransmit of `am`.
         "poll_retransmit": TIMER, default "20ms";

@@ -1,4 +1,4 @@
-//! The machine of an LTE access network as a medium of the network: each UE is a station.
+//! The LTE access network as a medium of the network, with each UE as a station.
 
 use crate::access::{AccessNetwork, Offered};
 use crate::bearer::{Classifier, Headers};
@@ -13,7 +13,7 @@ use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
-/// A UE one way.
+/// One direction of a UE.
 type WayReport = (WayCounters, WayStatus);
 
 const fn metric(
@@ -25,10 +25,10 @@ const fn metric(
     ProbeMetric::value(MetricDeclaration { name, unit, text }, value)
 }
 
-/// What probes can sample of a UE.
+/// The metrics that probes can sample of a UE.
 pub(super) static UE: [ProbeMetric<WayReport>; 8] = [
     metric("sinr_db", "dB", "mean SINR over the last transport block.", |report| of_a_block(report, report.1.sinr_db)),
-    metric("cqi", "", "CQI by which the last transport block was made.", |report| {
+    metric("cqi", "", "CQI from which the MCS of the last transport block was selected.", |report| {
         of_a_block(report, report.1.cqi.into())
     }),
     metric("mcs", "", "MCS of the last transport block.", |report| of_a_block(report, report.1.mcs.into())),
@@ -36,7 +36,7 @@ pub(super) static UE: [ProbeMetric<WayReport>; 8] = [
         Some(counters.errors as f64)
     }),
     ProbeMetric::value(QUEUE, |(_, last)| Some(last.buffer_bytes as f64)),
-    // The network has the value: packets are in the access network from when it offers them until their outcome.
+    // The network computes the value: packets are in the access network from their offer until their outcome.
     ProbeMetric::value(QUEUE_DELAY, |_| None),
     ProbeMetric { declaration: THROUGHPUT, reading: Reading::Rate(|(counters, _)| counters.delivered_bytes) },
     ProbeMetric::value(DROPS, |(counters, _)| {
@@ -44,12 +44,12 @@ pub(super) static UE: [ProbeMetric<WayReport>; 8] = [
     }),
 ];
 
-/// Nothing before the first transport block.
+/// Returns nothing before the first transport block.
 fn of_a_block((counters, _): &WayReport, value: f64) -> Option<f64> {
     (counters.blocks > 0 && value.is_finite()).then_some(value)
 }
 
-/// The medium. UEs are known by name, name of the cell, and classes of service of their bearers.
+/// The medium. UEs have their names, the name of their cell, and the classes of service of their bearers.
 #[derive(Debug)]
 pub(super) struct LteMedium {
     network: AccessNetwork,
@@ -69,7 +69,7 @@ impl LteMedium {
         LteMedium { network, classifiers, now: Instant::ZERO, name, ues }
     }
 
-    /// The bearer that takes a frame: its index.
+    /// Returns the index of the bearer that a frame uses.
     fn bearer(&self, frame: &Frame) -> u8 {
         let (Some(classifier), Some(envelope)) = (self.classifiers.get(frame.station as usize), frame.envelope) else {
             return 0;
@@ -86,7 +86,7 @@ impl LteMedium {
         classifier.classify(way, &headers).map_or(0, |number| number - 1)
     }
 
-    /// Rows of the UEs, downlink before uplink.
+    /// The rows of the UEs, downlink before uplink.
     fn ue_records(&self) -> Vec<UeRecord> {
         let rows = self.ues.iter().enumerate().flat_map(|(number, (ue, cell, _))| {
             let status = self.network.ue(number as u16);
@@ -103,7 +103,7 @@ impl LteMedium {
         rows.collect()
     }
 
-    /// Rows of the bearers, by UE, downlink before uplink.
+    /// The rows of the bearers by UE, downlink before uplink.
     fn bearer_records(&self) -> Vec<BearerRecord> {
         let bearers = self.ues.iter().enumerate().flat_map(|(number, (ue, _, qcis))| {
             let bearers = self.network.bearers(number as u16).zip(qcis);
@@ -123,11 +123,11 @@ impl LteMedium {
     }
 }
 
-/// More errors of the control region than this share are a warning, of at least so many scheduled subframes.
+/// A larger share of control region errors gives a warning, if there are enough scheduled subframes.
 const MOST_CONTROL_ERRORS: f64 = 0.1;
 const FEWEST_SUBFRAMES: u64 = 100;
 
-/// A UE with fewer packets may just not have had its turn. A TCP connection that is never answered sends four in 10 s.
+/// A UE with fewer packets may only be waiting for its turn. A TCP connection that gets no answer sends four in 10 s.
 const FEWEST_PACKETS: u64 = 3;
 
 /// The warning on a UE that has packets in one direction and is never scheduled.
@@ -146,7 +146,7 @@ fn scheduling_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warn
 
 /// The warning on a UE's errors of the control region in one direction.
 fn control_warning(ue: &str, way: Way, counters: &WayCounters) -> Option<Warning> {
-    // A block is counted when it is sent. A UE that misses its grant on the uplink sends none.
+    // A block is counted when it is sent. A UE that misses its uplink grant sends none.
     let scheduled = counters.blocks
         + match way {
             Way::Down => counters.retransmissions,

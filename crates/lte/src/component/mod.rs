@@ -1,4 +1,4 @@
-//! LTE as an access network of a scenario: its keys, what they become, the medium that is built from it.
+//! LTE as an access network of a scenario: its keys, the settings that they give, and the medium that is built from them.
 
 mod antenna;
 mod fading;
@@ -22,7 +22,7 @@ use fullpipe_schema::metric::ProbeMetric;
 const DISTANCE: Kind = Kind::number(0.0, 1e6);
 const DECIBELS: Kind = Kind::number(-200.0, 300.0);
 
-/// LTE.
+/// The LTE component.
 pub static LTE: AccessNetworkComponent = AccessNetworkComponent {
     declaration: Declaration {
         name: "lte",

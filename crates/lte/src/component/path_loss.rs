@@ -1,4 +1,4 @@
-//! Models of path loss: how a scenario names them, and their keys.
+//! Path loss models: their names and keys in scenarios.
 
 use super::{DECIBELS, DISTANCE};
 use crate::radio::path_loss::{City, Environment, PathLoss, Street, Wall};
@@ -27,7 +27,7 @@ const STREET: &[Field] = &[
     Field::default("rooftop", DISTANCE, "20.0", "Height of rooftops.").unit("m"),
     Field::default("street_width", DISTANCE, "20.0", "Width of streets.").unit("m"),
     Field::default("built_up", DISTANCE, "80.0", "Length of the path that is covered by buildings.").unit("m"),
-    Field::default("separation", DISTANCE, "50.0", "Distance of neighbouring rows of buildings.").unit("m"),
+    Field::default("separation", DISTANCE, "50.0", "Distance between neighboring rows of buildings.").unit("m"),
     Field::default("orientation", Kind::number(0.0, 90.0), "45.0", "Angle between street and path.").unit("degrees"),
     CITY,
 ];
@@ -48,18 +48,18 @@ const LIST: &[&Component<PathLoss, ()>] = &[
     &choice(
         "friis",
         "free space, at the carrier's frequency.",
-        &[&[Field::default("smallest", DECIBELS, "0.0", "No smaller loss.").unit("dB")]],
+        &[&[Field::default("smallest", DECIBELS, "0.0", "Lower limit of the loss.").unit("dB")]],
         |reader, _| Ok(PathLoss::Friis { smallest_db: reader.tree.number("smallest") }),
     ),
     &choice(
         "friis-per-block",
-        "free space, at the frequency of each resource block, as ns-3's tests have it.",
+        "free space, at the frequency of each resource block, as in ns-3's tests.",
         &[],
         |_, _| Ok(PathLoss::FriisPerBlock),
     ),
     &choice(
         "constant",
-        "the same everywhere.",
+        "the same loss everywhere.",
         &[&[Field::required("loss", DECIBELS, "The loss.").unit("dB")]],
         |reader, _| Ok(PathLoss::Constant { db: reader.tree.number("loss") }),
     ),
@@ -67,11 +67,11 @@ const LIST: &[&Component<PathLoss, ()>] = &[
         "log-distance",
         "`reference_loss` + 10 `exponent` log10(distance / `reference_distance`).",
         &[keys! {
-            /// The exponent.
+            /// Path loss exponent.
             "exponent": Kind::number(0.0, 20.0), default "3.0";
-            /// No farther than this, the reference's loss.
+            /// Reference distance; at smaller distances the loss is the reference loss.
             "reference_distance" ["m"]: Kind::number(1e-3, 1e6), default "1.0";
-            /// Loss there: that of free space at 5.15 GHz.
+            /// Loss at the reference distance: by default that of free space at 5.15 GHz.
             "reference_loss" ["dB"]: DECIBELS, default "46.68";
         }],
         |reader, _| {
@@ -84,13 +84,13 @@ const LIST: &[&Component<PathLoss, ()>] = &[
     ),
     &choice(
         "three-log-distance",
-        "the same in three pieces: exponent 1.9 from 1 m, 3.8 from 200 m, 3.8 from 500 m; 46.68 dB at 1 m.",
+        "log-distance in three pieces: exponent 1.9 from 1 m, 3.8 from 200 m, 3.8 from 500 m; 46.68 dB at 1 m.",
         &[],
         |_, _| Ok(PathLoss::three_log_distance()),
     ),
     &choice(
         "two-ray-ground",
-        "free space near by, beyond the interference with the reflection from flat ground.",
+        "free space at short distances, beyond them interference with the reflection from flat ground.",
         &[],
         |_, _| Ok(PathLoss::TwoRayGround),
     ),
@@ -107,12 +107,12 @@ const LIST: &[&Component<PathLoss, ()>] = &[
     ),
     &choice(
         "cost231",
-        "COST 231 with heights of its own.",
+        "COST 231 with fixed heights.",
         &[&[
             Field::default("base_height", DISTANCE, "50.0", "Height of cells.").unit("m"),
             Field::default("mobile_height", DISTANCE, "3.0", "Height of UEs.").unit("m"),
-            Field::default("constant", DECIBELS, "10.0", "What is added.").unit("dB"),
-            Field::default("smallest_distance", DISTANCE, "0.5", "No loss nearer.").unit("m"),
+            Field::default("constant", DECIBELS, "10.0", "Constant term of the loss.").unit("dB"),
+            Field::default("smallest_distance", DISTANCE, "0.5", "Distance below which the loss is 0 dB.").unit("m"),
         ]],
         |reader, _| {
             Ok(PathLoss::Cost231 {
@@ -135,11 +135,11 @@ const LIST: &[&Component<PathLoss, ()>] = &[
         &[
             keys! {
                 ENVIRONMENT;
-                /// Line of sight up to this distance.
+                /// Distance up to which there is line of sight.
                 "line_of_sight" ["m"]: DISTANCE, default "200.0";
-                /// The wall of the building in which UEs are.
+                /// Wall of the building in which UEs are.
                 "wall": Kind::Choice(&choices(&WALLS)), default "none";
-                /// The floor on which UEs are; 2 dB less for each.
+                /// Floor on which UEs are; each floor reduces the loss by 2 dB.
                 "floor": Kind::integer(0, 200), default "0";
             },
             STREET,
@@ -156,17 +156,17 @@ const LIST: &[&Component<PathLoss, ()>] = &[
     ),
 ];
 
-/// Every model.
+/// All models.
 pub(super) static MODELS: Catalogue<PathLoss, ()> = Catalogue { key: "model", components: &[LIST] };
 
-/// The table that names one.
+/// The table that selects a path loss model.
 pub(super) static PATH_LOSS: Table = Table {
     name: "path loss",
-    text: "How much weaker a signal gets on its way.",
+    text: "Attenuation of signals between cells and UEs.",
     variants: Some(&Variants {
         key: MODELS.key,
         default: Some("friis"),
-        text: "It names the model.",
+        text: "It selects the path loss model.",
         list: &variants::<_, _, { LIST.len() }>(MODELS.components),
         later: &["3gpp-38901"],
     }),

@@ -1,4 +1,4 @@
-//! Defaults of an LTE access network that depend on other keys, and its presets.
+//! Presets of an LTE access network, and its defaults that depend on other keys.
 
 use super::keys::{BUFFERS, CELL, NETWORK, PLACES, PRESETS, Preset, RLC, UE};
 use fullpipe_schema::{Data, Default, Field, Kind, Place, Table, Tree, Value, default_data};
@@ -30,11 +30,11 @@ impl Preset {
     }
 }
 
-/// Puts values in place of those that the file does not give.
+/// Sets values of keys that the file does not set.
 fn put(tree: &mut Tree, schema: &'static Table, values: &[(&str, &str)]) {
     for (key, text) in values {
         let field = schema.common().find(|field| field.key == *key);
-        let Field { key, kind, .. } = field.expect("a preset names keys that there are");
+        let Field { key, kind, .. } = field.expect("a preset has existing keys only");
         if tree.is_given(key) {
             continue;
         }
@@ -47,10 +47,10 @@ fn put(tree: &mut Tree, schema: &'static Table, values: &[(&str, &str)]) {
     }
 }
 
-/// A variant of a table, with its defaults.
+/// Returns a variant of a table with its defaults.
 fn variant(table: &'static Table, name: &str, place: Place) -> Tree {
-    let variants = table.variants.expect("a preset names variants of tables that have some");
-    let variant = variants.find(name).expect("a preset names variants that there are");
+    let variants = table.variants.expect("a preset has variants only of tables with variants");
+    let variant = variants.find(name).expect("a preset has existing variants only");
     let value = |data| Value { data, place, given: false };
     let mut tree = Tree::at(place);
     tree.set(variants.key, value(Data::Choice(variant.name)));
@@ -62,7 +62,7 @@ fn variant(table: &'static Table, name: &str, place: Place) -> Tree {
     tree
 }
 
-/// Fills in what depends on other keys.
+/// Sets the defaults that depend on other keys.
 pub(super) fn fill(network: &mut Tree) {
     if let Some(preset) = network.chosen("preset", &PRESETS) {
         preset.fill(network);

@@ -1,4 +1,4 @@
-//! The keys of an LTE access network become settings, and what can only be checked with the radio's own rules is.
+//! Converts the keys of an LTE access network to settings, and makes the checks that need the radio model.
 
 use super::antenna::ANTENNAS;
 use super::fading::{Faded, FadingSource, KINDS, here};
@@ -32,10 +32,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// UEs have numbers of 16 bits.
+/// The largest number of UEs: their numbers have 16 bits.
 const MOST_UES: usize = 65_534;
 
-/// Keys of each direction, and the direction.
+/// The keys of each direction, and the direction.
 const WAYS: [(&str, &str, &str, Direction); 2] = [
     ("resource_blocks", "earfcn", "fading", Direction::Downlink),
     ("uplink_resource_blocks", "uplink_earfcn", "uplink_fading", Direction::Uplink),
@@ -45,12 +45,12 @@ fn small(tree: &Tree, key: &str) -> u32 {
     u32::try_from(tree.integer(key)).unwrap_or(u32::MAX)
 }
 
-/// Bytes as 32 bits.
+/// A size as a 32-bit number of bytes.
 fn bytes(value: &Value) -> u32 {
     u32::try_from(value.size()).unwrap_or(u32::MAX)
 }
 
-/// Reads one `[[lte]]`.
+/// Reads one `[[lte]]` table.
 pub(super) fn read(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>) -> Result<AccessNetwork, Invalid> {
     let (tree, before) = (reader.tree, reader.check.count());
     let gateway = context.node(reader, "gateway");
@@ -98,12 +98,12 @@ pub(super) fn read(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>)
     if reader.check.count() > before { Err(Invalid) } else { Ok(Arc::new(settings)) }
 }
 
-/// The carriers of downlink and uplink, and their fading.
+/// Reads the carriers of downlink and uplink, and their fading.
 fn carriers(reader: &mut Reader<'_, '_>) -> Result<[(Carrier, FadingSource); 2], Invalid> {
     let tree = reader.tree;
     let (mut ways, mut too_wide): (Vec<(Carrier, FadingSource)>, _) = (Vec::new(), None);
     for (blocks, earfcn, fading, direction) in WAYS {
-        // What the uplink takes over from the downlink is told where it stands.
+        // An error in a value that the uplink inherits from the downlink is reported at the downlink's key.
         let told = |key: &'static str| if tree.is_given(key) { key } else { key.trim_start_matches("uplink_") };
         let bandwidth = match Bandwidth::new(small(tree, blocks)) {
             Ok(bandwidth) => bandwidth,
@@ -192,7 +192,7 @@ fn cells(reader: &mut Reader<'_, '_>, downlink: Carrier, uplink: Carrier) -> Vec
     cells
 }
 
-/// Parameters of a cell's scheduler; those of others are refused.
+/// Reads the parameters of a cell's scheduler. Parameters of other schedulers are rejected.
 fn parameters(reader: &mut Reader<'_, '_>) -> Parameters {
     let cell = reader.tree;
     let scheduler = cell.choice("scheduler");
@@ -226,7 +226,7 @@ fn parameters(reader: &mut Reader<'_, '_>) -> Parameters {
     }
 }
 
-/// The first of the groups that a cell may use, and their number.
+/// Reads the groups that a cell may use: the first group and the number of groups.
 fn groups(reader: &mut Reader<'_, '_>, bandwidth: Bandwidth) -> Option<(usize, usize)> {
     let value = reader.tree.get("groups")?;
     let there_are = bandwidth.groups();
@@ -245,7 +245,7 @@ fn groups(reader: &mut Reader<'_, '_>, bandwidth: Bandwidth) -> Option<(usize, u
     }
 }
 
-/// Two numbers, if the table has a position.
+/// Reads two numbers, if the table has a position.
 fn position(reader: &mut Reader<'_, '_>) -> Option<[f64; 2]> {
     let numbers: Vec<f64> = reader.tree.get("position")?.list().iter().map(Value::number).collect();
     let position = <[f64; 2]>::try_from(numbers);
@@ -262,7 +262,7 @@ fn ues(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &
     }
     for (index, tree) in trees.iter().enumerate() {
         let path = reader.path_of(&format!("ue.{index}"));
-        // What is wrong has been said.
+        // The error has already been reported.
         let _ = ue(&mut reader.within(tree, &path), context, settings);
     }
     let count = settings.stations.len();
@@ -274,7 +274,7 @@ fn ues(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &
     }
 }
 
-/// The UEs of one table.
+/// Reads the UEs of one table.
 fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &mut LteSettings) -> Result<(), Invalid> {
     let ue = reader.tree;
     let nodes = context.matching(reader, "host").unwrap_or_default();
@@ -289,7 +289,7 @@ fn ue(reader: &mut Reader<'_, '_>, context: &mut AccessContext<'_>, settings: &m
     let serving = cells.get(cell).ok_or(Invalid)?;
     let mode = usize::try_from(ue.integer("transmission_mode")).unwrap_or(1);
     let transmission_mode = TransmissionMode::ALL[mode.clamp(1, TransmissionMode::ALL.len()) - 1];
-    // What the buffer's default counts in.
+    // The default of the buffer depends on it.
     let bandwidth = serving.downlink.bandwidth;
     let peak = tables::downlink_bytes(28, bandwidth.groups() * bandwidth.group_size());
     let peak_bytes_per_ms = u64::from(peak) * transmission_mode.layers() as u64;
@@ -331,7 +331,7 @@ fn unknown_cell(reader: &mut Reader<'_, '_>, name: &Value, cells: &[CellConfig])
     Invalid
 }
 
-/// How a UE comes to its bearers; refuses a UE that is switched on and has had its bearers since the run began.
+/// Reads how a UE's bearers are established. Rejects `switched_on` for a UE that has its bearers from the start.
 fn attach(reader: &mut Reader<'_, '_>) -> Attach {
     distribution(reader.tree, "switched_on", reader.path, reader.check);
     let attach = reader.tree.chosen("attach", &ATTACH);
@@ -344,7 +344,7 @@ fn attach(reader: &mut Reader<'_, '_>) -> Attach {
     attach
 }
 
-/// A UE's bearers, the default one first, and which packets take which.
+/// Reads a UE's bearers, the default one first, and its packet classifier.
 fn bearers(
     reader: &mut Reader<'_, '_>,
     serving: &CellConfig,
@@ -372,18 +372,18 @@ fn bearers(
             let message = format!("{path} has {} packet filters (one for each address of a host)", filters.len());
             reader.error("filter", message, &format!("at most {MOST_FILTERS}"));
         }
-        // What it refuses, too many filters or bearers, has been said.
+        // Too many filters or bearers have already been reported.
         let _ = classifier.add(index as u8 + 2, &filters);
         bearers.push(bearer(reader, serving, peak_bytes_per_ms));
     }
     (bearers, classifier)
 }
 
-/// A bearer, by the keys that a UE has for its default one too.
+/// Reads a bearer from the keys that a dedicated bearer shares with a UE's default bearer.
 fn bearer(reader: &mut Reader<'_, '_>, serving: &CellConfig, peak_bytes_per_ms: u64) -> BearerConfig {
     let tree = reader.tree;
     let guaranteed = tree.get("guaranteed_rate").map(Value::rate);
-    // The schema has the classes from 1 to 9.
+    // The schema accepts classes from 1 to 9.
     let qci = u8::try_from(tree.integer("qci")).ok().and_then(|qci| Qci::new(qci).ok()).unwrap_or(Qci::DEFAULT);
     let is_guaranteed = qci.class().guaranteed;
     let holds_guarantees = catalogue::entry(&serving.scheduler).is_some_and(|entry| entry.supports_guaranteed_bit_rate);
@@ -436,7 +436,7 @@ fn limits(rlc: &Tree, peak_bytes_per_ms: u64, reference: Limits) -> Limits {
     }
 }
 
-/// A packet filter of a file is one for each pair of addresses that it means: a host has one of each version.
+/// Reads a packet filter. The result has one filter per pair of addresses, since a host has one address of each IP version.
 fn packet_filters(reader: &mut Reader<'_, '_>, context: &AccessContext<'_>) -> Result<Vec<PacketFilter>, Invalid> {
     let [remote, local] = ["remote", "local"].map(|key| addresses(reader, key, context));
     let [remote_ports, local_ports] = ["remote_ports", "local_ports"].map(|key| ports(reader, key));
@@ -464,7 +464,7 @@ fn packet_filters(reader: &mut Reader<'_, '_>, context: &AccessContext<'_>) -> R
     Ok(filters)
 }
 
-/// Whom a key of a packet filter means, each with whether it is IPv4; one that is `None` means anybody.
+/// Reads the addresses of a packet filter's key, each with whether it is IPv4. `None` matches any address.
 fn addresses(
     reader: &mut Reader<'_, '_>,
     key: &str,
@@ -495,7 +495,7 @@ fn addresses(
     Ok(own.into_iter().filter_map(|address| prefix(address, whole(address)).ok()).collect())
 }
 
-/// One port, or the first and the last.
+/// Reads one port, or the first and the last.
 fn ports(reader: &mut Reader<'_, '_>, key: &str) -> Result<Ports, Invalid> {
     let Some(value) = reader.tree.get(key) else { return Ok(Ports::ANY) };
     let numbers: Vec<u16> = value.list().iter().filter_map(|port| u16::try_from(port.integer()).ok()).collect();
@@ -510,7 +510,7 @@ fn ports(reader: &mut Reader<'_, '_>, key: &str) -> Result<Ports, Invalid> {
     })
 }
 
-/// Where a UE is when; it is the `number`-th of `count` that one table describes.
+/// Reads the positions of a UE over time. It is the `number`-th of the `count` UEs of one table.
 fn course(reader: &mut Reader<'_, '_>, cell: &CellConfig, (number, count): (usize, usize)) -> Result<Course, Invalid> {
     let ue = reader.tree;
     let given: Vec<&str> = PLACES.into_iter().filter(|key| ue.get(key).is_some()).collect();
@@ -557,7 +557,7 @@ fn course(reader: &mut Reader<'_, '_>, cell: &CellConfig, (number, count): (usiz
     Ok(Course { points: points.into_iter().map(|(at, [x, y])| (at, Position { x, y, z })).collect() })
 }
 
-/// A course's file: seconds and two coordinates on each line; `#` begins a remark.
+/// Reads a file of positions: seconds and two coordinates on each line; `#` starts a comment.
 fn from_file(reader: &mut Reader<'_, '_>) -> Result<Vec<(f64, [f64; 2])>, Invalid> {
     let file = here(reader.check).join(reader.tree.text("course"));
     let read = std::fs::read_to_string(&file).map_err(|reason| format!("cannot read {}: {reason}", file.display()));
@@ -578,7 +578,7 @@ fn from_file(reader: &mut Reader<'_, '_>) -> Result<Vec<(f64, [f64; 2])>, Invali
     })
 }
 
-/// No UE may be where an antenna is: there path loss is no physics.
+/// Checks that no UE is at the position of an antenna, where path loss is undefined.
 fn far_enough(reader: &mut Reader<'_, '_>, name: &str, course: &Course, cells: &[CellConfig]) {
     let ue = reader.tree;
     let place: Place = PLACES.into_iter().find_map(|key| ue.get(key)).map_or(ue.place, |value| value.place);

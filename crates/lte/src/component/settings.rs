@@ -1,4 +1,4 @@
-//! What a scenario states of an LTE access network, and what follows from it.
+//! The settings of an LTE access network, and values derived from them.
 
 use super::LTE;
 use super::fading::FadingSource;
@@ -16,12 +16,12 @@ use fullpipe_network::medium::Medium;
 use fullpipe_units::{Distribution, Duration, Instant, NodeId, Stream};
 use std::path::Path;
 
-/// What was scheduled in a subframe is on the air two later and decoded at its end; what comes at its very beginning has
-/// missed it.
+/// Shortest time through the downlink. A transmission is on the air two subframes after its scheduling and decoded at the end of
+/// that subframe. A packet that arrives at the very beginning of a subframe misses its scheduling.
 const LEAST_DOWNLINK: Duration = Duration::from_millis(3);
-/// A UE fills its transport block when it has read the grant: what comes in the first 3 symbols of that subframe, 214 286 ns less one
-/// at the latest, still goes into it. It sends the block four subframes later, which is decoded after 13 of its 14 symbols. (A UE of
-/// which nothing is known takes 7 ms more, to report what waits and be granted.)
+/// Shortest time through the uplink. A UE fills its transport block after reading the grant, so packets that arrive in the first
+/// 3 symbols of that subframe, at most 214 286 ns less one, are included. The UE sends the block four subframes later, and it is
+/// decoded after 13 of its 14 symbols. (A UE without a grant takes 7 ms more, for the buffer status report and the grant.)
 const LEAST_UPLINK: Duration = Duration::from_nanos(4_714_285);
 
 /// Settings of an LTE access network: a gateway, cells, UEs.
@@ -33,20 +33,20 @@ pub struct LteSettings {
     pub gateway: NodeId,
     /// The nodes that are UEs, in the order of [`Config::ues`].
     pub stations: Vec<NodeId>,
-    /// Largest IP packet.
+    /// Largest IP packet in bytes.
     pub mtu_bytes: u32,
-    /// Where fading comes from, downlink and uplink; all cells have the same carriers.
+    /// Sources of the fading, downlink and uplink; all cells have the same carriers.
     pub fading: [FadingSource; 2],
-    /// By UE: when it is switched on, in seconds, if it has to be.
+    /// By UE: when it is switched on, in seconds, if it attaches during the run.
     pub switched_on_s: Vec<Distribution>,
-    /// By UE: which packets take which bearer; nothing where no UE has a bearer beside the default one.
+    /// Packet classifiers by UE; empty if no UE has dedicated bearers.
     pub classifiers: Vec<Classifier>,
-    /// Everything else. What is drawn for each run (seed, fading, when UEs are switched on) is left empty.
+    /// The remaining settings. Values that are drawn for each run (seed, fading, switch-on times) are not set.
     pub config: Config,
 }
 
 impl LteSettings {
-    /// What a run of this seed is built from.
+    /// Returns the configuration of a run with this seed.
     fn config(&self, seed: u64) -> Result<Config, Invalid> {
         let seed_of = |purpose: &str| Stream::new(seed, &self.name, purpose).below(u64::MAX);
         let mut config = Config { seed: seed_of("radio"), ..self.config.clone() };
@@ -65,8 +65,8 @@ impl LteSettings {
         Ok(config)
     }
 
-    /// Most bytes that all cells together can carry in a subframe. Transport blocks of fewer resource blocks may have more
-    /// bytes for each of these than one of the whole band.
+    /// Upper bound of the bytes that all cells together can carry in a subframe. Transport blocks with few resource blocks may
+    /// have more bytes per resource block than one with the whole band.
     fn most_bytes_per_subframe(&self, way: Way) -> u64 {
         let (cells, ues) = (&self.config.cells, &self.config.ues);
         let (bytes, carrier, layers): (fn(u8, usize) -> u32, _, _) = match way {
@@ -115,13 +115,13 @@ impl AccessNetworkSettings for LteSettings {
         WayPromise { rate_bps: 8_000 * self.most_bytes_per_subframe(way), least_delay: least + core }
     }
 
-    /// Two events in each subframe: the cell's work, and the offer of what has come meanwhile. Subframes without work cost none,
-    /// so that a run with little traffic has fewer.
+    /// Two events per subframe: the processing of the cell, and the offer of packets that arrived since the last subframe.
+    /// Subframes without work cause no events, so a run with little traffic has fewer.
     fn cost(&self, duration: Duration) -> MediumCost {
-        /// CPU time of an event with a single UE, and for each further one, in events of the benchmark `tcp-1`. Measured with
+        /// CPU time of an event with a single UE, and for each additional one, in events of the benchmark `tcp-1`. Measured with
         /// `lte-1`, `lte-50` and `lte-500`.
         const WEIGHT: [f64; 2] = [8.0, 0.25];
-        /// Memory of a UE at both ends of its bearers. Measured with `lte-500`.
+        /// Memory of a UE at both ends of its bearers, in bytes. Measured with `lte-500`.
         const UE_BYTES: f64 = 20e3;
         const SUBFRAMES_PER_S: f64 = 1000.0;
         let ues = self.stations.len() as f64;

@@ -1,14 +1,14 @@
-//! Adaptive modulation and coding: which CQI a UE reports for an SINR (3GPP TS 36.213 clause 7.2.3).
+//! Adaptive modulation and coding: the CQI that a UE reports for an SINR (3GPP TS 36.213 clause 7.2.3).
 //!
-//! Two ways, as in ns-3's LTE model. *Error model*: the MCS is raised from 0 while a transport block of the reported
-//! resources would be lost with at most 10 %; the CQI is the highest whose efficiency is below that of the last MCS that
-//! passed, so that MCS 0 alone gives CQI 0. *Piro*: per resource block from the Shannon bound with a gap that depends on
-//! the bit error rate (Seo and Lee 2004), then the mean, rounded down.
+//! There are two methods, as in ns-3's LTE model. *Error model*: the MCS is raised from 0 while a transport block of the reported
+//! resources would be lost with at most 10 %. The CQI is the highest whose efficiency is below that of the last MCS that passed,
+//! so that MCS 0 alone gives CQI 0. *Piro*: the CQI of each resource block follows from the Shannon bound with a gap that depends
+//! on the bit error rate (Seo and Lee 2004). The result is their mean, rounded down.
 //!
-//! The search of the error model is [`reference_cqi`]. [`CqiTables`] gives the same from what it has worked out once:
-//! error falls with mutual information, so each MCS passes from some mean information on. These thresholds do not grow
-//! with the MCS everywhere, and the search ends at the first MCS that fails, so the running maximum decides. And the mean
-//! of a row lies between what its smallest and its largest entry would give, which mostly spares a modulation.
+//! [`reference_cqi`] performs the search of the error model. [`CqiTables`] gives the same result from precomputed tables. The
+//! error rate falls with mutual information, so each MCS passes from a threshold of mean information on. The thresholds do not
+//! increase with the MCS everywhere, and the search ends at the first MCS that fails, so the running maximum decides. The mean of
+//! a row lies between the information of its smallest and its largest entry, which usually saves the evaluation of a modulation.
 
 use super::bandwidth::Bandwidth;
 use super::errors::ErrorModel;
@@ -18,40 +18,41 @@ use super::{ROW, smallest_that};
 use fullpipe_units::math;
 use std::sync::Arc;
 
-/// Most groups of a report, rounded up to whole vectors.
+/// Largest number of groups of a report, rounded up to whole vectors.
 pub const MOST_GROUPS: usize = 32;
 
-/// The bit error rate of the uplink, and of the downlink with [`Amc::Piro`] unless said otherwise.
+/// The bit error rate of the uplink, and the default for the downlink with [`Amc::Piro`].
 pub const BIT_ERROR_RATE: f64 = 0.00005;
 
-/// Loss up to which the error model's search takes an MCS.
+/// Largest error rate with which an MCS passes the error model's search.
 const TARGET_ERROR: f64 = 0.1;
 
-/// How a CQI is found.
+/// How CQI is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub enum Amc {
-    /// By the block error model, for 10 % loss.
+    /// By the block error model, for an error rate of 10 %.
     #[default]
     ErrorModel,
     /// By the Shannon bound with a gap.
     Piro {
-        /// Bit error rate, [`BIT_ERROR_RATE`] as a rule.
+        /// Bit error rate, usually [`BIT_ERROR_RATE`].
         bit_error_rate: f64,
     },
 }
 
-/// Bits per symbol at a linear SINR, by the Shannon bound with the gap of a bit error rate.
+/// Returns the bits per symbol at a linear SINR, by the Shannon bound with the gap of a bit error rate.
 pub fn spectral_efficiency(bit_error_rate: f64, sinr: f64) -> f64 {
     let gap = -math::ln(5.0 * bit_error_rate) / 1.5;
     math::log2(1.0 + sinr / gap)
 }
 
-/// The highest CQI with less than this efficiency, bits per symbol; 0 if there is none.
+/// Returns the highest CQI with less than this efficiency in bits per symbol; 0 if there is none.
 pub fn cqi_of_efficiency(efficiency: f64) -> u8 {
     (1..16).rev().find(|&cqi| cqi_efficiency(cqi) < efficiency).unwrap_or(0)
 }
 
-/// The CQI of a block of resources with a reference transport block of as many resource blocks: by definition, slowly.
+/// Returns the CQI for these resource blocks, with a reference transport block of the same size. It is computed by the
+/// definition, which is slow.
 pub fn reference_cqi(amc: Amc, model: &ErrorModel, sinr: &[f32]) -> u8 {
     match amc {
         Amc::ErrorModel => {
@@ -64,7 +65,7 @@ pub fn reference_cqi(amc: Amc, model: &ErrorModel, sinr: &[f32]) -> u8 {
             cqi_of_passed(passed)
         }
         Amc::Piro { bit_error_rate } => {
-            // A block without any signal does not count.
+            // Blocks without signal do not count.
             let cqis = sinr.iter().filter(|&&sinr| sinr != 0.0);
             let cqis =
                 cqis.map(|&sinr| u32::from(cqi_of_efficiency(spectral_efficiency(bit_error_rate, f64::from(sinr)))));
@@ -74,7 +75,7 @@ pub fn reference_cqi(amc: Amc, model: &ErrorModel, sinr: &[f32]) -> u8 {
     }
 }
 
-/// The CQI if so many MCS, from 0 on, have passed.
+/// The CQI if the first `passed` MCS have passed.
 fn cqi_of_passed(passed: usize) -> u8 {
     match passed {
         0 => 0,
@@ -83,34 +84,35 @@ fn cqi_of_passed(passed: usize) -> u8 {
     }
 }
 
-/// The CQI of an uplink channel by its smallest linear SINR: as [`Amc::Piro`] with [`BIT_ERROR_RATE`], of the SINR in
-/// steps of 1/8 dB (towards 0 dB) as the base station's measurement carries it. By definition, slowly.
+/// Returns the CQI of an uplink channel from its smallest linear SINR: as [`Amc::Piro`] with [`BIT_ERROR_RATE`], with the SINR
+/// rounded to steps of 1/8 dB (towards 0 dB) as in the base station's measurement. It is computed by the definition, which is
+/// slow.
 pub fn reference_uplink_cqi(smallest_sinr: f32) -> u8 {
     let eighths = (8.0 * 10.0 * math::log10(f64::from(smallest_sinr))).trunc();
     let sinr = math::pow(10.0, eighths / 80.0);
     cqi_of_efficiency(spectral_efficiency(BIT_ERROR_RATE, sinr))
 }
 
-/// The smallest linear SINR of each CQI of [`reference_uplink_cqi`], from 1.
+/// The smallest linear SINR of each CQI of [`reference_uplink_cqi`], from CQI 1.
 fn uplink_thresholds() -> [f32; 15] {
     std::array::from_fn(|i| smallest_that(|sinr| sinr > 0.0 && reference_uplink_cqi(sinr) as usize > i))
 }
 
-/// What the search of the error model comes to for blocks of one size.
+/// The results of the error model's search for blocks of one size.
 #[derive(Clone, Debug)]
 struct Search {
-    /// By modulation: mean mutual information from which an MCS and all before it with its modulation pass; infinity
-    /// beyond the last.
+    /// By modulation: the mean mutual information from which an MCS and all lower ones with its modulation pass; infinity beyond
+    /// the last.
     passes: [[f32; 16]; 3],
-    /// By modulation: a row nowhere as high passes none of its MCS.
+    /// By modulation: if all entries of a row are below this, none of its MCS pass.
     none_below: [f32; 3],
-    /// By modulation: a row nowhere below passes all of its MCS and of those before.
+    /// By modulation: if no entry of a row is below this, all of its MCS and those of lower modulations pass.
     all_from: [f32; 3],
-    /// By the number of MCS that pass.
+    /// The CQI by the number of MCS that pass.
     cqi: [u8; SCHEMES + 1],
 }
 
-/// First MCS of each modulation, and one more than the last.
+/// First MCS of each modulation, and one more than the last MCS.
 const FIRST: [usize; 4] = [0, 10, 17, SCHEMES];
 
 impl Search {
@@ -131,7 +133,7 @@ impl Search {
                     from.max(smallest_that(|mean| model.block_error_rate(mcs, bytes, mean.min(1.0)) <= TARGET_ERROR));
                 *pass = from;
             }
-            // Not simply where the information itself is enough: the mean of a flat row may be rounded.
+            // Not simply where the information itself is sufficient, since the mean of a flat row may be rounded.
             let flat = |enough: f32| {
                 smallest_that(|sinr| {
                     model.mean_mutual_information(modulation, &[sinr; ROW][..resource_blocks]) >= enough
@@ -152,8 +154,8 @@ impl Search {
             smallest = if sinr < smallest { sinr } else { smallest };
             largest = if sinr > largest { sinr } else { largest };
         }
-        // Modulations that surely pass. Of the next the information decides, and almost always it is the last to ask:
-        // without a branch, as which one that is differs from block to block.
+        // Modulations that pass in any case. The information decides about the next one, which is almost always the last. The
+        // code has no branch, since that modulation differs from block to block.
         let mut modulation: usize = self.all_from.iter().map(|&from| usize::from(smallest >= from)).sum();
         let mut passed = FIRST[modulation];
         while modulation < 3 {
@@ -191,7 +193,7 @@ impl Search {
     }
 }
 
-/// How this cell's UEs find their CQI.
+/// How this cell's UEs compute CQI.
 #[derive(Clone, Debug)]
 enum Rule {
     ErrorModel {
@@ -203,33 +205,34 @@ enum Rule {
     Piro([f32; 15]),
 }
 
-/// CQI of rows of SINR, worked out once for a bandwidth and a way to find CQI.
+/// CQI of rows of SINR, precomputed for a bandwidth and a method.
 #[derive(Clone, Debug)]
 pub struct CqiTables {
     bandwidth: Bandwidth,
     rule: Rule,
     uplink: [f32; 15],
-    /// SINR from which a flat row reaches each CQI, from 1, in some report.
+    /// SINR from which a flat row reaches each CQI in some report, from CQI 1.
     ceiling: [f32; 15],
-    /// The same for a group's report alone.
+    /// The same for a group's report only.
     group: [f32; 15],
-    /// [`ceiling`](CqiTables::ceiling) in steps of SINR, or a little more.
+    /// [`ceiling`](CqiTables::ceiling) by step of SINR, or a slightly higher value.
     ceilings: Box<[u8; STEPS]>,
-    /// Bounds of a flat group's CQI in steps of SINR: of the lowest in a step, and of the highest.
+    /// Bounds of a flat group's CQI by step of SINR: of the lowest SINR in a step, and of the highest.
     group_bounds: Box<[[u8; STEPS]; 2]>,
-    /// SINR from which nothing can be better.
+    /// SINR from which the CQI is the highest.
     best: f32,
 }
 
-/// Steps of SINR, with room up to a power of two: 64 in an octave, from 2^-6 to 2^9. Between neighbouring CQI lie about 40.
+/// Number of SINR steps, rounded up to a power of two: 64 per octave, from 2^-6 to 2^9. The distance of two CQI is about 40
+/// steps.
 const STEPS: usize = 1024;
 const LOWEST_STEP: f32 = 1.0 / 64.0;
-/// The last number below 2^9.
+/// The largest number below 2^9.
 const HIGHEST_STEP: f32 = f32::from_bits(512f32.to_bits() - 1);
-/// Bits of a SINR's mantissa that do not count.
+/// Bits of a SINR's mantissa that are ignored.
 const STEP_BITS: u32 = f32::MANTISSA_DIGITS - 1 - 6;
 
-/// The step of a SINR; that of the nearest where it is beyond all.
+/// The step of a SINR; the nearest step if it is outside the range.
 #[inline(always)]
 fn step(sinr: f32) -> u32 {
     let sinr = if sinr > LOWEST_STEP { sinr } else { LOWEST_STEP };
@@ -237,7 +240,7 @@ fn step(sinr: f32) -> u32 {
     (sinr.to_bits() - LOWEST_STEP.to_bits()) >> STEP_BITS
 }
 
-/// For each step, what holds for all SINR in it: `least` of its lowest SINR, `most` of its highest.
+/// For each step, the value that is valid for all SINR in it: `least` of its lowest SINR, `most` of its highest.
 fn by_step(most: bool, of: impl Fn(f32) -> u8) -> [u8; STEPS] {
     let last = step(HIGHEST_STEP);
     std::array::from_fn(|number| match (number as u32, most) {
@@ -249,7 +252,7 @@ fn by_step(most: bool, of: impl Fn(f32) -> u8) -> [u8; STEPS] {
     })
 }
 
-/// The step of the product of each gain and both factors. In a function of its own, so that groups are worked out side by side.
+/// The steps of the products of each gain and both factors. A separate function, so that the compiler vectorizes over groups.
 #[inline(never)]
 fn steps(gains: &[f32; MOST_GROUPS], factors: [f32; 2]) -> [u32; MOST_GROUPS] {
     let mut steps = [0; MOST_GROUPS];
@@ -259,13 +262,13 @@ fn steps(gains: &[f32; MOST_GROUPS], factors: [f32; 2]) -> [u32; MOST_GROUPS] {
     steps
 }
 
-/// How many of these a number reaches.
+/// The number of thresholds that a number reaches.
 #[inline(always)]
 fn reached(thresholds: &[f32; 15], number: f32) -> u8 {
     thresholds.iter().map(|&threshold| u8::from(number >= threshold)).sum()
 }
 
-/// Mean of the resource blocks' CQI, rounded down; blocks without any signal do not count.
+/// Mean of the resource blocks' CQI, rounded down; blocks without signal do not count.
 #[inline(always)]
 fn piro(thresholds: &[f32; 15], sinr: &[f32]) -> u8 {
     let (mut sum, mut count) = (0, 0);
@@ -277,7 +280,7 @@ fn piro(thresholds: &[f32; 15], sinr: &[f32]) -> u8 {
 }
 
 impl CqiTables {
-    /// Tables for a bandwidth.
+    /// Creates the tables for a bandwidth.
     pub fn new(amc: Amc, bandwidth: Bandwidth, model: &ErrorModel) -> Self {
         let rule = match amc {
             Amc::ErrorModel => Rule::ErrorModel {
@@ -326,7 +329,7 @@ impl CqiTables {
         tables
     }
 
-    /// A block of a group's or of the whole band's size.
+    /// The CQI of a group or of the whole band.
     fn block(&self, sinr: &[f32], band: bool) -> u8 {
         match &self.rule {
             Rule::ErrorModel { information, group, band: whole } => {
@@ -336,12 +339,12 @@ impl CqiTables {
         }
     }
 
-    /// CQI of the whole band, from the linear SINR of its resource blocks; entries beyond the band do not count.
+    /// Returns the CQI of the whole band from the linear SINR of its resource blocks. Entries beyond the band are ignored.
     pub fn wideband(&self, sinr: &[f32]) -> u8 {
         self.block(&sinr[..self.bandwidth.resource_blocks()], true)
     }
 
-    /// CQI of each whole group; 0 beyond the last.
+    /// Computes the CQI of each whole group; 0 beyond the last.
     pub fn subbands(&self, sinr: &[f32], out: &mut [u8; MOST_GROUPS]) {
         *out = [0; MOST_GROUPS];
         let groups = self.bandwidth.groups();
@@ -365,17 +368,17 @@ impl CqiTables {
         }
     }
 
-    /// CQI of an uplink channel by its smallest linear SINR ([`reference_uplink_cqi`]).
+    /// Returns the CQI of an uplink channel from its smallest linear SINR ([`reference_uplink_cqi`]).
     pub fn uplink_cqi(&self, smallest_sinr: f32) -> u8 {
         reached(&self.uplink, smallest_sinr)
     }
 
-    /// CQI of a group with this SINR in all of its resource blocks.
+    /// The CQI of a group with this SINR in all of its resource blocks.
     pub(crate) fn flat_group(&self, sinr: f32) -> u8 {
         reached(&self.group, sinr)
     }
 
-    /// CQI of a group with these SINR.
+    /// The CQI of a group with these SINR.
     pub(crate) fn one_group(&self, sinr: &[f32]) -> u8 {
         let mut cqi = [0];
         match sinr.len() {
@@ -387,9 +390,9 @@ impl CqiTables {
         cqi[0]
     }
 
-    /// Bounds of the CQI of groups whose SINR lie between the products of `smallest` or `largest` and both factors, in this order of
-    /// multiplication. Writes the upper bounds, and returns the groups in which the lower one is less; entries beyond the last group
-    /// are 0.
+    /// Computes bounds of the CQI of groups whose SINR are between the products of `smallest` or `largest` with both factors,
+    /// multiplied in this order. Writes the upper bounds, with 0 beyond the last group, and returns the groups whose lower bound
+    /// is less.
     pub(crate) fn bound_groups(
         &self,
         [smallest, largest]: [&[f32; MOST_GROUPS]; 2],
@@ -408,29 +411,30 @@ impl CqiTables {
         super::bits_of(&differ)
     }
 
-    /// No report of a row with no entry above this has a higher CQI: [`ceiling`](Self::ceiling), or a little more.
+    /// Returns an upper bound of all reports of a row with no entry above this: [`ceiling`](Self::ceiling), or slightly more.
     #[inline]
     pub(crate) fn quick_ceiling(&self, largest_sinr: f32) -> u8 {
         self.ceilings[step(largest_sinr) as usize & (STEPS - 1)]
     }
 
-    /// No report of a row with no entry above this has a higher CQI.
+    /// Returns the highest CQI in any report of a row with no entry above this.
     pub fn ceiling(&self, largest_sinr: f32) -> u8 {
         reached(&self.ceiling, largest_sinr)
     }
 
-    /// The CQI of a flat channel with `gain` times the least SINR for which a UE reports `cqi`: 1 to 15. Out of range, 0, stays 0.
+    /// Returns the CQI, from 1 to 15, of a flat channel with `gain` times the smallest SINR for which a UE reports `cqi`. CQI 0,
+    /// out of range, stays 0.
     pub fn corrected(&self, cqi: u8, gain: f32) -> u8 {
         match cqi {
             0 => 0,
-            // Two CQI can begin with the same SINR.
+            // Two CQI can start at the same SINR.
             _ if gain == 1.0 => cqi,
             _ => reached(&self.ceiling, gain * self.ceiling[usize::from(cqi) - 1]).clamp(1, 15),
         }
     }
 
-    /// Of a row with no entry below this every CQI is 15, the mean mutual information of any of its blocks is 1 with every
-    /// MCS, and its control channel is never lost.
+    /// Whether a row with no entry below this has the best channel for certain: every CQI is 15, the mean mutual information of
+    /// any of its blocks is 1 with every MCS, and its control channel is never lost.
     #[inline]
     pub fn is_certain_best(&self, smallest_sinr: f32) -> bool {
         smallest_sinr >= self.best
@@ -445,7 +449,7 @@ mod tests {
     use std::sync::LazyLock;
 
     #[test]
-    fn corrected_cqi_go_from_one_to_fifteen() {
+    fn corrected_cqi_range_from_1_to_15() {
         for (.., tables) in TABLES.iter() {
             for cqi in 0..=15 {
                 let corrected = |gain| tables.corrected(cqi, gain);
@@ -453,7 +457,7 @@ mod tests {
                 let rising: Vec<u8> = (-40..=40).map(|n| corrected(10f32.powf(n as f32 / 10.0))).collect();
                 assert!(rising.is_sorted(), "{cqi}: {rising:?}");
             }
-            // Piro's CQI 4 and 5 begin at 0.60 and 0.88 bits per symbol: (2^0.88 - 1) / (2^0.60 - 1) = 1.63 times the SINR.
+            // Piro's CQI 4 and 5 start at 0.60 and 0.88 bits per symbol: (2^0.88 - 1) / (2^0.60 - 1) = 1.63 times the SINR.
             if let Rule::Piro(_) = tables.rule {
                 assert_eq!([1.6, 1.65].map(|gain| tables.corrected(4, gain)), [4, 5]);
                 assert_eq!([0.6, 0.65].map(|gain| tables.corrected(5, gain)), [3, 4]);
@@ -461,7 +465,7 @@ mod tests {
         }
     }
 
-    /// Tables of all bandwidths, both ways and both grids, with their models.
+    /// Tables of all bandwidths, with both methods and both grids, and their models.
     static TABLES: LazyLock<Vec<(Amc, Bandwidth, ErrorModel, CqiTables)>> = LazyLock::new(|| {
         let ways = [Amc::ErrorModel, Amc::Piro { bit_error_rate: BIT_ERROR_RATE }];
         let mut all = Vec::new();
@@ -477,7 +481,7 @@ mod tests {
         all
     });
 
-    /// Rows around a mean with a spread: flat, gently and strongly selective ones.
+    /// Rows with a mean and a spread: flat, slightly and strongly frequency-selective ones.
     fn rows() -> impl Strategy<Value = Vec<f32>> {
         (-12.0f64..35.0, 0.0f64..15.0, proptest::collection::vec(-1.0f64..1.0, ROW)).prop_map(|(mean, spread, row)| {
             row.iter().map(|x| math::pow(10.0, (mean + spread * x) / 10.0) as f32).collect()
@@ -512,7 +516,7 @@ mod tests {
             tables.subbands(row, &mut cqi);
             let cqi = [&cqi[..bandwidth.groups()], &[tables.wideband(row)]].concat();
             prop_assert!(cqi.iter().all(|&cqi| cqi <= tables.ceiling(largest)));
-            // A step is less than the distance of two CQI.
+            // A step is smaller than the distance of two CQI.
             prop_assert!((0..=1).contains(&(tables.quick_ceiling(largest) - tables.ceiling(largest))));
             let (size, mut extremes) = (bandwidth.group_size(), [[0.0; MOST_GROUPS]; 2]);
             for (group, block) in row.chunks_exact(size).enumerate() {
@@ -543,9 +547,9 @@ mod tests {
         }
     }
 
-    /// Every step of the search, in a flat channel and with one block a little better.
+    /// Every step of the search, in a flat channel and with one slightly better block.
     #[test]
-    fn thresholds_give_what_the_search_gives_from_step_to_step() {
+    fn thresholds_give_the_result_of_the_search_at_every_step() {
         for (amc, bandwidth, model, tables) in TABLES.iter() {
             for step in 0..2000 {
                 let mut row = [math::pow(10.0, (f64::from(step) * 0.02 - 12.0) / 10.0) as f32; ROW];
@@ -563,9 +567,9 @@ mod tests {
         }
     }
 
-    /// Where a naive comparison of each MCS with its own threshold would go wrong.
+    /// A comparison of each MCS with its own threshold would be wrong here.
     #[test]
-    fn thresholds_of_information_do_not_grow_with_the_mcs_everywhere() {
+    fn information_thresholds_do_not_increase_with_the_mcs_everywhere() {
         let model = ErrorModel::new(Grid::Reference);
         let own =
             |mcs: u8, n| smallest_that(|mi| model.block_error_rate(mcs, downlink_bytes(mcs, n), mi) <= TARGET_ERROR);
@@ -573,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn the_certain_best_is_found_and_is_no_more_than_needed() {
+    fn certain_best_is_found_at_the_smallest_possible_sinr() {
         for (amc, bandwidth, model, tables) in TABLES.iter() {
             let best = tables.best;
             assert!(best < 5000.0, "{amc:?} {bandwidth:?}: {best}");
@@ -590,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_out_of_range() {
+    fn channel_without_signal_is_out_of_range() {
         for (_, _, _, tables) in TABLES.iter() {
             assert_eq!(tables.wideband(&[0.0; ROW]), 0);
             assert_eq!(tables.ceiling(0.0), 0);
@@ -598,11 +602,11 @@ mod tests {
         }
     }
 
-    /// The gap is -ln(5 * 0.00005) / 1.5 = 5.529. CQI 8 needs more than 5.529 (2^1.91 - 1) = 15.25, or 11.83 dB, for which
-    /// 95 eighths of a dB are enough and 94 are not; CQI 1 more than 5.529 (2^0.15 - 1) = 0.606, or -2.18 dB: -17 eighths are
-    /// enough, which is what -2.24 dB are taken for.
+    /// The gap is -ln(5 * 0.00005) / 1.5 = 5.529. CQI 8 needs more than 5.529 (2^1.91 - 1) = 15.25, or 11.83 dB: 95 eighths of a
+    /// dB are enough and 94 are not. CQI 1 needs more than 5.529 (2^0.15 - 1) = 0.606, or -2.18 dB: -17 eighths are enough, to
+    /// which -2.24 dB is rounded.
     #[test]
-    fn the_uplink_is_measured_in_eighths_of_a_decibel_towards_zero() {
+    fn uplink_sinr_is_rounded_to_eighths_of_a_decibel_towards_zero() {
         let tables = CqiTables::new(Amc::ErrorModel, Bandwidth::new(25).unwrap(), &ErrorModel::new(Grid::Reference));
         for (db, cqi) in [(11.88, 8), (11.86, 7), (-2.24, 1), (-2.26, 0)] {
             let sinr = math::pow(10.0, db / 10.0) as f32;

@@ -1,24 +1,24 @@
-//! Antennas: gain by direction, and what several of them do to the SINR.
+//! Antennas: gain by direction, and the effect of several antennas on the SINR.
 //!
-//! The cosine model has 20 n log10(cos(phi/2)) dB at an angle phi from its axis, n such that half of the beam width from
-//! the axis there are 3 dB less.
+//! The cosine model has a gain of 20 n log10(cos(phi/2)) dB at an angle phi from its axis. The exponent n is such that the gain
+//! is 3 dB lower at half of the beam width.
 //!
-//! A transmission mode multiplies the SINR by a constant, the mean gain of uncorrelated antennas, as in ns-3 (Catreux and
-//! others 2002); with two layers each is a transport block of its own at that SINR.
+//! A transmission mode multiplies the SINR by a constant, the mean gain of uncorrelated antennas, as in ns-3 (Catreux and others
+//! 2002). With two layers, each is a transport block of its own at that SINR.
 
 use fullpipe_units::math;
 
-/// A base station's antenna.
+/// An antenna of a base station.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub enum Antenna {
-    /// The same in all directions.
+    /// Equal gain in all directions.
     #[default]
     Isotropic,
-    /// A sector.
+    /// A sector antenna.
     Cosine {
         /// Direction of the axis, degrees from the x axis towards the y axis.
         orientation_degrees: f64,
-        /// Angle over which the gain is within 3 dB, degrees, below 360.
+        /// Angle over which the gain is within 3 dB of its maximum, in degrees, below 360.
         beam_width_degrees: f64,
         /// Gain on the axis, dB.
         largest_gain_db: f64,
@@ -26,13 +26,13 @@ pub enum Antenna {
 }
 
 impl Antenna {
-    /// Gain towards a point at (x, y) from the antenna, metres, dB.
+    /// Returns the gain in dB towards a point at (x, y) meters from the antenna.
     pub fn gain_db(&self, x: f64, y: f64) -> f64 {
         let &Antenna::Cosine { orientation_degrees, beam_width_degrees, largest_gain_db } = self else {
             return 0.0;
         };
         let mut angle = math::atan2(y, x) - orientation_degrees.to_radians();
-        // Halved below, so it matters from which side.
+        // The angle is halved below, so it must be in one period.
         while angle <= -std::f64::consts::PI {
             angle += std::f64::consts::TAU;
         }
@@ -65,7 +65,7 @@ pub enum TransmissionMode {
 }
 
 impl TransmissionMode {
-    /// All, in the order of 3GPP's numbers, from 1; ns-3 counts from 0.
+    /// All modes in the order of 3GPP's numbers, from 1; ns-3 counts from 0.
     pub const ALL: [TransmissionMode; 7] = [
         TransmissionMode::SingleAntenna,
         TransmissionMode::TransmitDiversity,
@@ -76,7 +76,7 @@ impl TransmissionMode {
         TransmissionMode::SinglePort5,
     ];
 
-    /// Layers: transport blocks at a time.
+    /// The number of layers: parallel transport blocks.
     pub fn layers(self) -> usize {
         match self {
             TransmissionMode::OpenLoopMultiplexing
@@ -86,7 +86,7 @@ impl TransmissionMode {
         }
     }
 
-    /// Gain of each layer's SINR, dB.
+    /// The gain of each layer's SINR in dB.
     pub fn gain_db(self) -> f64 {
         match self {
             TransmissionMode::TransmitDiversity => 4.2,
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sector_has_3_db_less_at_the_edges_of_its_beam() {
+    fn sector_gain_is_3_db_lower_at_the_edges_of_its_beam() {
         let sector = |orientation_degrees| Antenna::Cosine {
             orientation_degrees,
             beam_width_degrees: 65.0,

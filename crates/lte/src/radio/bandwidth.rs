@@ -13,10 +13,10 @@ impl Bandwidth {
     /// The bandwidths of LTE, in resource blocks: 1.4, 3, 5, 10, 15 and 20 MHz.
     pub const RESOURCE_BLOCKS: [u32; 6] = [6, 15, 25, 50, 75, 100];
 
-    /// The bandwidth with so many resource blocks.
+    /// Returns the bandwidth with this number of resource blocks.
     ///
     /// # Errors
-    /// Where LTE has none with that number.
+    /// If LTE has no bandwidth with that number.
     pub fn new(resource_blocks: u32) -> Result<Self, Invalid> {
         if Self::RESOURCE_BLOCKS.contains(&resource_blocks) {
             return Ok(Bandwidth { resource_blocks: resource_blocks as u8 });
@@ -27,12 +27,12 @@ impl Bandwidth {
         )))
     }
 
-    /// Resource blocks of 180 kHz.
+    /// The number of resource blocks of 180 kHz.
     pub fn resource_blocks(self) -> usize {
         usize::from(self.resource_blocks)
     }
 
-    /// Width of the channel with its guard bands, kHz.
+    /// The width of the channel with its guard bands, in kHz.
     pub fn channel_khz(self) -> u32 {
         match self.resource_blocks {
             6 => 1_400,
@@ -44,7 +44,7 @@ impl Bandwidth {
         }
     }
 
-    /// Resource blocks of a group.
+    /// The number of resource blocks of a group.
     pub fn group_size(self) -> usize {
         match self.resource_blocks {
             0..=10 => 1,
@@ -54,7 +54,7 @@ impl Bandwidth {
         }
     }
 
-    /// Whole groups. Blocks beyond the last whole group are not allocated in the downlink; the standard would allow a
+    /// The number of whole groups. Blocks beyond the last whole group are not allocated in the downlink; the standard permits a
     /// shorter last group.
     pub fn groups(self) -> usize {
         self.resource_blocks() / self.group_size()
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_those_of_the_standard() {
+    fn groups_match_the_standard() {
         let groups = |n| {
             let bandwidth = Bandwidth::new(n).unwrap();
             (bandwidth.group_size(), bandwidth.groups())
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_is_refused_with_those_that_there_are() {
+    fn unknown_number_of_blocks_is_rejected_with_the_accepted_ones() {
         let error = Bandwidth::new(24).unwrap_err().to_string();
         assert!(error.contains("24") && error.contains("25"), "{error}");
     }

@@ -1,15 +1,16 @@
-//! Which transport block is lost: the link-to-system mapping of ns-3's LTE model (mutual information, MIESM), after
-//! IEEE 802.16m and the Vienna simulator.
+//! The error model of transport blocks: the link-to-system mapping of ns-3's LTE model (mutual information, MIESM), after IEEE
+//! 802.16m and the Vienna simulator.
 //!
-//! The SINR of each resource block gives mutual information per bit ([`super::information`]); its mean over the block's
-//! resources stands for the channel. The transport block is cut into code blocks as in 3GPP TS 36.212 clause 5.1.2; each
-//! is lost with a probability that is a Gaussian curve of the mean, by code rate and size. One lost code block loses all.
+//! The SINR of each resource block gives mutual information per bit ([`super::information`]). Its mean over the block's resources
+//! represents the channel. The transport block is split into code blocks as in 3GPP TS 36.212 clause 5.1.2. Each code block is
+//! lost with a probability that is a Gaussian curve of the mean, by code rate and size. One lost code block loses the transport
+//! block.
 //!
-//! With incremental redundancy ([`Combining`]) the attempts count as one with their mean information, weighted by coded
-//! bits, and with the rate of what has been sent in all; there are curves for some low rates only, so that an attempt may
-//! bring nothing. The counts have 32 bits; those of ns-3 have 16 and wrap above 65535.
+//! With incremental redundancy ([`Combining`]) the attempts count as one, with their mean information weighted by coded bits and
+//! the code rate of all bits sent. Curves exist only for some low rates, so an attempt may have no effect. The counts have 32
+//! bits; those of ns-3 have 16 and wrap above 65535.
 //!
-//! The control region (PCFICH and PDCCH) is judged by the QPSK information of the whole band.
+//! The error of the control region (PCFICH and PDCCH) depends on the QPSK information of the whole band.
 
 pub use super::information::Grid;
 use super::information::Information;
@@ -19,27 +20,27 @@ use fullpipe_units::math;
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
 
-/// Largest code block, bits.
+/// Largest code block in bits.
 const LARGEST_CODE_BLOCK: u32 = 6144;
 
-/// Redundancy check of each code block where there are several, bits.
+/// Checksum of each code block if there are several, in bits.
 const CODE_BLOCK_CHECK: u32 = 24;
 
-/// Code blocks of a transport block.
+/// The code blocks of a transport block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segmentation {
-    /// Blocks of the larger size.
+    /// Number of blocks of the larger size.
     pub larger_blocks: u32,
-    /// Larger size, bits.
+    /// Larger size in bits.
     pub larger_bits: u32,
-    /// Blocks of the smaller size.
+    /// Number of blocks of the smaller size.
     pub smaller_blocks: u32,
-    /// Smaller size, bits; 0 if there is one block only.
+    /// Smaller size in bits; 0 if there is only one block.
     pub smaller_bits: u32,
 }
 
-/// The smallest size of a turbo code block that holds so many bits (TS 36.212 table 5.1.3-3): from 40 in steps of 8,
-/// above 512 of 16, above 1024 of 32, above 2048 of 64, to 6144.
+/// The smallest size of a turbo code block with at least `bits` bits (TS 36.212 table 5.1.3-3). Sizes range from 40 to 6144 in
+/// steps of 8, of 16 above 512, of 32 above 1024, of 64 above 2048.
 fn turbo_bits(bits: u32) -> u32 {
     match bits {
         0..=40 => 40,
@@ -50,7 +51,7 @@ fn turbo_bits(bits: u32) -> u32 {
     }
 }
 
-/// The size below.
+/// The next smaller size.
 fn turbo_bits_below(bits: u32) -> u32 {
     bits - match bits {
         0..=512 => 8,
@@ -60,7 +61,8 @@ fn turbo_bits_below(bits: u32) -> u32 {
     }
 }
 
-/// Code blocks of so many bits (TS 36.212 clause 5.1.2; the transport block's own check is not added, as in ns-3).
+/// Splits a transport block of `bits` bits into code blocks (TS 36.212 clause 5.1.2). The transport block's own checksum is not
+/// added, as in ns-3.
 pub fn segment(bits: u32) -> Segmentation {
     if bits <= LARGEST_CODE_BLOCK {
         return Segmentation { larger_blocks: 1, larger_bits: turbo_bits(bits), smaller_blocks: 0, smaller_bits: 0 };
@@ -73,7 +75,7 @@ pub fn segment(bits: u32) -> Segmentation {
     Segmentation { larger_blocks: blocks - smaller_blocks, larger_bits, smaller_blocks, smaller_bits }
 }
 
-/// Block error over mutual information.
+/// Block error rate over mutual information.
 #[derive(Clone, Copy, Debug, Default)]
 struct Curve {
     centre: f64,
@@ -82,10 +84,10 @@ struct Curve {
 }
 
 impl Curve {
-    /// Probability that a code block survives.
+    /// Probability that a code block is decoded.
     fn survives(self, information: f64) -> f64 {
         let x = (information - self.centre) * self.scale;
-        // Beyond 6 the other half is below 2^-54.
+        // Beyond 6 the other tail is below 2^-54.
         if x > 6.0 {
             1.0
         } else if x < -6.0 {
@@ -96,7 +98,7 @@ impl Curve {
     }
 }
 
-/// The error model: all its tables, some 20 kB; a clone shares them.
+/// The error model with all its tables, about 20 kB; clones share them.
 #[derive(Clone, Debug)]
 pub struct ErrorModel {
     grid: Grid,
@@ -105,20 +107,20 @@ pub struct ErrorModel {
     curves: Arc<[[Curve; CURVES]; CLASSES.len()]>,
     /// Control errors: below this mean information, this probability; 0 beyond the last.
     control: Arc<[(f64, f64)]>,
-    /// Where no control channel is lost.
+    /// SINR from which no control channel is lost.
     sure_control_sinr: f32,
-    /// Where every modulation has all its information.
+    /// SINR from which every modulation has mutual information 1.
     full_information_sinr: f32,
 }
 
 impl ErrorModel {
-    /// The model on this grid.
+    /// Creates the model with this grid.
     pub fn new(grid: Grid) -> Self {
         let information = Information::new(grid);
         let mut curves = [[Curve::default(); CURVES]; CLASSES.len()];
         for (class, curves) in curves.iter_mut().enumerate() {
             for (number, curve) in curves.iter_mut().enumerate() {
-                // What a class lacks is taken from the next larger one that has it, each parameter for itself.
+                // A parameter that a class lacks is taken from the next larger class that has it.
                 let classes = || tables().block_errors[class..].iter().map(|curves| curves[number]);
                 let centre = classes().map(|(centre, _)| centre).find(|&centre| centre >= 0.0);
                 let deviation = classes().map(|(_, deviation)| deviation).find(|&deviation| deviation >= 0.0);
@@ -129,7 +131,7 @@ impl ErrorModel {
             }
         }
         let control = control_steps(&information);
-        // A mean of a row may be rounded below its smallest entry, by less than 1e-5.
+        // The mean of a row may be rounded below its smallest entry, by less than 1e-5.
         let sure = control.last().map_or(0.0, |&(below, _)| below) + 1e-5;
         let sure_control_sinr = smallest_that(|sinr| f64::from(information.at(Modulation::Qpsk, sinr)) >= sure);
         let full_information_sinr =
@@ -159,13 +161,13 @@ impl ErrorModel {
         self.information.at(modulation, sinr)
     }
 
-    /// Its mean over resource blocks, which must be some.
+    /// The mean mutual information over resource blocks, of which there must be at least one.
     #[inline]
     pub fn mean_mutual_information(&self, modulation: Modulation, sinr: &[f32]) -> f32 {
         self.information.mean(modulation, sinr)
     }
 
-    /// Where all entries of a row are at least this, its mean mutual information is 1 for every modulation.
+    /// The SINR from which the mean mutual information of a row is 1 for every modulation, if no entry is below it.
     pub fn full_information_sinr(&self) -> f32 {
         self.full_information_sinr
     }
@@ -193,8 +195,8 @@ impl ErrorModel {
         self.error_rate(segment(transport_block_bytes * 8), curve, f64::from(mean_mi))
     }
 
-    /// Probability that a UE misses what the control region of a subframe carries for it, by the linear SINR of all
-    /// resource blocks of the band.
+    /// Probability that a UE does not decode the control region of a subframe, by the linear SINR of all resource blocks of the
+    /// band.
     pub fn control_error_rate(&self, sinr: &[f32]) -> f64 {
         let mean = f64::from(self.information.mean(Modulation::Qpsk, sinr));
         let step = self.control.partition_point(|&(below, _)| below <= mean);
@@ -207,8 +209,8 @@ impl ErrorModel {
         smallest_sinr >= self.sure_control_sinr
     }
 
-    /// The SINR, in dB, of a flat band with the mean mutual information of this one, by which control errors are looked
-    /// up: on the reference grid that of its nearest point.
+    /// The SINR in dB of a flat band with the mean mutual information of this band, from which control errors are looked up; on
+    /// the reference grid the SINR of the nearest point.
     pub fn effective_control_sinr_db(&self, sinr: &[f32]) -> f64 {
         effective_sinr_db(&self.information, f64::from(self.information.mean(Modulation::Qpsk, sinr)))
     }
@@ -234,14 +236,14 @@ fn effective_sinr_db(information: &Information, mean: f64) -> f64 {
     10.0 * math::log10(sinr)
 }
 
-/// Error of the control channel at an effective SINR: of the first entry that is not below it; that of the first entry
-/// below all, and none above.
+/// Error of the control channel at an effective SINR: that of the first entry that is not below it. Below all entries it is that
+/// of the first, above all it is 0.
 fn control_error_at(effective_sinr_db: f64) -> f64 {
     let errors = &tables().control_errors;
     errors.get(errors.partition_point(|&(db, _)| db < effective_sinr_db)).map_or(0.0, |&(_, error)| error)
 }
 
-/// The steps of control error over mean information. The SINR grows with the information, so each step has one lower end,
+/// The steps of control error over mean information. The SINR increases with the information, so each step has one lower end,
 /// which is found by bisection.
 fn control_steps(information: &Information) -> Vec<(f64, f64)> {
     let error_at = |mean: f32| control_error_at(effective_sinr_db(information, f64::from(mean)));
@@ -252,30 +254,30 @@ fn control_steps(information: &Information) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// What the receiver has of a transport block from failed attempts (incremental redundancy): one per HARQ process,
-/// default while the process has none.
+/// The receiver's information about a transport block from failed attempts (incremental redundancy). There is one per HARQ
+/// process, with the default value if the process is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Combining {
-    /// Of the first attempt.
+    /// Information bits of the first attempt.
     information_bits: u32,
-    /// Of all.
+    /// Coded bits of all attempts.
     coded_bits: u32,
-    /// Mutual information of each times its coded bits.
+    /// Sum over the attempts of mutual information times coded bits.
     information: f64,
 }
 
-/// Bits on the air of a transport block.
+/// Coded bits of a transport block.
 fn coded_bits(mcs: u8, bytes: u32) -> u32 {
     8 * (f64::from(bytes) / tables().schemes[usize::from(mcs)].code_rate) as u32
 }
 
 impl Combining {
-    /// Whether nothing has failed yet.
+    /// Whether no attempt has failed yet.
     pub fn is_empty(&self) -> bool {
         self.coded_bits == 0
     }
 
-    /// Probability that the attempt now on the air fails too, by its own mean mutual information.
+    /// Probability that the present attempt fails, by its own mean mutual information.
     pub fn error_rate(&self, model: &ErrorModel, mcs: u8, bytes: u32, mean_mi: f32) -> f64 {
         if self.is_empty() {
             return model.block_error_rate(mcs, bytes, mean_mi);
@@ -290,7 +292,7 @@ impl Combining {
         model.error_rate(segment(bytes * 8), curve, mean)
     }
 
-    /// That attempt has failed.
+    /// Adds a failed attempt.
     pub fn push(&mut self, mcs: u8, bytes: u32, mean_mi: f32) {
         if self.is_empty() {
             self.information_bits = bytes * 8;
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn code_blocks_hold_the_transport_block_and_waste_little() {
+    fn code_blocks_hold_the_transport_block_with_little_padding() {
         for bits in (8..76_000).step_by(8) {
             let Segmentation { larger_blocks, larger_bits, smaller_blocks, smaller_bits } = segment(bits);
             let blocks = larger_blocks + smaller_blocks;
@@ -336,7 +338,7 @@ mod tests {
         }
     }
 
-    /// The stored steps against the definition.
+    /// Compares the stored steps with the definition.
     #[test]
     fn control_errors_are_those_of_the_effective_sinr() {
         for grid in [Grid::Reference, Grid::Smooth] {
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_a_sure_control_channel_holds_where_it_lies() {
+    fn control_channel_is_never_lost_from_its_bound_on() {
         for grid in [Grid::Reference, Grid::Smooth] {
             let model = ErrorModel::new(grid);
             let flat = [model.sure_control_sinr; 100];
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_perfect_channel_loses_nothing() {
+    fn ideal_channel_loses_nothing() {
         let model = ErrorModel::new(Grid::Reference);
         for mcs in 0..SCHEMES as u8 {
             for resource_blocks in [1, 3, 24, 100] {
@@ -372,9 +374,9 @@ mod tests {
     }
 
     #[test]
-    fn retransmission_weighs_information_by_coded_bits() {
-        // 66 bytes at MCS 0, rate 0.08: 8 * 825 = 6600 coded bits; after two attempts the rate is 528 / 13200 = 0.04 for
-        // which there is a curve, so halves of the information needed at rate 0.04 give its median.
+    fn retransmissions_weight_information_by_coded_bits() {
+        // 66 bytes at MCS 0, rate 0.08: 8 * 825 = 6600 coded bits. After two attempts the rate is 528 / 13200 = 0.04, for which
+        // there is a curve. So two halves of the information that rate 0.04 needs give its median.
         let model = ErrorModel::new(Grid::Reference);
         let mut harq = Combining::default();
         let centre = model.curves[CLASSES.iter().rposition(|&from| from <= 528).unwrap()][2].centre;
@@ -398,7 +400,7 @@ mod tests {
             let less = harq.error_rate(&model, mcs, bytes, information);
             prop_assert!((0.0..=1.0).contains(&less));
             prop_assert!(harq.error_rate(&model, mcs, bytes, (information + more).min(1.0)) <= less);
-            // At least what is known of this attempt alone, when both have the same information and rates have curves.
+            // At least the rate of this attempt alone, if both have the same information and the rates have curves.
             prop_assert!(failed > 0 || less == model.block_error_rate(mcs, bytes, information));
         }
 
@@ -416,7 +418,7 @@ mod tests {
         }
     }
 
-    /// In whole bytes: 549 / 0.92 = 596.7.
+    /// Rounded down to whole bytes: 549 / 0.92 = 596.7.
     #[test]
     fn coded_bits_are_whole_bytes() {
         assert_eq!(coded_bits(28, 549), 8 * 596);

@@ -1,16 +1,15 @@
-//! Fast fading: the power gain of each resource block in each subframe, between a transmitter and a receiver (a *pair*,
-//! which is directed: both directions fade independently).
+//! Fast fading: the power gain of each resource block in each subframe, between a transmitter and a receiver (a *pair*; a pair
+//! has a direction, and both directions fade independently).
 //!
-//! A gain is a pure function of (seed, pair, subframe). It is constant within a subframe, linear, and 1 on average.
+//! A gain is a pure function of (seed, pair, subframe). It is linear, constant within a subframe, and 1 on average.
 //!
-//! * [`Trace`]: recorded gains, in the `.fad` format of ns-3: a line for each resource block, on it a number in dB for
-//!   each millisecond. Each pair reads from a place of its own. As ns-3 has it, all pairs move to a new random place every
-//!   500 ms ([`Places::Windows`]), which makes a jump; [`Places::Continuous`] does without. Block k reads line k
-//!   whatever the carrier.
-//! * [`Generator`]: a tapped delay line of 3GPP TS 36.104 annex B.2 whose taps are independent and fade as Clarke's model
-//!   has it, each a sum of 16 sinusoids per quadrature with random phases (Zheng and Xiao 2003). Phases are counted in
-//!   2^-32 turns, so that any subframe is reached by one multiplication, without drift; the cosine is a polynomial. Sums
-//!   have fixed lanes and no fused operations: the same bits on every machine.
+//! * [`Trace`]: recorded gains, in the `.fad` format of ns-3: one line per resource block with one number in dB per millisecond.
+//!   Each pair reads from its own position. As in ns-3, all pairs move to a new random position every 500 ms
+//!   ([`Places::Windows`]), which causes a jump; [`Places::Continuous`] does not. Block k reads line k for any carrier.
+//! * [`Generator`]: a tapped delay line of 3GPP TS 36.104 annex B.2 with independent taps that fade by Clarke's model. Each tap
+//!   is a sum of 16 sinusoids per quadrature with random phases (Zheng and Xiao 2003). Phases are in units of 2^-32 turns, so
+//!   that any subframe needs one multiplication, without drift; the cosine is a polynomial. Sums have fixed lanes and no fused
+//!   operations, so all machines compute the same bits.
 
 use super::amc::MOST_GROUPS;
 use super::bandwidth::Bandwidth;
@@ -22,32 +21,32 @@ use std::f64::consts::{PI, TAU};
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
-/// Gains of the resource blocks of a subframe. Those beyond the band say nothing.
+/// Gains of the resource blocks of a subframe. Entries beyond the band are meaningless.
 pub type Gains = [f32; ROW];
 
-/// Most resource blocks of a trace.
+/// Largest number of resource blocks of a trace.
 const MOST_LINES: usize = 100;
 
-/// No gain is smaller: -80 dB.
+/// Smallest gain: -80 dB.
 const FLOOR: f32 = 1e-8;
 
-/// Speed of light, m/s.
+/// Speed of light in m/s.
 const LIGHT: f64 = 299_792_458.0;
 
 /// Recorded gains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// By millisecond.
+    /// Gains by millisecond.
     rows: Vec<Gains>,
     resource_blocks: usize,
 }
 
 impl Trace {
-    /// Reads a `.fad` file: a line for each resource block, the first of them for block 0; on each the gains in dB, one
-    /// for each millisecond, as many on every line.
+    /// Reads a `.fad` file. It has one line per resource block, starting with block 0, with one gain in dB per millisecond. All
+    /// lines have the same length.
     ///
     /// # Errors
-    /// Where that is not what there is, or cannot be read; with the line.
+    /// If the file is malformed or cannot be read. The error contains the line number.
     pub fn read(text: impl BufRead) -> Result<Self, Invalid> {
         let mut rows: Vec<Gains> = Vec::new();
         let mut resource_blocks = 0;
@@ -73,7 +72,7 @@ impl Trace {
                         count + 1
                     ))
                 })?;
-                // The power ratio, by the natural exponential: a million of them per trace.
+                // The power ratio is computed with the natural exponential function: a trace has a million of them.
                 let gain = math::exp(gain * (std::f64::consts::LN_10 / 10.0)) as f32;
                 if block == 0 {
                     rows.push([0.0; ROW]);
@@ -98,10 +97,9 @@ impl Trace {
         Ok(Trace { rows, resource_blocks })
     }
 
-    /// Writes it in the same format, with six significant digits, as far as the gain has them: about 3e-7 dB.
-    ///
+    /// Writes the trace in the same format with six significant digits, a precision of about 3e-7 dB.
     /// # Errors
-    /// Of the writer.
+    /// If the writer fails.
     pub fn write(&self, mut to: impl Write) -> io::Result<()> {
         for block in 0..self.resource_blocks {
             let mut line = String::with_capacity(self.rows.len() * 9);
@@ -115,23 +113,23 @@ impl Trace {
         Ok(())
     }
 
-    /// Milliseconds that it has.
+    /// The length in milliseconds.
     pub fn milliseconds(&self) -> usize {
         self.rows.len()
     }
 
-    /// Resource blocks that it has.
+    /// The number of resource blocks.
     pub fn resource_blocks(&self) -> usize {
         self.resource_blocks
     }
 
-    /// Gains of a millisecond, which must be one that it has.
+    /// Returns the gains of a millisecond, which must be within the trace.
     pub fn row(&self, millisecond: usize) -> &Gains {
         &self.rows[millisecond]
     }
 }
 
-/// As C's `%g`: six significant digits, without trailing zeros.
+/// Formats a number as C's `%g`: six significant digits, without trailing zeros.
 fn six_digits(number: f64) -> String {
     let scientific = format!("{number:.5e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -147,15 +145,15 @@ fn six_digits(number: f64) -> String {
     }
 }
 
-/// From which places of a trace pairs read.
+/// The positions of a trace from which pairs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// Each pair from a random place, moving on to another at the same time as all others, every so many milliseconds.
+    /// Each pair reads from a random position. All pairs move to another one at the same time.
     Windows {
-        /// Milliseconds at a place.
+        /// Milliseconds between moves.
         milliseconds: u32,
     },
-    /// Each pair from one random place on; after the trace's end again from its beginning.
+    /// Each pair reads on from one random position, and from the beginning after the end of the trace.
     Continuous,
 }
 
@@ -172,15 +170,15 @@ pub(crate) struct Extremes {
     pub(crate) largest: f32,
 }
 
-/// The same of each whole resource block group; 0 beyond the last.
+/// Smallest and largest gain of each whole resource block group; 0 beyond the last.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GroupExtremes {
     pub(crate) smallest: [f32; MOST_GROUPS],
     pub(crate) largest: [f32; MOST_GROUPS],
 }
 
-/// A subframe in a trace: the window that it is in, in which no pair moves to another place, and the milliseconds since the
-/// window began.
+/// A subframe in a trace: its window, within which no pair moves to another position, and the milliseconds since the start of the
+/// window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) window: u64,
@@ -188,7 +186,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The millisecond of a trace of this length, of a window that began at `start`.
+    /// The millisecond of a trace with this length, in a window that starts at `start`.
     #[inline(always)]
     pub(crate) fn after(self, start: u32, length: usize) -> usize {
         let at = start as usize + self.within as usize;
@@ -196,21 +194,21 @@ impl Moment {
     }
 }
 
-/// Fading read from a trace.
+/// Fading that is read from a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traced {
     trace: Arc<Trace>,
     places: Places,
     seed: u64,
-    /// By millisecond.
+    /// Extremes by millisecond.
     extremes: Vec<Extremes>,
-    /// By millisecond, where [`Fading::prepare_groups`] was called.
+    /// Extremes of groups by millisecond, if [`Fading::prepare_groups`] was called.
     groups: Vec<GroupExtremes>,
     largest_ever: f32,
 }
 
 impl Traced {
-    /// A subframe, for all pairs.
+    /// The moment of a subframe, the same for all pairs.
     #[inline]
     pub(crate) fn moment(&self, subframe: u64) -> Moment {
         let (window, within) = match self.places {
@@ -223,7 +221,7 @@ impl Traced {
         Moment { window, within: within as u32 }
     }
 
-    /// Where a pair is when a window begins: a millisecond of the trace.
+    /// The millisecond of the trace at which a pair starts in a window.
     pub(crate) fn start(&self, pair: u64, window: u64) -> u32 {
         let length = self.trace.rows.len() as u64;
         let bits = hash(self.seed, pair, window);
@@ -234,7 +232,7 @@ impl Traced {
         start as u32
     }
 
-    /// The millisecond of the trace at a moment of a window that began at `start`.
+    /// The millisecond of the trace at a moment of a window that starts at `start`.
     #[inline]
     pub(crate) fn millisecond_from(&self, start: u32, moment: Moment) -> usize {
         moment.after(start, self.trace.rows.len())
@@ -255,15 +253,15 @@ impl Traced {
         self.extremes[millisecond]
     }
 
-    /// Extremes of groups, where they were prepared.
+    /// The extremes of groups, if they were prepared.
     #[inline]
     pub(crate) fn groups(&self, millisecond: usize) -> Option<&GroupExtremes> {
         self.groups.get(millisecond)
     }
 }
 
-/// Smallest and largest of some gains, at least one. In lanes, and one after the other: 110 instructions for 100 gains, 1,000 in one
-/// loop.
+/// The smallest and the largest of at least one gain. Separate loops over lanes take 110 instructions for 100 gains, one loop
+/// takes 1,000.
 pub(crate) fn extremes(gains: &[f32]) -> Extremes {
     let smaller = |a: f32, b: f32| if a < b { a } else { b };
     let larger = |a: f32, b: f32| if a > b { a } else { b };
@@ -288,11 +286,11 @@ fn fold_in_lanes(gains: &[f32], best: impl Fn(f32, f32) -> f32) -> f32 {
 /// Delay profiles of TS 36.104 annex B.2: Extended Pedestrian A, Extended Vehicular A, Extended Typical Urban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// 7 taps, 44 ns root mean square.
+    /// 7 taps, root mean square delay 44 ns.
     ExtendedPedestrianA,
-    /// 9 taps, 357 ns.
+    /// 9 taps, root mean square delay 357 ns.
     ExtendedVehicularA,
-    /// 9 taps, 991 ns.
+    /// 9 taps, root mean square delay 991 ns.
     ExtendedTypicalUrban,
 }
 
@@ -328,7 +326,7 @@ impl Profile {
         }
     }
 
-    /// Power of each tap, summing to 1.
+    /// Power of each tap, with a sum of 1.
     fn powers(self) -> Vec<f64> {
         let powers: Vec<f64> = self.taps().iter().map(|&(_, db)| math::pow(10.0, db / 10.0)).collect();
         let sum: f64 = powers.iter().sum();
@@ -336,44 +334,45 @@ impl Profile {
     }
 }
 
-/// What a generator makes.
+/// The parameters of a generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recipe {
     /// Delays and powers of the taps.
     pub profile: Profile,
-    /// Speed of the UE, km/h.
+    /// Speed of the UE in km/h.
     pub speed_kmh: f64,
-    /// Carrier, Hz; with the speed, it gives the Doppler shift.
+    /// Carrier frequency in Hz, which with the speed gives the Doppler shift.
     pub carrier_hz: f64,
-    /// Distance in frequency of neighbouring blocks' gains, Hz: 200 kHz as in the traces of ns-3, which spread 100 blocks
-    /// over 20 MHz; resource blocks are 180 kHz wide.
+    /// Distance in frequency of neighboring blocks' gains in Hz: 200 kHz in the traces of ns-3, which spread 100 blocks over 20
+    /// MHz. Resource blocks are 180 kHz wide.
     pub spacing_hz: f64,
 }
 
 impl Recipe {
-    /// With the carrier (1930 MHz) and the spacing of ns-3's traces.
+    /// Returns the parameters with the carrier (1930 MHz) and the spacing of ns-3's traces.
     pub fn like_the_traces(profile: Profile, speed_kmh: f64) -> Self {
         Recipe { profile, speed_kmh, carrier_hz: 1.93e9, spacing_hz: 200e3 }
     }
 
-    /// Largest Doppler shift, Hz.
+    /// Largest Doppler shift in Hz.
     pub fn doppler_hz(&self) -> f64 {
         self.speed_kmh / 3.6 * self.carrier_hz / LIGHT
     }
 }
 
-/// Sinusoids of each quadrature of a tap.
+/// Number of sinusoids of each quadrature of a tap.
 const SINUSOIDS: usize = 16;
 
-/// One quadrature of a tap: its sinusoids, in 2^-32 turns.
+/// One quadrature of a tap: its sinusoids, in units of 2^-32 turns.
 #[derive(Clone, Debug, PartialEq)]
 struct Quadrature {
     phases: [u32; SINUSOIDS],
-    /// Per millisecond.
+    /// Phase change per millisecond.
     steps: [u32; SINUSOIDS],
 }
 
-/// cos(2 pi x) of x in 2^-32 turns, within 5e-6: an odd polynomial of sin over a quarter turn either side.
+/// cos(2 pi x) of x in units of 2^-32 turns, with an error below 5e-6: an odd polynomial of the sine over a quarter turn on
+/// either side.
 #[inline(always)]
 fn cosine(turns: u32) -> f32 {
     let x = (0.25 - (turns as i32 as f32 * (1.0 / 4_294_967_296.0)).abs()) * std::f32::consts::TAU;
@@ -399,33 +398,34 @@ impl Quadrature {
     }
 }
 
-/// The sinusoids of a pair: in phase and in quadrature, by tap.
+/// The sinusoids of a pair by tap, in phase and in quadrature.
 #[derive(Clone, Debug, PartialEq)]
 struct Sinusoids {
     taps: Vec<[Quadrature; 2]>,
 }
 
-/// Gains made as they are asked for.
+/// Gains that are generated on demand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generator {
     recipe: Recipe,
     seed: u64,
     resource_blocks: usize,
-    /// By tap: amplitude of a sinusoid.
+    /// Amplitude of a sinusoid, by tap.
     amplitudes: Vec<f32>,
-    /// By tap: the phase factor of its delay at each block, real and imaginary part.
+    /// Phase factor of a tap's delay at each block, real and imaginary part, by tap.
     turns: Vec<[[f32; ROW]; 2]>,
     prepared: BTreeMap<u64, Sinusoids>,
 }
 
-/// Blocks that are worked on together.
+/// Number of blocks that are processed together.
 const LANES: usize = 16;
 
 impl Generator {
-    /// A generator for so many resource blocks, at most 100.
+    /// Creates a generator for a number of resource blocks, at most 100.
     ///
     /// # Errors
-    /// If a number of the recipe is not positive and finite (a speed may be 0).
+    /// If a parameter is not positive and finite (a speed may be 0), the Doppler shift is 500 Hz or more, or there are too many
+    /// resource blocks.
     pub fn new(recipe: Recipe, seed: u64, resource_blocks: usize) -> Result<Self, Invalid> {
         let positive = |name: &str, number: f64, zero: bool| {
             let fine = number.is_finite() && (number > 0.0 || (zero && number == 0.0));
@@ -439,7 +439,7 @@ impl Generator {
         positive("speed (km/h)", recipe.speed_kmh, true)?;
         positive("carrier (Hz)", recipe.carrier_hz, false)?;
         positive("spacing (Hz)", recipe.spacing_hz, false)?;
-        // Faster, a step is more than half a turn and the phase would seem to run backwards.
+        // At higher speeds a step is more than half a turn, and the phase would alias.
         if recipe.doppler_hz() >= 500.0 {
             return Err(Invalid::new(format!(
                 "the Doppler shift is {:.0} Hz ({} km/h at {:.0} MHz); gains at intervals of 1 ms represent less than 500 Hz",
@@ -518,14 +518,14 @@ impl Generator {
         }
     }
 
-    /// Gains that no sum of its sinusoids exceeds.
+    /// An upper bound of all gains.
     fn largest(&self) -> f32 {
-        // All taps in phase and every sinusoid of both quadratures at its crest.
+        // All taps in phase, with every sinusoid of both quadratures at its maximum.
         let amplitude: f64 = self.amplitudes.iter().map(|&amplitude| f64::from(amplitude) * SINUSOIDS as f64).sum();
         (2.0 * amplitude * amplitude * 1.0001) as f32
     }
 
-    /// So many seconds of pair 0 as a trace.
+    /// Returns the first `seconds` seconds of pair 0 as a trace.
     pub fn to_trace(&self, seconds: u32) -> Trace {
         let sinusoids = self.sinusoids(0);
         let mut rows = vec![[0.0; ROW]; seconds as usize * 1000];
@@ -537,23 +537,23 @@ impl Generator {
     }
 }
 
-/// How pairs fade.
+/// The fading of all pairs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Fading {
-    /// Not at all.
+    /// No fading.
     #[default]
     None,
-    /// From a trace.
+    /// Gains from a trace.
     Trace(Traced),
-    /// As generated.
+    /// Generated gains.
     Generator(Generator),
 }
 
 impl Fading {
-    /// Fading from a trace.
+    /// Creates fading from a trace.
     ///
     /// # Errors
-    /// If the trace has fewer resource blocks than the band, or is no longer than a window.
+    /// If the trace has fewer resource blocks than the band, or is not longer than a window.
     pub fn trace(trace: Arc<Trace>, places: Places, seed: u64, bandwidth: Bandwidth) -> Result<Self, Invalid> {
         let band = bandwidth.resource_blocks();
         if trace.resource_blocks < band {
@@ -576,7 +576,7 @@ impl Fading {
         Ok(Fading::Trace(Traced { trace, places, seed, extremes, groups: Vec::new(), largest_ever }))
     }
 
-    /// Works out the extremes of each resource block group, where gains come from a trace: 256 bytes for each of its milliseconds.
+    /// Computes the extremes of each resource block group if gains come from a trace: 256 bytes per millisecond of the trace.
     pub(crate) fn prepare_groups(&mut self, bandwidth: Bandwidth) {
         let Fading::Trace(traced) = self else { return };
         let groups = |row: &Gains| {
@@ -594,16 +594,16 @@ impl Fading {
         traced.groups = traced.trace.rows.iter().map(groups).collect();
     }
 
-    /// Fading from a generator.
+    /// Creates fading from a generator.
     ///
     /// # Errors
-    /// As [`Generator::new`].
+    /// As for [`Generator::new`].
     pub fn generator(recipe: Recipe, seed: u64, bandwidth: Bandwidth) -> Result<Self, Invalid> {
         Ok(Fading::Generator(Generator::new(recipe, seed, bandwidth.resource_blocks())?))
     }
 
-    /// Works out once what asking for this pair's gains needs; about 2 kB with a generator. The gains are the same
-    /// without, only slower.
+    /// Precomputes the data of this pair; about 2 kB with a generator. Without this call, the gains are the same, but slower to
+    /// compute.
     pub fn prepare(&mut self, pair: u64) {
         if let Fading::Generator(generator) = self
             && !generator.prepared.contains_key(&pair)
@@ -613,7 +613,7 @@ impl Fading {
         }
     }
 
-    /// Power gain of each resource block.
+    /// Computes the power gain of each resource block.
     pub fn gains(&self, pair: u64, subframe: u64, out: &mut Gains) {
         match self {
             Fading::None => *out = [1.0; ROW],
@@ -622,7 +622,7 @@ impl Fading {
         }
     }
 
-    /// Power gain of each resource block times a factor: the SINR, where that without fading is the same in all blocks.
+    /// Computes the power gain of each resource block times a factor: the SINR, if it is equal in all blocks without fading.
     pub fn scaled(&self, pair: u64, subframe: u64, factor: f32, out: &mut Gains) {
         match self {
             Fading::None => *out = [factor; ROW],
@@ -641,7 +641,7 @@ impl Fading {
         }
     }
 
-    /// No resource block of the band has a smaller gain; 0 where finding out would cost as much as all gains.
+    /// A lower bound of the gains of the band; 0 if a bound would cost as much as all gains.
     #[inline]
     pub fn smallest(&self, pair: u64, subframe: u64) -> f32 {
         match self {
@@ -651,7 +651,7 @@ impl Fading {
         }
     }
 
-    /// No resource block of the band has a larger gain in any subframe.
+    /// An upper bound of the gains of the band in all subframes.
     pub fn largest_ever(&self, _pair: u64) -> f32 {
         match self {
             Fading::None => 1.0,
@@ -684,7 +684,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cosine_is_one() {
+    fn cosine_polynomial_is_accurate() {
         for i in 0..100_000u32 {
             let turns = i.wrapping_mul(42_949);
             let exact = math::cos(TAU * f64::from(turns) / 4_294_967_296.0);
@@ -693,8 +693,8 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_those_of_the_profiles() {
-        // Root mean square delays, ns, as TS 36.104 has them.
+    fn delays_match_the_profiles() {
+        // Root mean square delays of TS 36.104, in ns.
         for (profile, expected) in PROFILES.into_iter().zip([44.0, 357.0, 991.0]) {
             let moment = |n: i32| {
                 let delays = profile.taps().iter().zip(profile.powers());
@@ -705,7 +705,7 @@ mod tests {
         }
     }
 
-    /// Correlation coefficient of power at one block and at another some blocks and milliseconds further, over many pairs.
+    /// Correlation coefficient of the power at two blocks, with distances in blocks and milliseconds, over many pairs.
     fn correlation(generator: &Generator, blocks: usize, milliseconds: u64) -> f64 {
         let mut sums = [0.0f64; 5];
         let mut count = 0.0;
@@ -728,7 +728,7 @@ mod tests {
         (xy - x * y) / ((xx - x * x) * (yy - y * y)).sqrt()
     }
 
-    // Of 24,000 products, a good part of them independent: the coefficient's standard error is below 0.01.
+    // Of 24,000 products a large part is independent, so the coefficient's standard error is below 0.01.
     const CLOSE: f64 = 0.04;
 
     #[test]
@@ -744,7 +744,7 @@ mod tests {
     }
 
     #[test]
-    fn power_decorrelates_in_frequency_as_the_delays_demand() {
+    fn power_decorrelates_in_frequency_according_to_the_delays() {
         for profile in PROFILES {
             let generator = generator(profile, 30.0);
             for blocks in [1, 5, 10, 20] {
@@ -762,7 +762,7 @@ mod tests {
     }
 
     #[test]
-    fn power_is_exponential() {
+    fn power_is_exponentially_distributed() {
         for profile in PROFILES {
             let generator = generator(profile, 120.0);
             let mut powers = Vec::new();
@@ -780,7 +780,7 @@ mod tests {
             for percent in [1, 10, 50, 90, 99] {
                 let found = 10.0 * math::log10(powers[powers.len() * percent / 100]);
                 let theory = 10.0 * math::log10(-math::ln(1.0 - percent as f64 / 100.0));
-                // 20,000 draws: the 1 % quantile has a standard error of 0.3 dB, the others of less than 0.1.
+                // With 20,000 draws the 1 % quantile has a standard error of 0.3 dB, the others of less than 0.1.
                 let close = if percent == 1 { 1.0 } else { 0.3 };
                 assert!((found - theory).abs() < close, "{profile:?}, {percent} %: {found} dB, theory {theory}");
             }
@@ -821,7 +821,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_move_all_pairs_at_once_to_places_of_their_own() {
+    fn windows_move_all_pairs_at_once_to_different_positions() {
         let trace = Arc::new(small_trace(6, 2000));
         let band = Bandwidth::new(6).unwrap();
         let Fading::Trace(traced) = Fading::trace(Arc::clone(&trace), Places::default(), 3, band).unwrap() else {
@@ -836,7 +836,7 @@ mod tests {
                 stayed += usize::from(traced.millisecond(pair, window * 500 + 500) == first + 500);
             }
         }
-        // 2500 draws of 1 in 1499.
+        // The probability is 1 in 1499 for each of 2500 draws.
         assert!(stayed < 10, "{stayed}");
         assert_ne!(traced.millisecond(1, 0), traced.millisecond(2, 0));
         let continuous = Traced { places: Places::Continuous, ..traced };
@@ -869,7 +869,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_trace_is_refused_with_its_line() {
+    fn malformed_trace_is_rejected_with_its_line() {
         let error = |text: &str| Trace::read(text.as_bytes()).unwrap_err().to_string();
         assert!(error("1 2 3\n1 2\n").contains("line 2 of a fading trace has 2 values; the first has 3"));
         assert!(error("1 2 3\n1 2 3 4\n").contains("line 2"));
@@ -912,7 +912,7 @@ mod tests {
             prop_assert_eq!((again.milliseconds(), again.resource_blocks()), (7, db.len()));
             for ms in 0..7 {
                 for (block, line) in db.iter().enumerate() {
-                    // Half of the sixth digit of at most 79.9 dB, and the rounding of f32.
+                    // Half a unit of the sixth digit of at most 79.9 dB, plus the rounding of f32.
                     let (a, b) = (trace.row(ms)[block], again.row(ms)[block]);
                     let difference = 10.0 * math::log10(f64::from(a) / f64::from(b));
                     prop_assert!(difference.abs() < 6e-5, "{} {}", a, b);

@@ -1,36 +1,36 @@
-//! Carrier frequencies by channel number (EARFCN; 3GPP TS 36.101 clause 5.7.3), places of resource blocks on them, and
-//! which channels a band has (clause 5.6.1).
+//! Carrier frequencies by channel number (EARFCN; 3GPP TS 36.101 clause 5.7.3), positions of resource blocks on them, and the
+//! channel bandwidths of each band (clause 5.6.1).
 //!
-//! Resource blocks lie side by side around the carrier, without the gap of a subcarrier that the standard leaves in the
-//! downlink's centre.
+//! Resource blocks are adjacent around the carrier. The standard's gap of one subcarrier in the center of the downlink is not
+//! modeled.
 
 use super::Invalid;
 use super::bandwidth::Bandwidth;
 use super::tables::{Direction, number, rows};
 
-/// Width of a resource block, Hz.
+/// Width of a resource block in Hz.
 pub const RESOURCE_BLOCK_HZ: f64 = 180e3;
 
-/// Which bands are known.
+/// The set of known bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Bands {
-    /// Those of the standard up to release 12 that have both directions.
+    /// The paired bands of the standard up to release 12.
     #[default]
     Standard,
-    /// Those that ns-3 knows: without 22 to 28, 30 and 31.
+    /// The bands of ns-3: without 22 to 28, 30 and 31.
     Ns3,
 }
 
 /// A carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carrier {
-    /// Direction of what is sent on it.
+    /// Direction of the transmissions on the carrier.
     pub direction: Direction,
     /// Channel number.
     pub earfcn: u32,
     /// Operating band.
     pub band: u32,
-    /// Frequency, Hz.
+    /// Center frequency in Hz.
     pub hz: f64,
     narrowest_khz: u32,
     widest_khz: u32,
@@ -40,7 +40,7 @@ fn kilohertz(mhz: &str) -> u32 {
     (number::<f64>(mhz) * 1000.0).round() as u32
 }
 
-/// The carrier of a channel number.
+/// Returns the carrier of a channel number.
 ///
 /// # Errors
 /// If no known band has the number in this direction.
@@ -75,11 +75,11 @@ pub fn carrier(direction: Direction, earfcn: u32, bands: Bands) -> Result<Carrie
 }
 
 impl Carrier {
-    /// Checks that the band has channels of this bandwidth. Where it has not and `allow_nonstandard_bandwidth`, returns a
-    /// note that says so.
+    /// Checks that the band has channels of this bandwidth. If it has none and `allow_nonstandard_bandwidth` is set, returns a
+    /// note about it.
     ///
     /// # Errors
-    /// Where the band has none and that is not allowed.
+    /// If the band has no such channels and that is not permitted.
     pub fn check(&self, bandwidth: Bandwidth, allow_nonstandard_bandwidth: bool) -> Result<Option<String>, Invalid> {
         let khz = bandwidth.channel_khz();
         if (self.narrowest_khz..=self.widest_khz).contains(&khz) {
@@ -99,7 +99,7 @@ impl Carrier {
     }
 }
 
-/// Centre of a resource block, counted from 0 at the lowest frequency, Hz.
+/// Returns the center frequency in Hz of a resource block, counted from 0 at the lowest frequency.
 pub fn resource_block_centre_hz(carrier_hz: f64, bandwidth: Bandwidth, block: usize) -> f64 {
     let low = carrier_hz - RESOURCE_BLOCK_HZ * bandwidth.resource_blocks() as f64 / 2.0;
     low + RESOURCE_BLOCK_HZ * (block as f64 + 0.5)
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bands_are_wide_enough_for_their_channel_numbers_and_do_not_overlap() {
+    fn bands_fit_their_channel_numbers_and_do_not_overlap() {
         let mut numbers = Vec::new();
         for row in rows(include_str!("../../data/bands.csv")) {
             for columns in [&row[1..5], &row[5..9]] {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn band_31_is_known_to_the_standard_only_and_is_narrow() {
+    fn band_31_is_narrow_and_unknown_to_ns3() {
         let carrier = |bands| super::carrier(Direction::Downlink, 9895, bands);
         let known = carrier(Bands::Standard).unwrap();
         assert_eq!((known.hz, known.band), (465e6, 31));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_centred_on_the_carrier() {
+    fn blocks_are_centered_on_the_carrier() {
         for n in Bandwidth::RESOURCE_BLOCKS {
             let bandwidth = Bandwidth::new(n).unwrap();
             let centre = |block| resource_block_centre_hz(2e9, bandwidth, block);

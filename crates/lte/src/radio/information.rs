@@ -1,26 +1,26 @@
-//! Mutual information per bit of a modulation over its SINR: the mean mutual information per bit of the IEEE 802.16m
-//! evaluation methodology (section 4.3.2.1), which is a sum of the function J of Brink's, each as a polynomial.
+//! Mutual information per bit of a modulation as a function of SINR: the mean mutual information per bit of the IEEE 802.16m
+//! evaluation methodology (section 4.3.2.1). It is a sum of the function J of ten Brink, each as a polynomial.
 //!
-//! Two grids. *Reference* is that of ns-3: equal steps of SINR, each with the value at its upper end, and 1 above the
-//! last (from 0.862, 0.765 and 0.985 of the three modulations). *Smooth* interpolates, with an error below 2e-5 except
-//! across the join of the two polynomials, where the second begins 6.5e-4 below the end of the first. On both grids the
-//! steps are wide enough that information nowhere falls with the SINR.
+//! There are two grids. *Reference* is that of ns-3: equal steps of SINR, each with the value at its upper end, and 1 above the
+//! last (from 0.862, 0.765 and 0.985 of the three modulations). *Smooth* interpolates with an error below 2e-5, except across the
+//! join of the two polynomials, where the second begins 6.5e-4 below the end of the first. On both grids the steps are so wide
+//! that information never decreases with the SINR.
 
 use super::tables::Modulation;
 use fullpipe_units::math;
 
-/// How mutual information is read.
+/// How mutual information is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Grid {
-    /// In ns-3's steps, for results that compare with it.
+    /// With ns-3's steps, for results that are compared with it.
     #[default]
     Reference,
-    /// As the continuous function.
+    /// With the continuous function.
     Smooth,
 }
 
-/// J(x), from 0 to 1. The polynomials leave that range at the ends: the first below 0.03 (by 5e-5), the second where
-/// its cube takes over; above 20 it is 1 to the last bit.
+/// J(x), limited to 0 to 1. The polynomials exceed that range at the ends: the first below 0.03 (by 5e-5), the second where its
+/// cubic term dominates. Above 20 the value is 1 to the last bit.
 fn j(x: f64) -> f64 {
     if x <= 1.6363 {
         ((-0.04210661 * x + 0.209252) * x - 0.00640081) * x
@@ -32,7 +32,7 @@ fn j(x: f64) -> f64 {
     .max(0.0)
 }
 
-/// Mutual information per bit at a linear SINR.
+/// Returns the mutual information per bit at a linear SINR.
 pub fn exact(modulation: Modulation, sinr: f64) -> f64 {
     let root = sinr.sqrt();
     match modulation {
@@ -42,10 +42,10 @@ pub fn exact(modulation: Modulation, sinr: f64) -> f64 {
     }
 }
 
-/// Lanes of all sums: their order is part of the result.
+/// Number of lanes of all sums; the order of summation is part of the result.
 const LANES: usize = 8;
 
-/// Entries of the steps of one modulation; a power of two, so that a mask replaces the check of bounds.
+/// Number of steps of one modulation; a power of two, so that a mask replaces the bounds check.
 const STEPS: usize = 1024;
 
 /// ns-3's steps of one modulation.
@@ -54,7 +54,7 @@ pub(crate) struct Steps {
     first: f32,
     per_sinr: f32,
     values: Box<[f32; STEPS]>,
-    /// First and last SINR of the grid, and its points.
+    /// First and last SINR of the grid, and the number of its points.
     pub(crate) axis: (f64, f64, usize),
 }
 
@@ -78,7 +78,7 @@ impl Steps {
         first + (last - first) / (points - 1) as f64 * point as f64
     }
 
-    /// Values of the grid's points, without the 1 above.
+    /// Values of the grid's points, without the 1 above the last.
     pub(crate) fn values(&self) -> &[f32] {
         &self.values[..self.axis.2]
     }
@@ -86,24 +86,24 @@ impl Steps {
     #[inline(always)]
     fn at(&self, sinr: f32) -> f32 {
         let point = ((sinr - self.first) * self.per_sinr + 1.0).clamp(0.0, (STEPS - 1) as f32);
-        // The whole number below, in operations that all machines have for vectors: beside 2^23 a float has no fraction,
-        // and its low bits are the number, which was rounded to the nearest.
+        // The integer part, with operations that all machines have for vectors: after the addition of 2^23 a float has no
+        // fraction, and its low bits are the number, rounded to the nearest.
         let whole = point + 8_388_608.0;
         let above = u32::from(whole - 8_388_608.0 > point);
         self.values[whole.to_bits().wrapping_sub(above) as usize & (STEPS - 1)]
     }
 }
 
-/// Points in an octave of SINR of the continuous function.
+/// Points per octave of SINR of the continuous function.
 const POINTS_PER_OCTAVE: usize = 64;
 
-/// Octaves: from 2^-12, with information below 1e-4, to 2^12, with all.
+/// Octaves: from 2^-12, with information below 1e-4, to 2^12, with information 1.
 const OCTAVES: usize = 24;
 
 /// Bits of a mantissa below the point's number.
 const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1 - POINTS_PER_OCTAVE.ilog2();
 
-/// The continuous function of one modulation: straight lines between points that are the leading bits of the SINR.
+/// The continuous function of one modulation: linear interpolation between points that are given by the leading bits of the SINR.
 #[derive(Clone, Debug)]
 pub(crate) struct Lines {
     values: Box<[f32; 2048]>,
@@ -111,7 +111,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     const LOW: f32 = 1.0 / 4096.0;
-    // The last number below 2^12.
+    // The largest number below 2^12.
     const HIGH: f32 = 4095.9998;
 
     fn new(modulation: Modulation) -> Self {
@@ -140,9 +140,9 @@ pub(crate) enum Information {
     Smooth([Lines; 3]),
 }
 
-/// One grid of all modulations.
+/// One grid for all modulations.
 pub(crate) trait Reading {
-    /// At a linear SINR.
+    /// Mutual information at a linear SINR.
     fn at(&self, modulation: usize, sinr: f32) -> f32;
 
     /// Mean over resource blocks.
@@ -162,7 +162,7 @@ pub(crate) trait Reading {
         (((a + e) + (c + g)) + ((b + f) + (d + h))) / sinr.len() as f32
     }
 
-    /// The same of less than eight, to the bit: lanes without a number would add 0.
+    /// The mean of less than eight entries with the same bits: lanes without a number would add 0.
     #[inline(always)]
     fn mean_of_few<const N: usize>(&self, modulation: usize, sinr: &[f32; N]) -> f32 {
         let at = |i: usize| self.at(modulation, sinr[i]);
@@ -223,7 +223,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn no_table_falls() {
+    fn tables_never_decrease() {
         for modulation in Modulation::ALL {
             assert!(Steps::new(modulation).values.is_sorted());
             assert!(Lines::new(modulation).values.is_sorted());
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn information_grows_from_0_to_1() {
+    fn information_increases_from_0_to_1() {
         for modulation in Modulation::ALL {
             let mut before = 0.0;
             for tenth_db in -400..400 {
@@ -245,9 +245,9 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_grid_takes_the_upper_end_of_each_step_and_1_beyond() {
+    fn reference_grid_has_the_upper_end_of_each_step_and_1_beyond() {
         let information = Information::new(Grid::Reference);
-        // QPSK: points 0.004 apart from 0.013.
+        // QPSK: points 0.004 apart, starting at 0.013.
         assert_eq!(information.at(Modulation::Qpsk, 0.0), exact(Modulation::Qpsk, 0.013) as f32);
         assert_eq!(information.at(Modulation::Qpsk, 0.014), exact(Modulation::Qpsk, 0.017) as f32);
         assert_eq!(information.at(Modulation::Qpsk, 0.0165), exact(Modulation::Qpsk, 0.017) as f32);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_number_below_is_found_without_a_conversion() {
+    fn integer_part_is_found_without_a_conversion() {
         for modulation in Modulation::ALL {
             let steps = Steps::new(modulation);
             for i in 0..200_000u32 {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn few_have_the_mean_of_the_general_sum() {
+    fn mean_of_few_equals_the_general_mean() {
         fn check<const N: usize>(row: [f32; N]) {
             let steps = Modulation::ALL.map(Steps::new);
             for modulation in 0..3 {
@@ -303,8 +303,8 @@ mod tests {
                     continue;
                 }
                 let error = f64::from(information.at(modulation, sinr)) - exact(modulation, f64::from(sinr));
-                // A chord over h misses by h^2/8 times the second derivative f''; h is at most sinr/64 and sinr^2 f''
-                // about half at its largest.
+                // A chord over h has an error of h^2/8 times the second derivative f''. h is at most sinr/64, and sinr^2 f'' is
+                // about one half at its largest.
                 prop_assert!(error.abs() < 2e-5, "{modulation:?} at {db} dB: {error}");
             }
         }

@@ -1,23 +1,23 @@
-//! SINR where several signals meet.
+//! SINR of a signal that overlaps with others.
 //!
-//! Over one reception other signals come and go. Each interval between such moments (a *chunk*) has an SINR of its own;
-//! the reception's is their average by duration, as in ns-3 (of the linear ratios, not of decibels).
+//! During one reception other signals start and end. Each interval between these times (a *chunk*) has its own SINR. The SINR of
+//! the reception is their average by duration, as in ns-3 (of the linear ratios, not of decibels).
 
 use super::ROW;
 use super::fading::Gains;
 
-/// A signal as received: when, and how much in each resource block.
+/// A received signal: its time, and its power in each resource block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signal {
-    /// Begin, seconds.
+    /// Start in seconds.
     pub from: f64,
-    /// End, seconds.
+    /// End in seconds.
     pub until: f64,
-    /// W/Hz by resource block.
+    /// Power density in W/Hz by resource block.
     pub density: Vec<f64>,
 }
 
-/// SINR, by resource block, of a signal among others and noise (W/Hz by resource block), averaged over its duration.
+/// Returns the SINR by resource block of a signal among others and noise (W/Hz by resource block), averaged over its duration.
 pub fn average_sinr(signal: &Signal, others: &[Signal], noise: &[f64]) -> Vec<f64> {
     let inside = |&time: &f64| time > signal.from && time < signal.until;
     let mut moments: Vec<f64> = others.iter().flat_map(|other| [other.from, other.until]).filter(inside).collect();
@@ -39,7 +39,7 @@ pub fn average_sinr(signal: &Signal, others: &[Signal], noise: &[f64]) -> Vec<f6
     sums
 }
 
-/// What disturbs a receiver in a subframe, relative to its noise: 1 and what is added.
+/// Noise and interference at a receiver in a subframe, relative to its noise: 1 plus the sum of interfering signals.
 #[derive(Clone, Debug)]
 pub struct Disturbance {
     total: Gains,
@@ -52,21 +52,21 @@ impl Default for Disturbance {
 }
 
 impl Disturbance {
-    /// Adds a signal, by its gains in the resource blocks and by its ratio to noise without them.
+    /// Adds a signal, given its gains in the resource blocks and its ratio to noise without them.
     pub fn add(&mut self, gains: &Gains, to_noise: f32) {
         for (total, gain) in self.total.iter_mut().zip(gains) {
             *total += gain * to_noise;
         }
     }
 
-    /// Adds a signal in those resource blocks only for which `sends`.
+    /// Adds a signal only in the resource blocks for which `sends` returns true.
     pub fn add_where(&mut self, gains: &Gains, to_noise: f32, sends: impl Fn(usize) -> bool) {
         for (block, (total, gain)) in self.total.iter_mut().zip(gains).enumerate() {
             *total += if sends(block) { gain * to_noise } else { 0.0 };
         }
     }
 
-    /// Turns ratios to noise into ratios to noise and interference.
+    /// Converts ratios to noise into ratios to noise and interference.
     pub fn divide(&self, sinr: &mut Gains) {
         for (sinr, total) in sinr.iter_mut().zip(&self.total) {
             *sinr /= total;
@@ -84,16 +84,16 @@ mod tests {
 
     #[test]
     fn chunks_are_weighted_by_their_duration() {
-        // A quarter of the time at 8 / (1 + 3), the rest at 8 / 1.
+        // A quarter of the time with 8 / (1 + 3), the rest with 8 / 1.
         let found = average_sinr(&signal(1.0, 2.0, 8.0), &[signal(0.0, 1.25, 3.0)], &[1.0]);
         assert!((found[0] - (0.25 * 2.0 + 0.75 * 8.0)).abs() < 1e-12);
-        // Before, after, and an empty one.
+        // One before, one after, and an empty one.
         let others = [signal(0.0, 1.0, 9.0), signal(2.0, 3.0, 9.0), signal(1.5, 1.5, 9.0)];
         assert!((average_sinr(&signal(1.0, 2.0, 8.0), &others, &[1.0])[0] - 8.0).abs() < 1e-12);
     }
 
     #[test]
-    fn the_fast_way_is_the_same_for_whole_subframes() {
+    fn fast_method_gives_the_same_result_for_whole_subframes() {
         let own: Gains = std::array::from_fn(|block| 1.0 + block as f32 / 50.0);
         let other: Gains = std::array::from_fn(|block| 2.0 - block as f32 / 100.0);
         let mut disturbance = Disturbance::default();

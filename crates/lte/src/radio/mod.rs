@@ -1,14 +1,14 @@
-//! The physical layer: what the air does to what is sent.
+//! The physical layer: the radio channel and its effect on transmissions.
 //!
-//! Nothing here keeps time or draws a number: each answer is a pure function of what it is asked, so that subframes can
-//! be looked at in any order, or not at all. SINR and gains are linear ratios (`f32` per resource block where there are
-//! many) unless a name ends in `_db`; powers are in W/Hz or in names that end in `_dbm`.
+//! The module has no clock and draws no random numbers. Each function is pure, so that subframes can be evaluated in any order,
+//! or not at all. SINR and gains are linear ratios (`f32` per resource block if there are many) unless a name ends in `_db`.
+//! Powers are in W/Hz, or in dBm if the name ends in `_dbm`.
 //!
 //! * [`bandwidth`], [`tables`]: resource blocks and groups; sizes of transport blocks, modulation, CQI;
-//! * [`frequency`], [`power`], [`antenna`], [`path_loss`]: what arrives; [`fading`], with [`hash`] for its random numbers:
-//!   how that changes; [`interference`]: among what else;
-//! * [`information`], [`errors`]: which block is lost, with the history of its retransmissions; the control channel;
-//! * [`amc`]: which CQI is reported.
+//! * [`frequency`], [`power`], [`antenna`], [`path_loss`]: received signals; [`fading`], with [`hash`] for its random numbers:
+//!   their variation; [`interference`]: interfering signals;
+//! * [`information`], [`errors`]: losses of blocks, including the effect of retransmissions; the control channel;
+//! * [`amc`]: CQI reports.
 
 use std::fmt;
 
@@ -25,14 +25,14 @@ pub mod path_loss;
 pub mod power;
 pub mod tables;
 
-/// Something given that the radio cannot be built from.
+/// An invalid parameter of the radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     sentence: String,
 }
 
 impl Invalid {
-    /// What was given and what is expected, in a sentence.
+    /// Creates an error from a sentence that states what was found and what is expected.
     pub fn new(sentence: impl Into<String>) -> Self {
         Invalid { sentence: sentence.into() }
     }
@@ -46,10 +46,10 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// Lanes of a row of resource blocks: 100, rounded up so that vectors of any machine divide it.
+/// Length of a row of resource blocks: 100, rounded up to whole vectors of any machine.
 pub const ROW: usize = 112;
 
-/// The bits of a set, of which each byte has one: 0 or 1. (The multiplication moves one bit of each byte to the highest byte.)
+/// Packs a set of which each byte holds one bit, 0 or 1. (The multiplication moves one bit of each byte to the highest byte.)
 #[inline]
 pub(crate) fn bits_of(bytes: &[u8; 32]) -> u32 {
     let (words, _) = bytes.as_chunks::<8>();
@@ -61,8 +61,8 @@ pub(crate) fn bits_of(bytes: &[u8; 32]) -> u32 {
     bits
 }
 
-/// The smallest positive `f32` for which `holds`, which must be false up to some number and true from it on; infinity if
-/// it never holds. Found by bisection over bit patterns, whose order is that of the numbers.
+/// Returns the smallest positive `f32` for which `holds`, or infinity if there is none. `holds` must be false up to some number
+/// and true from it on. The search bisects over bit patterns, whose order is that of the numbers.
 pub(crate) fn smallest_that(holds: impl Fn(f32) -> bool) -> f32 {
     let (mut fails, mut works) = (0u32, f32::MAX.to_bits());
     if !holds(f32::MAX) {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn bisection_finds_the_number_itself() {
+    fn bisection_finds_the_exact_number() {
         assert_eq!(super::smallest_that(|x| x >= 0.1), 0.1);
         assert_eq!(super::smallest_that(|x| x > 1.0), 1.0 + f32::EPSILON);
         assert_eq!(super::smallest_that(|_| false), f32::INFINITY);

@@ -1,8 +1,8 @@
-//! Path loss over distance, and shadowing.
+//! Path loss models, and shadowing.
 //!
-//! Each model is a variant of [`PathLoss`] with its parameters; sources are named there. Distances are in metres along the
-//! straight line unless said otherwise, frequencies in hertz, `log` is to base 10. Where a model has a base station and a
-//! mobile, the higher end is the base station.
+//! Each model is a variant of [`PathLoss`] with its parameters; sources are stated there. Distances are in meters along the
+//! straight line unless stated otherwise, frequencies in hertz; `log` is to base 10. If a model has a base station and a mobile,
+//! the higher end is the base station.
 
 use super::hash::{hash, unit};
 use super::power::decibels;
@@ -11,24 +11,24 @@ use std::f64::consts::{PI, TAU};
 
 const LIGHT: f64 = 299_792_458.0;
 
-/// Where the two ends are.
+/// The positions of the two ends relative to each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Geometry {
-    /// Distance on the ground, m.
+    /// Distance on the ground in m.
     pub horizontal_m: f64,
-    /// Height of one end above ground, m.
+    /// Height of one end above ground in m.
     pub height_m: f64,
-    /// Height of the other, m.
+    /// Height of the other end in m.
     pub other_height_m: f64,
 }
 
 impl Geometry {
-    /// Both ends on the same height above ground.
+    /// Returns the geometry of two ends at the same height above ground.
     pub fn flat(distance_m: f64) -> Self {
         Geometry { horizontal_m: distance_m, height_m: 1.5, other_height_m: 1.5 }
     }
 
-    /// Distance along the straight line, m.
+    /// Returns the distance along the straight line in m.
     pub fn distance_m(&self) -> f64 {
         let up = self.height_m - self.other_height_m;
         (self.horizontal_m * self.horizontal_m + up * up).sqrt()
@@ -43,10 +43,10 @@ impl Geometry {
     }
 }
 
-/// Surroundings, for Okumura and Hata.
+/// The environment of the Okumura-Hata model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Environment {
-    /// Built up.
+    /// Urban.
     #[default]
     Urban,
     /// Suburban.
@@ -68,13 +68,13 @@ pub enum City {
 /// A street between buildings, for ITU-R P.1411.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Street {
-    /// Height of rooftops, m.
+    /// Height of rooftops in m.
     pub rooftop_m: f64,
-    /// Width, m.
+    /// Width of the street in m.
     pub width_m: f64,
-    /// Length of the path that is covered by buildings, m.
+    /// Length of the path that is covered by buildings, in m.
     pub buildings_m: f64,
-    /// Distance of neighbouring rows of buildings, m.
+    /// Distance between neighboring rows of buildings in m.
     pub separation_m: f64,
     /// Angle between street and path, 0 to 90 degrees.
     pub orientation_degrees: f64,
@@ -104,7 +104,7 @@ pub enum Wall {
     ConcreteWithWindows,
     /// Concrete without windows: 15 dB.
     Concrete,
-    /// Blocks of stone: 12 dB.
+    /// Stone blocks: 12 dB.
     Stone,
 }
 
@@ -119,58 +119,58 @@ impl Wall {
     }
 }
 
-/// A model of path loss.
+/// A path loss model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PathLoss {
-    /// The same everywhere.
+    /// The same loss everywhere.
     Constant {
-        /// Loss, dB.
+        /// Loss in dB.
         db: f64,
     },
     /// Free space (Friis 1946) at one frequency for the whole carrier.
     Friis {
-        /// No smaller loss, dB.
+        /// Lower limit of the loss in dB.
         smallest_db: f64,
     },
-    /// Free space at the centre of each resource block, with 3e8 m/s as the speed of light, not below 0 dB, as the test
-    /// suites of ns-3 have it. To be asked for each resource block.
+    /// Free space at the center of each resource block, with a speed of light of 3e8 m/s and at least 0 dB, as in the test suites
+    /// of ns-3. It must be evaluated for each resource block.
     FriisPerBlock,
-    /// `reference_db + 10 exponent log(d / reference_m)`; the reference nearer.
+    /// `reference_db + 10 exponent log(d / reference_m)`; at smaller distances `reference_db`.
     LogDistance {
         /// Exponent.
         exponent: f64,
-        /// Reference distance, m.
+        /// Reference distance in m.
         reference_m: f64,
-        /// Loss there, dB.
+        /// Loss at the reference distance in dB.
         reference_db: f64,
     },
-    /// The same in three pieces.
+    /// Log-distance in three pieces.
     ThreeLogDistance {
-        /// Where each piece begins, m.
+        /// Start of each piece in m.
         from_m: [f64; 3],
-        /// Their exponents.
+        /// Exponents of the pieces.
         exponents: [f64; 3],
-        /// Loss at the first of these distances, dB; the same nearer.
+        /// Loss in dB at the first of these distances and below it.
         reference_db: f64,
     },
-    /// Free space up to 4 pi h1 h2 / wavelength, beyond by the interference with the reflection from flat ground.
+    /// Free space up to 4 pi h1 h2 / wavelength; beyond it, interference with the reflection from flat ground.
     TwoRayGround,
-    /// Okumura 1968 and Hata 1980; above 1.5 GHz their extension by COST 231, for which surroundings count as urban.
+    /// Okumura 1968 and Hata 1980. Above 1.5 GHz it is the extension by COST 231, with an urban environment.
     OkumuraHata {
-        /// Surroundings.
+        /// Environment.
         environment: Environment,
         /// Size of the city.
         city: City,
     },
-    /// The extension by COST 231 with heights of its own and a constant, as a class of ns-3 has it.
+    /// The extension by COST 231 with fixed heights and a constant, as in a class of ns-3.
     Cost231 {
-        /// Height of the base station, m.
+        /// Height of the base station in m.
         base_m: f64,
-        /// Height of the mobile, m.
+        /// Height of the mobile in m.
         mobile_m: f64,
-        /// What is added, dB.
+        /// Constant term in dB.
         constant_db: f64,
-        /// No loss nearer, m.
+        /// Distance in m below which the loss is 0 dB.
         smallest_m: f64,
     },
     /// ITU-R P.1411, line of sight in a street canyon: the mean of its lower and upper bound.
@@ -179,18 +179,18 @@ pub enum PathLoss {
     OverRooftops(Street),
     /// Measurements by Kun and others at 2.6 GHz.
     Kun2600,
-    /// ns-3's choice among these for macro cells: far (1 km) and with one end above the rooftops Okumura and Hata, or Kun
-    /// above 2.3 GHz; else P.1411, with line of sight near by.
+    /// The choice of ns-3 among these models for macro cells. If the distance exceeds 1 km and one end is above the rooftops, it
+    /// is Okumura-Hata, or Kun above 2.3 GHz. Otherwise it is P.1411, with line of sight at short distances.
     Buildings {
-        /// Surroundings.
+        /// Environment.
         environment: Environment,
         /// The street.
         street: Street,
-        /// Line of sight up to this distance, m.
+        /// Distance in m up to which there is line of sight.
         line_of_sight_m: f64,
         /// The wall of the building in which one end is.
         wall: Option<Wall>,
-        /// The floor on which that end is; 2 dB less for each.
+        /// Floor of that end; each floor reduces the loss by 2 dB.
         floor: u32,
     },
 }
@@ -202,22 +202,22 @@ impl Default for PathLoss {
 }
 
 impl PathLoss {
-    /// Log-distance with the defaults of ns-3: exponent 3 and 46.68 dB at 1 m.
+    /// Returns log-distance with the defaults of ns-3: exponent 3 and 46.68 dB at 1 m.
     pub fn log_distance() -> Self {
         PathLoss::LogDistance { exponent: 3.0, reference_m: 1.0, reference_db: 46.68 }
     }
 
-    /// Three-log-distance with the defaults of ns-3.
+    /// Returns three-log-distance with the defaults of ns-3.
     pub fn three_log_distance() -> Self {
         PathLoss::ThreeLogDistance { from_m: [1.0, 200.0, 500.0], exponents: [1.9, 3.8, 3.8], reference_db: 46.68 }
     }
 
-    /// COST 231 with the defaults of ns-3.
+    /// Returns COST 231 with the defaults of ns-3.
     pub fn cost231() -> Self {
         PathLoss::Cost231 { base_m: 50.0, mobile_m: 3.0, constant_db: 10.0, smallest_m: 0.5 }
     }
 
-    /// Buildings with the defaults of ns-3, both ends outdoor.
+    /// Returns `Buildings` with the defaults of ns-3, both ends outdoors.
     pub fn buildings() -> Self {
         PathLoss::Buildings {
             environment: Environment::Urban,
@@ -228,12 +228,12 @@ impl PathLoss {
         }
     }
 
-    /// Whether the loss differs from resource block to resource block.
+    /// Whether the loss differs between resource blocks.
     pub fn is_per_block(&self) -> bool {
         matches!(self, PathLoss::FriisPerBlock)
     }
 
-    /// Loss in dB at a frequency: the carrier's, or the centre of a resource block for a model that is per block.
+    /// Returns the loss in dB at a frequency: the carrier's, or the center of a resource block for a model per block.
     pub fn loss_db(&self, geometry: &Geometry, frequency_hz: f64) -> f64 {
         let distance = geometry.distance_m();
         match *self {
@@ -291,7 +291,7 @@ impl PathLoss {
     }
 }
 
-/// (4 pi d / wavelength)^2 in dB; minus infinity at no distance.
+/// (4 pi d / wavelength)^2 in dB; minus infinity at distance 0.
 fn free_space(distance: f64, wavelength: f64) -> f64 {
     2.0 * decibels(4.0 * PI * distance / wavelength)
 }
@@ -380,19 +380,19 @@ fn over_rooftops(geometry: &Geometry, frequency_hz: f64, street: Street) -> f64 
     free + (roof_to_street + screens).max(0.0)
 }
 
-/// Log-normal shadowing: a loss, positive or negative, that each pair has for good.
+/// Log-normal shadowing: a constant loss of each pair, positive or negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shadowing {
-    /// Standard deviation, dB: 7 outdoor, 8 indoor, 5 for external walls are ns-3's.
+    /// Standard deviation in dB. ns-3 has 7 outdoors, 8 indoors, 5 for external walls.
     pub deviation_db: f64,
     /// Seed.
     pub seed: u64,
 }
 
 impl Shadowing {
-    /// Loss of a pair, dB; which is the same in both directions if asked for by the same number.
+    /// Returns the loss of a pair in dB. It is the same in both directions if both use the same number.
     pub fn loss_db(&self, pair: u64) -> f64 {
-        // Box and Muller; 1 - u is never 0.
+        // Box-Muller transform; 1 - u is never 0.
         let radius = (-2.0 * math::ln(1.0 - unit(hash(self.seed, pair, 0)))).sqrt();
         self.deviation_db * radius * math::cos(TAU * unit(hash(self.seed, pair, 1)))
     }
@@ -419,7 +419,7 @@ mod tests {
     }
 
     proptest! {
-        /// Not of the models over rooftops, which change their formula where the field settles.
+        /// Without the models over rooftops, which change their formula where the field settles.
         #[test]
         fn farther_is_never_stronger(metres in 1.0f64..20_000.0, more in 1.0f64..3.0, mhz in 450.0f64..3500.0) {
             for model in street_models() {
@@ -444,8 +444,8 @@ mod tests {
     }
 
     #[test]
-    fn known_slopes() {
-        // Per decade: 20 in free space, 40 beyond the reflection, 38 in the far pieces.
+    fn losses_have_the_known_slopes() {
+        // In dB per decade: 20 in free space, 40 beyond the reflection, 38 in the far pieces.
         let per_decade = |model: PathLoss, from| {
             let at = |distance: f64| model.loss_db(&Geometry::flat(distance), 2e9);
             at(from * 10.0) - at(from)
@@ -458,17 +458,17 @@ mod tests {
         assert_eq!(PathLoss::default().loss_db(&Geometry::flat(0.0), 2e9), 0.0);
     }
 
-    /// With the field settled: 32.4 + 20 log d_km + 20 log F, from roof to street -8.2 - 10 log 20 + 10 log F + 20 log 19 +
-    /// 3.25, and the screens -18 log 11 + 71.4 + 18 log d_km - 8 log F - 9 log 50, with F = 2114 and d = 152.8 m.
+    /// With a settled field: 32.4 + 20 log d_km + 20 log F, from roof to street -8.2 - 10 log 20 + 10 log F + 20 log 19 + 3.25,
+    /// and the screens -18 log 11 + 71.4 + 18 log d_km - 8 log F - 9 log 50, with F = 2114 and d = 152.8 m.
     #[test]
-    fn near_by_over_rooftops() {
+    fn loss_over_rooftops_at_short_distance_matches_the_formula() {
         let geometry = Geometry { horizontal_m: 150.0, height_m: 30.0, other_height_m: 1.0 };
         let loss = PathLoss::OverRooftops(Street::default()).loss_db(&geometry, 2.114e9);
         assert!((loss - 119.525553).abs() < 1e-4, "{loss}");
     }
 
     #[test]
-    fn walls_cost_and_floors_help() {
+    fn walls_increase_and_floors_reduce_the_loss() {
         let at = |wall, floor| {
             let PathLoss::Buildings { environment, street, line_of_sight_m, .. } = PathLoss::buildings() else {
                 unreachable!()
@@ -481,13 +481,13 @@ mod tests {
     }
 
     #[test]
-    fn shadowing_is_normal_and_each_pair_keeps_its_own() {
+    fn shadowing_is_normal_and_constant_for_each_pair() {
         let shadowing = Shadowing { deviation_db: 7.0, seed: 3 };
         let losses: Vec<f64> = (0..40_000).map(|pair| shadowing.loss_db(pair)).collect();
         let mean = losses.iter().sum::<f64>() / 40_000.0;
         let variance = losses.iter().map(|loss| (loss - mean) * (loss - mean)).sum::<f64>() / 40_000.0;
         let beyond = losses.iter().filter(|loss| loss.abs() > 14.0).count();
-        // Standard errors: 0.035, 0.35 and 42; 4.55 % lie beyond two deviations.
+        // The standard errors are 0.035, 0.35 and 42; 4.55 % are beyond two deviations.
         assert!(
             mean.abs() < 0.15 && (variance - 49.0).abs() < 1.5 && (1650..1990).contains(&beyond),
             "{mean} {variance} {beyond}"

@@ -1,8 +1,8 @@
-//! Powers: what is sent per hertz, noise, what a UE measures of cells (RSRP and RSRQ, 3GPP TS 36.214), and the power
-//! control of the uplink (TS 36.213 clause 5.1).
+//! Powers: transmitted power density, noise, the measurements RSRP and RSRQ of a UE (3GPP TS 36.214), and uplink power control
+//! (TS 36.213 clause 5.1).
 //!
-//! The base station spreads its power over the whole band, whatever part of it is in use; a UE concentrates its power on
-//! the resource blocks that it sends in.
+//! The base station spreads its power over the whole band, whatever part of it is used. A UE concentrates its power on the
+//! resource blocks that it uses.
 
 use super::frequency::RESOURCE_BLOCK_HZ;
 use fullpipe_units::math;
@@ -10,62 +10,62 @@ use fullpipe_units::math;
 /// Subcarriers of a resource block.
 const SUBCARRIERS: f64 = 12.0;
 
-/// A power ratio of so many decibels.
+/// Converts decibels to a power ratio.
 pub fn ratio(db: f64) -> f64 {
     math::pow(10.0, db / 10.0)
 }
 
-/// Decibels of a power ratio.
+/// Converts a power ratio to decibels.
 pub fn decibels(ratio: f64) -> f64 {
     10.0 * math::log10(ratio)
 }
 
-/// Power density, W/Hz, of a power spread over so many resource blocks: the whole band's in the downlink, those in use
-/// in the uplink.
+/// Returns the power density in W/Hz of a power in dBm that is spread over a number of resource blocks: the whole band in the
+/// downlink, the used ones in the uplink.
 pub fn density(power_dbm: f64, resource_blocks: usize) -> f64 {
     ratio(power_dbm - 30.0) / (resource_blocks as f64 * RESOURCE_BLOCK_HZ)
 }
 
-/// Noise density of a receiver, W/Hz: -174 dBm/Hz and its noise figure.
+/// Returns the noise density of a receiver in W/Hz: -174 dBm/Hz plus its noise figure.
 pub fn noise_density(noise_figure_db: f64) -> f64 {
     ratio(-174.0 - 30.0 + noise_figure_db)
 }
 
-/// Power of a resource block at this density, dBm.
+/// Returns the power of a resource block at this density in dBm.
 pub fn resource_block_dbm(density: f64) -> f64 {
     decibels(density * RESOURCE_BLOCK_HZ) + 30.0
 }
 
-/// Reference signal received power, dBm: of one subcarrier, the average over the band of a cell's density in W/Hz.
+/// Returns the reference signal received power of one subcarrier in dBm: the average over the band of a cell's density in W/Hz.
 pub fn rsrp_dbm(density: &[f64]) -> f64 {
     let mean = density.iter().sum::<f64>() / density.len() as f64;
     decibels(mean * RESOURCE_BLOCK_HZ / SUBCARRIERS) + 30.0
 }
 
-/// Reference signal received quality, dB: of a cell's density against that of all that is received, noise included, both
-/// in W/Hz. As in ns-3, two resource elements of each block count, so that a lone cell without noise has -3 dB.
+/// Returns the reference signal received quality in dB: a cell's density relative to all received density including noise, both
+/// in W/Hz. As in ns-3, two resource elements of each block count, so a single cell without noise has -3 dB.
 pub fn rsrq_db(density: &[f64], received: &[f64]) -> f64 {
     decibels(density.iter().sum::<f64>() / (2.0 * received.iter().sum::<f64>()))
 }
 
-/// The value by which RSRP is reported (TS 36.133 clause 9.1.4): 0 below -140 dBm, 97 from -44 dBm.
+/// Returns the reported value of RSRP (TS 36.133 clause 9.1.4): 0 below -140 dBm, 97 from -44 dBm.
 pub fn rsrp_range(dbm: f64) -> u8 {
     (dbm + 141.0).floor().clamp(0.0, 97.0) as u8
 }
 
-/// The value by which RSRQ is reported (TS 36.133 clause 9.1.7): 0 below -19.5 dB, 34 from -3 dB.
+/// Returns the reported value of RSRQ (TS 36.133 clause 9.1.7): 0 below -19.5 dB, 34 from -3 dB.
 pub fn rsrq_range(db: f64) -> u8 {
     (2.0 * db + 40.0).floor().clamp(0.0, 34.0) as u8
 }
 
-/// What becomes of the base station's commands.
+/// The effect of the base station's power commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Loop {
-    /// They are ignored.
+    /// Commands are ignored.
     Open,
-    /// Each sets the offset anew: -4, -1, 1, 4 dB.
+    /// Each command sets the offset: -4, -1, 1, 4 dB.
     Absolute,
-    /// They add up: -1, 0, 1, 3 dB, while the power is within its limits.
+    /// Commands are added: -1, 0, 1, 3 dB, while the power is within its limits.
     #[default]
     Accumulated,
 }
@@ -73,21 +73,21 @@ pub enum Loop {
 /// Settings of a UE's power control; the defaults are those of ns-3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerControl {
-    /// Largest power, dBm.
+    /// Largest power in dBm.
     pub largest_dbm: f64,
-    /// Smallest power, dBm.
+    /// Smallest power in dBm.
     pub smallest_dbm: f64,
-    /// P0: power of a resource block to arrive at the base station (nominal and the UE's own part), dBm.
+    /// P0: target power of a resource block at the base station (nominal and UE-specific part), in dBm.
     pub target_dbm: f64,
-    /// Alpha: part of the path loss that is made up for, 0 to 1.
+    /// Alpha: fraction of the path loss that is compensated, 0 to 1.
     pub compensation: f64,
-    /// P_SRS_OFFSET as configured, 0 to 15; the sounding signal has -10.5 dB and 1.5 dB for each.
+    /// P_SRS_OFFSET as configured, 0 to 15. The offset of the sounding signal is -10.5 dB plus 1.5 dB per unit.
     pub sounding_offset: u8,
-    /// Power by which a UE computes its path loss: the base station's, dBm.
+    /// Transmission power of the base station in dBm, from which a UE computes its path loss.
     pub reference_dbm: f64,
-    /// k of the filter of received power: each measurement counts 0.5^(k/4).
+    /// k of the filter of received power: each measurement has weight 0.5^(k/4).
     pub filter_coefficient: u8,
-    /// What becomes of commands.
+    /// Effect of commands.
     pub commands: Loop,
 }
 
@@ -106,38 +106,38 @@ impl Default for PowerControl {
     }
 }
 
-/// Power control of one UE.
+/// The power control of one UE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UplinkPowerControl {
     settings: PowerControl,
-    /// Filtered, dBm.
+    /// Filtered received power in dBm.
     received_dbm: Option<f64>,
-    /// f of TS 36.213, dB.
+    /// f of TS 36.213 in dB.
     offset_db: f64,
 }
 
 impl UplinkPowerControl {
-    /// Before any measurement or command.
+    /// Creates the state before any measurement or command.
     pub fn new(settings: PowerControl) -> Self {
         UplinkPowerControl { settings, received_dbm: None, offset_db: 0.0 }
     }
 
-    /// The base station's signal has been received with this power in all, dBm.
+    /// Adds a measurement of the base station's total received power in dBm.
     pub fn measured(&mut self, received_dbm: f64) {
         let weight = math::pow(0.5, f64::from(self.settings.filter_coefficient) / 4.0);
         self.received_dbm =
             Some(self.received_dbm.map_or(received_dbm, |before| (1.0 - weight) * before + weight * received_dbm));
     }
 
-    /// Path loss as the UE believes it, dB; 0 before any measurement.
+    /// Returns the UE's estimate of the path loss in dB; 0 before any measurement.
     pub fn path_loss_db(&self) -> f64 {
         self.received_dbm.map_or(0.0, |received_dbm| self.settings.reference_dbm - received_dbm)
     }
 
-    /// A command, 0 to 3, takes effect, which is 4 subframes after it was received. The UE sends in so many resource
-    /// blocks. Commands that lead further beyond a limit that the power has reached do not add up.
+    /// Applies a command, 0 to 3, 4 subframes after its reception. The UE sends in `resource_blocks` blocks. If the power has
+    /// reached a limit, commands beyond it are not added.
     ///
-    /// # Panics
+    /// If the command is above 3.
     /// On another command.
     pub fn command(&mut self, command: u8, resource_blocks: usize) {
         match self.settings.commands {
@@ -165,12 +165,12 @@ impl UplinkPowerControl {
         wanted.clamp(settings.smallest_dbm, settings.largest_dbm)
     }
 
-    /// Power of data (PUSCH) in so many resource blocks, dBm; that of control (PUCCH) is the same.
+    /// Returns the power of data (PUSCH) in a number of resource blocks in dBm. The power of control (PUCCH) is the same.
     pub fn data_dbm(&self, resource_blocks: usize) -> f64 {
         self.dbm(0.0, resource_blocks)
     }
 
-    /// Power of the sounding signal over so many resource blocks, dBm.
+    /// Returns the power of the sounding signal over a number of resource blocks in dBm.
     pub fn sounding_dbm(&self, resource_blocks: usize) -> f64 {
         self.dbm(1.5 * f64::from(self.settings.sounding_offset) - 10.5, resource_blocks)
     }
@@ -181,15 +181,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_resource_block_arrives_with_the_target_until_power_runs_out() {
+    fn resource_block_arrives_with_the_target_power_until_the_limit() {
         let mut control = UplinkPowerControl::new(PowerControl::default());
-        // 80 dB of loss, and -80 dBm wanted per block: 0 dBm for each.
+        // With a loss of 80 dB and a target of -80 dBm per block, each block has 0 dBm.
         control.measured(30.0 - 80.0);
         assert!((control.data_dbm(1) - 0.0).abs() < 1e-9);
         assert!((control.data_dbm(100) - 20.0).abs() < 1e-9);
         // K = 7 is 0 dB.
         assert_eq!(control.sounding_dbm(25), control.data_dbm(25));
-        // Half of the way to 90 dB, then three quarters.
+        // The filter moves half of the distance to 90 dB, then three quarters.
         control.measured(30.0 - 90.0);
         assert!((control.path_loss_db() - 85.0).abs() < 1e-9);
         control.measured(30.0 - 90.0);
@@ -198,22 +198,22 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_reports_have_their_ends() {
+    fn report_ranges_end_at_their_limits() {
         assert_eq!([-150.0, -140.0, -139.9, -44.0, 0.0].map(rsrp_range), [0, 1, 1, 97, 97]);
         assert_eq!([-30.0, -19.5, -19.0, -3.0, 0.0].map(rsrq_range), [0, 1, 2, 34, 34]);
     }
 
     #[test]
-    fn a_lone_cell_without_noise_has_3_db_of_quality() {
+    fn single_cell_without_noise_has_minus_3_db_of_quality() {
         assert!((rsrq_db(&[1.0; 6], &[1.0; 6]) + 3.0103).abs() < 1e-4);
         assert!((resource_block_dbm(density(30.0, 100)) - 10.0).abs() < 1e-9);
         assert!((rsrp_dbm(&[density(30.0, 100); 100]) - (10.0 - 10.79181)).abs() < 1e-4);
     }
 
-    /// 103 dB of loss take -80 + 103 = 23 dBm, the most that there is: a command for more is not remembered, so that the next for less
-    /// is felt at once.
+    /// A loss of 103 dB requires -80 + 103 = 23 dBm, the maximum. A command for more has no effect, so that the next command for
+    /// less is effective at once.
     #[test]
-    fn commands_do_not_add_up_at_the_limit() {
+    fn commands_are_not_added_at_the_limit() {
         let mut control = UplinkPowerControl::new(PowerControl::default());
         control.measured(30.0 - 103.0);
         assert_eq!(control.data_dbm(1), 23.0);

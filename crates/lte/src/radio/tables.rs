@@ -1,31 +1,30 @@
-//! Sizes of transport blocks, modulation and coding schemes, channel quality indicators (3GPP TS 36.213 clause 7), and
-//! the rates and curves of the block error model. The numbers are in `data/`, with their origin; they are read once and
-//! never change.
+//! Sizes of transport blocks, modulation and coding schemes, channel quality indicators (3GPP TS 36.213 clause 7), and the rates
+//! and curves of the block error model. The numbers are in `data/`, with their sources. They are read once and are constant.
 //!
-//! The modulation of an MCS is that of the downlink in both directions, as ns-3's error model has it; by the standard
-//! the uplink changes at MCS 11 and 21 instead of 10 and 17.
+//! The modulation of an MCS is that of the downlink in both directions, as in ns-3's error model. In the standard the uplink
+//! changes modulation at MCS 11 and 21 instead of 10 and 17.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// Most resource blocks of a transport block.
+/// Largest number of resource blocks of a transport block.
 pub const MOST_RESOURCE_BLOCKS: usize = 110;
 
-/// Modulation and coding schemes: 0 to 28.
+/// Number of modulation and coding schemes: 0 to 28.
 pub const SCHEMES: usize = 29;
 
-/// Curves of the block error model, over all modulations.
+/// Number of curves of the block error model, over all modulations.
 pub(crate) const CURVES: usize = 38;
 
-/// Sizes of code blocks, bits, from which each class of curves is used.
+/// Size of code blocks in bits from which each class of curves applies.
 pub(crate) const CLASSES: [u32; 9] = [40, 104, 160, 256, 512, 1024, 2560, 4032, 6144];
 
-/// From or to the base station.
+/// The direction of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// To the UE.
+    /// From the base station to the UE.
     Downlink,
-    /// To the base station.
+    /// From the UE to the base station.
     Uplink,
 }
 
@@ -41,15 +40,15 @@ pub enum Modulation {
 }
 
 impl Modulation {
-    /// All, by bits per symbol.
+    /// All modulations, by bits per symbol.
     pub const ALL: [Modulation; 3] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64];
 
-    /// Bits of a symbol.
+    /// Bits per symbol.
     pub fn bits_per_symbol(self) -> u32 {
         2 * (self as u32 + 1)
     }
 
-    /// The schemes with this modulation.
+    /// The MCS with this modulation.
     pub fn schemes(self) -> std::ops::Range<u8> {
         match self {
             Modulation::Qpsk => 0..10,
@@ -73,7 +72,7 @@ impl Modulation {
 pub(crate) struct Scheme {
     pub(crate) downlink_i_tbs: u8,
     pub(crate) uplink_i_tbs: u8,
-    /// Bits per symbol after coding, two decimals.
+    /// Bits per symbol after coding, with two decimals.
     pub(crate) efficiency: f64,
     /// Code rate of the block error model.
     pub(crate) code_rate: f64,
@@ -81,35 +80,35 @@ pub(crate) struct Scheme {
     pub(crate) curve: usize,
 }
 
-/// All numbers.
+/// All tables.
 #[derive(Debug)]
 pub(crate) struct Tables {
-    /// By I_TBS and resource blocks, bits.
+    /// Block sizes in bits by I_TBS and resource blocks.
     block_bits: [[u32; MOST_RESOURCE_BLOCKS + 1]; 27],
     pub(crate) schemes: [Scheme; SCHEMES],
-    /// By CQI: efficiency with two decimals, and as the standard has it.
+    /// By CQI: efficiency with two decimals, and as in the standard.
     cqi_efficiency: [(f64, f64); 16],
-    /// By class and curve: centre and deviation, -1 where not available.
+    /// By class and curve: center and deviation, -1 if not available.
     pub(crate) block_errors: [[(f64, f64); CURVES]; CLASSES.len()],
     /// Code rate of each curve.
     pub(crate) code_rates: [f64; CURVES],
-    /// Effective SINR in dB and error, by increasing SINR.
+    /// Effective SINR in dB and error rate, by increasing SINR.
     pub(crate) control_errors: Vec<(f64, f64)>,
 }
 
 static TABLES: LazyLock<Tables> = LazyLock::new(Tables::read);
 
-/// The numbers.
+/// Returns the tables.
 pub(crate) fn tables() -> &'static Tables {
     &TABLES
 }
 
-/// Rows of a file of ours below its header, split at commas.
+/// Returns the rows of a table file below its header, split at commas.
 pub(crate) fn rows(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
     text.lines().skip(1).map(|line| line.split(',').collect())
 }
 
-/// A number of a file of ours.
+/// Parses a number of a table file.
 pub(crate) fn number<T: FromStr>(word: &str) -> T {
     word.parse().unwrap_or_else(|_| panic!("`{word}` in a table of this crate"))
 }
@@ -155,7 +154,7 @@ impl Tables {
     }
 }
 
-/// Bits of a transport block.
+/// Returns the bits of a transport block.
 ///
 /// # Panics
 /// If `i_tbs` is above 26 or `resource_blocks` above 110.
@@ -163,7 +162,7 @@ pub fn transport_block_bits(i_tbs: u8, resource_blocks: usize) -> u32 {
     tables().block_bits[usize::from(i_tbs)][resource_blocks]
 }
 
-/// I_TBS of an MCS.
+/// Returns the I_TBS of an MCS.
 pub fn i_tbs(direction: Direction, mcs: u8) -> u8 {
     let scheme = &tables().schemes[usize::from(mcs)];
     match direction {
@@ -172,17 +171,17 @@ pub fn i_tbs(direction: Direction, mcs: u8) -> u8 {
     }
 }
 
-/// Bytes of a downlink transport block, of one layer.
+/// Returns the bytes of a downlink transport block of one layer.
 pub fn downlink_bytes(mcs: u8, resource_blocks: usize) -> u32 {
     transport_block_bits(i_tbs(Direction::Downlink, mcs), resource_blocks) / 8
 }
 
-/// Bytes of an uplink transport block.
+/// Returns the bytes of an uplink transport block.
 pub fn uplink_bytes(mcs: u8, resource_blocks: usize) -> u32 {
     transport_block_bits(i_tbs(Direction::Uplink, mcs), resource_blocks) / 8
 }
 
-/// Modulation of an MCS.
+/// Returns the modulation of an MCS.
 pub fn modulation(mcs: u8) -> Modulation {
     match mcs {
         0..=9 => Modulation::Qpsk,
@@ -191,23 +190,23 @@ pub fn modulation(mcs: u8) -> Modulation {
     }
 }
 
-/// Bits per symbol after coding of an MCS, as two decimals.
+/// Returns the bits per symbol after coding of an MCS, with two decimals.
 pub fn mcs_efficiency(mcs: u8) -> f64 {
     tables().schemes[usize::from(mcs)].efficiency
 }
 
-/// Bits per symbol after coding of a CQI, with the two decimals by which CQI and MCS are compared.
+/// Returns the bits per symbol after coding of a CQI, with the two decimals with which CQI and MCS are compared.
 pub fn cqi_efficiency(cqi: u8) -> f64 {
     tables().cqi_efficiency[usize::from(cqi)].0
 }
 
-/// Bits per symbol after coding of a CQI as in TS 36.213 table 7.2.3-1.
+/// Returns the bits per symbol after coding of a CQI as in TS 36.213 table 7.2.3-1.
 pub fn standard_cqi_efficiency(cqi: u8) -> f64 {
     tables().cqi_efficiency[usize::from(cqi)].1
 }
 
-/// The MCS used at a CQI: the highest whose efficiency is not above the CQI's. Hence only even ones; 0 for CQI 0, at
-/// which nothing should be sent.
+/// Returns the MCS for a CQI: the highest whose efficiency is not above the CQI's. So it is always even; 0 for CQI 0, at which
+/// nothing should be sent.
 pub fn mcs_of_cqi(cqi: u8) -> u8 {
     2 * cqi.saturating_sub(1)
 }
@@ -217,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mcs_of_a_cqi_is_the_highest_that_is_not_more_efficient() {
+    fn mcs_of_a_cqi_is_the_highest_that_is_not_more_efficient() {
         for cqi in 1..16 {
             let highest = (0..SCHEMES as u8).rev().find(|&mcs| mcs_efficiency(mcs) <= cqi_efficiency(cqi)).unwrap();
             assert_eq!(mcs_of_cqi(cqi), highest, "CQI {cqi}");
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_blocks_grow_with_the_band_and_the_scheme() {
+    fn block_sizes_increase_with_the_band_and_the_scheme() {
         for i_tbs in 0..27 {
             for n in 1..=MOST_RESOURCE_BLOCKS {
                 let bits = transport_block_bits(i_tbs, n);
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_efficiency_of_a_cqi_is_modulation_times_code_rate() {
+    fn efficiency_of_a_cqi_is_modulation_times_code_rate() {
         for row in rows(include_str!("../../data/cqi.csv")).skip(1) {
             let efficiency = number::<f64>(row[2]) * number::<f64>(row[3]) / 1024.0;
             assert!((efficiency - standard_cqi_efficiency(number(row[0]))).abs() < 5e-5);

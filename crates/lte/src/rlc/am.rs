@@ -1,31 +1,31 @@
-//! Acknowledged mode, one way with both its ends (36.322 sections 5.1.3, 5.2).
+//! Acknowledged mode of one direction, with both ends (36.322 sections 5.1.3, 5.2).
 //!
-//! **Sending.** PDUs from VT(A), the first that is not acknowledged, to VT(S), the next new one, are kept; at most 512. What a
-//! STATUS report says is missing is sent again before anything new. A PDU with a poll asks for a report: after so many PDUs
-//! or bytes, when nothing is left to send, when the window is full. If t-PollRetransmit passes without an answer, everything
-//! that is not acknowledged is sent again, if there is nothing else to send.
+//! **Sending.** The sender keeps the PDUs from VT(A), the first unacknowledged one, to VT(S), the next new one; at most 512. PDUs
+//! that a STATUS report lists as missing are retransmitted before anything new. A PDU with a poll requests a report. The sender
+//! polls after a number of PDUs or bytes, when nothing is left to send, and when the window is full. If t-PollRetransmit expires
+//! without an answer, all unacknowledged PDUs are retransmitted, if there is nothing else to send.
 //!
-//! **Receiving.** VR(R) is the first that is missing, VR(H) the one after the latest. A PDU that is missing is reported so
-//! when t-Reordering has passed since it was overtaken: up to VR(MS) everything is known to have come or to be missing.
-//! VR(X) is what VR(H) was when the timer was started. A poll is answered when VR(MS) has passed its PDU, and not sooner
-//! than t-StatusProhibit after the last answer.
+//! **Receiving.** VR(R) is the first missing PDU, VR(H) the one after the latest. A missing PDU is reported when t-Reordering has
+//! passed since a later one arrived. Up to VR(MS), each PDU is known to have arrived or to be missing. VR(X) is the value of
+//! VR(H) when the timer was started. A poll is answered when VR(MS) has passed its PDU, and not earlier than t-StatusProhibit
+//! after the last answer.
 //!
 //! As in the reference model, and unlike the specification or a real network:
 //!
-//! * every PDU polls (pollPDU 1; [`Acknowledgement`] can say otherwise);
-//! * a PDU is sent again whole or not at all: nothing is sent until an opportunity is large enough. There is no
-//!   re-segmentation, though the header has the room for it;
-//! * an opportunity is for one PDU, so data waits for the next behind a STATUS report;
-//! * that a PDU was sent again too often has no consequence unless asked for;
-//! * a copy of a PDU that comes when VR(R) has moved past it by half of all sequence numbers is known to be one. The
-//!   specification's receiver takes it for a new PDU, and from then on its reports speak of a window that is not the sender's.
+//! * every PDU polls (pollPDU 1; [`Acknowledgement`] can change it);
+//! * a PDU is retransmitted as a whole: nothing is sent until an opportunity is large enough. There is no re-segmentation,
+//!   although the header has room for it;
+//! * an opportunity is for one PDU, so after a STATUS report data wait for the next one;
+//! * a PDU that exceeds the number of retransmissions has no consequence unless configured;
+//! * a copy of a PDU that arrives when VR(R) has passed it by half of all sequence numbers is recognized. The specification's
+//!   receiver accepts it as a new PDU, and its later reports refer to a window that differs from the sender's.
 //!
 //! Unlike the reference model:
 //!
-//! * the buffer report counts new data, PDUs to be sent again and a STATUS report (36.322 section 4.5). The reference also
-//!   counts PDUs that wait for acknowledgement, for which its scheduler allocates resource blocks that stay empty;
-//! * the MAC is told of a STATUS report that had to wait as soon as it may be sent, and of data to be sent again as soon as
-//!   that is known: without HARQ the mean delay is 63 % lower than in ns-3 3.44.
+//! * the buffer status counts new data, PDUs to retransmit and a STATUS report (36.322 section 4.5). The reference model also
+//!   counts PDUs that wait for acknowledgment, for which its scheduler allocates resource blocks that stay empty;
+//! * MAC receives a report about a delayed STATUS report as soon as it may be sent, and about retransmissions as soon as they are
+//!   required. Without HARQ the mean delay is 63 % lower than in ns-3 3.44.
 
 use super::queue::{Queue, Reassembler};
 use super::sequence::WINDOW;
@@ -33,34 +33,34 @@ use super::{Acknowledgement, Limits, Outcome, Pdu};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
-/// How far `to` is ahead of `from`. The air carries sequence numbers modulo 1024, here they are kept modulo 2^16.
+/// The distance from `from` to `to`. On the air sequence numbers are modulo 1024; here they are modulo 2^16.
 #[inline]
 const fn distance(from: u16, to: u16) -> u16 {
     to.wrapping_sub(from)
 }
 
-/// The number `by` after `sn`.
+/// The number that is `by` after `sn`.
 #[inline]
 const fn after(sn: u16, by: u16) -> u16 {
     sn.wrapping_add(by)
 }
 
-/// The header of a data PDU with what belongs to re-segmentation.
+/// Bytes of a data PDU's header, including the re-segmentation fields.
 pub(super) const HEADER_BYTES: u32 = 4;
-/// No new PDU is begun with less.
+/// Smallest opportunity for a new PDU, in bytes.
 const LEAST_BYTES: u32 = 7;
-/// A STATUS report without a missing PDU.
+/// Bytes of a STATUS report without a missing PDU.
 pub(super) const STATUS_BYTES: u32 = 2;
-/// STATUS reports of which the content is kept. If so many newer ones were sent, an old one says nothing.
+/// Number of STATUS reports whose content is kept. An older report has no effect.
 const REPORTS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Sent; nothing was heard.
+    /// Sent; no feedback yet.
     Unacknowledged,
-    /// To be sent again.
+    /// To be retransmitted.
     Queued,
-    /// Come.
+    /// Received.
     Acknowledged,
 }
 
@@ -68,53 +68,53 @@ enum State {
 struct Sent {
     pdu: Pdu,
     state: State,
-    /// How often it was found to be missing: RETX_COUNT + 1.
+    /// Number of times that it was reported missing: RETX_COUNT + 1.
     missed: u32,
 }
 
-/// What a STATUS report says.
+/// The content of a STATUS report.
 #[derive(Clone, Copy, Debug)]
 struct Report {
     number: u32,
-    /// VR(R) when it was made.
+    /// VR(R) when the report was created.
     start: u16,
-    /// ACK_SN: everything before has come, but
+    /// ACK_SN: all earlier PDUs have been received, except
     end: u16,
-    /// for these: bit k is `start` + k.
+    /// these: bit k is `start` + k.
     missing: [u64; WINDOW as usize / 64],
 }
 
-/// Bytes of a STATUS report on so many missing PDUs: 15 bits and 12 for each.
+/// Bytes of a STATUS report about `missing` PDUs: 15 bits plus 12 for each.
 const fn status_bytes(missing: u32) -> u32 {
     (15 + 12 * missing).div_ceil(8)
 }
 
-/// What the layer above the two ends has to do.
+/// The reports that MAC must receive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Expired {
-    /// The MAC of the sender has to be told.
+    /// A report to the sender's MAC.
     pub(super) data: bool,
-    /// That of the receiver has to be told of a STATUS report.
+    /// A report to the receiver's MAC, about a STATUS report.
     pub(super) status: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
-    /// From VT(A) to before VT(S).
+    /// PDUs from VT(A) to before VT(S).
     window: VecDeque<Sent>,
     /// VT(A).
     oldest: u16,
-    /// Of PDUs to be sent again.
+    /// Bytes of PDUs to retransmit.
     queued_bytes: u64,
     pdus_without_poll: u32,
     bytes_without_poll: u32,
-    /// The next PDU polls.
+    /// Whether the next PDU polls.
     poll_due: bool,
     /// POLL_SN.
     poll: u16,
     poll_at: Instant,
     report_at: Instant,
-    /// How often a PDU was sent again too often.
+    /// Number of PDUs that exceeded the number of retransmissions.
     pub(super) exhausted: u64,
 
     /// VR(R).
@@ -126,11 +126,11 @@ pub(super) struct Path {
     /// VR(H).
     highest: u16,
     reorder_at: Instant,
-    /// Received, after VR(R), in order.
+    /// Received PDUs after VR(R), in order.
     held: VecDeque<Pdu>,
     reassembler: Reassembler,
     status_due: bool,
-    /// Until when t-StatusProhibit runs; the run's start if it does not.
+    /// When t-StatusProhibit expires; the start of the run if it is not running.
     prohibit_until: Instant,
     reports: Vec<Report>,
     reports_sent: u32,
@@ -177,7 +177,7 @@ impl Path {
         self.report_at = again;
     }
 
-    /// Bytes of PDUs to be sent again.
+    /// Bytes of PDUs to retransmit.
     #[inline]
     pub(super) fn retransmission_bytes(&self) -> u64 {
         self.queued_bytes
@@ -198,7 +198,7 @@ impl Path {
         self.window.len() == usize::from(WINDOW)
     }
 
-    /// The sender's opportunity: what has to be sent again, or something new.
+    /// Uses an opportunity of the sender for a retransmission, or for new data.
     #[inline]
     pub(super) fn opportunity(
         &mut self,
@@ -208,8 +208,11 @@ impl Path {
         how: &Acknowledgement,
     ) -> Option<Pdu> {
         let mut pdu = if self.queued_bytes > 0 {
-            let queued =
-                self.window.iter_mut().find(|sent| sent.state == State::Queued).expect("its bytes are counted");
+            let queued = self
+                .window
+                .iter_mut()
+                .find(|sent| sent.state == State::Queued)
+                .expect("queued bytes belong to a queued PDU");
             if queued.pdu.bytes > bytes {
                 return None;
             }
@@ -238,7 +241,7 @@ impl Path {
         Some(pdu)
     }
 
-    /// A PDU is missing: it has to be sent again.
+    /// Queues a missing PDU for retransmission.
     fn miss(&mut self, k: usize, how: &Acknowledgement) {
         let sent = &mut self.window[k];
         sent.state = State::Queued;
@@ -247,7 +250,7 @@ impl Path {
         self.queued_bytes += u64::from(sent.pdu.bytes);
     }
 
-    /// The sender receives a STATUS report. Whether what has to be sent again has changed.
+    /// Handles a STATUS report at the sender. Returns whether the PDUs to retransmit have changed.
     #[inline]
     pub(super) fn acknowledged(&mut self, queue: &Queue, status: &Pdu, how: &Acknowledgement) -> bool {
         let report = self.reports[status.first as usize % REPORTS];
@@ -289,7 +292,7 @@ impl Path {
         changed
     }
 
-    /// The receiver gets a data PDU. Whether its MAC has to be told of a STATUS report.
+    /// Handles a data PDU at the receiver. Returns whether its MAC must receive a report about a STATUS report.
     #[inline]
     pub(super) fn receive(
         &mut self,
@@ -302,7 +305,7 @@ impl Path {
         let sn = pdu.sn;
         let mut polled = pdu.is(Pdu::POLL);
         if sn == self.expected && self.expected == self.highest {
-            // Nothing is missing, so nothing is held and no timer runs.
+            // Nothing is missing, so nothing is held and no timer is running.
             self.reassembler.pass(queue, &pdu, out);
             self.expected = after(sn, 1);
             self.highest = self.expected;
@@ -319,11 +322,11 @@ impl Path {
             self.highest = after(sn, 1);
         }
         if ahead >= distance(self.expected, self.settled) {
-            // The answer to its poll, if it is ahead, and to those of others that it held up.
+            // Answers its poll, if it has one, and the polls of PDUs that waited for it.
             polled = sn == self.settled && self.settle(place);
         }
         while self.held.front().is_some_and(|pdu| pdu.sn == self.expected) {
-            let pdu = self.held.pop_front().expect("there is one");
+            let pdu = self.held.pop_front().expect("a PDU is held");
             self.reassembler.pass(queue, &pdu, out);
             self.expected = after(self.expected, 1);
         }
@@ -338,7 +341,7 @@ impl Path {
         polled && self.ask(now)
     }
 
-    /// Moves VR(MS) on beyond what is held from `place` on; whether a poll is among that.
+    /// Advances VR(MS) over held PDUs from index `place` on. Returns whether one of them polls.
     fn settle(&mut self, place: usize) -> bool {
         let mut polled = false;
         for pdu in self.held.range(place..) {
@@ -351,7 +354,7 @@ impl Path {
         polled
     }
 
-    /// A STATUS report has to be sent; whether now.
+    /// Requests a STATUS report. Returns whether it may be sent now.
     fn ask(&mut self, now: Instant) -> bool {
         self.status_due = true;
         if self.prohibit_until <= now {
@@ -360,13 +363,13 @@ impl Path {
         self.prohibit_until == Instant::ZERO
     }
 
-    /// Whether a STATUS report goes before anything else.
+    /// Whether a STATUS report is sent before anything else.
     #[inline]
     pub(super) fn status_goes_first(&self, now: Instant) -> bool {
         self.status_due && self.prohibit_until <= now
     }
 
-    /// The STATUS report, with as many missing PDUs as there is room for.
+    /// Creates a STATUS report with as many missing PDUs as fit.
     pub(super) fn status(&mut self, now: Instant, bytes: u32, how: &Acknowledgement) -> Option<Pdu> {
         if bytes < STATUS_BYTES {
             return None;
@@ -415,7 +418,7 @@ impl Path {
             self.poll_due = true;
             expired.data = true;
         }
-        // A poll needs a PDU. (The new data that should have taken it along may have been discarded since.)
+        // A poll requires a PDU. (The new data that should have carried the poll may have been discarded.)
         if self.poll_due && ((queue.is_empty() && self.queued_bytes == 0) || self.is_full()) {
             for k in 0..self.window.len() {
                 if self.window[k].state == State::Unacknowledged {
@@ -429,7 +432,7 @@ impl Path {
             expired.status = true;
         }
         if self.report_at <= now {
-            // The timer runs on while PDUs wait for acknowledgement, as they may have to be sent again.
+            // The timer continues while PDUs wait for acknowledgment, as they may have to be retransmitted.
             let open = !queue.is_empty() || !self.window.is_empty();
             self.report_at = if open { now.saturating_add(limits.report_again) } else { Instant::NEVER };
             expired.data |= !queue.is_empty() || self.queued_bytes > 0;
@@ -457,27 +460,27 @@ mod tests {
     const DOWN: Due = Due { report: [true, false] };
     const UP: Due = Due { report: [false, true] };
 
-    /// A bearer and PDUs of one SDU of 8 bytes each, one each ms.
+    /// A bearer, and `count` PDUs of one SDU of 8 bytes each, one per ms.
     fn sent(count: usize) -> (Bearer, Vec<Pdu>) {
         let mut bearer = loaded(Mode::Acknowledged, &vec![8; count]);
         let pdus = (0..count).map(|k| bearer.opportunity(Downlink, at(k as u64), 12).unwrap()).collect();
         (bearer, pdus)
     }
 
-    /// PDUs of the downlink that are not acknowledged, those to be sent again among them.
+    /// Number of unacknowledged downlink PDUs, including those to retransmit.
     fn unacknowledged(bearer: &Bearer) -> usize {
         let Machine::Acknowledged(paths) = &bearer.machine else { unreachable!("AM") };
         paths[0].window.iter().filter(|sent| sent.state != State::Acknowledged).count()
     }
 
-    /// Bytes of new data and of retransmissions of the downlink, and of a STATUS report on it.
+    /// Bytes of new data and retransmissions of the downlink, and of a STATUS report about it.
     fn waiting(bearer: &Bearer) -> (u32, u32, u32) {
         let report = bearer.report(Downlink);
         (report.new_data_bytes, report.retransmission_bytes, bearer.report(Uplink).status_bytes)
     }
 
     #[test]
-    fn segments_are_sized_as_in_the_specification() {
+    fn segments_have_the_sizes_of_the_specification() {
         let sizes = |size, opportunities: &[u32]| -> Vec<Option<u32>> {
             let mut bearer = loaded(Mode::Acknowledged, &[size]);
             opportunities.iter().map(|&b| bearer.opportunity(Downlink, at(0), b).map(|p| p.payload_bytes)).collect()
@@ -488,21 +491,21 @@ mod tests {
     }
 
     #[test]
-    fn a_status_report_is_two_bytes_and_one_and_a_half_for_each_missing_pdu() {
-        // 15 + 12 n bits in whole bytes.
+    fn status_report_has_2_bytes_and_1_5_per_missing_pdu() {
+        // 15 + 12 n bits, rounded up to whole bytes.
         assert_eq!([0, 1, 2, 3, 4].map(status_bytes), [2, 4, 5, 7, 8]);
     }
 
     #[test]
-    fn data_is_acknowledged_and_forgotten() {
+    fn acknowledged_data_are_removed() {
         let mut bearer = loaded(Mode::Acknowledged, &[100]);
         let mut out = vec![];
         assert_eq!(waiting(&bearer), (100, 0, 0));
-        // Offered at 0: reported again at 20 ms.
+        // Offered at 0: the next report is at 20 ms.
         assert_eq!(bearer.next_timer(), at(20));
         let pdu = bearer.opportunity(Downlink, at(2), 1000).unwrap();
         assert_eq!(pdu.bytes, 104);
-        // What waits for acknowledgement is no data to be sent.
+        // PDUs that wait for acknowledgment are not data to send.
         assert_eq!((waiting(&bearer), unacknowledged(&bearer)), ((0, 0, 0), 1));
         assert_eq!(bearer.opportunity(Downlink, at(3), 1000), None);
         assert_eq!(bearer.receive(Downlink, at(5), pdu, &mut out), UP);
@@ -519,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_without_answer_sends_everything_again_after_20_ms() {
+    fn unanswered_poll_retransmits_everything_after_20_ms() {
         let (mut bearer, pdus) = sent(2);
         let mut out = vec![];
         // The last poll was at 1 ms. At 20 ms there is nothing to report.
@@ -529,17 +532,17 @@ mod tests {
         assert_eq!(bearer.next_timer(), at(21));
         assert_eq!(bearer.expire(at(21), &mut out), DOWN);
         assert_eq!(waiting(&bearer), (0, 24, 0));
-        // Whole or not at all.
+        // A PDU is retransmitted as a whole or not at all.
         assert_eq!(bearer.opportunity(Downlink, at(22), 11), None);
         let again: Vec<Pdu> = [22, 23].map(|ms| bearer.opportunity(Downlink, at(ms), 100).unwrap()).to_vec();
         assert_eq!([again[0].sn, again[1].sn], [0, 1]);
         assert_eq!(bearer.opportunity(Downlink, at(24), 100), None);
         assert_eq!(bearer.counters(Downlink).pdus_retransmitted, 2);
-        // Both poll: the first because the timer had passed, the last because nothing is left.
+        // Both poll: the first because the timer expired, the last because nothing is left.
         assert!(again.iter().all(|pdu| pdu.is(Pdu::POLL)));
         assert_eq!(bearer.receive(Downlink, at(26), again[0], &mut out), UP);
         assert_eq!(bearer.receive(Downlink, at(26), again[1], &mut out), UP);
-        // One of the first attempts comes after all: nobody minds, but it asks.
+        // One of the first transmissions arrives late. It has no effect, but its poll is answered.
         assert_eq!(bearer.receive(Downlink, at(27), pdus[0], &mut out), UP);
         assert_eq!(told(&mut out), [0, 1]);
         let status = bearer.opportunity(Uplink, at(28), 100).unwrap();
@@ -548,22 +551,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overtaken_is_reported_missing_after_10_ms() {
+    fn overtaken_pdu_is_reported_missing_after_10_ms() {
         let (mut bearer, pdus) = sent(4);
         let mut out = vec![];
         assert_eq!(bearer.receive(Downlink, at(4), pdus[0], &mut out), UP);
         let first = bearer.opportunity(Uplink, at(4), 100).unwrap();
-        // 1 is missing. 2 polls, but its answer waits until it is known what became of 1.
+        // 1 is missing. 2 polls, but the answer waits until 1 is known to be missing.
         assert_eq!(bearer.receive(Downlink, at(5), pdus[2], &mut out), NOTHING);
         assert_eq!(bearer.receive(Downlink, at(6), pdus[3], &mut out), NOTHING);
         assert_eq!(told(&mut out), [0]);
         assert_eq!(bearer.next_timer(), at(15));
         let _ = bearer.receive(Uplink, at(8), first, &mut out);
         assert_eq!((waiting(&bearer), unacknowledged(&bearer)), ((0, 0, 0), 3));
-        // VR(X) = 3, so VR(MS) = 4 as 3 has come too; VR(H) = 4: no further timer.
+        // VR(X) = 3, so VR(MS) = 4 as 3 has arrived too; VR(H) = 4: no further timer.
         assert_eq!(bearer.expire(at(15), &mut out), UP);
         assert_eq!(waiting(&bearer), (0, 0, 4));
-        // No room for what is missing: only what is before it is told.
+        // Without room for the missing PDU, only earlier PDUs are acknowledged.
         let small = bearer.clone().opportunity(Uplink, at(16), 3).unwrap();
         assert_eq!(small.bytes, 2);
         let status = bearer.opportunity(Uplink, at(16), 100).unwrap();
@@ -583,18 +586,18 @@ mod tests {
         let last = bearer.opportunity(Uplink, at(26), 100).unwrap();
         let _ = bearer.receive(Uplink, at(27), last, &mut out);
         assert_eq!(waiting(&bearer), (0, 0, 0));
-        // What repeats the report finds nothing; no other timer runs.
+        // The repeated report finds nothing to report; no other timer is running.
         assert_eq!(bearer.next_timer(), Instant::NEVER);
     }
 
     #[test]
-    fn a_status_report_without_room_tells_of_the_first_that_are_missing() {
+    fn status_report_with_little_room_lists_the_first_missing_pdus() {
         let (mut bearer, pdus) = sent(8);
         let mut out = vec![];
         let _ = bearer.receive(Downlink, at(10), pdus[7], &mut out);
         let _ = bearer.receive(Downlink, at(11), pdus[2], &mut out);
         assert_eq!(bearer.expire(at(20), &mut out), UP);
-        // 0, 1, 3, 4, 5, 6 are missing: 15 + 72 bits are 11 bytes. In 7 there is room for three: ACK_SN is 4.
+        // 0, 1, 3, 4, 5, 6 are missing: 15 + 72 bits are 11 bytes. 7 bytes have room for three: ACK_SN is 4.
         assert_eq!(waiting(&bearer).2, 11);
         let status = bearer.opportunity(Uplink, at(20), 7).unwrap();
         assert_eq!(status.bytes, 7);
@@ -607,10 +610,10 @@ mod tests {
         assert_eq!((waiting(&bearer).1, unacknowledged(&bearer)), (0, 7));
     }
 
-    /// The receiver lacks 0. A time-out has all four sent again before its report comes, which acknowledges the other three: the
-    /// MAC is told that less waits.
+    /// The receiver lacks 0. A timeout queues all four for retransmission before its report arrives, which acknowledges the other
+    /// three. MAC receives a report about the reduced amount.
     #[test]
-    fn the_mac_is_told_of_retransmissions_that_a_report_spares() {
+    fn mac_receives_a_report_when_retransmissions_become_unnecessary() {
         let (mut bearer, pdus) = sent(4);
         let mut out = vec![];
         for &pdu in &pdus[1..] {
@@ -626,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn retransmissions_come_before_new_data_and_status_reports_before_both() {
+    fn status_reports_precede_retransmissions_which_precede_new_data() {
         let (mut bearer, pdus) = sent(2);
         let mut out = vec![];
         bearer.offer(Downlink, sdu(50, 2));
@@ -646,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_512_pdus_wait_for_an_answer() {
+    fn at_most_512_pdus_are_unacknowledged() {
         let mut bearer = loaded(Mode::Acknowledged, &[8; 600]);
         let mut out = vec![];
         let pdus: Vec<Pdu> = (0..600).map_while(|_| bearer.opportunity(Downlink, at(0), 12)).collect();
@@ -656,32 +659,34 @@ mod tests {
         }
         let status = bearer.opportunity(Uplink, at(1), 100).unwrap();
         let _ = bearer.receive(Uplink, at(2), status, &mut out);
-        // As many more as were acknowledged, though there are but 88.
+        // As many more as were acknowledged, although there are only 88.
         assert_eq!((0..200).map_while(|_| bearer.opportunity(Downlink, at(3), 12)).count(), 88);
         assert_eq!((waiting(&bearer), unacknowledged(&bearer)), ((0, 0, 0), 500));
     }
 
     #[test]
-    fn a_copy_that_comes_when_the_window_has_moved_on_by_its_length_is_no_new_pdu() {
+    fn copy_half_a_number_space_late_is_not_a_new_pdu() {
         let mut bearer = loaded(Mode::Acknowledged, &[8; 600]);
         let mut out = vec![];
         let pdus: Vec<Pdu> = (0..512).map(|_| bearer.opportunity(Downlink, at(0), 12).unwrap()).collect();
         for &pdu in &pdus {
             let _ = bearer.receive(Downlink, at(4), pdu, &mut out);
         }
-        // No STATUS report could be sent, and the poll of the full window was at 0 ms: everything is sent again.
+        // No STATUS report was sent, and the poll of the full window was at 0 ms: everything is retransmitted.
         let _ = bearer.expire(at(20), &mut out);
         let copy = bearer.opportunity(Downlink, at(20), 12).unwrap();
         assert_eq!((copy.sn, copy.is(Pdu::AGAIN)), (0, true));
         let status = bearer.opportunity(Uplink, at(21), 100).unwrap();
         let _ = bearer.receive(Uplink, at(25), status, &mut out);
-        // VR(R) is 512 and the window 512 to 1023. With 512, which is new, it begins at 513 and would end with 1024, that is 0.
+        // VR(R) is 512 and the window is 512 to 1023. With 512, which is new, it begins at 513 and would end with 1024, that is
+        // 0.
         let next = bearer.opportunity(Downlink, at(26), 12).unwrap();
         assert_eq!((next.sn, next.is(Pdu::AGAIN)), (512, false));
         let _ = bearer.receive(Downlink, at(30), next, &mut out);
         let _ = bearer.receive(Downlink, at(31), copy, &mut out);
         assert_eq!(told(&mut out).len(), 513);
-        // Nothing is missing, so t-Reordering (10 ms) does not run: a report on none is 2 bytes, and it settles what was sent.
+        // Nothing is missing, so t-Reordering (10 ms) is not running: a report without missing PDUs has 2 bytes and acknowledges
+        // what was sent.
         let _ = bearer.expire(at(41), &mut out);
         let status = bearer.opportunity(Uplink, at(60), 2000).unwrap();
         assert_eq!(status.bytes, 2);
@@ -690,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_does_not_wait_for_data_that_was_discarded() {
+    fn poll_does_not_wait_for_discarded_data() {
         let mut limits = unlimited(Mode::Acknowledged);
         limits.discard_after = Some(Duration::from_millis(25));
         let mut bearer = Bearer::new(Mode::Acknowledged, limits);
@@ -699,17 +704,17 @@ mod tests {
         let lost = bearer.opportunity(Downlink, at(0), 12).unwrap();
         assert!(lost.is(Pdu::POLL));
         bearer.offer(Downlink, Sdu { bytes: 8, token: 1, arrived: at(10) });
-        // t-PollRetransmit passes at 20 ms: the new data is to take the poll along. It gets no opportunity until 35 ms.
+        // t-PollRetransmit expires at 20 ms: the new data are to carry the poll. They get no opportunity until 35 ms.
         let _ = bearer.expire(at(20), &mut out);
         assert_eq!(waiting(&bearer), (8, 0, 0));
         assert_eq!(bearer.expire(at(35), &mut out), DOWN);
         assert_eq!(told(&mut out), [-2]);
-        let again = bearer.opportunity(Downlink, at(36), 12).expect("what was lost is sent again");
+        let again = bearer.opportunity(Downlink, at(36), 12).expect("the lost PDU is retransmitted");
         assert_eq!((again.sn, again.is(Pdu::POLL), again.is(Pdu::AGAIN)), (0, true, true));
     }
 
     #[test]
-    fn polls_are_as_often_as_configured() {
+    fn polls_are_as_frequent_as_configured() {
         let polls = |pdus, bytes| -> Vec<bool> {
             let mut limits = unlimited(Mode::Acknowledged);
             (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) = (pdus, bytes);
@@ -725,20 +730,20 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_that_was_held_up_is_answered_by_what_fills_the_gap() {
+    fn delayed_poll_is_answered_when_the_gap_is_filled() {
         let mut limits = unlimited(Mode::Acknowledged);
         (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) = (100, 100_000);
         let mut bearer = Bearer::new(Mode::Acknowledged, limits);
         (0..3).for_each(|k| assert!(bearer.offer(Downlink, sdu(8, k))));
         let pdus: Vec<Pdu> = (0..3).map(|_| bearer.opportunity(Downlink, at(0), 12).unwrap()).collect();
         let mut out = vec![];
-        // Only the last polls.
+        // Only the last PDU polls.
         let told: Vec<Due> = [2, 1, 0].map(|k| bearer.receive(Downlink, at(4), pdus[k], &mut out)).to_vec();
         assert_eq!(told, [NOTHING, NOTHING, UP]);
     }
 
     #[test]
-    fn a_second_gap_is_reported_10_ms_after_the_first() {
+    fn second_gap_is_reported_10_ms_after_the_first() {
         let (mut bearer, pdus) = sent(4);
         let mut out = vec![];
         // 0 is missing from 4 ms on: VR(X) = 2. 2 is missing too: VR(H) = 4.
@@ -752,20 +757,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_acknowledged_is_sent_again_if_nothing_else_can_be_sent() {
+    fn unacknowledged_pdus_are_retransmitted_if_nothing_else_can_be_sent() {
         let mut limits = unlimited(Mode::Acknowledged);
         (limits.acknowledgement.poll_after_pdus, limits.acknowledgement.poll_after_bytes) = (10_000, 100_000);
         let mut bearer = Bearer::new(Mode::Acknowledged, limits);
         let mut out = vec![];
         (0..600).for_each(|k| assert!(bearer.offer(Downlink, sdu(8, k))));
         let pdus: Vec<Pdu> = (0..600).map_while(|_| bearer.opportunity(Downlink, at(0), 12)).collect();
-        // Only the last polls: the window is full.
+        // Only the last PDU polls: the window is full.
         assert_eq!(pdus.iter().map(|pdu| pdu.is(Pdu::POLL)).position(|poll| poll), Some(511));
         let _ = bearer.expire(at(20), &mut out);
         let again: Vec<Pdu> = (0..600).map_while(|_| bearer.opportunity(Downlink, at(20), 12)).collect();
         assert_eq!((again.len(), again[0].sn, again[511].sn), (512, 0, 511));
 
-        // Room in the window and something new: that polls.
+        // There is room in the window and new data, which polls.
         let (mut bearer, _) = sent(2);
         bearer.offer(Downlink, Sdu { bytes: 8, token: 2, arrived: at(20) });
         let _ = bearer.expire(at(21), &mut out);
@@ -773,7 +778,7 @@ mod tests {
         assert_eq!((next.sn, next.is(Pdu::POLL)), (2, true));
         assert_eq!(bearer.opportunity(Downlink, at(22), 12), None);
 
-        // The first of what is sent again polls as the timer has passed, the last as nothing is left.
+        // The first retransmission polls as the timer has expired, the last as nothing is left.
         let (mut bearer, _) = sent(3);
         let _ = bearer.expire(at(22), &mut out);
         let polls = [22, 23, 24].map(|ms| bearer.opportunity(Downlink, at(ms), 12).unwrap().is(Pdu::POLL));
@@ -781,7 +786,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pdu_sent_again_too_often_is_counted_and_ends_the_bearer_if_asked() {
+    fn exhausted_pdu_is_counted_and_fails_the_bearer_if_configured() {
         for fails in [false, true] {
             let mut limits = Limits::of(Mode::Acknowledged);
             limits.acknowledgement.fails = fails;
@@ -792,7 +797,7 @@ mod tests {
                 let _ = bearer.expire(at(ms), &mut out);
                 bearer.opportunity(Downlink, at(ms), 100).is_some()
             });
-            // Every 20 ms; the first and 5 more, then RETX_COUNT is 5 when it is missing again.
+            // Every 20 ms: the first and 5 more, then RETX_COUNT is 5 when it is missing again.
             assert_eq!(sent.count(), if fails { 6 } else { 20 });
             assert_eq!(bearer.counters(Downlink).retransmissions_exhausted, 1);
             assert_eq!(bearer.has_failed(), fails);
@@ -808,7 +813,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_status_report_says_nothing() {
+    fn expired_status_report_has_no_effect() {
         let (mut bearer, pdus) = sent(40);
         let mut out = vec![];
         let mut status = vec![];
@@ -821,7 +826,7 @@ mod tests {
         assert_eq!(unacknowledged(&bearer), 40);
         let _ = bearer.receive(Uplink, at(400), status[8], &mut out);
         assert_eq!(unacknowledged(&bearer), 31);
-        // One that comes late says less than is known.
+        // A late report contains less than is already known.
         let _ = bearer.receive(Uplink, at(400), status[39], &mut out);
         let _ = bearer.receive(Uplink, at(400), status[20], &mut out);
         assert_eq!(unacknowledged(&bearer), 0);

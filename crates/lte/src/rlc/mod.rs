@@ -1,30 +1,28 @@
-//! Radio link control (3GPP TS 36.322) and the two bytes of PDCP above it: what becomes of a packet between the core
-//! network and the transport blocks.
+//! Radio link control (3GPP TS 36.322) and the PDCP header of two bytes above it: the path of a packet between the core network
+//! and the transport blocks.
 //!
-//! **A bearer is both of its ends.** The eNB's and the UE's entity live in one [`Bearer`], so no byte is copied and no list
-//! travels: a [`Pdu`] names a range of SDUs by their numbers, and what its header would say of them (sequence number,
-//! whether its first segment continues an SDU, whether its last is cut off). What a receiver does depends on nothing else,
-//! and it does not look at what only the sender can know.
+//! **A bearer contains both of its ends.** The entities of the eNB and the UE are in one [`Bearer`], so no byte is copied and no
+//! list is transmitted. A [`Pdu`] states a range of SDUs by number, and the information of its header: sequence number, whether
+//! its first segment continues an SDU, whether its last is cut off. The receiver depends on nothing else, in particular not on
+//! data that only the sender has.
 //!
-//! **Ways.** [`Way`] always means the direction in which bytes travel. A STATUS report about downlink data travels
-//! uplink: it is sent at an uplink opportunity and received as an uplink PDU.
+//! **Directions.** [`Way`] is the direction in which bytes are transmitted. A STATUS report about downlink data is transmitted in
+//! the uplink: it is sent at an uplink opportunity and received as an uplink PDU.
 //!
-//! **An SDU's way.** [`Bearer::offer`] puts it into the transmit buffer, or drops it at the tail. At an
-//! [`Bearer::opportunity`] the MAC says how many bytes it may have; SDUs are segmented and concatenated into one PDU of at
-//! most that size. [`Bearer::receive`] puts PDUs into order again, which HARQ has disturbed, and says of each SDU exactly
-//! once what became of it ([`Outcome`]), in order. What may still come, nobody is told of: SDUs of the last PDU before
-//! silence stay [`Bearer::inside`] if it was lost.
+//! **The path of an SDU.** [`Bearer::offer`] appends it to the transmit buffer or drops it. At a [`Bearer::opportunity`] the MAC
+//! states a number of bytes, and SDUs are segmented and concatenated into one PDU of at most that size. [`Bearer::receive`]
+//! restores the order of PDUs, which HARQ may change, and returns the [`Outcome`] of each SDU exactly once, in order. As long as
+//! an SDU may still arrive it has no outcome: if the last PDU before silence is lost, its SDUs stay [`Bearer::inside`].
 //!
-//! * [`Mode::Unacknowledged`] is in `um`,
-//! * [`Mode::Acknowledged`] in `am`.
-//! * [`Mode::Transparent`]: a PDU is a whole SDU, without header or order: what comes is delivered;
-//! * [`Mode::Saturated`]: no RLC of 3GPP but a source that always has data, for tests of the radio. No SDUs.
+//! * [`Mode::Unacknowledged`]: see `um.rs`;
+//! * [`Mode::Acknowledged`]: see `am.rs`;
+//! * [`Mode::Transparent`]: a PDU is a whole SDU, without header or reordering; each received SDU is delivered;
+//! * [`Mode::Saturated`]: not an RLC mode of 3GPP but a source that always has data, for tests of the radio. It has no SDUs.
 //!
-//! **Building a PDU** (36.322 section 6.2.1). Behind a fixed header of 2 bytes (UM) or 4 (AM, re-segmentation fields
-//! included) stand segments of SDUs, all but the last with a length indicator of 11 bits and an extension bit, which come
-//! in pairs of 3 bytes: 2 for the first, 1 for the second. So k segments cost ceil(1.5 (k - 1)) bytes. A segment of more
-//! than 2047 bytes fits no length indicator and is always the last. After a segment no other is begun if two bytes or
-//! fewer are left.
+//! **Building a PDU** (36.322 section 6.2.1). A fixed header of 2 bytes (UM) or 4 (AM, including re-segmentation fields) is
+//! followed by segments of SDUs. All but the last segment have a length indicator of 11 bits and an extension bit. Indicators are
+//! in pairs of 3 bytes: 2 for the first, 1 for the second, so k segments cost ceil(1.5 (k - 1)) bytes. A segment of more than
+//! 2047 bytes exceeds the length indicator and is always the last. No further segment is started if two bytes or fewer are left.
 //!
 //! **PDCP** (36.323) adds [`PDCP_HEADER_BYTES`] to a packet. Its discard timer is off by default ([`Limits::discard_after`]),
 //! as in the reference model, which only traces it.
@@ -43,10 +41,10 @@ use queue::Queue;
 /// Bytes that PDCP adds to a packet: a data PDU with a 12-bit sequence number (36.323 section 6.2.3).
 pub const PDCP_HEADER_BYTES: u32 = 2;
 
-/// Bytes that a saturated source says are waiting.
+/// Bytes that a saturated source reports as waiting.
 pub const SATURATED_BYTES: u32 = 80_000;
 
-/// The direction in which bytes travel.
+/// The direction in which bytes are transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// From the eNB to the UE.
@@ -56,10 +54,10 @@ pub enum Way {
 }
 
 impl Way {
-    /// Both, in order of their index.
+    /// Both directions, in order of their index.
     pub const BOTH: [Way; 2] = [Way::Downlink, Way::Uplink];
 
-    /// The other one.
+    /// Returns the opposite direction.
     #[inline]
     pub const fn back(self) -> Way {
         match self {
@@ -69,21 +67,21 @@ impl Way {
     }
 }
 
-/// What a bearer's RLC does about loss and order.
+/// The RLC mode of a bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// UM: order is restored, loss is not.
+    /// UM: restores order, but not losses.
     Unacknowledged,
-    /// AM: what is lost is sent again.
+    /// AM: retransmits lost data.
     Acknowledged,
-    /// SM: always has data to send, and none that anybody wants. It is reported after each opportunity.
+    /// SM: always has data to send, without SDUs. It is reported after each opportunity.
     Saturated,
-    /// TM: nothing is done.
+    /// TM: restores neither order nor losses.
     Transparent,
 }
 
 impl Mode {
-    /// Bytes of a data PDU's header, without length indicators.
+    /// Returns the bytes of a data PDU's header, without length indicators.
     pub const fn header_bytes(self) -> u32 {
         match self {
             Mode::Unacknowledged => um::HEADER_BYTES,
@@ -93,57 +91,57 @@ impl Mode {
     }
 }
 
-/// What RLC is given by the layer above.
+/// A service data unit: the data that the layer above passes to RLC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sdu {
-    /// Size of the PDCP PDU: of the packet, and [`PDCP_HEADER_BYTES`]. Not 0.
+    /// Size in bytes of the PDCP PDU: the packet plus [`PDCP_HEADER_BYTES`]. At least 1.
     pub bytes: u32,
-    /// Whatever the caller knows it by.
+    /// The caller's identifier of the packet.
     pub token: u64,
-    /// When it came.
+    /// When it arrived.
     pub arrived: Instant,
 }
 
-/// What became of an SDU.
+/// The outcome of an SDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The SDU, as it was offered.
+    /// The SDU as offered.
     pub sdu: Sdu,
     /// Whether it reached the other end.
     pub delivered: bool,
 }
 
-/// An RLC PDU, without its bytes: sizes, and which SDUs it has parts of.
+/// An RLC PDU without its content: its sizes, and the SDUs of which it contains segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pdu {
     /// Bytes on the air: header and segments.
     pub bytes: u32,
-    /// Bytes of SDUs in it.
+    /// Bytes of SDUs.
     pub payload_bytes: u32,
-    /// Number of the first segment's SDU; for a STATUS report its own number.
+    /// Number of the first segment's SDU; for a STATUS report the number of the report.
     first: u32,
-    /// Segments of SDUs in it, each of the SDU after the one before.
+    /// Number of segments, of consecutive SDUs.
     segments: u32,
-    /// Sequence number: modulo 1024 as on the air, but AM's is kept modulo 2^16.
+    /// Sequence number: modulo 1024 as on the air, for AM modulo 2^16.
     sn: u16,
     flags: u8,
-    /// How often the bearer had been re-established.
+    /// Number of earlier re-establishments of the bearer.
     epoch: u8,
 }
 
 impl Pdu {
-    /// The first segment is not its SDU's beginning.
+    /// The first segment is not the beginning of its SDU.
     const CONTINUES: u8 = 1;
-    /// The last segment is not its SDU's end.
+    /// The last segment is not the end of its SDU.
     const CUT: u8 = 2;
-    /// AM: asks for a STATUS report.
+    /// AM: requests a STATUS report.
     const POLL: u8 = 4;
     /// AM: a STATUS report.
     const STATUS: u8 = 8;
-    /// AM: data sent again.
+    /// AM: a retransmission.
     const AGAIN: u8 = 16;
 
-    /// Whether it is a STATUS report of AM, not data.
+    /// Whether it is a STATUS report of AM rather than data.
     #[inline]
     pub const fn is_status(&self) -> bool {
         self.flags & Self::STATUS != 0
@@ -155,42 +153,42 @@ impl Pdu {
     }
 }
 
-/// What a bearer's RLC is configured with.
+/// The configuration of a bearer's RLC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of SDUs in a transmit buffer, or none. What would exceed it is dropped.
+    /// Size of a transmit buffer in bytes of SDUs; `None`: unlimited. SDUs that do not fit are dropped.
     pub max_buffer_bytes: Option<u32>,
-    /// Most SDUs in it of which something was not sent yet, or none.
+    /// Largest number of SDUs in the buffer that are not completely sent; `None`: unlimited.
     pub max_buffer_sdus: Option<u32>,
-    /// PDCP's discard timer: an SDU of which nothing was sent for so long is thrown away.
+    /// PDCP's discard timer: an SDU is discarded if none of it was sent within this time.
     pub discard_after: Option<Duration>,
-    /// t-Reordering: for how long a receiver waits for a PDU that HARQ may still bring.
+    /// t-Reordering: time for which a receiver waits for a PDU that HARQ may still deliver.
     pub reordering: Duration,
-    /// After how long a buffer's state is reported to the MAC again while it is not empty.
+    /// Time after which the buffer status is reported to MAC again while the buffer is not empty.
     pub report_again: Duration,
-    /// Of AM only.
+    /// Parameters of AM.
     pub acknowledgement: Acknowledgement,
 }
 
-/// How AM asks and answers (36.331 section 6.3.2, RLC-Config).
+/// The parameters of AM's polls and STATUS reports (36.331 section 6.3.2, RLC-Config).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// pollPDU: every so many-th new PDU polls.
+    /// pollPDU: number of new PDUs after which one polls.
     pub poll_after_pdus: u32,
-    /// pollByte: a poll after so many new bytes.
+    /// pollByte: number of new bytes after which a PDU polls.
     pub poll_after_bytes: u32,
-    /// t-PollRetransmit: for how long the answer to a poll is waited for.
+    /// t-PollRetransmit: time for which the sender waits for the answer to a poll.
     pub poll_retransmit: Duration,
-    /// t-StatusProhibit: least time between STATUS reports.
+    /// t-StatusProhibit: shortest time between STATUS reports.
     pub status_prohibit: Duration,
-    /// maxRetxThreshold: how often a PDU is sent again before that is too often.
+    /// maxRetxThreshold: largest number of retransmissions of a PDU.
     pub max_retransmissions: u32,
-    /// Whether too often ends the bearer ([`Bearer::has_failed`]), as it does in a real network, or is only counted.
+    /// Whether a PDU that exceeds it fails the bearer ([`Bearer::has_failed`]), as in a real network, or is only counted.
     pub fails: bool,
 }
 
 impl Acknowledgement {
-    /// The reference model's: every PDU polls, 20 ms, 10 ms, 5 times, without consequence.
+    /// The parameters of the reference model: every PDU polls, 20 ms, 10 ms, 5 retransmissions, without failure.
     pub const REFERENCE: Acknowledgement = Acknowledgement {
         poll_after_pdus: 1,
         poll_after_bytes: 50,
@@ -202,8 +200,8 @@ impl Acknowledgement {
 }
 
 impl Limits {
-    /// The reference model's: 10240 bytes, no discarding; t-Reordering 100 ms and a report every 10 ms, with AM 10 ms and
-    /// 20 ms; [`Acknowledgement::REFERENCE`].
+    /// Returns the configuration of the reference model: 10240 bytes, no discard timer, t-Reordering 100 ms (AM: 10 ms), a report
+    /// every 10 ms (AM: 20 ms), and [`Acknowledgement::REFERENCE`].
     pub const fn of(mode: Mode) -> Limits {
         let acknowledged = matches!(mode, Mode::Acknowledged);
         Limits {
@@ -217,62 +215,62 @@ impl Limits {
     }
 }
 
-/// A buffer status report to the MAC: what waits for opportunities of one way.
+/// A buffer status report to MAC: the data that wait for opportunities of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// SDUs or parts of them not sent yet; in UM 2 bytes more for each.
+    /// Bytes of SDUs that are not sent yet; in UM plus 2 bytes for each.
     pub new_data_bytes: u32,
-    /// PDUs to be sent again. AM only.
+    /// Bytes of PDUs to retransmit (AM only).
     pub retransmission_bytes: u32,
-    /// A STATUS report that may be sent now. AM only.
+    /// Bytes of a STATUS report that may be sent now (AM only).
     pub status_bytes: u32,
-    /// When the oldest SDU of the new data came; [`Instant::NEVER`] if there is none, and for a saturated source.
+    /// When the oldest SDU of the new data arrived; [`Instant::NEVER`] if there is none, and for a saturated source.
     pub head_of_line: Instant,
 }
 
 impl Report {
-    /// All that waits, bytes.
+    /// Returns the total number of waiting bytes.
     pub fn total(&self) -> u32 {
         self.new_data_bytes.saturating_add(self.retransmission_bytes).saturating_add(self.status_bytes)
     }
 }
 
-/// What the MAC has to be told after a call.
+/// The reports that MAC must receive after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Due {
-    /// Ways whose [`Report`] has to be given to the MAC, by their index.
+    /// Whether the [`Report`] of each direction must be passed to MAC, by index of the direction.
     pub report: [bool; 2],
 }
 
-/// What happened in one way.
+/// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// SDUs offered.
     pub sdus_offered: u64,
     /// Of these, dropped because the buffer was full.
     pub sdus_dropped: u64,
-    /// Of these, thrown away by the discard timer.
+    /// Of these, discarded by the discard timer.
     pub sdus_discarded: u64,
     /// Of these, lost on the air.
     pub sdus_lost: u64,
     /// Of these, delivered.
     pub sdus_delivered: u64,
-    /// Bytes of those delivered.
+    /// Bytes of the delivered SDUs.
     pub bytes_delivered: u64,
-    /// PDUs that travelled this way, all kinds, retransmissions by RLC included.
+    /// PDUs sent in this direction, of all kinds, including retransmissions by RLC.
     pub pdus: u64,
-    /// Bytes of these.
+    /// Bytes of those PDUs.
     pub pdu_bytes: u64,
     /// PDUs received.
     pub pdus_received: u64,
-    /// Bytes of these.
+    /// Bytes of the received PDUs.
     pub pdu_bytes_received: u64,
-    /// Of the PDUs, data sent again.
+    /// Of the PDUs sent, retransmissions.
     pub pdus_retransmitted: u64,
-    /// Of the PDUs, STATUS reports.
+    /// Of the PDUs sent, STATUS reports.
     pub status_pdus: u64,
-    /// How often a PDU was found missing once more than it may be sent again.
+    /// Number of times that a PDU was still missing after the largest number of retransmissions.
     pub retransmissions_exhausted: u64,
 }
 
@@ -284,7 +282,7 @@ enum Machine {
     Transparent([transparent::Path; 2]),
 }
 
-/// Both ends of a bearer, both ways.
+/// Both ends and both directions of a bearer.
 #[derive(Clone, Debug)]
 pub struct Bearer {
     mode: Mode,
@@ -299,7 +297,7 @@ pub struct Bearer {
 }
 
 impl Bearer {
-    /// A bearer with nothing in it.
+    /// Creates an empty bearer.
     pub fn new(mode: Mode, limits: Limits) -> Bearer {
         Bearer {
             mode,
@@ -318,19 +316,20 @@ impl Bearer {
         }
     }
 
-    /// What it does about loss.
+    /// Returns the RLC mode.
     pub const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// What it was configured with.
+    /// Returns the configuration.
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Takes an SDU to be sent, or drops it because the buffer is full: false. A report is due after it in either case.
+    /// Offers an SDU. Returns false if it is dropped because the buffer is full. In either case MAC must receive a report
+    /// afterwards.
     ///
-    /// SDUs come in order of their arrival. A saturated source takes none.
+    /// SDUs are offered in order of arrival. A saturated source accepts none.
     #[inline]
     pub fn offer(&mut self, way: Way, sdu: Sdu) -> bool {
         assert!(sdu.bytes > 0, "an SDU without bytes");
@@ -361,7 +360,7 @@ impl Bearer {
         fits
     }
 
-    /// The PDU that is sent if the MAC has room for so many bytes, or none if nothing waits or fits.
+    /// Returns the PDU to send if MAC has room for `bytes` bytes, or `None` if nothing waits or fits.
     #[inline]
     pub fn opportunity(&mut self, way: Way, now: Instant, bytes: u32) -> Option<Pdu> {
         if self.failed {
@@ -404,7 +403,7 @@ impl Bearer {
         pdu
     }
 
-    /// A PDU has come, travelling this way. Adds to `out` of which SDUs the fate is known now.
+    /// Handles a received PDU of this direction. Appends the outcomes that it determines to `out`.
     #[inline]
     pub fn receive(&mut self, way: Way, now: Instant, pdu: Pdu, out: &mut Vec<Outcome>) -> Due {
         if pdu.epoch != self.epoch {
@@ -436,7 +435,7 @@ impl Bearer {
         due
     }
 
-    /// What the MAC is to be told of one way's buffers. Of AM the reference model does not tell when nothing is left.
+    /// Returns the report to MAC about one direction. In the reference model an AM bearer sends no report when nothing is left.
     #[inline]
     pub fn report(&self, way: Way) -> Report {
         let queue = &self.queues[way as usize];
@@ -460,20 +459,20 @@ impl Bearer {
         }
     }
 
-    /// Bytes of SDUs not sent yet.
+    /// Returns the bytes of SDUs that are not sent yet.
     #[inline]
     pub fn waiting_bytes(&self, way: Way) -> u64 {
         self.queues[way as usize].bytes()
     }
 
-    /// When [`Bearer::expire`] has to be called next; [`Instant::NEVER`]: not before something else happens.
+    /// Returns when [`Bearer::expire`] must be called next; [`Instant::NEVER`] if no timer is running.
     #[inline]
     pub const fn next_timer(&self) -> Instant {
         self.next_timer
     }
 
-    /// Does what timers up to now ask for; what is told of SDUs of the downlink comes before what is told of the uplink's.
-    /// SDUs that the discard timer throws away are told of at once, before older ones that are on the air.
+    /// Runs the timers up to `now`. Outcomes of downlink SDUs precede those of the uplink. The outcomes of discarded SDUs are
+    /// reported at once, before those of older ones that are on the air.
     pub fn expire(&mut self, now: Instant, out: &mut Vec<Outcome>) -> Due {
         let mut due = Due::default();
         if now < self.next_timer {
@@ -487,7 +486,7 @@ impl Bearer {
                     let sdu = queue.discard();
                     self.counters[index].sdus_discarded += 1;
                     out.push(Outcome { sdu, delivered: false });
-                    // The MAC believes that more is waiting than is.
+                    // MAC assumes more waiting data than there are.
                     due.report[index] = true;
                 }
             }
@@ -510,8 +509,8 @@ impl Bearer {
         due
     }
 
-    /// Ends everything and begins anew (36.322 section 5.4): what can be put together of what was received is delivered, the
-    /// rest is lost, and PDUs that are on the air mean nothing any more.
+    /// Re-establishes the bearer (36.322 section 5.4). SDUs that can be reassembled from received PDUs are delivered, and the
+    /// others are lost. PDUs that are on the air have no effect.
     pub fn reestablish(&mut self, out: &mut Vec<Outcome>) {
         for way in Way::BOTH {
             let before = out.len();
@@ -530,13 +529,13 @@ impl Bearer {
         self.arm();
     }
 
-    /// Whether a PDU of AM was sent again too often, and that is to matter ([`Acknowledgement::fails`]): a radio link failure.
-    /// Nothing is sent or taken until the bearer is re-established.
+    /// Whether the bearer has failed because a PDU of AM exceeded the number of retransmissions and [`Acknowledgement::fails`] is
+    /// set: a radio link failure. It neither sends nor accepts data until it is re-established.
     pub const fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// SDUs that were taken and of which nothing has been told, oldest first.
+    /// Returns the accepted SDUs without an outcome, oldest first.
     pub fn inside(&self, way: Way) -> impl Iterator<Item = &Sdu> {
         let open = match &self.machine {
             Machine::Transparent(paths) => Some(&paths[way as usize]),
@@ -551,7 +550,7 @@ impl Bearer {
             .chain(queue.untouched())
     }
 
-    /// What happened so far.
+    /// Returns the counters of one direction.
     pub const fn counters(&self, way: Way) -> &Counters {
         &self.counters[way as usize]
     }
@@ -598,24 +597,24 @@ impl Bearer {
     }
 }
 
-/// The reference's modulus and windows: sequence numbers of 10 bits.
+/// Modulus and windows of the reference model: sequence numbers of 10 bits.
 mod sequence {
-    /// Most PDUs in a window: half of the numbers.
+    /// Largest number of PDUs in a window: half of the numbers.
     pub(super) const WINDOW: u16 = 512;
 
-    /// How far `to` is ahead of `from`, 0 to 1023.
+    /// The distance from `from` to `to`, 0 to 1023.
     #[inline]
     pub(super) const fn distance(from: u16, to: u16) -> u16 {
         to.wrapping_sub(from) & 1023
     }
 
-    /// The number `by` after `sn`.
+    /// The number that is `by` after `sn`.
     #[inline]
     pub(super) const fn after(sn: u16, by: u16) -> u16 {
         sn.wrapping_add(by) & 1023
     }
 
-    /// The number `by` before `sn`.
+    /// The number that is `by` before `sn`.
     #[inline]
     pub(super) const fn before(sn: u16, by: u16) -> u16 {
         sn.wrapping_sub(by) & 1023

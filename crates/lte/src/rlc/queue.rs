@@ -1,29 +1,29 @@
-//! SDUs of one way of a bearer: those that wait, and those that were begun and whose fate is open.
+//! The SDUs of one direction of a bearer: waiting SDUs, and SDUs that were started and have no outcome yet.
 //!
-//! An SDU gets its number when its first byte is put into a PDU, so numbers on the air have no gaps whatever the discard
-//! timer has thrown away.
+//! An SDU gets its number when its first byte is put into a PDU. So numbers on the air have no gaps, even if the discard timer
+//! removes SDUs.
 
 use super::sequence::{after, distance};
 use super::{Outcome, Pdu, Sdu};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
-/// What fits a length indicator of 11 bits.
+/// Largest size in a length indicator of 11 bits.
 const MOST_INDICATED_BYTES: u32 = 2047;
-/// If no more is left of an opportunity, no other segment is begun.
+/// If no more bytes are left of an opportunity, no other segment is started.
 const LITTLE_BYTES: u32 = 2;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// Those that were begun, then those of which nothing was sent. (One list with a mark in it: with one of each,
-    /// moving an SDU over took 27 instructions.)
+    /// First the started SDUs, then those that are not started. (One list with a boundary; with two lists, moving an SDU took 27
+    /// instructions.)
     sdus: VecDeque<Sdu>,
-    /// How many were begun: they have numbers from `base` on. Of the last, `rest` bytes were not sent yet.
+    /// Number of started SDUs. They have numbers from `base` on. Of the last, `rest` bytes are not sent yet.
     begun: usize,
-    /// Number of the first that was begun; modulo 2^32.
+    /// Number of the first started SDU, modulo 2^32.
     base: u32,
     rest: u32,
-    /// Bytes not sent yet: of all that were not begun, and `rest`.
+    /// Bytes not sent yet: those of SDUs that are not started, and `rest`.
     bytes: u64,
 }
 
@@ -34,7 +34,7 @@ impl Queue {
         self.bytes
     }
 
-    /// SDUs of which something was not sent yet.
+    /// The number of SDUs that are not completely sent.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.sdus.len() - self.begun + usize::from(self.rest > 0)
@@ -51,21 +51,21 @@ impl Queue {
         self.sdus.push_back(sdu);
     }
 
-    /// When the oldest SDU came of which something was not sent yet.
+    /// When the oldest SDU that is not completely sent arrived.
     #[inline]
     pub(super) fn head_of_line(&self) -> Instant {
         self.sdus.get(self.begun - usize::from(self.rest > 0)).map_or(Instant::NEVER, |sdu| sdu.arrived)
     }
 
-    /// When the oldest SDU came of which nothing was sent yet.
+    /// When the oldest SDU that is not started arrived.
     #[inline]
     pub(super) fn oldest_untouched(&self) -> Instant {
         self.sdus.get(self.begun).map_or(Instant::NEVER, |sdu| sdu.arrived)
     }
 
-    /// Throws away the oldest SDU of which nothing was sent.
+    /// Discards the oldest SDU that is not started.
     pub(super) fn discard(&mut self) -> Sdu {
-        let sdu = self.sdus.remove(self.begun).expect("there is one");
+        let sdu = self.sdus.remove(self.begun).expect("an SDU is not started");
         self.bytes -= u64::from(sdu.bytes);
         sdu
     }
@@ -78,13 +78,13 @@ impl Queue {
         self.sdus.range(self.begun..)
     }
 
-    /// The bytes of the next SDU, if none is half sent.
+    /// The bytes of the next SDU, if the previous one is completely sent.
     #[inline]
     pub(super) fn next_bytes(&self) -> Option<u32> {
         self.sdus.get(self.begun).map(|sdu| sdu.bytes)
     }
 
-    /// Begins the next SDU; its number.
+    /// Starts the next SDU and returns its number.
     #[inline]
     fn begin(&mut self) -> u32 {
         self.rest = self.sdus[self.begun].bytes;
@@ -92,13 +92,13 @@ impl Queue {
         self.last_begun()
     }
 
-    /// Number of the last SDU that was begun.
+    /// The number of the last started SDU.
     #[inline]
     fn last_begun(&self) -> u32 {
         self.base.wrapping_add(self.begun as u32 - 1)
     }
 
-    /// Segments and concatenates what waits into a PDU of at most `bytes`, more than its fixed header's.
+    /// Segments and concatenates waiting SDUs into a PDU of at most `bytes` bytes, which must exceed the fixed header.
     #[inline]
     pub(super) fn fill(&mut self, header_bytes: u32, bytes: u32, sn: u16) -> Pdu {
         let mut room = bytes - header_bytes;
@@ -130,7 +130,7 @@ impl Queue {
         Pdu { bytes: header_bytes + payload_bytes, payload_bytes, first, segments, sn, flags, epoch: 0 }
     }
 
-    /// Takes the next SDU as a whole; its number and size.
+    /// Starts the next SDU as a whole. Returns its number and size.
     #[inline]
     pub(super) fn take(&mut self) -> (u32, u32) {
         let number = self.begin();
@@ -139,29 +139,29 @@ impl Queue {
         (number, bytes)
     }
 
-    /// How many SDUs with open fate come before this number; negative: its fate is known.
+    /// The number of SDUs without outcome before this number; negative if it already has an outcome.
     #[inline]
     pub(super) fn position(&self, number: u32) -> i32 {
         number.wrapping_sub(self.base) as i32
     }
 
-    /// An SDU that was begun.
+    /// A started SDU.
     #[inline]
     pub(super) fn get(&self, position: usize) -> Sdu {
-        debug_assert!(position < self.begun, "it was begun");
+        debug_assert!(position < self.begun, "the SDU was started");
         self.sdus[position]
     }
 
-    /// The fate of the oldest SDU that was begun is known.
+    /// Removes the oldest started SDU, whose outcome is known.
     #[inline]
     pub(super) fn settle(&mut self) -> Sdu {
         assert!(self.begun > 0, "no SDU is settled twice");
         self.begun -= 1;
         self.base = self.base.wrapping_add(1);
-        self.sdus.pop_front().expect("those that were begun are in the list")
+        self.sdus.pop_front().expect("started SDUs are in the list")
     }
 
-    /// The fates of the oldest SDUs that were begun are known: all were delivered but perhaps the first.
+    /// Removes the oldest started SDUs, whose outcomes are known. All were delivered, except the first if `first_delivered` is false.
     #[inline]
     fn settle_first(&mut self, count: usize, first_delivered: bool, out: &mut Vec<Outcome>) {
         assert!(count <= self.begun, "no SDU is settled twice");
@@ -175,7 +175,7 @@ impl Queue {
         self.base = self.base.wrapping_add(count as u32);
     }
 
-    /// All that is left is lost.
+    /// Marks all remaining SDUs as lost.
     pub(super) fn clear(&mut self, out: &mut Vec<Outcome>) {
         self.base = self.base.wrapping_add(self.begun as u32);
         out.extend(self.sdus.drain(..).map(|sdu| Outcome { sdu, delivered: false }));
@@ -183,17 +183,17 @@ impl Queue {
     }
 }
 
-/// Puts SDUs together again of PDUs in order, some of which may be missing.
+/// Reassembles SDUs from PDUs in order, some of which may be missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reassembler {
-    /// The PDU that would go on, modulo 1024.
+    /// The next PDU without a gap, modulo 1024.
     next: u16,
-    /// The last PDU ended with a segment of this SDU, of which everything before had come.
+    /// The SDU that the last PDU left incomplete, if all of its earlier segments have arrived.
     part: Option<u32>,
 }
 
 impl Reassembler {
-    /// The next PDU in order. SDUs of which something was missing are lost as soon as something of a later one comes.
+    /// Handles the next PDU in order. SDUs with a missing segment are lost as soon as a segment of a later SDU arrives.
     #[inline]
     pub(super) fn pass(&mut self, queue: &mut Queue, pdu: &Pdu, out: &mut Vec<Outcome>) {
         let follows = distance(self.next, pdu.sn) == 0;
@@ -205,13 +205,13 @@ impl Reassembler {
         }
         let ended = pdu.segments - u32::from(pdu.is(Pdu::CUT));
         if queue.position(pdu.first) == 0 {
-            // Nothing of these was told: 38 instructions for each, 51 where each is looked for.
+            // None of these has an outcome: 38 instructions for each, 51 with a search for each.
             queue.settle_first(ended as usize, whole, out);
             self.part = (pdu.is(Pdu::CUT) && (whole || ended > 0)).then(|| pdu.first.wrapping_add(ended));
             return;
         }
         for k in 0..ended {
-            // After so long a silence that sequence numbers have come round, a receiver may take old PDUs for new ones.
+            // After a silence in which sequence numbers wrapped, a receiver may accept old PDUs as new ones.
             if queue.position(pdu.first.wrapping_add(k)) == 0 {
                 out.push(Outcome { sdu: queue.settle(), delivered: whole });
             }

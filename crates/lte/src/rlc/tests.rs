@@ -1,4 +1,4 @@
-//! Tests of what all modes share, and the channel that they are tested over.
+//! Tests of the properties that all modes share, and the channel for these tests.
 
 use super::*;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ pub(super) fn unlimited(mode: Mode) -> Limits {
     Limits { max_buffer_bytes: None, ..Limits::of(mode) }
 }
 
-/// A bearer with SDUs of these sizes to be sent downlink, numbered from 0.
+/// A bearer with downlink SDUs of these sizes, numbered from 0.
 pub(super) fn loaded(mode: Mode, sizes: &[u32]) -> Bearer {
     let mut bearer = Bearer::new(mode, unlimited(mode));
     for (token, &bytes) in sizes.iter().enumerate() {
@@ -27,7 +27,7 @@ pub(super) fn loaded(mode: Mode, sizes: &[u32]) -> Bearer {
     bearer
 }
 
-/// Tokens of outcomes; lost ones negative, less one.
+/// Tokens of outcomes; a lost SDU is -1 - token.
 pub(super) fn told(out: &mut Vec<Outcome>) -> Vec<i64> {
     out.drain(..).map(|o| if o.delivered { o.sdu.token as i64 } else { -1 - o.sdu.token as i64 }).collect()
 }
@@ -41,13 +41,13 @@ pub(super) fn account_is_closed(bearer: &Bearer) {
 }
 
 #[test]
-fn a_pdu_is_small_and_copied() {
+fn pdu_is_small_and_copyable() {
     fn is_copy<T: Copy>() {}
     is_copy::<Pdu>();
     assert!(size_of::<Pdu>() <= 40);
 }
 
-/// The sizes of PDUs for these opportunities: (on the air, of SDUs).
+/// The sizes of PDUs for these opportunities, as (bytes on the air, bytes of SDUs).
 fn pdus(mode: Mode, sizes: &[u32], opportunities: &[u32]) -> Vec<(u32, u32)> {
     let mut bearer = loaded(mode, sizes);
     opportunities
@@ -59,7 +59,7 @@ fn pdus(mode: Mode, sizes: &[u32], opportunities: &[u32]) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn segments_and_indicators_are_sized_as_in_the_specification() {
+fn segments_and_indicators_have_the_sizes_of_the_specification() {
     use Mode::Unacknowledged as Um;
     // 10 bytes: header 2, so 8 of the SDU.
     assert_eq!(pdus(Um, &[26], &[10, 10, 10, 4]), [(10, 8), (10, 8), (10, 8), (4, 2)]);
@@ -67,10 +67,10 @@ fn segments_and_indicators_are_sized_as_in_the_specification() {
     assert_eq!(pdus(Um, &[10, 9, 7], &[20]), [(20, 16)]);
     // Indicators of 2, 1, 2 bytes: 2 + 5 + 10 + 10 + 10 + 10.
     assert_eq!(pdus(Um, &[10, 10, 10, 10], &[1000]), [(47, 40)]);
-    // Two bytes or fewer left after an SDU: no other is begun. Three: one byte of it.
+    // Two bytes or fewer left after an SDU: no other is started. Three: one byte of it.
     assert_eq!(pdus(Um, &[10, 9], &[14, 100]), [(12, 10), (11, 9)]);
     assert_eq!(pdus(Um, &[10, 9], &[15, 100]), [(15, 11), (10, 8)]);
-    // The third SDU's indicator is one byte: with three left two bytes of it fit.
+    // The third SDU's indicator is one byte: with three left, two bytes of it fit.
     assert_eq!(pdus(Um, &[10, 10, 9], &[27, 100]), [(27, 22), (9, 7)]);
     // Nothing fits into the header alone.
     assert_eq!(pdus(Um, &[10], &[0, 2, 3]), [(0, 0), (0, 0), (3, 1)]);
@@ -81,7 +81,7 @@ fn segments_and_indicators_are_sized_as_in_the_specification() {
 }
 
 #[test]
-fn the_buffer_report_counts_two_bytes_for_each_sdu_or_rest_of_one() {
+fn buffer_report_counts_two_bytes_for_each_sdu_or_rest() {
     let mut bearer = Bearer::new(Mode::Unacknowledged, unlimited(Mode::Unacknowledged));
     let empty = Report { new_data_bytes: 0, retransmission_bytes: 0, status_bytes: 0, head_of_line: Instant::NEVER };
     assert_eq!(bearer.report(Way::Uplink), empty);
@@ -97,7 +97,7 @@ fn the_buffer_report_counts_two_bytes_for_each_sdu_or_rest_of_one() {
 }
 
 #[test]
-fn the_buffer_takes_what_fits_whole() {
+fn buffer_accepts_sdus_that_fit_completely() {
     let mut bearer = Bearer::new(Mode::Unacknowledged, Limits::of(Mode::Unacknowledged));
     let taken = (0..9).filter(|&k| bearer.offer(Way::Downlink, sdu(1430, k))).count();
     // 7 x 1430 = 10010 of 10240.
@@ -110,17 +110,17 @@ fn the_buffer_takes_what_fits_whole() {
 }
 
 #[test]
-fn a_buffer_that_counts_packets_counts_the_one_that_is_half_sent() {
+fn buffer_in_packets_counts_a_partly_sent_one() {
     for mode in [Mode::Unacknowledged, Mode::Acknowledged] {
         let mut bearer = Bearer::new(mode, Limits { max_buffer_sdus: Some(3), ..unlimited(mode) });
         let taken: Vec<bool> = (0..4).map(|k| bearer.offer(Way::Uplink, sdu(100 + 10 * k, k.into()))).collect();
         assert_eq!(taken, [true, true, true, false]);
-        // The other way has a buffer of its own.
+        // The opposite direction has its own buffer.
         assert!(bearer.offer(Way::Downlink, sdu(5000, 9)));
-        // 50 bytes of the first SDU at most: it is still there.
+        // At most 50 bytes of the first SDU are sent, so it still counts.
         bearer.opportunity(Way::Uplink, at(0), 50).unwrap();
         assert!(!bearer.offer(Way::Uplink, sdu(1, 5)));
-        // Its rest: there is room for one.
+        // After the rest is sent, there is room for one.
         bearer.opportunity(Way::Uplink, at(1), 100).unwrap();
         assert!(bearer.offer(Way::Uplink, sdu(1, 6)));
         assert!(!bearer.offer(Way::Uplink, sdu(1, 7)));
@@ -130,7 +130,7 @@ fn a_buffer_that_counts_packets_counts_the_one_that_is_half_sent() {
 }
 
 #[test]
-fn the_report_is_repeated_while_data_is_left_behind() {
+fn report_is_repeated_while_data_wait() {
     let mut bearer = loaded(Mode::Unacknowledged, &[100, 100]);
     let mut out = vec![];
     assert_eq!(bearer.next_timer(), Instant::NEVER);
@@ -141,7 +141,7 @@ fn the_report_is_repeated_while_data_is_left_behind() {
     assert_eq!(bearer.expire(at(13), &mut out), Due::default());
     assert_eq!(bearer.expire(at(14), &mut out), Due { report: [true, false] });
     assert_eq!(bearer.next_timer(), at(24));
-    // An arrival is reported itself.
+    // An arrival causes a report itself.
     bearer.offer(Way::Downlink, sdu(10, 2));
     assert_eq!(bearer.next_timer(), Instant::NEVER);
     bearer.opportunity(Way::Downlink, at(15), 1000).unwrap();
@@ -150,7 +150,7 @@ fn the_report_is_repeated_while_data_is_left_behind() {
 }
 
 #[test]
-fn what_was_not_begun_in_time_is_discarded_if_asked() {
+fn sdu_that_is_not_started_in_time_is_discarded_if_configured() {
     let limits = Limits { discard_after: Some(Duration::from_millis(50)), ..unlimited(Mode::Unacknowledged) };
     let mut bearer = Bearer::new(Mode::Unacknowledged, limits);
     for k in 0..3 {
@@ -158,7 +158,7 @@ fn what_was_not_begun_in_time_is_discarded_if_asked() {
     }
     let mut out = vec![];
     let first = bearer.opportunity(Way::Downlink, at(2), 60).unwrap();
-    // SDU 0 is half sent and stays; 1 goes at 51 ms, 2 at 52 ms.
+    // SDU 0 is partly sent and stays; 1 is discarded at 51 ms, 2 at 52 ms.
     assert_eq!(bearer.next_timer(), at(12));
     assert_eq!(bearer.expire(at(50), &mut out), Due { report: [true, false] });
     assert!(out.is_empty());
@@ -176,7 +176,7 @@ fn what_was_not_begun_in_time_is_discarded_if_asked() {
 }
 
 #[test]
-fn the_saturated_source_always_has_data() {
+fn saturated_source_always_has_data() {
     let mut bearer = Bearer::new(Mode::Saturated, Limits::of(Mode::Saturated));
     assert!(!bearer.offer(Way::Downlink, sdu(100, 0)));
     assert_eq!(bearer.report(Way::Downlink).new_data_bytes, 80_000);
@@ -191,7 +191,7 @@ fn the_saturated_source_always_has_data() {
 }
 
 #[test]
-fn a_transparent_sdu_is_sent_whole_and_delivered_when_it_comes() {
+fn transparent_sdu_is_sent_whole_and_delivered_on_arrival() {
     let mut bearer = loaded(Mode::Transparent, &[20, 30, 10]);
     let mut out = vec![];
     assert_eq!(bearer.opportunity(Way::Downlink, at(0), 19), None);
@@ -214,7 +214,7 @@ fn a_transparent_sdu_is_sent_whole_and_delivered_when_it_comes() {
 }
 
 #[test]
-fn a_transparent_sdu_that_hundreds_have_overtaken_is_lost() {
+fn transparent_sdu_is_lost_when_hundreds_have_overtaken_it() {
     let mut bearer = loaded(Mode::Transparent, &[20; 600]);
     let pdus: Vec<Pdu> = (0..600).map(|k| bearer.opportunity(Way::Downlink, at(k), 30).unwrap()).collect();
     let mut out = vec![];
@@ -229,7 +229,7 @@ fn a_transparent_sdu_that_hundreds_have_overtaken_is_lost() {
 }
 
 #[test]
-fn reestablishment_delivers_what_is_whole_and_forgets_the_rest() {
+fn reestablishment_delivers_complete_sdus_and_drops_the_others() {
     let mut bearer = loaded(Mode::Unacknowledged, &[10, 10, 10, 10]);
     let pdus: Vec<Pdu> = [12, 12, 7].map(|b| bearer.opportunity(Way::Downlink, at(0), b).unwrap()).to_vec();
     let mut out = vec![];
@@ -240,21 +240,21 @@ fn reestablishment_delivers_what_is_whole_and_forgets_the_rest() {
     assert_eq!(bearer.waiting_bytes(Way::Downlink), 0);
     bearer.offer(Way::Downlink, sdu(10, 4));
     let new = bearer.opportunity(Way::Downlink, at(2), 100).unwrap();
-    // What was on the air before means nothing now.
+    // PDUs that were on the air before have no effect.
     let _ = bearer.receive(Way::Downlink, at(2), pdus[0], &mut out);
     let _ = bearer.receive(Way::Downlink, at(2), new, &mut out);
     assert_eq!(told(&mut out), [4]);
     account_is_closed(&bearer);
 }
 
-/// What happens to a PDU: comes after so many ms, or not; comes a second time after so many.
+/// The transmission of a PDU: it arrives after a number of ms or is lost, and a copy may arrive later.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fate {
     pub(super) comes: Option<u64>,
     pub(super) again: Option<u64>,
 }
 
-/// A HARQ-like channel: most PDUs take 3 ms, some 7, 14 or 21 more, some are lost.
+/// A channel like HARQ: most PDUs take 3 ms, some 7, 14 or 21 more, and some are lost.
 pub(super) fn fates(losses: u32) -> impl Strategy<Value = Vec<Fate>> {
     let fate = (0_u64..4, 0..100_u32, 0..100_u32).prop_map(move |(round, lost, twice)| Fate {
         comes: (lost >= losses).then_some(3 + 7 * (round * u64::from(twice % 3 == 0))),
@@ -263,14 +263,14 @@ pub(super) fn fates(losses: u32) -> impl Strategy<Value = Vec<Fate>> {
     prop::collection::vec(fate, 1..60)
 }
 
-/// A run of a bearer over a channel, one opportunity each way and millisecond.
+/// A run of a bearer over a channel, with one opportunity per direction and millisecond.
 pub(super) struct Run {
     pub(super) bearer: Bearer,
     pub(super) now: Instant,
     air: BTreeMap<(Instant, u64), (Way, Pdu)>,
     sent: u64,
     pub(super) out: Vec<Outcome>,
-    /// Per way: SDUs that were taken, and what was told.
+    /// Accepted SDUs and outcomes, by direction.
     pub(super) taken: [Vec<Sdu>; 2],
     pub(super) told: [Vec<Outcome>; 2],
 }
@@ -298,7 +298,7 @@ impl Run {
         assert!(self.bearer.waiting_bytes(way) <= most);
     }
 
-    /// An opportunity; what becomes of its PDU.
+    /// Sends a PDU with this transmission outcome.
     pub(super) fn send(&mut self, way: Way, bytes: u32, fate: Fate) -> Option<Pdu> {
         let pdu = self.bearer.opportunity(way, self.now, bytes)?;
         assert!(pdu.bytes <= bytes);
@@ -309,7 +309,7 @@ impl Run {
         Some(pdu)
     }
 
-    /// The next millisecond: arrivals, timers.
+    /// Advances to the next millisecond: arrivals, timers.
     pub(super) fn pass(&mut self) {
         self.now += MILLISECOND;
         while let Some(entry) = self.air.first_entry() {
@@ -332,13 +332,13 @@ impl Run {
 
     fn hear(&mut self, way: Way) {
         for outcome in self.out.drain(..) {
-            // Only what the bytes were about is told of.
+            // Outcomes belong to the direction of the PDU.
             assert_eq!(outcome.sdu.token as usize % 2, way as usize);
             self.told[way as usize].push(outcome);
         }
     }
 
-    /// Everything taken was told exactly once, in order, or is still inside.
+    /// Checks that each accepted SDU has exactly one outcome, in order, or is still inside.
     pub(super) fn all_told_once(&self) {
         for way in Way::BOTH {
             let told = self.told[way as usize].iter().map(|o| o.sdu);
@@ -348,8 +348,8 @@ impl Run {
     }
 }
 
-/// PDUs in the order of their building as ranges of the bytes of all SDUs, one behind the other: says by itself what was
-/// where, without looking at what a PDU says.
+/// PDUs in the order of their creation, as ranges of the concatenated bytes of all SDUs. The record is independent of the PDUs'
+/// own information.
 #[derive(Default)]
 pub(super) struct Stream {
     pub(super) pdus: Vec<(u64, u64, bool)>,
@@ -364,7 +364,7 @@ impl Stream {
         range
     }
 
-    /// How many SDUs have bytes in this range.
+    /// The number of SDUs with bytes in this range.
     pub(super) fn touched(sdus: &[Sdu], range: (u64, u64)) -> u64 {
         let mut start = 0;
         let mut touched = 0;
@@ -376,7 +376,7 @@ impl Stream {
         touched
     }
 
-    /// Which SDUs came whole.
+    /// Which SDUs arrived completely.
     pub(super) fn whole(&self, sdus: &[Sdu]) -> Vec<bool> {
         let mut start = 0;
         sdus.iter()
@@ -390,7 +390,7 @@ impl Stream {
     }
 }
 
-/// UM with an SDU in two of three milliseconds, as long as these last.
+/// UM with an SDU in two of three milliseconds, until `milliseconds` have passed.
 fn delivers_what_came_whole(
     sizes: &[u32],
     opportunities: &[u32],
@@ -404,18 +404,18 @@ fn delivers_what_came_whole(
     let (mut size, mut opportunity, mut fate) =
         (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
     let mut lost_in_a_row = [0; 2];
-    // An SDU of more than 2047 bytes ends its PDU, so what waits in the end may need as many PDUs as it has SDUs.
+    // An SDU of more than 2047 bytes ends its PDU, so the waiting SDUs may need one PDU each in the end.
     for k in 0..2 * milliseconds + 500 {
         for way in Way::BOTH {
             if k < milliseconds && !(k / 37).is_multiple_of(3) {
                 run.offer(way, *size.next().unwrap());
             }
             let bytes = if k < milliseconds { *opportunity.next().unwrap() } else { 9000 };
-            // In the end everything comes, so that the receiver hears of all that is missing.
+            // In the end everything arrives, so that the receiver detects all gaps.
             let quiet = run.bearer.waiting_bytes(way) < 4000;
             let comes = Fate { comes: Some(3), again: None };
             let lost = &mut lost_in_a_row[way as usize];
-            // After 512 lost ones in a row, half of all sequence numbers, a PDU would be taken for an old one (TS 36.322 clause
+            // After 512 consecutive losses, half of all sequence numbers, a PDU would be taken for an old one (TS 36.322 clause
             // 5.1.2.2.2).
             let fate = if k < milliseconds && !quiet && *lost < 500 { *fate.next().unwrap() } else { comes };
             let waiting = run.bearer.waiting_bytes(way);
@@ -442,15 +442,15 @@ fn delivers_what_came_whole(
 }
 
 #[test]
-fn large_packets_that_wait_for_long_are_all_delivered() {
-    // 499 SDUs of 2048 bytes wait when the first opportunity comes; each takes one.
+fn large_waiting_packets_are_all_delivered() {
+    // 499 SDUs of 2048 bytes wait at the first opportunity; each needs its own.
     let fate = Fate { comes: None, again: Some(3) };
     delivers_what_came_whole(&[2048, 1, 2048, 1], &[0], &[fate], 758, None);
 }
 
 #[test]
-fn what_comes_after_hundreds_of_lost_pdus_is_delivered() {
-    // One byte of an SDU of 289 a millisecond, and nothing comes for 500 of them.
+fn packets_after_hundreds_of_lost_pdus_are_delivered() {
+    // One byte of an SDU of 289 bytes is sent per millisecond, and 500 of them are lost.
     let fate = Fate { comes: None, again: Some(3) };
     delivers_what_came_whole(&[289], &[3], &[fate], 562, None);
 }
@@ -458,8 +458,8 @@ fn what_comes_after_hundreds_of_lost_pdus_is_delivered() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// UM: with delays below t-Reordering exactly those SDUs are delivered of which every byte came, in order; PDUs are as
-    /// large as the rules say; sequence numbers come round.
+    /// UM: with delays below t-Reordering, exactly the SDUs whose bytes all arrived are delivered, in order. PDUs have the sizes
+    /// of the rules, and sequence numbers wrap.
     #[test]
     fn unacknowledged_delivers_what_came_whole(
         sizes in prop::collection::vec(1_u32..3000, 1..80),
@@ -471,8 +471,8 @@ proptest! {
         delivers_what_came_whole(&sizes, &opportunities, &fates, milliseconds, limit);
     }
 
-    /// UM over a channel that delays and loses without measure, sequence numbers and all: still everything is told once and
-    /// in order, and nothing that lacks a byte is delivered.
+    /// UM over a channel with unlimited delays and losses, with wrapping sequence numbers: each SDU has one outcome, in order,
+    /// and no SDU with a missing byte is delivered.
     #[test]
     fn unacknowledged_survives_any_channel(
         opportunities in prop::collection::vec(3_u32..60, 1..40),
@@ -504,7 +504,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// AM: whatever is lost, STATUS reports too, everything is delivered, in order, and then it is quiet.
+    /// AM: despite losses, including STATUS reports, every SDU is delivered in order, and then no timer is running.
     #[test]
     fn acknowledged_delivers_everything(
         sizes in prop::collection::vec(1_u32..3000, 1..80),
@@ -522,11 +522,12 @@ proptest! {
         let mut streams = [Stream::default(), Stream::default()];
         let (mut size, mut opportunity, mut fate) =
             (sizes.iter().cycle(), opportunities.iter().cycle(), fates.iter().cycle());
-        // Sent again are as many bytes as were sent before, under the same number.
+        // A retransmission has the size and the number of the first transmission.
         let mut known = [BTreeMap::new(), BTreeMap::new()];
-        // In the end everything comes, one PDU a millisecond. An SDU of more than 2047 bytes ends its PDU, so there may be as many
-        // PDUs as SDUs wait, two in three milliseconds and up to 37 more, and 512 of a full window are sent again; a STATUS report
-        // takes one opportunity in ten. 10/9 (2/3 x + 37 + 512) and two time-outs are less than x + 800.
+        // In the end everything arrives, one PDU per millisecond. An SDU of more than 2047 bytes ends its PDU, so there may be as
+        // many PDUs as waiting SDUs: two in three milliseconds and up to 37 more. The 512 PDUs of a full window are
+        // retransmitted, and a STATUS report takes one opportunity in ten. 10/9 (2/3 x + 37 + 512) and two timeouts are less than
+        // x + 800.
         for k in 0..2 * milliseconds + 800 {
             for way in Way::BOTH {
                 let busy = k < milliseconds;

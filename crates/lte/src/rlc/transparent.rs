@@ -1,20 +1,20 @@
-//! Transparent mode, one way (36.322 section 5.1.1): signalling before there is a connection.
+//! Transparent mode of one direction (36.322 section 5.1.1), for signaling before a connection exists.
 //!
-//! There are no numbers on the air, so nobody finds out what is lost. For the account of SDUs one is lost when as many as
-//! nothing can overtake have come after it.
+//! PDUs have no sequence numbers, so losses cannot be detected. In the accounts an SDU counts as lost when so many later ones
+//! have arrived that it cannot have been overtaken by all of them.
 
 use super::queue::Queue;
 use super::{Outcome, Pdu};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
-/// More than HARQ can delay a transport block.
+/// Number of overtaking SDUs after which one counts as lost: more than HARQ can delay.
 const OVERTAKEN: usize = 512;
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     report_at: Instant,
-    /// Of the SDUs that were sent: whether they were delivered.
+    /// Whether each sent SDU was delivered.
     delivered: VecDeque<bool>,
 }
 
@@ -29,7 +29,7 @@ impl Path {
         self.report_at
     }
 
-    /// Whether nothing has been told of an SDU that was sent.
+    /// Whether a sent SDU has no outcome yet.
     pub(super) fn is_open(&self, position: usize) -> bool {
         !self.delivered[position]
     }
@@ -38,7 +38,7 @@ impl Path {
         self.report_at = Instant::NEVER;
     }
 
-    /// An SDU, if it fits whole.
+    /// Sends an SDU if it fits completely.
     pub(super) fn opportunity(&mut self, queue: &mut Queue, bytes: u32, again: Instant) -> Option<Pdu> {
         let fits = queue.next_bytes().is_some_and(|size| size <= bytes);
         let pdu = fits.then(|| {

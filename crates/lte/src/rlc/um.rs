@@ -1,14 +1,13 @@
-//! Unacknowledged mode, one way (36.322 section 5.1.2).
+//! Unacknowledged mode of one direction (36.322 section 5.1.2).
 //!
-//! The receiver holds PDUs back that came before an earlier one: HARQ may still bring it. It waits t-Reordering, then gives
-//! up what is missing. The variables are those of the specification, modulo 1024, compared with VR(UH) - 512 as the
-//! smallest:
+//! The receiver holds PDUs that arrive before an earlier one, which HARQ may still deliver. After t-Reordering it stops waiting
+//! for missing PDUs. The variables are those of the specification, modulo 1024, compared relative to VR(UH) - 512:
 //!
-//! * VR(UR): the earliest PDU that may still come;
-//! * VR(UH): the one after the latest that has come, the end of the reordering window of 512;
-//! * VR(UX): what VR(UH) was when t-Reordering was started.
+//! * VR(UR): the earliest PDU that may still arrive;
+//! * VR(UH): the one after the latest received PDU, the end of the reordering window of 512;
+//! * VR(UX): the value of VR(UH) when t-Reordering was started.
 //!
-//! The MAC hears of a buffer on each arrival, and again after 10 ms without arrival or opportunity while data is left.
+//! MAC receives a report on each arrival, and another after 10 ms without arrival or opportunity while data wait.
 
 use super::queue::{Queue, Reassembler};
 use super::sequence::{WINDOW, after, before, distance};
@@ -16,12 +15,12 @@ use super::{Outcome, Pdu};
 use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// The fixed header: framing, extension bit, sequence number of 10 bits.
+/// Bytes of the fixed header: framing, extension bit, sequence number of 10 bits.
 pub(super) const HEADER_BYTES: u32 = 2;
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
-    /// VT(US): the next PDU's number.
+    /// VT(US): the number of the next PDU.
     next: u16,
     report_at: Instant,
     /// VR(UR).
@@ -31,7 +30,7 @@ pub(super) struct Path {
     /// VR(UX).
     trigger: u16,
     reorder_at: Instant,
-    /// Received, at or after VR(UR) and before VR(UH), in order.
+    /// Received PDUs at or after VR(UR) and before VR(UH), in order.
     held: VecDeque<Pdu>,
     reassembler: Reassembler,
 }
@@ -57,7 +56,7 @@ impl Path {
         self.report_at.min(self.reorder_at)
     }
 
-    /// The MAC is told now. Whether that stops a timer.
+    /// Notes that MAC receives a report now. Returns whether that stops a timer.
     #[inline]
     pub(super) fn offered(&mut self) -> bool {
         !std::mem::replace(&mut self.report_at, Instant::NEVER).is_never()
@@ -85,7 +84,7 @@ impl Path {
     ) {
         let sn = pdu.sn;
         if sn == self.highest && self.expected == self.highest {
-            // Nothing is missing, so nothing is held and no timer runs.
+            // Nothing is missing, so nothing is held and no timer is running.
             self.reassembler.pass(queue, &pdu, out);
             self.highest = after(sn, 1);
             self.expected = self.highest;
@@ -96,7 +95,7 @@ impl Path {
         if inside && distance(start, sn) < distance(start, self.expected) {
             return;
         }
-        // From VR(UR) on, numbers in the order in which they were sent: the window is before, what is new behind it.
+        // Relative to VR(UR), numbers are in sending order: the window comes first, then the new numbers.
         let ahead = distance(self.expected, sn);
         let place = self.held.iter().rposition(|held| distance(self.expected, held.sn) <= ahead).map_or(0, |k| k + 1);
         if place > 0 && self.held[place - 1].sn == sn {
@@ -105,7 +104,7 @@ impl Path {
         self.held.insert(place, pdu);
         if !inside {
             self.highest = after(sn, 1);
-            // Of more than 512 the earliest have fallen out of the window: they are not waited for.
+            // With more than 512 the earliest have left the window, so the receiver does not wait for them.
             if let Some(beyond) = (ahead + 1).checked_sub(WINDOW) {
                 self.advance(queue, beyond, out);
             }
@@ -119,22 +118,22 @@ impl Path {
         self.wait(now, wait);
     }
 
-    /// Moves VR(UR) on by `by`, and beyond what was received there; what is before is delivered.
+    /// Advances VR(UR) by `by` and over received PDUs; delivers all earlier ones.
     fn advance(&mut self, queue: &mut Queue, by: u16, out: &mut Vec<Outcome>) {
         let target = after(self.expected, by);
         while self.held.front().is_some_and(|pdu| distance(self.expected, pdu.sn) < by) {
-            let pdu = self.held.pop_front().expect("there is one");
+            let pdu = self.held.pop_front().expect("a PDU is held");
             self.reassembler.pass(queue, &pdu, out);
         }
         self.expected = target;
         while self.held.front().is_some_and(|pdu| pdu.sn == self.expected) {
-            let pdu = self.held.pop_front().expect("there is one");
+            let pdu = self.held.pop_front().expect("a PDU is held");
             self.reassembler.pass(queue, &pdu, out);
             self.expected = after(self.expected, 1);
         }
     }
 
-    /// Starts t-Reordering if something is missing and it does not run.
+    /// Starts t-Reordering if a PDU is missing and it is not running.
     fn wait(&mut self, now: Instant, wait: Duration) {
         if self.reorder_at.is_never() && self.highest != self.expected {
             self.reorder_at = now.saturating_add(wait);
@@ -142,7 +141,7 @@ impl Path {
         }
     }
 
-    /// Whether the MAC has to be told.
+    /// Runs the timers. Returns whether MAC must receive a report.
     pub(super) fn expire(
         &mut self,
         queue: &mut Queue,
@@ -177,7 +176,7 @@ mod tests {
     use super::super::{Bearer, Due, Mode, Pdu, Way};
     use super::Instant;
 
-    /// A bearer and PDUs of one SDU of 8 bytes each.
+    /// A bearer, and `count` PDUs of one SDU of 8 bytes each.
     fn sent(count: usize) -> (Bearer, Vec<Pdu>) {
         let mut bearer = loaded(Mode::Unacknowledged, &vec![8; count]);
         let pdus = (0..count).map(|k| bearer.opportunity(Way::Downlink, at(k as u64), 10).unwrap()).collect();
@@ -185,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_pdu_holds_up_the_others_until_it_comes() {
+    fn missing_pdu_delays_later_ones_until_it_arrives() {
         let (mut bearer, pdus) = sent(5);
         let mut out = vec![];
         for (k, ms) in [(0, 3), (2, 5), (3, 6)] {
             let _ = bearer.receive(Way::Downlink, at(ms), pdus[k], &mut out);
         }
         assert_eq!(told(&mut out), [0]);
-        // t-Reordering runs from the first that was ahead.
+        // t-Reordering starts at the first PDU that is ahead.
         assert_eq!(bearer.next_timer(), at(105));
         let _ = bearer.receive(Way::Downlink, at(11), pdus[1], &mut out);
         assert_eq!(told(&mut out), [1, 2, 3]);
@@ -202,46 +201,46 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_pdu_is_given_up_after_100_ms_and_the_next_from_then_on() {
+    fn missing_pdu_is_lost_after_100_ms_and_the_timer_restarts_for_the_next() {
         let (mut bearer, pdus) = sent(8);
         let mut out = vec![];
-        // 1 is missing when 2 comes (5 ms), 4 and 6 when 5 and 7 come.
+        // 1 is missing when 2 arrives (5 ms), 4 and 6 when 5 and 7 arrive.
         for (k, ms) in [(0, 3), (2, 5), (3, 6), (5, 8), (7, 10)] {
             let _ = bearer.receive(Way::Downlink, at(ms), pdus[k], &mut out);
         }
         assert_eq!(told(&mut out), [0]);
         assert_eq!(bearer.next_timer(), at(105));
         assert_eq!(bearer.expire(at(105), &mut out), Due::default());
-        // VR(UX) was 3: VR(UR) goes to 4, the first at or after 3 that has not come.
+        // VR(UX) was 3: VR(UR) becomes 4, the first at or after 3 that has not arrived.
         assert_eq!(told(&mut out), [-2, 2, 3]);
         assert_eq!(bearer.next_timer(), at(205));
         // Too late: VR(UR) has passed it.
         let _ = bearer.receive(Way::Downlink, at(110), pdus[1], &mut out);
         let _ = bearer.receive(Way::Downlink, at(110), pdus[6], &mut out);
         assert!(told(&mut out).is_empty());
-        // VR(UX) is 8: nothing is waited for any more.
+        // VR(UX) is 8: no PDU is expected any more.
         let _ = bearer.expire(at(205), &mut out);
         assert_eq!(told(&mut out), [-5, 5, 6, 7]);
         assert_eq!(bearer.next_timer(), Instant::NEVER);
     }
 
     #[test]
-    fn the_timer_starts_anew_when_what_it_waited_for_came_and_something_else_is_missing() {
+    fn timer_restarts_when_the_missing_pdu_arrives_and_another_is_missing() {
         let (mut bearer, pdus) = sent(5);
         let mut out = vec![];
         for (k, ms) in [(1, 3), (3, 5)] {
             let _ = bearer.receive(Way::Downlink, at(ms), pdus[k], &mut out);
         }
         assert_eq!(bearer.next_timer(), at(103));
-        // VR(UR) = 2 = VR(UX): stopped, and started for 2 at once.
+        // VR(UR) = 2 = VR(UX): stopped, and restarted for 2 at once.
         let _ = bearer.receive(Way::Downlink, at(9), pdus[0], &mut out);
         assert_eq!(told(&mut out), [0, 1]);
         assert_eq!(bearer.next_timer(), at(109));
     }
 
     #[test]
-    fn an_sdu_of_which_a_segment_is_lost_is_lost() {
-        // SDU 0 in PDUs 0, 1 and 2, SDU 1 in 2 and 3, SDU 2 in 3.
+    fn sdu_with_a_lost_segment_is_lost() {
+        // SDU 0 is in PDUs 0, 1 and 2, SDU 1 in 2 and 3, SDU 2 in 3.
         let mut bearer = loaded(Mode::Unacknowledged, &[20, 20, 5]);
         let pdus: Vec<Pdu> = [10, 10, 10, 30].map(|b| bearer.opportunity(Way::Downlink, at(0), b).unwrap()).to_vec();
         assert_eq!(bearer.waiting_bytes(Way::Downlink), 0);
@@ -256,7 +255,7 @@ mod tests {
             let _ = bearer.expire(at(105), &mut out);
             assert_eq!(told(&mut out), expected, "without {lost}");
         }
-        // If the last is lost the receiver never knows.
+        // The receiver cannot detect the loss of the last PDU.
         let mut out = vec![];
         for &pdu in &pdus[..3] {
             let _ = bearer.receive(Way::Downlink, at(5), pdu, &mut out);
@@ -266,14 +265,14 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_out_of_the_window_is_not_waited_for() {
+    fn pdus_that_leave_the_window_are_not_awaited() {
         let (mut bearer, pdus) = sent(520);
         let mut out = vec![];
         let _ = bearer.receive(Way::Downlink, at(600), pdus[2], &mut out);
-        // VR(UH) = 512: the window is 0 to 511, all may still come.
+        // VR(UH) = 512: the window is 0 to 511, so all may still arrive.
         let _ = bearer.receive(Way::Downlink, at(600), pdus[511], &mut out);
         assert!(told(&mut out).is_empty());
-        // VR(UH) = 514: the window begins with 2, which has come.
+        // VR(UH) = 514: the window begins with 2, which has arrived.
         let _ = bearer.receive(Way::Downlink, at(601), pdus[513], &mut out);
         assert_eq!(told(&mut out), [-1, -2, 2]);
         let _ = bearer.receive(Way::Downlink, at(602), pdus[2], &mut out);
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timer_starts_anew_when_what_it_waited_for_fell_out_of_the_window() {
+    fn timer_restarts_when_the_missing_pdu_leaves_the_window() {
         let (mut bearer, pdus) = sent(601);
         let mut out = vec![];
         let _ = bearer.receive(Way::Downlink, at(600), pdus[1], &mut out);
@@ -291,7 +290,7 @@ mod tests {
         // VR(UX) = 2. VR(UH) = 513: the window is 1 to 512, and VR(UR) = 2.
         let _ = bearer.receive(Way::Downlink, at(610), pdus[512], &mut out);
         assert_eq!(bearer.next_timer(), at(710));
-        // VR(UX) = 513. VR(UH) = 601: the window is 89 to 600, in which VR(UX) is.
+        // VR(UX) = 513. VR(UH) = 601: the window is 89 to 600, which contains VR(UX).
         let _ = bearer.receive(Way::Downlink, at(620), pdus[600], &mut out);
         assert_eq!(bearer.next_timer(), at(710));
         let (mut bearer, pdus) = sent(601);
@@ -303,9 +302,9 @@ mod tests {
         assert_eq!(bearer.next_timer(), at(720));
     }
 
-    /// After 512 to 1023 lost in a row what comes looks old, and is thrown away until numbers have come round.
+    /// After 512 to 1023 consecutive losses, PDUs look old and are dropped until the numbers have wrapped.
     #[test]
-    fn a_long_silence_costs_more_than_itself() {
+    fn long_silence_loses_later_pdus_too() {
         let (mut bearer, pdus) = sent(1100);
         let mut out = vec![];
         let _ = bearer.receive(Way::Downlink, at(0), pdus[0], &mut out);

@@ -1,8 +1,8 @@
 //! Assigns each free group to the UE with the highest metric ("bid") for it: the inner step of every scheduler that assigns
 //! single groups.
 //!
-//! A UE's bid for a group depends on the CQI that it reported for the group. Reports are computed when they are read, which costs
-//! far more than comparing bids. UEs are therefore evaluated in the order of an upper bound of their bids. The evaluation ends
+//! A UE's bid for a group depends on the CQI that it reported for the group. Reports are computed on demand, which costs far more
+//! than the comparison of bids. UEs are therefore evaluated in the order of an upper bound of their bids. The evaluation ends
 //! when the next bound is below the lowest of the leading bids. The result equals that of evaluating all UEs: ties go to the
 //! lowest RNTI in any order of evaluation.
 
@@ -15,19 +15,19 @@ pub(super) type Bids = [f32; 16];
 /// Number of candidates that share a maximum.
 pub(super) const BLOCK: usize = 16;
 
-/// Upper bounds of the bids of an auction's candidates, kept for the next auction with the same candidates. In a saturated cell these
-/// seldom change, and of the bounds only those of UEs that were served. (With 50 UEs a subframe takes 800 instructions less.)
+/// Upper bounds of the bids of an auction's candidates, kept for the next auction with the same candidates. In a saturated cell
+/// the candidates rarely change, and only the bounds of served UEs change. (With 50 UEs a subframe takes 800 instructions less.)
 #[derive(Clone, Debug, Default)]
 pub(super) struct Opening {
     candidates: Vec<u16>,
-    /// The bound of each candidate, and zeros up to a whole number of blocks.
+    /// The bound of each candidate, padded with zeros to a whole number of blocks.
     bounds: Vec<f32>,
     /// The highest bound of each block.
     highest: Vec<f32>,
 }
 
 impl Opening {
-    /// Whether its bounds are those of these candidates.
+    /// Whether the bounds are those of these candidates.
     pub(super) fn is_of(&self, candidates: &[u16]) -> bool {
         self.candidates == candidates
     }
@@ -52,7 +52,7 @@ impl Opening {
         }
     }
 
-    /// Forgets the candidates.
+    /// Removes the candidates.
     pub(super) fn clear(&mut self) {
         self.candidates.clear();
         self.bounds.clear();
@@ -63,7 +63,8 @@ impl Opening {
 /// Buffers of an auction, reused by the next one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Auction {
-    /// Upper bound of each candidate's bids, and zeros up to a whole number of blocks; 0 if it has been evaluated or cannot bid.
+    /// Upper bound of each candidate's bids, padded with zeros to a whole number of blocks; 0 if it has been evaluated or cannot
+    /// bid.
     bounds: Vec<f32>,
     /// The highest bound of each block.
     highest: Vec<f32>,
@@ -83,7 +84,7 @@ impl Auction {
         self.lowered.resize(self.highest.len(), false);
     }
 
-    /// Opens an auction with bounds that were kept.
+    /// Opens an auction with kept bounds.
     pub(super) fn open_with(&mut self, opening: &Opening) {
         self.bounds.clone_from(&opening.bounds);
         self.highest.clone_from(&opening.highest);
@@ -96,12 +97,12 @@ impl Auction {
         maximum(&self.highest)
     }
 
-    /// The first block with this bound, which is the highest.
+    /// The first block with this bound, which is the highest one.
     fn block_of(&self, bound: f32) -> usize {
         first(&self.highest, bound)
     }
 
-    /// Marks the first candidate with this bound, which is the highest, as evaluated. Returns its index.
+    /// Marks the first candidate with this bound, which is the highest one, as evaluated. Returns its index.
     fn call(&mut self, block: usize, bound: f32) -> usize {
         let bounds = &mut self.bounds[block * BLOCK..(block + 1) * BLOCK];
         let index = first(bounds, bound);
@@ -111,13 +112,13 @@ impl Auction {
     }
 }
 
-/// The first of these bounds that is this one, which is one of them. By their bits: integers compare in fewer instructions.
+/// Returns the index of a bound, which must be among `bounds`. Bits are compared, since integers need fewer instructions.
 #[inline]
 fn first(bounds: &[f32], bound: f32) -> usize {
-    bounds.iter().position(|one| one.to_bits() == bound.to_bits()).expect("it was found there")
+    bounds.iter().position(|one| one.to_bits() == bound.to_bits()).expect("the bound is in the block")
 }
 
-/// The highest of bounds, or 0.
+/// The highest bound, or 0.
 #[inline]
 fn maximum(bounds: &[f32]) -> f32 {
     let higher = |a: f32, b: f32| if a > b { a } else { b };
@@ -135,7 +136,7 @@ fn maximum(bounds: &[f32]) -> f32 {
 }
 
 impl Auction {
-    /// Gives each free group to the candidate with the highest bid above 0. Candidates are in the order of RNTI.
+    /// Assigns each free group to the candidate with the highest bid above 0. Candidates are in order of RNTI.
     ///
     /// `bound` returns an upper bound of a UE's bids; `bids` computes the bids, and is called only for UEs that may win.
     pub(super) fn hold(
@@ -147,13 +148,13 @@ impl Auction {
         owners: &mut [u16; MOST_GROUPS],
     ) {
         self.open(candidates.iter().map(|&ue| bound(subframe, ue)));
-        // Bounds stay as they are.
+        // Bounds are not lowered.
         self.lowered.fill(true);
         self.decide(subframe, candidates, |_, _, _| {}, bids, owners);
     }
 
-    /// Holds the auction that has been opened. `lower` replaces bounds of some UEs by lower ones; it is called for a block of UEs
-    /// of which one may win by its first bound.
+    /// Decides the open auction. `lower` replaces the bounds of some UEs by lower ones. It is called for a block of UEs if one of
+    /// them may win by its first bound.
     pub(super) fn decide(
         &mut self,
         subframe: &mut Subframe<'_>,
@@ -163,7 +164,8 @@ impl Auction {
         owners: &mut [u16; MOST_GROUPS],
     ) {
         let free = subframe.free;
-        // No bid exceeds that for a group that is not free. A bid of 0 does not exceed the initial 0 of a free one.
+        // No bid exceeds infinity, which stands for a group that is not free. A bid of 0 does not exceed the initial 0 of a free
+        // group.
         let mut best = [f32::INFINITY; MOST_GROUPS];
         let mut winner = [0; MOST_GROUPS];
         for (k, best) in best.iter_mut().enumerate() {
@@ -187,13 +189,13 @@ impl Auction {
             }
             let index = self.call(block, highest);
             let (number, ue) = (candidates[index], u32::from(candidates[index]));
-            // At best a tie, which the lower RNTI wins; of others with this bound the RNTI is higher still.
+            // At best it is a tie, which the lower RNTI wins. Other candidates with this bound have higher RNTIs.
             if highest == weakest && !may_win_tie(&best, &winner, weakest, ue) {
                 break;
             }
             let mut bids = bids(subframe, number);
             bids[0] = 0.0;
-            // Only in groups that it may win does it matter what the CQI is: of 25 groups 3 on average, with 500 UEs.
+            // The CQI matters only in groups that the UE may win: 3 of 25 groups on average, with 500 UEs.
             let (bounds, open) = subframe.channel.bounds(number);
             let might = match open {
                 0 => row(&bids, bounds),
@@ -220,7 +222,7 @@ impl Auction {
 }
 
 impl Auction {
-    /// The active UE with the highest bid above 0 for the whole band.
+    /// Returns the active UE with the highest bid above 0 for the whole band.
     ///
     /// `bound` returns an upper bound of a UE's bid; `bid` computes the bid.
     pub(super) fn hold_one(
@@ -237,7 +239,7 @@ impl Auction {
                 return best.1;
             }
             let ue = subframe.active[self.call(self.block_of(highest), highest)];
-            // At best a tie, which the lower RNTI wins; of others with this bound the RNTI is higher still.
+            // At best it is a tie, which the lower RNTI wins. Other candidates with this bound have higher RNTIs.
             if highest == best.0 && best.1.is_some_and(|winner| winner < ue) {
                 return best.1;
             }
@@ -295,8 +297,8 @@ fn row(bids: &Bids, cqis: &[u8; MOST_GROUPS]) -> [f32; MOST_GROUPS] {
     row
 }
 
-/// The groups in which a UE that bids no more than this may win: more than the best, or as much with a lower RNTI. Without branches
-/// and in a function of its own, so that groups are compared side by side.
+/// The groups that a UE may win if its bids do not exceed `might`: those with a lower best bid, or an equal one of a higher RNTI.
+/// It has no branches and is a separate function, so that the compiler vectorizes over groups.
 #[inline(never)]
 fn contested(might: &[f32; MOST_GROUPS], ue: u32, best: &[f32; MOST_GROUPS], winner: &[u32; MOST_GROUPS]) -> Groups {
     let mut may_win = [0; MOST_GROUPS];
@@ -323,10 +325,10 @@ fn may_win_tie(best: &[f32; MOST_GROUPS], winner: &[u32; MOST_GROUPS], weakest: 
     best.iter().zip(winner).any(|(&bid, &winner)| bid == weakest && ue < winner)
 }
 
-/// The most that a UE may bid with CQIs up to this one.
+/// The highest bid of a UE with CQIs up to each CQI.
 ///
-/// Not just the bid at this CQI: tables of transport block sizes have dips (one resource block, I_TBS 6, of
-/// TS 36.213).
+/// It is not simply the bid at this CQI, since the tables of transport block sizes have dips (one resource block, I_TBS 6, of TS
+/// 36.213).
 pub(super) fn running_maximum(bids: &Bids) -> Bids {
     let mut most = 0.0;
     std::array::from_fn(|cqi| {

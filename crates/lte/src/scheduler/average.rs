@@ -1,23 +1,23 @@
-//! The past average throughput of each UE, which most schedulers divide by.
+//! The past average throughput of each UE, which is the divisor of most schedulers' metrics.
 //!
-//! **Model.** Once per subframe, for every UE, served or not, T <- (1 - 1/99) T + (1/99) x bytes of this subframe / 1 ms,
-//! in bytes/s, from T = 1 on. An average of the last 99 ms, about.
+//! **Model.** Once per subframe, for every UE, T <- (1 - 1/99) T + (1/99) x bytes of this subframe / 1 ms, in bytes/s, starting
+//! at T = 1. This is roughly an average over the last 99 ms.
 //!
-//! **Computed** without touching UEs that are not served: with a = 98/99, the product S(n) = T(n) / a^n only changes when
-//! the UE is served, S(n + 1) = S(n) + bytes x 1000/99 / a^(n + 1), and as all UEs have the same a^n, comparing with S
-//! is comparing with T. Every 1024 subframes all sums are multiplied by a^1024, so that they stay small. There they are
-//! also kept above 10^-30: an idle UE's T sinks to that within 9 s and would go on to numbers too small to be
-//! normal, which processors are slow with. UEs that have been idle for longer are alike.
+//! **Implementation.** UEs that are not served need no computation. With a = 98/99, the value S(n) = T(n) / a^n changes only when
+//! the UE is served: S(n + 1) = S(n) + bytes x 1000/99 / a^(n + 1). As all UEs have the same a^n, a comparison of S is a
+//! comparison of T. Every 1024 subframes all sums are multiplied by a^1024, so that they stay small. They are then also limited
+//! to at least 10^-30. An idle UE's T falls to that within 9 s and would become subnormal, which is slow on processors. UEs that
+//! have been idle for longer are equal.
 
-/// Subframes that an average is of.
+/// Number of subframes in an average.
 pub(super) const WINDOW: f64 = 99.0;
 /// Subframes per second.
 const SUBFRAMES_PER_SECOND: f64 = 1000.0;
 /// Subframes after which all sums are scaled down: 1 / a^1024 is 32 800.
 const EPOCH: usize = 1024;
-/// No sum is smaller after scaling. The largest bid with it, 10^34, is a single-precision number.
+/// Lower limit of a sum after scaling. The largest bid with it, 10^34, is a single-precision number.
 const SMALLEST: f64 = 1e-30;
-/// More epochs leave nothing of the largest sum (10^9 bytes/s, scaled: 10^14) but [`SMALLEST`].
+/// Number of epochs after which even the largest sum (10^9 bytes/s, scaled: 10^14) is [`SMALLEST`].
 const EPOCHS_TO_NOTHING: u64 = 16;
 
 /// Past average throughput of every UE.
@@ -25,11 +25,11 @@ const EPOCHS_TO_NOTHING: u64 = 16;
 pub struct Averages {
     /// S of each UE.
     sums: Vec<f64>,
-    /// 1 / S, which is asked for far more often than S changes.
+    /// 1 / S, which is read far more often than S changes.
     inverses: Vec<f32>,
     /// Subframes since sums were scaled.
     age: usize,
-    /// a^-n. Always multiplied up in the same order: a gap gives the same bits as its subframes one by one.
+    /// a^-n, always multiplied in the same order, so that a gap gives the same bits as its subframes one by one.
     growth: Vec<f64>,
 }
 
@@ -44,20 +44,20 @@ impl Default for Averages {
 }
 
 impl Averages {
-    /// One more UE, at 1 byte/s.
+    /// Adds a UE, at 1 byte/s.
     pub(super) fn attach(&mut self) {
         self.sums.push(self.growth[self.age]);
         self.inverses.push((1.0 / self.growth[self.age]) as f32);
     }
 
-    /// What the UE was given in the subframe that has not passed yet. Its average is that of the next subframe from here on.
+    /// Adds the bytes that a UE got in the present subframe. From now on, its average is that of the next subframe.
     pub(super) fn served(&mut self, ue: u16, bytes: u32) {
         let sum = &mut self.sums[usize::from(ue)];
         *sum += f64::from(bytes) * (SUBFRAMES_PER_SECOND / WINDOW) * self.growth[self.age + 1];
         self.inverses[usize::from(ue)] = (1.0 / *sum) as f32;
     }
 
-    /// So many subframes have passed. Whether averages of UEs that were not served have changed.
+    /// Advances by a number of subframes. Returns whether averages of UEs that were not served have changed.
     pub(super) fn passed(&mut self, subframes: u64) -> bool {
         let age = self.age as u64 + subframes;
         self.age = (age % EPOCH as u64) as usize;
@@ -75,23 +75,23 @@ impl Averages {
         true
     }
 
-    /// T of the UE, bytes/s.
+    /// T of the UE in bytes/s.
     pub(super) fn bytes_per_second(&self, ue: u16) -> f64 {
         self.sums[usize::from(ue)] / self.growth[self.age]
     }
 
-    /// 1 / T, times a factor that is the same for all UEs of this subframe.
+    /// 1 / T times a factor that is the same for all UEs in this subframe.
     pub(super) fn inverse(&self, ue: u16) -> f32 {
         self.inverses[usize::from(ue)]
     }
 
-    /// T of the next subframe if the UE is given so many bytes in this one, bytes/s.
+    /// T of the next subframe in bytes/s if the UE gets `bytes` bytes in this one.
     pub(super) fn expected(&self, ue: u16, bytes: u32) -> f64 {
         next(self.bytes_per_second(ue), bytes)
     }
 }
 
-/// An average of bytes/s one subframe later, after so many bytes in this one.
+/// An average in bytes/s one subframe later, after `bytes` bytes in this one.
 pub(super) fn next(average: f64, bytes: u32) -> f64 {
     (1.0 - 1.0 / WINDOW) * average + f64::from(bytes) * (SUBFRAMES_PER_SECOND / WINDOW)
 }
@@ -102,8 +102,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against the formula as it stands, one subframe after the other. Each of at most 1500 additions and scalings
-        /// rounds by 2^-53; a UE's T may be off by what the floor allows, 10^-30 times a^-1024.
+        /// Compares with the formula, one subframe after the other. Each of at most 1500 additions and scalings rounds by 2^-53.
+        /// A UE's T may differ by the effect of the lower limit, 10^-30 times a^-1024.
         #[test]
         fn averages_follow_the_formula(
             steps in prop::collection::vec((0u16..4, 0u32..20_000, prop_oneof![9 => 1u64..4, 1 => 1u64..3000]), 1..300),
@@ -111,7 +111,7 @@ mod tests {
             let mut averages = Averages::default();
             let mut exact = Vec::new();
             for (ue, bytes, subframes) in steps {
-                // One UE attaches with each of the first steps.
+                // One UE attaches in each of the first steps.
                 if exact.len() < 4 {
                     averages.attach();
                     exact.push(1.0);
@@ -137,7 +137,7 @@ mod tests {
             }
         }
 
-        /// However a gap is cut up.
+        /// The result does not depend on how a gap is split.
         #[test]
         fn a_gap_is_as_many_subframes(bytes in 0u32..20_000, cuts in prop::collection::vec(0u64..2500, 1..8)) {
             let mut whole = Averages::default();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_becomes_too_small_or_too_large() {
+    fn averages_stay_normal_numbers() {
         let mut averages = Averages::default();
         averages.attach();
         averages.attach();

@@ -1,16 +1,16 @@
 //! Blind equal throughput, per group and for the whole band.
 //!
-//! **Model.** Who has had least of late is next, whatever it costs. TD-BET gives the whole band to argmax 1 / T_u. FD-BET
-//! gives groups one by one to the UE whose average is expected to be smallest: after each group, that of the UE which got it is
-//! worked out again as (1 - 1/99) T + (1/99) x the block that it has so far, and it goes on with this UE as long as it is
-//! the smallest. T_u is the average of the last 99 ms ([`average`](super::average)); ties go to the lowest RNTI. In the long run
-//! all get the same, 1 / sum (1 / R_i): who is far away takes most of the band.
+//! **Model.** The UE with the least recent throughput is served next, whatever its channel. TD-BET assigns the whole band to
+//! argmax 1 / T_u. FD-BET assigns groups one by one to the UE with the smallest expected average. After each group the expected
+//! average of its UE becomes (1 - 1/99) T + (1/99) x the block that it has so far. The UE gets further groups as long as this is
+//! the smallest average. T_u is the average of the last 99 ms ([`average`](super::average)); ties go to the lowest RNTI. In the
+//! long run all UEs get the same, 1 / sum (1 / R_i), so a distant UE takes most of the band.
 //!
-//! Both go by the wideband CQI, and so does their MCS.
+//! Both use the wideband CQI, also for the MCS.
 //!
-//! **Source.** Kela et al., "Dynamic packet scheduling performance in UTRA long term evolution downlink" (2008). Both
-//! follow this rule, also where ns-3's schedulers of these names differ. The
-//! shares of saturated UEs agree with those of ns-3 3.44 within 2 % (rows `shares` of the vectors).
+//! **Source.** Kela et al., "Dynamic packet scheduling performance in UTRA long term evolution downlink" (2008). Both follow this
+//! rule, even where ns-3's schedulers of these names differ. The shares of saturated UEs agree with those of ns-3 3.44 within 2 %
+//! (rows `shares` of the vectors).
 
 use super::auction::{Auction, give_all};
 use super::average::Averages;
@@ -47,7 +47,7 @@ impl Scheduler for TdBlindEqualThroughput {
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     ue: u16,
-    /// Expected average, bytes/s.
+    /// Expected average in bytes/s.
     average: f64,
     groups: usize,
 }
@@ -107,12 +107,12 @@ mod tests {
         [Box::new(TdBlindEqualThroughput::default()), Box::new(FdBlindEqualThroughput::default())]
     }
 
-    /// T = 1 / sum (1 / R_i), for equal channels full-band rate / N: the reference's rule, within its 10 %.
+    /// T = 1 / sum (1 / R_i), for equal channels the full-band rate / N: the reference's rule, within its 10 %.
     ///
-    /// Over the whole band more exactly: T_i is a saw's tooth. It is served at about the same T for all, jumps by R_i / 99
-    /// and sinks again, so that its mean is that T and R_i / 198. All subframes are used: sum of T_i / R_i = 1.
+    /// Over the whole band the result is more exact, since T_i is a sawtooth. Each UE is served at about the same T, which jumps
+    /// by R_i / 99 and falls again, so that its mean is that T plus R_i / 198. All subframes are used: the sum of T_i / R_i is 1.
     #[test]
-    fn all_get_the_same() {
+    fn all_ues_get_the_same_throughput() {
         for cqis in [&BY_DISTANCE[..], &[15, 15, 5], &[12; 7], &[15; 30], &[8, 11]] {
             let sum: f64 = cqis.iter().map(|&cqi| 1.0 / full(cqi)).sum();
             let [band, groups] = schedulers().map(|scheduler| {
@@ -124,17 +124,17 @@ mod tests {
             let valley = (1.0 - cqis.len() as f64 / 198.0) / sum;
             let teeth: Vec<f64> = cqis.iter().map(|&cqi| valley + full(cqi) / 198.0).collect();
             assert_close(&band, &teeth, 0.005);
-            // Per group all get something in most subframes: no teeth. Blocks of some groups are not quite their part of
-            // those of all.
+            // With groups, all UEs get something in most subframes, so there is no sawtooth. Blocks of some groups are not
+            // exactly their fraction of the whole band.
             assert_close(&groups, &vec![1.0 / sum; cqis.len()], 0.1);
             let mean = groups.iter().sum::<f64>() / groups.len() as f64;
             assert_close(&groups, &vec![mean; cqis.len()], 0.01);
         }
     }
 
-    /// Rows 116 to 156 of the reference's `scheduler` vectors, bytes/s, with its tolerance.
+    /// Rows 116 to 156 of the reference's `scheduler` vectors in bytes/s, with its tolerance.
     #[test]
-    fn reference_vectors() {
+    fn reference_vectors_are_met() {
         let [band, groups] = [false, true];
         for (per_group, ues, distance, bytes_per_second) in [
             (groups, 1, 0, 2_196_000.0),
@@ -169,9 +169,9 @@ mod tests {
         }
     }
 
-    /// By hand: averages of 1 byte/s. The first UE gets a group of 185 bytes and expects 98/99 + 185000/99 = 1870 bytes/s.
-    /// The second goes on with blocks of 32, 67, 101, 137, 173 and 209 bytes until it expects 209000/99 = 2112, when the
-    /// first gets another group and expects 3769 of 373 bytes; the second is at 3526 of 349 bytes when all are given.
+    /// By hand, with averages of 1 byte/s: the first UE gets a group of 185 bytes and expects 98/99 + 185000/99 = 1870 bytes/s.
+    /// The second gets blocks of 32, 67, 101, 137, 173 and 209 bytes until it expects 209000/99 = 2112. Then the first gets
+    /// another group and expects 3769 with 373 bytes. The second is at 3526 with 349 bytes when all groups are assigned.
     #[test]
     fn groups_go_to_the_smallest_expected_average() {
         let mut cell = Cell::saturated(Box::new(FdBlindEqualThroughput::default()), &[15, 5, 0]);
@@ -179,9 +179,9 @@ mod tests {
         assert_eq!(owners[..GROUPS], [0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1]);
     }
 
-    /// Only the one that is served is asked, unless it is out of range.
+    /// Only the report of the served UE is read, unless it is out of range.
     #[test]
-    fn nobody_is_asked_in_vain() {
+    fn no_report_is_read_unnecessarily() {
         let mut cell = Cell::saturated(Box::new(TdBlindEqualThroughput::default()), &[0, 15, 15, 15]);
         for turn in [1, 2, 3, 1, 2, 3] {
             cell.reports.asked.clear();

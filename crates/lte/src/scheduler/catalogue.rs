@@ -1,4 +1,4 @@
-//! The schedulers there are, by name.
+//! The downlink schedulers by name.
 
 use super::{
     ChannelAndQosAware, ChannelAwareness, FdBlindEqualThroughput, FdMaximumThroughput, FdTokenBank, FrequencyMetric,
@@ -9,16 +9,16 @@ use fullpipe_schema::Choice;
 use fullpipe_schema::component::Declaration;
 use std::fmt;
 
-/// A scheduler.
+/// A scheduler of the catalogue.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What it declares of itself.
+    /// The name and description.
     pub declaration: Declaration,
     /// The keys of a cell that are its parameters.
     pub parameters: &'static [&'static str],
-    /// Whether it can hold a guaranteed bit rate.
+    /// Whether it supports guaranteed bit rates.
     pub supports_guaranteed_bit_rate: bool,
-    /// A new one, for one cell.
+    /// Creates the scheduler of one cell.
     pub make: fn(&Parameters) -> Box<dyn Scheduler>,
 }
 
@@ -36,38 +36,44 @@ const fn entry_of(
     Entry { declaration, parameters: &[], supports_guaranteed_bit_rate: false, make }
 }
 
-/// Every scheduler that [`make`] knows, in the order of lists.
+/// All schedulers, in the order of lists.
 pub const ENTRIES: &[Entry] = &[
-    entry_of("rr", "Round robin: the same number of resource block groups for each in turn.", SURVEY, |_| {
+    entry_of("rr", "Round robin: the same number of resource block groups to each UE in turn.", SURVEY, |_| {
         Box::new(RoundRobin::default())
     }),
     entry_of(
         "pf",
-        "Proportional fair: each group to the highest rate there over the average throughput.",
+        "Proportional fair: each group to the UE with the highest rate in it over its average throughput.",
         "Sesia, Toufik and Baker, LTE: the UMTS Long Term Evolution (2009)",
         |_| Box::new(ProportionalFair::default()),
     ),
-    entry_of("fd-mt", "Maximum throughput: each group to the highest rate there; others starve.", SURVEY, |_| {
-        Box::new(FdMaximumThroughput::default())
-    }),
-    entry_of("td-mt", "Maximum throughput: the whole band to the highest rate; others starve.", SURVEY, |_| {
-        Box::new(TdMaximumThroughput::default())
-    }),
+    entry_of(
+        "fd-mt",
+        "Maximum throughput: each group to the UE with the highest rate in it; others starve.",
+        SURVEY,
+        |_| Box::new(FdMaximumThroughput::default()),
+    ),
+    entry_of(
+        "td-mt",
+        "Maximum throughput: the whole band to the UE with the highest rate; others starve.",
+        SURVEY,
+        |_| Box::new(TdMaximumThroughput::default()),
+    ),
     entry_of(
         "tta",
-        "Throughput to average: each group to the UE for which it is best compared with its own band.",
+        "Throughput to average: each group to the UE with the highest rate in it over its wideband rate.",
         SURVEY,
         |_| Box::new(ThroughputToAverage::default()),
     ),
     entry_of(
         "fd-bet",
-        "Blind equal throughput: group by group to the smallest expected average.",
+        "Blind equal throughput: each group to the UE with the smallest expected average.",
         "Kela et al., ISWPC (2008)",
         |_| Box::new(FdBlindEqualThroughput::default()),
     ),
     entry_of(
         "td-bet",
-        "Blind equal throughput: the whole band to the smallest average.",
+        "Blind equal throughput: the whole band to the UE with the smallest average.",
         "Kela et al., ISWPC (2008)",
         |_| Box::new(TdBlindEqualThroughput::default()),
     ),
@@ -76,7 +82,7 @@ pub const ENTRIES: &[Entry] = &[
         supports_guaranteed_bit_rate: false,
         ..entry_of(
             "fd-tbfq",
-            "Token bank fair queueing: best groups within a budget of tokens, earned at the maximum bit rate.",
+            "Token bank fair queueing: the best groups within a budget of tokens, which a UE earns at its maximum bit rate.",
             TOKEN_BANK,
             |parameters| Box::new(FdTokenBank::new(parameters.token_bank)),
         )
@@ -86,7 +92,7 @@ pub const ENTRIES: &[Entry] = &[
         supports_guaranteed_bit_rate: false,
         ..entry_of(
             "td-tbfq",
-            "Token bank fair queueing: the whole band to who has lent most tokens for its maximum bit rate.",
+            "Token bank fair queueing: the whole band to the UE that has lent most tokens relative to its maximum bit rate.",
             TOKEN_BANK,
             |parameters| Box::new(TdTokenBank::new(parameters.token_bank)),
         )
@@ -96,7 +102,7 @@ pub const ENTRIES: &[Entry] = &[
         supports_guaranteed_bit_rate: true,
         ..entry_of(
             "pss",
-            "Priority sets: who is below its guaranteed bit rate first, the rest proportionally fair.",
+            "Priority sets: UEs below their guaranteed bit rate first, the others proportionally fair.",
             "Mongha et al., VTC (2008)",
             |parameters| Box::new(PrioritySet::new(parameters.frequency_metric, parameters.multiplexed_ues)),
         )
@@ -113,18 +119,18 @@ pub const ENTRIES: &[Entry] = &[
     },
 ];
 
-/// What can be set; a scheduler leaves aside what is not its own.
+/// Parameters of the schedulers. A scheduler ignores those of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Of `fd-tbfq` and `td-tbfq`.
+    /// The limits of `fd-tbfq` and `td-tbfq`.
     pub token_bank: TokenBankLimits,
-    /// What a group is worth in `pss`.
+    /// The metric of a group in `pss`.
     pub frequency_metric: FrequencyMetric,
-    /// UEs that pass the time domain of `pss`; 0: half of the active.
+    /// Number of UEs that pass the time domain of `pss`; 0: half of the active ones.
     pub multiplexed_ues: u16,
-    /// What a group is worth in `cqa`.
+    /// The metric of a group in `cqa`.
     pub channel_awareness: ChannelAwareness,
-    /// Unit of waiting times by which `cqa` tells classes apart, milliseconds.
+    /// Unit of waiting times that defines the classes of `cqa`, in milliseconds.
     pub waiting_unit_ms: u32,
 }
 
@@ -140,10 +146,10 @@ impl Default for Parameters {
     }
 }
 
-/// There is no scheduler of this name.
+/// The error of an unknown scheduler name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownScheduler {
-    /// What was asked for.
+    /// The name that was found.
     pub found: String,
 }
 
@@ -156,22 +162,22 @@ impl fmt::Display for UnknownScheduler {
 
 impl std::error::Error for UnknownScheduler {}
 
-/// The entry of this name.
+/// Returns the scheduler with this name.
 #[must_use]
 pub fn entry(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.declaration.name == name)
 }
 
-/// A new scheduler, for one cell.
+/// Creates the scheduler of one cell.
 ///
 /// # Errors
-/// If there is no scheduler of that name.
+/// If there is no scheduler with this name.
 ///
 /// ```
 /// use fullpipe_lte::scheduler::{Promise, catalogue};
 /// let parameters = catalogue::Parameters::default();
 /// let scheduler = catalogue::make("pf", &parameters).unwrap();
-/// // A voice bearer, say.
+/// // For example, a voice bearer.
 /// let voice = Promise { guaranteed_bits_per_second: 64_000, maximum_bits_per_second: 0 };
 /// assert_eq!(
 ///     scheduler.admit(&voice).unwrap_err().to_string(),
@@ -185,12 +191,12 @@ pub fn make(name: &str, parameters: &Parameters) -> Result<Box<dyn Scheduler>, U
     Ok((found.make)(parameters))
 }
 
-/// What the schedulers declare.
+/// The declarations of the schedulers.
 pub fn declarations() -> impl Iterator<Item = &'static Declaration> {
     ENTRIES.iter().map(|entry| &entry.declaration)
 }
 
-/// The schedulers' names as the values of a key.
+/// The names of the schedulers as values of a key.
 pub const fn choices() -> [Choice; ENTRIES.len()] {
     let mut list = [Choice::new("", ""); ENTRIES.len()];
     let mut n = 0;
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_contract_names_them_all() {
+    fn catalogue_contains_all_schedulers() {
         let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.declaration.name).collect();
         assert_eq!(names.join(" "), "rr pf fd-mt td-mt tta fd-bet td-bet fd-tbfq td-tbfq pss cqa");
         assert_eq!(
@@ -234,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn guarantees_are_for_those_that_can_hold_them() {
+    fn guaranteed_rates_are_accepted_by_schedulers_that_support_them() {
         let promise = Promise { guaranteed_bits_per_second: 64_000, maximum_bits_per_second: 128_000 };
         for (name, scheduler) in all() {
             let can = entry(name).expect("a known name").supports_guaranteed_bit_rate;
@@ -244,7 +250,7 @@ mod tests {
         }
     }
 
-    /// What waits for each UE.
+    /// Waiting data of each UE.
     struct Waits(Vec<Waiting>);
 
     impl Queues for Waits {
@@ -255,7 +261,7 @@ mod tests {
 
     const UES: usize = 20;
 
-    /// One subframe of a random run: each UE's state is made of one number.
+    /// One subframe of a random run. Each UE's state is derived from one number.
     #[derive(Clone, Debug)]
     struct Step {
         ues: Vec<u64>,
@@ -273,7 +279,7 @@ mod tests {
         })
     }
 
-    /// The groups that a scheduler gave in each step, checked for what every scheduler must keep to.
+    /// Returns the groups that a scheduler assigned in each step, after a check of the rules for all schedulers.
     fn run(name: &str, mut scheduler: Box<dyn Scheduler>, steps: &[Step]) -> Vec<[u16; MOST_GROUPS]> {
         let layers: Vec<u8> = (0..UES).map(|ue| 1 + (ue % 4 == 0) as u8).collect();
         let rates = rates();
@@ -281,7 +287,7 @@ mod tests {
             let guaranteed_bits_per_second =
                 if entry(name).is_some_and(|entry| entry.supports_guaranteed_bit_rate) { ue % 3 * 400_000 } else { 0 };
             let promise = Promise { guaranteed_bits_per_second, maximum_bits_per_second: 100_000 * (1 + ue) };
-            scheduler.admit(&promise).expect("it can");
+            scheduler.admit(&promise).expect("the scheduler supports the promise");
             scheduler.attach(promise);
         }
         let mut given = Vec::new();
@@ -332,7 +338,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-        /// Only free groups, only to active UEs in range there; and the same again from the same.
+        /// Only free groups are assigned, only to active UEs with a CQI above 0 in them, and the result is reproducible.
         #[test]
         fn all_keep_to_the_rules(steps in prop::collection::vec(step(), 1..100)) {
             for ((name, scheduler), (_, again)) in all().zip(all()) {
@@ -342,10 +348,10 @@ mod tests {
         }
     }
 
-    /// Groups do not stay empty that somebody could use, of whoever waits for much. Round robin's division leaves some, and
-    /// token bank fair queueing has a budget.
+    /// No group stays empty if a UE with enough data could use it. Exceptions are round robin, whose division leaves a rest, and
+    /// token bank fair queueing, which has a budget.
     #[test]
-    fn nothing_is_left_empty() {
+    fn no_usable_group_is_left_empty() {
         for (name, scheduler) in all().filter(|(name, _)| !["rr", "fd-tbfq"].contains(name)) {
             let mut cell = Cell::new(scheduler);
             for cqi in [0, 15, 8, 12, 1] {
@@ -359,10 +365,10 @@ mod tests {
         }
     }
 
-    /// Nobody starves under round robin, proportional fair and blind equal throughput, though the best channel is thirty times the
-    /// worst: in any 150 ms each of 12 UEs has something.
+    /// Under round robin, proportional fair and blind equal throughput no UE starves, although the best channel is thirty times
+    /// the worst: in any 150 ms each of 12 UEs is served.
     #[test]
-    fn some_let_nobody_starve() {
+    fn no_ue_starves_under_fair_schedulers() {
         for name in ["rr", "pf", "fd-bet", "td-bet", "td-tbfq"] {
             let mut cell = Cell::new(make(name, &Parameters::default()).expect("a known name"));
             for cqi in [15, 1, 12, 3, 15, 15, 15, 7, 2, 9, 15, 1] {
@@ -376,10 +382,10 @@ mod tests {
         }
     }
 
-    /// A lone UE has the whole band, however little waits for it, but with the schedulers that go by what waits; and with
-    /// much waiting, all of the band's rate.
+    /// A single UE has the whole band, even with little data, except with schedulers that consider the waiting data. With much
+    /// data it has all of the band's rate.
     #[test]
-    fn a_lone_ue_has_the_band() {
+    fn single_ue_gets_the_whole_band() {
         for (name, scheduler) in all() {
             let promise = Promise { maximum_bits_per_second: 80_000_000, ..Promise::default() };
             let mut cell = Cell::new(scheduler);
@@ -397,15 +403,15 @@ mod tests {
         }
     }
 
-    /// Nothing happens where there is nobody, or no group.
+    /// Without UEs or groups nothing is assigned.
     #[test]
-    fn nobody_and_nothing() {
+    fn nothing_is_assigned_without_ues_or_groups() {
         for (name, scheduler) in all() {
             let mut cell = Cell::new(scheduler);
             assert_eq!(cell.subframe(), [NOBODY; MOST_GROUPS], "{name}");
             cell.add(15, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });
             cell.add(0, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });
-            // Out of range, though it might have been otherwise.
+            // The UE is out of range, although its bound would permit otherwise.
             let mut far = Cell::new(make(name, &Parameters::default()).expect("a known name"));
             for _ in 0..3 {
                 far.add(0, Source::Saturated, Promise { maximum_bits_per_second: 8_000, ..Promise::default() });

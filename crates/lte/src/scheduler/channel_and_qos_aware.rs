@@ -1,34 +1,34 @@
 //! Channel and QoS aware scheduler.
 //!
-//! **Model.** Two steps per subframe. In the time domain flows are put into classes: those with a guaranteed bit rate before
-//! those without, and within these, the flow that has waited longer first, by the waiting time of its oldest packet in whole units
-//! of g (1 s). A UE has at most two flows: its bearers with a guaranteed bit rate together, and its others. In the frequency
-//! domain classes get groups one after the other, each group in turn going to the flow of the class with the highest
-//! d x m_GBR x m_ca, ties to the lowest RNTI, where
+//! **Model.** Two steps per subframe. In the time domain, flows are sorted into classes. Flows with a guaranteed bit rate precede
+//! those without. Among these, the flow that has waited longer comes first, by the waiting time of its oldest packet in whole
+//! units of g (1 s). A UE has at most two flows: its bearers with a guaranteed bit rate together, and its others. In the
+//! frequency domain the classes get groups one after the other. Each group goes to the flow of the class with the highest d x
+//! m_GBR x m_ca, ties to the lowest RNTI, where
 //!
 //! * d is the waiting time of the flow's oldest packet, in ms, at least 1,
 //! * m_GBR = max(1, guaranteed bit rate / T_u), T_u being the UE's average of the last 99 ms ([`average`](super::average)),
-//! * m_ca says what the group is worth to the UE: CqaFf, CQI_u(k) / sum of its CQIs; or CqaPf, R_u(k) / T_u.
+//! * m_ca is the metric of the group for the UE: CqaFf, CQI_u(k) / sum of its CQIs; or CqaPf, R_u(k) / T_u.
 //!
-//! A flow whose groups hold all that waits of it takes no further ones. What a class leaves, the next one gets. A UE's groups are
-//! one transport block, which its bearers share.
+//! A flow whose groups hold all of its waiting data gets no further groups. Groups that a class does not use go to the next
+//! class. A UE's groups form one transport block, which its bearers share.
 //!
-//! **Source.** Bojovic and Baldo, "A new channel and QoS aware scheduler to enhance the capacity of voice over LTE systems"
-//! (SSD 2014); as ns-3's scheduler of this name, with four deviations on purpose: T_u of CqaPf is the average of all subframes, as
-//! its documentation has it; ties go to the lowest RNTI; the bearers of a UE with a guaranteed bit rate are one flow, and so are the
-//! others; and a UE whose CQI in a group is 0 does not get it, which in fading gives 11 % more throughput than ns-3 3.44.
+//! **Source.** Bojovic and Baldo, "A new channel and QoS aware scheduler to enhance the capacity of voice over LTE systems" (SSD
+//! 2014). It follows ns-3's scheduler of this name with four intended deviations. T_u of CqaPf is the average of all subframes,
+//! as in its documentation. Ties go to the lowest RNTI. The bearers of a UE with a guaranteed bit rate are one flow, and so are
+//! the others. A UE whose CQI in a group is 0 does not get it; with fading this gives 11 % more throughput than ns-3 3.44.
 
 use super::average::Averages;
 use super::{MOST_GROUPS, NOBODY, Promise, Scheduler, Subframe, Waiting, indices};
 use std::cmp::Reverse;
 
-/// What a group is worth to a UE.
+/// The metric of a group for a UE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChannelAwareness {
-    /// The CQI there over the sum of the UE's CQIs (CqaFf).
+    /// The CQI in the group over the sum of the UE's CQIs (CqaFf).
     #[default]
     FrequencySelective,
-    /// The rate there over the average throughput (CqaPf).
+    /// The rate in the group over the average throughput (CqaPf).
     ProportionalFair,
 }
 
@@ -39,11 +39,11 @@ struct Candidate {
     guaranteed: bool,
     /// Waiting time in whole units.
     units: u32,
-    /// What multiplies the CQI or the rate of a group.
+    /// The factor of a group's CQI or rate.
     weight: f64,
     waiting: u32,
     cqis: [u8; MOST_GROUPS],
-    /// Groups that it has, and the lowest CQI in them.
+    /// Number of its groups, and the lowest CQI in them.
     groups: usize,
     lowest: u8,
 }
@@ -54,13 +54,13 @@ pub struct ChannelAndQosAware {
     awareness: ChannelAwareness,
     unit_ms: u32,
     averages: Averages,
-    /// Guaranteed, bytes/s.
+    /// Guaranteed rates in bytes/s.
     guaranteed: Vec<f64>,
     candidates: Vec<Candidate>,
 }
 
 impl ChannelAndQosAware {
-    /// With no UE attached; waiting times are told apart by whole units of so many milliseconds, at least one.
+    /// Creates a scheduler without UEs. Waiting times are compared in units of `unit_ms` milliseconds, at least one.
     #[must_use]
     pub fn new(awareness: ChannelAwareness, unit_ms: u32) -> ChannelAndQosAware {
         ChannelAndQosAware {
@@ -120,7 +120,7 @@ impl Scheduler for ChannelAndQosAware {
                 }
             }
         }
-        // The order of equals, that of RNTI, is kept.
+        // The sort is stable, so equal candidates stay in order of RNTI.
         candidates.sort_by_key(|candidate| Reverse((candidate.guaranteed, candidate.units)));
         let mut free = subframe.free;
         for class in
@@ -176,10 +176,10 @@ mod tests {
         Source::Constant(Waiting { bytes, head_of_line_ms })
     }
 
-    /// Guarantees before the rest, then whole seconds of waiting; within a class who has waited longer, as channels are the
-    /// same. Each takes the groups that it needs: of CQI 15, 185 bytes in one group and 373 in two.
+    /// Guaranteed flows come first, then whole seconds of waiting. Within a class the longer waiting time wins, as channels are
+    /// equal. Each takes the groups that it needs: with CQI 15, 185 bytes in one group and 373 in two.
     #[test]
-    fn classes_come_one_after_the_other() {
+    fn classes_are_served_one_after_the_other() {
         for scheduler in schedulers() {
             let mut cell = Cell::new(scheduler);
             for (bytes, waited, target) in
@@ -187,17 +187,17 @@ mod tests {
             {
                 cell.add(15, waits(bytes, waited), guaranteed(target));
             }
-            // 3: 1 s with a guarantee; 5 and 2 without a second, d of 20 before 10, two and three groups;
-            // then 1: 2 s, 4: 1 s, 0: two groups; two groups are left, and nobody wants them.
+            // 3: 1 s with a guarantee. 5 and 2: less than a second, d of 20 before 10, three and two groups. Then 1: 2 s, 4: 1 s,
+            // 0: two groups. Two groups are left unused.
             assert_eq!(cell.subframe()[..GROUPS], [3, 5, 5, 2, 2, 2, 1, 4, 0, 0, NOBODY, NOBODY]);
         }
     }
 
-    /// Five UEs with the same download, of which one has a voice bearer besides, whose 50 bytes fit into a group: that has one
-    /// group for it, and the other 11 of 12 are shared as if there were no voice. All have waited equally, so that with equal
-    /// weights the lowest RNTI has these.
+    /// Five UEs have the same download, and one also has a voice bearer, whose 50 bytes fit into a group. That bearer has one
+    /// group, and the other 11 of 12 are shared as without voice. All have waited equally, so with equal weights the lowest RNTI
+    /// has these.
     #[test]
-    fn only_the_bearer_with_the_guarantee_goes_first() {
+    fn only_the_bearer_with_the_guarantee_is_served_first() {
         for scheduler in schedulers() {
             let mut cell = Cell::new(scheduler);
             for _ in 0..4 {
@@ -218,13 +218,13 @@ mod tests {
         cell.add_voice(Waiting { bytes: 50, head_of_line_ms: 5 });
         cell.run(1_000);
         let rates = cell.run(5_000);
-        // The voice's group counts in its UE's average, so that the UE has the fifth of the band that all have.
+        // The voice bearer's group counts in its UE's average, so the UE has a fifth of the band like the others.
         assert_close(&rates, &[full(15) / 5.0; 5], 0.03);
     }
 
-    /// Out of range in a group, the next class has it.
+    /// A group in which the UE is out of range goes to the next class.
     #[test]
-    fn what_a_class_cannot_use_goes_on() {
+    fn groups_that_a_class_cannot_use_go_to_the_next() {
         for scheduler in schedulers() {
             let mut cell = Cell::new(scheduler);
             let mut row = [6; GROUPS];
@@ -238,10 +238,10 @@ mod tests {
         }
     }
 
-    /// Equal delays and promises: by the channel. CqaFf compares CQIs with their sum, CqaPf rates with averages, which are the
-    /// same at the beginning.
+    /// With equal delays and promises the channel decides. CqaFf compares CQIs with their sum, CqaPf rates with averages, which
+    /// are equal at the start.
     #[test]
-    fn the_channel_is_compared() {
+    fn equal_flows_are_compared_by_channel() {
         for (scheduler, first) in schedulers().into_iter().zip([1, 0]) {
             let mut cell = Cell::new(scheduler);
             for halves in [[15, 15], [9, 6]] {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn below_saturation_the_offered_rate() {
+    fn offered_rate_is_served_below_saturation() {
         for scheduler in schedulers() {
             let mut cell = Cell::new(scheduler);
             for cqi in [15, 12, 11, 8] {
@@ -267,10 +267,10 @@ mod tests {
         }
     }
 
-    /// Rows 197 to 208 of the reference's `scheduler` vectors: 232 bytes every ms and as much guaranteed; bytes/s, with its
-    /// tolerance.
+    /// Rows 197 to 208 of the reference's `scheduler` vectors: 232 bytes every ms with the same guaranteed rate, in bytes/s, with
+    /// its tolerance.
     #[test]
-    fn reference_vectors() {
+    fn reference_vectors_are_met() {
         for (ues, distance, bytes_per_second) in [
             (1, 0, 232_000.0),
             (3, 0, 232_000.0),
@@ -292,10 +292,11 @@ mod tests {
         }
     }
 
-    /// Who has waited for 1.5 s is in a class before who has waited for 0.9 s, and has all groups; with who has waited for 1 s it is in
-    /// one class, in which 1000 x 15 / 26 is more than 1500 / 12 in the first group, and 1000 x 1 / 26 less in all others.
+    /// A UE that has waited 1.5 s is in an earlier class than one that has waited 0.9 s, and gets all groups. It is in one class
+    /// with a UE that has waited 1 s. There, 1000 x 15 / 26 is more than 1500 / 12 in the first group, and 1000 x 1 / 26 is less
+    /// in all others.
     #[test]
-    fn only_whole_units_of_waiting_count() {
+    fn only_whole_units_of_waiting_time_count() {
         for (waited, first) in [(900, 0), (1_000, 1), (1_999, 1)] {
             let [scheduler, _] = schedulers();
             let mut cell = Cell::new(scheduler);
@@ -310,9 +311,9 @@ mod tests {
         }
     }
 
-    /// What has only just come counts as 1 ms, so that the channel still decides.
+    /// A packet that has just arrived counts as 1 ms, so that the channel still decides.
     #[test]
-    fn what_has_just_come_has_waited_for_a_millisecond() {
+    fn new_packet_counts_as_waiting_for_a_millisecond() {
         let [scheduler, _] = schedulers();
         let mut cell = Cell::new(scheduler);
         cell.add(8, waits(100_000, 0), Promise::default());
@@ -325,9 +326,9 @@ mod tests {
         assert_eq!(cell.subframe()[..GROUPS], expected);
     }
 
-    /// 185 bytes fit into one group of CQI 15 to the last.
+    /// 185 bytes exactly fill one group of CQI 15.
     #[test]
-    fn a_block_that_holds_all_is_enough() {
+    fn flow_gets_no_more_groups_than_its_data_need() {
         for (bytes, groups) in [(185, 1), (186, 2)] {
             for scheduler in schedulers() {
                 let mut cell = Cell::new(scheduler);

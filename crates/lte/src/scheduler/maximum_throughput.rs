@@ -1,8 +1,8 @@
 //! Maximum throughput, per group and for the whole band.
 //!
-//! **Model.** Each group (FD-MT) or the whole band (TD-MT) goes to the UE with the highest rate there: argmax R_u(k), or
-//! argmax R_u of the wideband CQI, in which case the MCS follows that too. Of UEs with the same rate the lowest RNTI gets all
-//! and the others starve, as does whoever is further away: the sum of all throughputs is at its maximum, and nothing else.
+//! **Model.** Each group (FD-MT) or the whole band (TD-MT) goes to the UE with the highest rate: argmax R_u(k), or argmax R_u of
+//! the wideband CQI, which then also determines the MCS. Of UEs with the same rate the lowest RNTI gets everything, and the
+//! others starve, as do UEs with lower rates. The only maximum is that of the total throughput.
 //!
 //! **Source.** Capozzi et al., "Downlink packet scheduling in LTE cellular networks: key design issues and a survey" (2012);
 //! as ns-3's schedulers of these names.
@@ -62,9 +62,10 @@ mod tests {
     use super::super::tests::{BY_DISTANCE, Cell, GROUPS, Source, assert_close, full};
     use super::*;
 
-    /// All to the first of the best, wherever it is: rows 052 to 091 of the reference's `scheduler` vectors, bytes/s.
+    /// Everything goes to the first of the best UEs at any distance: rows 052 to 091 of the reference's `scheduler` vectors in
+    /// bytes/s.
     #[test]
-    fn the_first_of_the_best_gets_all() {
+    fn first_of_the_best_ues_gets_everything() {
         for whole in [false, true] {
             let scheduler = || -> Box<dyn Scheduler> {
                 if whole { Box::new(TdMaximumThroughput::default()) } else { Box::new(FdMaximumThroughput::default()) }
@@ -82,9 +83,9 @@ mod tests {
         }
     }
 
-    /// Per group, the best there; over the whole band, the best wideband CQI.
+    /// Per group the highest rate in it decides, over the whole band the highest wideband CQI.
     #[test]
-    fn groups_are_looked_at_or_not() {
+    fn groups_or_the_wideband_cqi_decide() {
         for whole in [false, true] {
             let scheduler: Box<dyn Scheduler> =
                 if whole { Box::new(TdMaximumThroughput::default()) } else { Box::new(FdMaximumThroughput::default()) };
@@ -101,9 +102,9 @@ mod tests {
         }
     }
 
-    /// With a UE at CQI 15, nobody after it is asked, and those before only if they could be as good.
+    /// If a UE has CQI 15, reports of later UEs are not read, and those of earlier ones only if they could be equally good.
     #[test]
-    fn who_cannot_win_is_not_asked() {
+    fn reports_of_ues_that_cannot_win_are_not_read() {
         for whole in [false, true] {
             let scheduler: Box<dyn Scheduler> =
                 if whole { Box::new(TdMaximumThroughput::default()) } else { Box::new(FdMaximumThroughput::default()) };
@@ -115,7 +116,7 @@ mod tests {
         }
     }
 
-    /// The lower RNTI wins a tie though it was called later.
+    /// The lower RNTI wins a tie although its report is read later.
     #[test]
     fn ties_go_to_the_lowest_rnti() {
         for whole in [false, true] {

@@ -1,19 +1,18 @@
-//! Downlink schedulers: which UE gets which resource block groups of a subframe.
+//! Downlink schedulers, which assign the resource block groups of a subframe to UEs.
 //!
-//! A scheduler is asked once per subframe in which somebody waits ([`Scheduler::allocate`]), told who was served
-//! ([`Scheduler::served`]), and then that subframes have passed ([`Scheduler::passed`]), which may be many where nobody
-//! waited. Retransmissions come before it: their groups are not free.
+//! [`Scheduler::allocate`] is called once per subframe in which a UE has waiting data. [`Scheduler::served`] reports the UEs that
+//! were served, and [`Scheduler::passed`] the number of subframes that have passed, which may be many without waiting data.
+//! Retransmissions are scheduled earlier: their groups are not free.
 //!
-//! Reports are made when they are read ([`Channel`]): a scheduler that need not look at a UE should not.
+//! Reports are computed when they are read ([`Channel`]), so a scheduler should read no more than it needs.
 //!
-//! [`catalogue`] has them by name.
+//! [`catalogue`] contains the schedulers by name.
 //!
-//! # A scheduler of your own
+//! # Adding a scheduler
 //!
-//! A file of its own in this folder, headed by the model in words, with a type that implements [`Scheduler`], and an entry
-//! in `catalogue.rs`. All that a scheduler sees of a subframe is in [`Subframe`]. What it keeps from one to the next is its
-//! own business, as long as the same calls give the same groups. This one serves the UE whose oldest packet has waited
-//! longest, with the whole band:
+//! Add a file to this folder that starts with a description of the model and defines a type that implements [`Scheduler`], and an
+//! entry in `catalogue.rs`. [`Subframe`] contains all inputs of a scheduler in a subframe. It may keep any state, if the same
+//! calls give the same groups. This example assigns the whole band to the UE whose oldest packet has waited longest:
 //!
 //! ```
 //! use fullpipe_lte::scheduler::{
@@ -58,7 +57,7 @@
 //!         [0, 7, 15][usize::from(ue)]
 //!     }
 //!     fn subbands(&mut self, _ue: u16) -> &[u8; MOST_GROUPS] {
-//!         unreachable!("this scheduler does not look at single groups")
+//!         unreachable!("this scheduler reads no subband reports")
 //!     }
 //!     fn ceiling(&self, _ue: u16) -> u8 {
 //!         15
@@ -115,74 +114,74 @@ pub use token_bank::{FdTokenBank, TdTokenBank, TokenBankLimits};
 use average::Averages;
 use std::fmt;
 
-/// Most resource block groups that a bandwidth has (25 at 20 MHz), rounded up to whole vectors.
+/// Largest number of resource block groups of a bandwidth (25 at 20 MHz), rounded up to whole vectors.
 pub const MOST_GROUPS: usize = 32;
 
 /// A set of resource block groups: bit k is group k.
 pub type Groups = u32;
 
-/// The owner of a group that nobody got.
+/// The owner of an unassigned group.
 pub const NOBODY: u16 = u16::MAX;
 
-/// What a UE has reported of its channel, in the reports that the eNB has when it schedules.
+/// The channel reports of UEs that the eNB has when it schedules.
 pub trait Channel {
-    /// CQI of the whole band, 0 to 15; 0: do not schedule.
+    /// Returns the CQI of the whole band, 0 to 15; 0: do not schedule.
     fn wideband(&mut self, ue: u16) -> u8;
 
-    /// CQI of each group; 0 beyond the last.
+    /// Returns the CQI of each group; 0 beyond the last.
     fn subbands(&mut self, ue: u16) -> &[u8; MOST_GROUPS];
 
-    /// The CQI that all groups have, where that is known without a look at each.
+    /// Returns the CQI of all groups if they are known to be equal without an evaluation of each.
     fn even(&mut self, _ue: u16) -> Option<u8> {
         None
     }
 
-    /// Neither wideband nor any subband CQI of this UE is higher. Costs nothing.
+    /// Returns an upper bound of the wideband CQI and all subband CQI of this UE, at no cost.
     fn ceiling(&self, ue: u16) -> u8;
 
-    /// Whether ceilings are the same in all subframes.
+    /// Whether ceilings are constant over subframes.
     fn ceilings_stay(&self) -> bool {
         false
     }
 
-    /// Writes ceilings of this subframe's reports alone, for as many UEs.
+    /// Writes upper bounds of this subframe's reports, one for each of `ues`.
     fn ceilings_now(&mut self, ues: &[u16], ceilings: &mut [u8]) {
         for (ceiling, &ue) in ceilings.iter_mut().zip(ues) {
             *ceiling = self.ceiling(ue);
         }
     }
 
-    /// Upper bounds of the CQI of each group, and the groups in which the CQI may be lower.
+    /// Returns upper bounds of the CQI of each group, and the groups in which the CQI may be lower.
     fn bounds(&mut self, ue: u16) -> (&[u8; MOST_GROUPS], Groups) {
         (self.subbands(ue), 0)
     }
 
-    /// CQI of these groups, as [`subbands`](Channel::subbands) has them; of the others, upper bounds.
+    /// Returns the CQI of these groups, as in [`subbands`](Channel::subbands), and upper bounds for the others.
     fn subbands_of(&mut self, ue: u16, _groups: Groups) -> &[u8; MOST_GROUPS] {
         self.subbands(ue)
     }
 }
 
-/// What waits for a UE.
+/// The waiting data of a UE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Bytes that the scheduler believes to wait: new data, retransmissions and status reports of all bearers.
+    /// Waiting bytes by the scheduler's count: new data, retransmissions and status reports of all bearers.
     pub bytes: u32,
-    /// For how long the oldest packet has waited, milliseconds.
+    /// Waiting time of the oldest packet in milliseconds.
     pub head_of_line_ms: u32,
 }
 
-/// What waits for all UEs.
+/// The waiting data of all UEs.
 pub trait Queues {
-    /// What waits for this UE.
+    /// Returns the waiting data of this UE.
     fn waiting(&self, ue: u16) -> Waiting;
 
-    /// The part of it on bearers with a guaranteed bit rate; nothing unless the queues know bearers.
+    /// Returns the part on bearers with a guaranteed bit rate. By default it is empty.
     fn waiting_guaranteed(&self, _ue: u16) -> Waiting {
         Waiting::default()
     }
 
-    /// The part of it on bearers without one.
+    /// Returns the part on bearers without a guaranteed bit rate.
     fn waiting_best_effort(&self, ue: u16) -> Waiting {
         self.waiting(ue)
     }
@@ -191,19 +190,19 @@ pub trait Queues {
 /// Bytes of transport blocks by CQI, summed over a UE's layers.
 #[derive(Clone, Debug)]
 pub struct Rates {
-    /// Of one group, by CQI.
+    /// Bytes in one group, by CQI.
     pub group: [u32; 16],
-    /// Of all whole groups, by CQI.
+    /// Bytes in all whole groups, by CQI.
     pub band: [u32; 16],
-    /// Of one group, of two and so on up to all, by CQI.
+    /// Bytes in one group, in two and so on up to all, by CQI.
     pub blocks: Vec<[u32; 16]>,
 }
 
 impl Rates {
-    /// Rates of a band of so many whole groups, where a CQI and a number of groups come to so many bytes.
+    /// Creates the rates of a band with this number of whole groups. `bytes` returns the bytes for a CQI and a number of groups.
     ///
     /// # Panics
-    /// If there is no group.
+    /// If `groups` is 0.
     #[must_use]
     pub fn new(groups: usize, bytes: impl Fn(usize, usize) -> u32) -> Rates {
         let blocks: Vec<[u32; 16]> = (1..=groups)
@@ -213,65 +212,65 @@ impl Rates {
     }
 }
 
-/// What a scheduler gets to see of a subframe.
+/// The inputs of a scheduler in a subframe.
 #[allow(missing_debug_implementations, reason = "a view")]
 pub struct Subframe<'a> {
-    /// Whole groups of the band.
+    /// Number of whole groups of the band.
     pub groups: usize,
-    /// Those that no retransmission has.
+    /// Groups without a retransmission.
     pub free: Groups,
-    /// UEs with something waiting, a free HARQ process and no retransmission in this subframe, in order of RNTI.
+    /// UEs with waiting data, a free HARQ process and no retransmission in this subframe, in order of RNTI.
     pub active: &'a [u16],
-    /// Bytes by CQI and by a UE's number of layers less one.
+    /// Bytes by CQI, indexed by a UE's number of layers minus one.
     pub rates: &'a [Rates; 2],
-    /// Layers of each UE.
+    /// Number of layers of each UE.
     pub layers: &'a [u8],
-    /// Reports.
+    /// Channel reports.
     pub channel: &'a mut dyn Channel,
-    /// Queues.
+    /// Waiting data.
     pub queues: &'a dyn Queues,
 }
 
 impl Subframe<'_> {
-    /// Index in [`rates`](Subframe::rates) of this UE's.
+    /// Returns the index of this UE in [`rates`](Subframe::rates).
     #[must_use]
     pub fn layer(&self, ue: u16) -> usize {
         usize::from(self.layers[usize::from(ue)]) - 1
     }
 
-    /// Rates of this UE.
+    /// Returns the rates of this UE.
     #[must_use]
     pub fn rates(&self, ue: u16) -> &Rates {
         &self.rates[self.layer(ue)]
     }
 }
 
-/// The numbers of the groups in a set, from the lowest up.
+/// Returns the numbers of the groups in a set, in ascending order.
 pub fn indices(groups: Groups) -> impl Iterator<Item = usize> {
     let mut rest = groups;
     std::iter::from_fn(move || {
         let lowest = rest.trailing_zeros();
-        // Nothing is cleared of an empty set.
+        // An empty set stays empty.
         rest &= rest.wrapping_sub(1);
         (lowest < Groups::BITS).then_some(lowest as usize)
     })
 }
 
-/// What a UE is promised: of the bearer that asks for most.
+/// The bit rates of a UE's bearers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Promise {
-    /// Guaranteed bit rate of its bearers together, bit/s; 0 without.
+    /// Total guaranteed bit rate of the bearers in bit/s; 0 if there is none.
     pub guaranteed_bits_per_second: u64,
-    /// Maximum bit rate of its bearers together, bit/s; 0 without limit.
+    /// Total maximum bit rate of the bearers in bit/s; 0 if there is none.
     pub maximum_bits_per_second: u64,
 }
 
 /// Why a scheduler cannot serve a UE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is to hold a guaranteed bit rate, which this scheduler does not know of.
+    /// The UE has a guaranteed bit rate, which this scheduler does not support.
     NoGuarantees,
-    /// This scheduler shares by maximum bit rates, of which the UE has none.
+    /// The UE has no maximum bit rate, which this scheduler requires.
     NeedsMaximum,
 }
 
@@ -292,15 +291,15 @@ impl std::error::Error for Refusal {}
 
 /// A downlink scheduler.
 pub trait Scheduler: Send {
-    /// Whether it knows of guaranteed bit rates.
+    /// Whether it supports guaranteed bit rates.
     fn supports_guaranteed_bit_rate(&self) -> bool {
         false
     }
 
-    /// Whether a UE can be attached with this promise.
+    /// Checks that a UE with these bit rates can be attached.
     ///
     /// # Errors
-    /// The scheduler does not know how to keep it.
+    /// If the scheduler does not support them.
     fn admit(&self, promise: &Promise) -> Result<(), Refusal> {
         if promise.guaranteed_bits_per_second > 0 && !self.supports_guaranteed_bit_rate() {
             return Err(Refusal::NoGuarantees);
@@ -308,38 +307,38 @@ pub trait Scheduler: Send {
         Ok(())
     }
 
-    /// The past average throughputs that it keeps, if any; the next methods maintain them unless the scheduler has its own.
+    /// Returns the scheduler's past average throughputs, if it has any. The following methods maintain them by default.
     fn averages(&mut self) -> Option<&mut Averages> {
         None
     }
 
-    /// A UE has been attached; UEs are numbered from 0 in order of RNTI.
+    /// Attaches a UE. UEs are numbered from 0 in order of RNTI.
     fn attach(&mut self, _promise: Promise) {
         if let Some(averages) = self.averages() {
             averages.attach();
         }
     }
 
-    /// Writes the owner of each group, [`NOBODY`] where there is none. Only free groups are given away, only to active UEs,
-    /// and to none whose CQI there is 0.
+    /// Writes the owner of each group, [`NOBODY`] if there is none. Only free groups are assigned, only to active UEs, and only
+    /// if the UE's CQI in the group is above 0.
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]);
 
-    /// In this subframe the UE was given transport blocks of so many bytes, new data only. Comes after `allocate` of the
-    /// same subframe.
+    /// Reports that a UE got transport blocks with `bytes` bytes of new data in this subframe. It is called after `allocate` of
+    /// the same subframe.
     fn served(&mut self, ue: u16, bytes: u32) {
         if let Some(averages) = self.averages() {
             averages.served(ue, bytes);
         }
     }
 
-    /// So many subframes have passed, the one of the last `allocate` or `served` first.
+    /// Advances by a number of subframes, the first of which is that of the last `allocate` or `served`.
     fn passed(&mut self, subframes: u64) {
         if let Some(averages) = self.averages() {
             let _ = averages.passed(subframes);
         }
     }
 
-    /// Whether a transport block's MCS follows the wideband CQI instead of the lowest of its groups'.
+    /// Whether the MCS of a transport block follows the wideband CQI instead of the lowest CQI of its groups.
     fn wideband_mcs(&self) -> bool {
         false
     }

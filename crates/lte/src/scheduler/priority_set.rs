@@ -1,33 +1,33 @@
 //! Priority set scheduler.
 //!
-//! **Model.** Two steps per subframe. In the time domain, UEs below their target, which is their guaranteed bit rate, come
-//! first, by 1 / T_u, who has had least first; the others after them, by R_u / T_u, the rate of one group at the wideband CQI over
-//! the average of the last 99 ms ([`average`](super::average)). The first N of these go on, by default half of all, at least
-//! one. In the frequency domain each group goes to the one with the highest W x M, where W = max(1, target / T_u) keeps up
-//! the pressure of who is below its target, and M is what the group is worth to a UE:
+//! **Model.** Two steps per subframe. In the time domain, UEs below their target, the guaranteed bit rate, come first, by 1 /
+//! T_u. The others follow, by R_u / T_u: the rate of one group at the wideband CQI over the average of the last 99 ms
+//! ([`average`](super::average)). The first N of these are selected, by default half of all, at least one. In the frequency
+//! domain each group goes to the selected UE with the highest W x M. W = max(1, target / T_u) raises the priority of a UE below
+//! its target. M is the metric of the group for the UE:
 //!
-//! * PFsch: R_u(k) / Tsch_u, where Tsch_u is an average only of subframes in which the UE was among the N;
+//! * PFsch: R_u(k) / Tsch_u, where Tsch_u is an average over the subframes in which the UE was among the N only;
 //! * CoItA: CQI_u(k) / sum of its CQIs over all groups.
 //!
-//! Ties go to the lowest RNTI. So a UE below its guaranteed bit rate is always among the N, and the others share what it leaves:
-//! fairly with PFsch; with CoItA, which knows no past, by how the channel varies over the band, and where it does not, the
-//! lowest RNTI of the N takes all. A guarantee of more than PFsch would give the UE comes with W, that is, if T_u stays
-//! below it: it is held to a per cent while it takes a quarter of the band, not when it takes a third of it.
+//! Ties go to the lowest RNTI. So a UE below its guaranteed bit rate is always among the N, and the others share the rest. With
+//! PFsch they share fairly. CoItA has no memory: the variation of the channel over the band decides, and without variation the
+//! lowest RNTI of the N takes all. A guarantee above the UE's share under PFsch works through W, that is, only while T_u is below
+//! the target. It is met within 1 % if it takes a quarter of the band, but not if it takes a third.
 //!
-//! **Source.** Mongha et al., "QoS oriented time and frequency domain packet schedulers for the UTRAN long term evolution"
-//! (VTC 2008); as ns-3's scheduler of this name, but that a UE which cannot be reached in a group does not bid for it.
+//! **Source.** Mongha et al., "QoS oriented time and frequency domain packet schedulers for the UTRAN long term evolution" (VTC
+//! 2008). It follows ns-3's scheduler of this name, except that a UE does not bid for a group in which it is out of range.
 
 use super::auction::{Auction, Bids, running_maximum};
 use super::average::{Averages, next};
 use super::{MOST_GROUPS, Promise, Scheduler, Subframe};
 
-/// What a group is worth to a UE in the frequency domain.
+/// The metric of a group for a UE in the frequency domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrequencyMetric {
-    /// The rate there over the average of subframes in which the UE passed the time domain.
+    /// The rate in the group over the average of subframes in which the UE passed the time domain.
     #[default]
     PfSch,
-    /// The CQI there over the sum of the UE's CQIs.
+    /// The CQI in the group over the sum of the UE's CQIs.
     CoItA,
 }
 
@@ -45,11 +45,11 @@ pub struct PrioritySet {
     metric: FrequencyMetric,
     multiplexed: usize,
     averages: Averages,
-    /// Tsch, bytes/s.
+    /// Tsch in bytes/s.
     while_chosen: Vec<f64>,
-    /// Bytes that each UE was given in this subframe.
+    /// Bytes that each UE got in this subframe.
     given: Vec<u32>,
-    /// Bytes/s.
+    /// Targets in bytes/s.
     targets: Vec<f64>,
     candidates: Vec<Candidate>,
     /// UEs that passed the time domain in this subframe, in order of RNTI.
@@ -58,7 +58,7 @@ pub struct PrioritySet {
 }
 
 impl PrioritySet {
-    /// With no UE attached; in the time domain so many UEs pass, 0: half of the active.
+    /// Creates a scheduler without UEs. `multiplexed_ues` UEs pass the time domain; 0: half of the active ones.
     #[must_use]
     pub fn new(metric: FrequencyMetric, multiplexed_ues: u16) -> PrioritySet {
         PrioritySet {
@@ -74,7 +74,7 @@ impl PrioritySet {
         }
     }
 
-    /// The time domain.
+    /// Selects UEs in the time domain.
     fn choose(&mut self, subframe: &mut Subframe<'_>) {
         self.candidates.clear();
         for &ue in subframe.active {
@@ -88,7 +88,7 @@ impl PrioritySet {
             self.candidates.push(Candidate { ue, below_target, metric: rate / average });
         }
         let pass = if self.multiplexed > 0 { self.multiplexed } else { (self.candidates.len() / 2).max(1) };
-        // The order of equals, that of RNTI, is kept.
+        // The sort is stable, so equal candidates stay in order of RNTI.
         self.candidates
             .sort_by(|one, other| other.below_target.cmp(&one.below_target).then(other.metric.total_cmp(&one.metric)));
         self.chosen.clear();
@@ -146,7 +146,7 @@ impl Scheduler for PrioritySet {
 
     fn passed(&mut self, subframes: u64) {
         self.averages.passed(subframes);
-        // Only the first of them had a time domain.
+        // Only the first of the subframes had a time domain.
         if subframes > 0 {
             for ue in self.chosen.drain(..) {
                 let average = &mut self.while_chosen[usize::from(ue)];
@@ -177,10 +177,10 @@ mod tests {
         Promise { guaranteed_bits_per_second: 8 * bytes_per_second, ..Promise::default() }
     }
 
-    /// At half the load that the band could carry: groups are shared without regard to what waits, and half of them may
-    /// carry padding. At three quarters, 232 bytes each, the last UE falls behind.
+    /// At half of the load that the band could carry. Groups are shared independently of the waiting data, so half of them may
+    /// carry padding. At three quarters, 232 bytes each, the last UE would not get its rate.
     #[test]
-    fn below_saturation_the_offered_rate() {
+    fn offered_rate_is_served_below_saturation() {
         for scheduler in schedulers() {
             let mut cell = Cell::new(scheduler);
             for cqi in [15, 12, 11, 8] {
@@ -191,9 +191,10 @@ mod tests {
         }
     }
 
-    /// With targets that nobody reaches, as blind equal throughput: 1 / sum (1 / R_i), within the reference's 10 %.
+    /// With targets that no UE reaches, the result is that of blind equal throughput: 1 / sum (1 / R_i), within the reference's
+    /// 10 %.
     #[test]
-    fn above_saturation_the_same() {
+    fn ues_get_equal_rates_above_saturation() {
         for scheduler in schedulers() {
             let mut cell = Cell::new(scheduler);
             for cqi in BY_DISTANCE {
@@ -205,10 +206,10 @@ mod tests {
         }
     }
 
-    /// Rows 184 to 195 of the reference's `scheduler` vectors and 010 of `scheduler_mixed`: 232 bytes every ms and as much
-    /// guaranteed; bytes/s, with its tolerance.
+    /// Rows 184 to 195 of the reference's `scheduler` vectors and 010 of `scheduler_mixed`: 232 bytes every ms with the same
+    /// guaranteed rate, in bytes/s, with its tolerance.
     #[test]
-    fn reference_vectors() {
+    fn reference_vectors_are_met() {
         for (distances, bytes_per_second) in [
             (&[0; 6][..], 232_000.0),
             (&[1; 1], 232_000.0),
@@ -228,7 +229,7 @@ mod tests {
         }
     }
 
-    /// A UE far away, among five near ones that have no guarantee.
+    /// A distant UE with a target, among five near ones without guarantees.
     fn far_and_near(metric: FrequencyMetric, target: u64) -> Vec<f64> {
         let mut cell = Cell::new(Box::new(PrioritySet::new(metric, 0)));
         cell.add(5, Source::Saturated, guaranteed(target));
@@ -239,27 +240,27 @@ mod tests {
         cell.run(10_000)
     }
 
-    /// The far one has what it is guaranteed, which it would not have otherwise; the near ones have the same. 1 % is for T_u
-    /// going up and down about the target.
+    /// The distant UE gets its guaranteed rate, which it would not get otherwise; the near ones get equal rates. The tolerance of
+    /// 1 % is for the variation of T_u around the target.
     #[test]
-    fn a_guarantee_is_held() {
+    fn guaranteed_rate_is_met() {
         let without = far_and_near(FrequencyMetric::PfSch, 0);
-        // A sixth of the subframes, about.
+        // About a sixth of the subframes.
         assert_close(&without[..1], &[full(5) / 6.0], 0.1);
         let with = far_and_near(FrequencyMetric::PfSch, 100_000);
         assert_close(&with[..1], &[100_000.0], 0.01);
-        // They have the rest of the band.
+        // The others share the rest of the band.
         assert_close(&with[1..], &[(1.0 - with[0] / full(5)) * full(15) / 5.0; 5], 0.01);
         for target in [150_000, 200_000, 300_000] {
             assert_close(&far_and_near(FrequencyMetric::CoItA, target)[..1], &[target as f64], 0.01);
         }
     }
 
-    /// Half of the active pass the time domain, those below their target first.
+    /// Half of the active UEs pass the time domain, those below their target first.
     #[test]
-    fn sets_and_their_order() {
+    fn time_domain_selects_ues_below_their_target_first() {
         let mut scheduler = PrioritySet::new(FrequencyMetric::PfSch, 0);
-        // T of 1000 x 10, 20, ... / 99 bytes/s.
+        // T is 1000 x 10, 20, ... / 99 bytes/s.
         for target in [0, 0, 100, 90_000, 90_000, 0, 0] {
             scheduler.attach(guaranteed(target));
         }
@@ -281,7 +282,7 @@ mod tests {
             scheduler.chosen.clone()
         };
         scheduler.passed(1);
-        // Six can be reached; 3 and 4 are below their target; of the others UE 0 has the highest 185 / T, UE 1 47 / 2T.
+        // Six UEs are in range; 3 and 4 are below their target. Of the others UE 0 has the highest 185 / T, UE 1 has 47 / 2T.
         assert_eq!(chosen(&mut scheduler, &[0, 1, 2, 3, 4, 5, 6]), [0, 3, 4]);
         assert_eq!(chosen(&mut scheduler, &[1, 2, 6]), [2]);
         assert!(chosen(&mut scheduler, &[5]).is_empty());
@@ -291,7 +292,7 @@ mod tests {
             scheduler.multiplexed = pass;
             assert_eq!(chosen(&mut scheduler, &[0, 1, 2, 3, 4, 5, 6]), expected);
         }
-        // Tsch is that of UEs which passed, T that of all: 0 bytes, and 980 then.
+        // Tsch is updated only for UEs that passed, T for all: 0 bytes, and then 980.
         scheduler.multiplexed = 1;
         chosen(&mut scheduler, &[0, 1]);
         scheduler.served(0, 980);
@@ -303,9 +304,9 @@ mod tests {
         assert_eq!(scheduler.while_chosen[1..], before[1..]);
     }
 
-    /// W x M by hand.
+    /// W x M computed by hand.
     #[test]
-    fn pressure_is_kept_up() {
+    fn ue_below_its_target_has_a_higher_priority() {
         let mut cell = Cell::new(Box::new(PrioritySet::new(FrequencyMetric::CoItA, 2)));
         cell.add(15, Source::Saturated, Promise::default());
         let mut row = [14; GROUPS];

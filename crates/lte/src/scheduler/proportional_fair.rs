@@ -1,10 +1,10 @@
 //! Proportional fair.
 //!
-//! **Model.** Each group goes to the UE with the highest rate there as a share of what it got of late: argmax
-//! R_u(k) / T_u, ties to the lowest RNTI. R_u(k) is the bytes of a transport block in this one group at the CQI reported
-//! for it, T_u the average of the last 99 ms ([`average`](super::average)). UEs with the same channel get the same, and one with
-//! twice the rate gets about twice as much, for the same share of groups: the product of all throughputs is at its
-//! maximum. Who has fading gets more than the share of the mean, being served on the peaks.
+//! **Model.** Each group goes to the UE with the highest rate in it relative to its recent throughput: argmax R_u(k) / T_u, ties
+//! to the lowest RNTI. R_u(k) is the bytes of a transport block in this one group at the CQI reported for it. T_u is the average
+//! of the last 99 ms ([`average`](super::average)). UEs with the same channel get the same throughput, and a UE with twice the
+//! rate gets about twice as much, with the same share of groups: the product of all throughputs is maximal. A UE with fading gets
+//! more than the share of its mean channel, since it is served at the peaks.
 //!
 //! **Source.** Sesia, Toufik and Baker, "LTE: the UMTS Long Term Evolution" (2009); as ns-3's default scheduler.
 
@@ -18,15 +18,15 @@ pub struct ProportionalFair {
     averages: Averages,
     auction: Auction,
     rates: GroupRates,
-    /// By UE: no metric is higher with these rates and its ceiling; [`UNKNOWN`] where one of them or T has changed.
+    /// Upper bound of each UE's metrics with these rates and its ceiling; [`UNKNOWN`] after a change of one of them or of T.
     tops: Vec<f32>,
-    /// The tops of the last auction's candidates.
+    /// The bounds of the last auction's candidates.
     opening: Opening,
-    /// The UEs served since then, whose tops are lower now.
+    /// The UEs served since then, whose bounds are lower now.
     served: Vec<u16>,
 }
 
-/// Higher than any metric.
+/// Larger than any metric.
 const UNKNOWN: f32 = f32::INFINITY;
 
 /// The rates of a single group, by number of layers less one and by CQI.
@@ -34,12 +34,12 @@ const UNKNOWN: f32 = f32::INFINITY;
 struct GroupRates {
     bytes: [[u32; 16]; 2],
     rates: [Bids; 2],
-    /// The highest up to each CQI.
+    /// The highest rate up to each CQI.
     most: [Bids; 2],
 }
 
 impl GroupRates {
-    /// Whether these are others than before.
+    /// Updates the rates. Returns whether they have changed.
     fn renew(&mut self, bytes: [[u32; 16]; 2]) -> bool {
         let change = self.bytes != bytes;
         if change {
@@ -62,7 +62,7 @@ impl Scheduler for ProportionalFair {
 
     fn allocate(&mut self, subframe: &mut Subframe<'_>, owners: &mut [u16; MOST_GROUPS]) {
         let averages = &self.averages;
-        // 715 instructions, 1780 with an auction.
+        // 715 instructions; 1780 with an auction.
         if let &[ue] = subframe.active {
             self.opening.clear();
             self.served.clear();
@@ -76,8 +76,8 @@ impl Scheduler for ProportionalFair {
         let GroupRates { rates, most, .. } = &self.rates;
         let highest =
             |subframe: &Subframe<'_>, ue, cqi: u8| most[subframe.layer(ue)][usize::from(cqi)] * averages.inverse(ue);
-        // The top of a UE changes when it is served. Where it is high enough, the auction asks for what is possible in this
-        // subframe: with 500 UEs 26 may still win then, instead of 59.
+        // The bound of a UE changes when it is served. If it is high enough, the auction computes a bound for this subframe: with
+        // 500 UEs, 26 instead of 59 may then still win.
         let tops = &mut self.tops;
         let mut top = |ue: u16| {
             let top = &mut tops[usize::from(ue)];
@@ -140,25 +140,25 @@ mod tests {
         Cell::saturated(Box::new(ProportionalFair::default()), cqis)
     }
 
-    /// With the same SINR, full-band rate / N.
+    /// With the same SINR each UE gets the full-band rate / N.
     #[test]
     fn equal_channels_share_equally() {
         for cqi in BY_DISTANCE {
             for ues in 1..=30 {
                 let mut cell = cell(&vec![cqi; ues]);
                 cell.run(500);
-                // All groups of a subframe go to one UE, and all UEs have had a turn after N.
+                // All groups of a subframe go to one UE, and each UE has had one turn after N.
                 assert_close(&cell.run(100 * ues as u64), &vec![full(cqi) / ues as f64; ues], 1e-12);
             }
         }
     }
 
-    /// With unequal SINR, T_i = R_i / N, so that T_i / sum T = R_i / sum R: the reference's rule, within its 10 %.
+    /// With unequal SINR, T_i = R_i / N, so T_i / sum T = R_i / sum R: the reference's rule, within its 10 %.
     ///
-    /// Exactly, r_i / T_i comes to the same for all, r_i being the block of one group, by which the scheduler judges,
-    /// and T_i = x_i F_i, F_i being the block of the whole band, which it gives for a share x_i of subframes. So
-    /// x_i = (r_i / F_i) / sum (r_j / F_j), and not 1 / N as blocks of one group are a little more or less than a
-    /// twelfth of those of twelve. 0.5 % is for turns that are not evenly spaced.
+    /// More exactly, r_i / T_i is equal for all, where r_i is the block of one group, which the scheduler compares. T_i is x_i
+    /// F_i, where F_i is the block of the whole band, which the UE gets in a share x_i of subframes. So x_i = (r_i / F_i) / sum
+    /// (r_j / F_j), and not 1 / N, as blocks of one group are slightly more or less than a twelfth of those of twelve. The
+    /// tolerance of 0.5 % is for turns that are not evenly spaced.
     #[test]
     fn unequal_channels_share_time() {
         let mut cell = cell(&BY_DISTANCE);
@@ -173,10 +173,10 @@ mod tests {
         assert_close(&found, &exact, 0.005);
     }
 
-    /// Rows 028 to 047 of the reference's `scheduler` vectors, bytes/s; its tolerance of 10 % is for the time until the
+    /// Rows 028 to 047 of the reference's `scheduler` vectors in bytes/s. Its tolerance of 10 % covers the time until the
     /// averages have settled, half a second of which is in its 0.4 to 0.6 s.
     #[test]
-    fn reference_vectors() {
+    fn reference_vectors_are_met() {
         for (ues, distance, bytes_per_second) in [
             (6, 0, 366_000.0),
             (12, 0, 183_000.0),
@@ -196,9 +196,9 @@ mod tests {
         }
     }
 
-    /// Two UEs whose bands are good where the other's is bad: each gets its own half, and all of it.
+    /// Two UEs have good channels in opposite halves of the band: each gets all of its good half.
     #[test]
-    fn peaks_are_used() {
+    fn each_ue_is_served_in_its_best_groups() {
         let mut cell = Cell::new(Box::new(ProportionalFair::default()));
         for halves in [[12, 6], [6, 12]] {
             let mut row = [halves[0]; GROUPS];
@@ -213,10 +213,10 @@ mod tests {
         assert_close(&cell.run(100), &[693_000.0; 2], 1e-12);
     }
 
-    /// Of UEs with the same channel all over the band, only the one that wins is asked, even if all have the same
+    /// Of UEs with the same channel over the whole band, only the report of the winner is read, even if all have the same
     /// average.
     #[test]
-    fn who_cannot_win_is_not_asked() {
+    fn reports_of_ues_that_cannot_win_are_not_read() {
         let mut cell = cell(&[15; 50]);
         for turn in 0..50 {
             cell.reports.asked.clear();
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Every UE's metric in every group, in the order of RNTI; the first that is largest wins.
+    /// Evaluates every UE's metric in every group, in order of RNTI; the first of the highest wins.
     fn plain(free: Groups, active: &[u16], metric: impl Fn(u16, usize) -> f64) -> [u16; MOST_GROUPS] {
         let mut owners = [NOBODY; MOST_GROUPS];
         for k in indices(free) {
@@ -243,9 +243,9 @@ mod tests {
     /// One subframe of a random run.
     #[derive(Clone, Debug)]
     struct Step {
-        /// Which UEs' reports change, and from what their new ones are made.
+        /// UEs whose reports change, and the numbers from which the new ones are derived.
         reports: Vec<(usize, u64)>,
-        /// Where there are none, they are those of the step before.
+        /// The active UEs; `None`: those of the previous step.
         active: Option<u64>,
         free: Groups,
         subframes: u64,
@@ -254,7 +254,7 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         let gap = prop_oneof![8 => Just(1u64), 2 => 1u64..200, 1 => 1u64..40_000];
         let free = prop_oneof![Just((1 << GROUPS) - 1), any::<Groups>().prop_map(|bits| bits & ((1 << GROUPS) - 1))];
-        // A UE that is alone does not go through an auction.
+        // A single UE does not take part in an auction.
         let active = prop_oneof![
             4 => (any::<u64>(), any::<u64>()).prop_map(|(one, other)| Some(one & other)),
             8 => Just(None),
@@ -264,10 +264,10 @@ mod tests {
             .prop_map(|(reports, active, free, subframes)| Step { reports, active, free, subframes })
     }
 
-    /// UEs of the random runs.
+    /// Number of UEs in the random runs.
     const UES: usize = 40;
 
-    /// CQIs about a mean, some out of range; and how far the ceiling is above them.
+    /// CQIs around a mean, some out of range, and the distance of the ceiling above them.
     fn report(bits: u64) -> (u8, [u8; MOST_GROUPS], u8) {
         let (mean, spread) = ((bits & 15) as u8, (bits >> 4 & 3) as u8 * 2 + 1);
         let mut row = [0; MOST_GROUPS];
@@ -277,7 +277,7 @@ mod tests {
         (mean, row, (bits >> 60) as u8 & 3)
     }
 
-    /// A table of transport block sizes with a dip, as there is one in TS 36.213, and a size for CQI 0, which nobody is to use.
+    /// A table of transport block sizes with a dip, as in TS 36.213, and a size for CQI 0, which must not be used.
     fn dipped() -> [Rates; 2] {
         let mut rates = rates();
         for rates in &mut rates {
@@ -292,11 +292,11 @@ mod tests {
 
         /// 60 runs of up to 200 subframes of 40 UEs.
         ///
-        /// Against the plain rule with the same averages and products, group by group and without exception. And
-        /// against the rule in double precision with averages by the formula as it stands: there the winner may differ
-        /// only where the two metrics are closer than four roundings to single precision (inverse, product, each up
-        /// to 2^-24, of both UEs: 2.4e-7), or where one was idle so long that its average is at the floor, 10^-30, and the other's is below
-        /// 10^-28: rates, of 4 to 370 bytes, make up for less than a factor of 100.
+        /// Compares with the plain rule with the same averages and products, group by group, without exception. Also compares
+        /// with the rule in double precision and averages by the formula. There the winner may differ in two cases. The metrics
+        /// are closer than four roundings to single precision (inverse, product, each up to 2^-24, of both UEs: 2.4e-7). Or one
+        /// UE was idle so long that its average is at the lower limit, 10^-30, and the other's is below 10^-28: rates, of 4 to
+        /// 370 bytes, compensate for less than a factor of 100.
         #[test]
         fn pruning_changes_nothing(
             steps in prop::collection::vec(step(), 1..200), dip in any::<bool>(), steady in any::<bool>(),
@@ -340,7 +340,8 @@ mod tests {
                 let metric = |ue: u16, cqi: u8| f64::from(rate_at(ue, cqi) as f32 * scheduler.averages.inverse(ue));
                 let same = plain(step.free, &active, |ue, k| if cqi(ue, k) > 0 { metric(ue, cqi(ue, k)) } else { 0.0 });
                 prop_assert_eq!(owners, same);
-                // Asked were all UEs that could do better than the weakest winner, and none that could not do as well.
+                // The reports of all UEs that could exceed the weakest winner are read, and none of those that could not reach
+                // it.
                 let weakest = indices(step.free).map(|k| match owners[k] {
                     NOBODY => 0.0,
                     ue => metric(ue, cqi(ue, k)),
@@ -348,7 +349,7 @@ mod tests {
                 let weakest = weakest.fold(f64::INFINITY, f64::min);
                 for &ue in &active {
                     let most = (1..=reports.ceiling_now(ue)).map(|cqi| metric(ue, cqi)).fold(0.0, f64::max);
-                    // One that is alone is asked by its ceiling of all subframes.
+                    // The report of a single UE is read if its ceiling over all subframes permits a bid.
                     let alone = steady && active.len() == 1;
                     if !alone && (most == 0.0 || most != weakest) {
                         prop_assert_eq!(reports.asked.contains(&ue), most > weakest, "{} {} {}", ue, most, weakest);

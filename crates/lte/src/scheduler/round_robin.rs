@@ -1,10 +1,9 @@
 //! Round robin.
 //!
-//! **Model.** The free groups are divided by the number of active UEs; each gets floor(free / active) of them, at least one,
-//! in the order of RNTI starting after the UE that was served last, as long as there are any. What the division leaves
-//! over stays empty. The MCS follows the wideband CQI. So of N UEs with the same channel each gets a transport block of
-//! floor(B / (N G)) groups of G of the B resource blocks in every subframe, or with more UEs than groups takes
-//! its turn with one group.
+//! **Model.** The free groups are divided by the number of active UEs. Each gets floor(free / active) of them, at least one, in
+//! order of RNTI starting after the UE that was served last, as long as there are any. The rest of the division stays empty. The
+//! MCS follows the wideband CQI. So of N UEs with the same channel, each gets a transport block of floor(B / (N G)) groups of G
+//! of the B resource blocks in every subframe. With more UEs than groups, UEs take turns with one group each.
 //!
 //! **Source.** As ns-3's round robin scheduler.
 
@@ -13,9 +12,9 @@ use super::{MOST_GROUPS, NOBODY, Scheduler, Subframe, indices};
 /// Round robin.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin {
-    /// The UE after the one that was served last, if there is one.
+    /// The UE after the one that was served last; 0 initially.
     next: u16,
-    /// UEs that get something in this subframe.
+    /// UEs that are served in this subframe.
     turn: Vec<u16>,
 }
 
@@ -25,8 +24,8 @@ impl Scheduler for RoundRobin {
         let free = subframe.free.count_ones() as usize;
         let first = subframe.active.partition_point(|&ue| ue < self.next);
         let (later, sooner) = subframe.active.split_at(first);
-        // As many as there are groups: further UEs would neither get one nor change the division, so that they need no
-        // report.
+        // At most as many UEs as groups: further ones would get no group and not change the division, so their reports are not
+        // read.
         self.turn.clear();
         for &ue in sooner.iter().chain(later) {
             if self.turn.len() == free {
@@ -58,9 +57,10 @@ mod tests {
         Cell::saturated(Box::new(RoundRobin::default()), cqis)
     }
 
-    /// T = TBS(MCS, floor(B / (N G)) G) / 8 per ms up to as many UEs as groups, then that of one group, 12 of N times.
+    /// T = TBS(MCS, floor(B / (N G)) G) / 8 per ms with at most as many UEs as groups; otherwise that of one group, in 12 of N
+    /// subframes.
     #[test]
-    fn each_gets_a_block_of_its_share() {
+    fn each_ue_gets_a_block_of_its_share() {
         for cqi in BY_DISTANCE {
             for ues in 1..=30 {
                 let found = cell(&vec![cqi; ues]).run(60 * ues as u64);
@@ -71,10 +71,10 @@ mod tests {
         }
     }
 
-    /// Rows 001 to 023 of the reference's `scheduler` vectors, bytes/s. They were counted below RLC's headers over about
-    /// half a second; the tolerance is the reference's 10 %.
+    /// Rows 001 to 023 of the reference's `scheduler` vectors in bytes/s. They were counted without RLC headers over about half a
+    /// second; the tolerance is the reference's 10 %.
     #[test]
-    fn reference_vectors() {
+    fn reference_vectors_are_met() {
         for (ues, distance, bytes_per_second) in [
             (1, 0, 2_196_000.0),
             (3, 0, 749_000.0),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_go_on_where_they_ended() {
+    fn turns_continue_after_the_last_served_ue() {
         let mut cell = cell(&[15; 15]);
         let first: Vec<u16> = cell.subframe()[..GROUPS].to_vec();
         assert_eq!(first, (0..12).collect::<Vec<u16>>());
@@ -103,17 +103,17 @@ mod tests {
         assert_eq!(second, [12, 13, 14, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
-    /// Groups that a retransmission has are passed over, UEs out of range do not count: 9 groups for 2 UEs, 4 each.
+    /// Groups with a retransmission are skipped and UEs out of range do not count: 9 groups for 2 UEs, 4 each.
     #[test]
-    fn only_what_is_free_is_divided() {
+    fn only_free_groups_are_divided() {
         let mut cell = cell(&[15, 0, 3]);
         cell.free = 0b1110_1011_1011;
         assert_eq!(shares(&cell.subframe()), [(0, 0b0000_0001_1011), (2, 0b0110_1010_0000)]);
     }
 
-    /// With more UEs than groups, only as many are looked at.
+    /// With more UEs than groups, only as many reports are read.
     #[test]
-    fn reports_are_read_of_whom_they_can_matter() {
+    fn only_reports_that_matter_are_read() {
         let mut cell = cell(&[[15; 20].as_slice(), &[0; 20]].concat());
         cell.subframe();
         assert_eq!(cell.reports.asked, (0..12).collect::<Vec<u16>>());

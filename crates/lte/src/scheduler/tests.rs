@@ -1,27 +1,27 @@
-//! A cell without radio for tests of schedulers: CQIs that stay, blocks that all arrive, queues that are always full or fed
-//! evenly. 25 resource blocks unless said: 12 groups of 2.
+//! A cell without radio for tests of schedulers: constant CQIs, blocks that all arrive, queues that are always full or filled
+//! evenly. It has 25 resource blocks unless stated otherwise: 12 groups of 2.
 
 use super::{Channel, Groups, MOST_GROUPS, NOBODY, Promise, Queues, Rates, Scheduler, Subframe, Waiting, indices};
 use crate::radio::tables;
 use std::collections::VecDeque;
 
-/// Whole groups of 25 resource blocks.
+/// Number of whole groups of 25 resource blocks.
 pub(super) const GROUPS: usize = 12;
 
-/// Resource blocks in a group.
+/// Number of resource blocks in a group.
 const GROUP_SIZE: usize = 2;
 
-/// Bytes of a transport block of so many groups.
+/// Bytes of a transport block with this number of groups.
 pub(super) fn bytes(groups: usize, cqi: u8) -> u32 {
     if cqi == 0 { 0 } else { tables::downlink_bytes(tables::mcs_of_cqi(cqi), groups * GROUP_SIZE) }
 }
 
-/// Bytes/s of the whole band.
+/// Rate of the whole band in bytes/s.
 pub(super) fn full(cqi: u8) -> f64 {
     f64::from(bytes(GROUPS, cqi)) * 1000.0
 }
 
-/// CQI that the reference's distances come to: 0, 4800, 6000, 10000 and 20000 m; MCS 28, 22, 20, 14, 8.
+/// CQI at the reference's distances of 0, 4800, 6000, 10000 and 20000 m; MCS 28, 22, 20, 14, 8.
 pub(super) const BY_DISTANCE: [u8; 5] = [15, 12, 11, 8, 5];
 
 /// Rates of 25 resource blocks, with one and two layers.
@@ -29,28 +29,28 @@ pub(super) fn rates() -> [Rates; 2] {
     [1, 2].map(|layers| Rates::new(GROUPS, |cqi, groups| layers * bytes(groups, cqi as u8)))
 }
 
-/// Reports that stay as they are.
+/// Constant reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reports {
     pub(super) wideband: Vec<u8>,
     pub(super) subbands: Vec<[u8; MOST_GROUPS]>,
-    /// Ceilings of a subframe and bounds of groups are looser than need be by as much, ceilings of all subframes by twice as much.
+    /// Excess of the ceilings of a subframe and the bounds of groups. The ceilings over all subframes exceed by twice as much.
     pub(super) slack: Vec<u8>,
-    /// Ceilings of all subframes are the highest CQI, and so stay as they are.
+    /// Whether the ceilings over all subframes are the highest CQI, and so constant.
     pub(super) steady: bool,
     /// The bounds of groups that were read last.
     loose: [u8; MOST_GROUPS],
-    /// UEs whose report was read, in order.
+    /// UEs whose reports were read, in order.
     pub(super) asked: Vec<u16>,
 }
 
 impl Reports {
-    /// One more UE, with the same CQI everywhere.
+    /// Adds a UE with the same CQI in all groups.
     pub(super) fn flat(&mut self, cqi: u8) {
         self.add(cqi, &[cqi; GROUPS]);
     }
 
-    /// One more UE.
+    /// Adds a UE.
     pub(super) fn add(&mut self, wideband: u8, subbands: &[u8]) {
         let mut row = [0; MOST_GROUPS];
         row[..subbands.len()].copy_from_slice(subbands);
@@ -103,7 +103,7 @@ impl Channel for Reports {
         (&self.loose, open)
     }
 
-    /// The bounds that were read before, but in these groups.
+    /// The bounds that were read before, with exact values in these groups.
     fn subbands_of(&mut self, ue: u16, groups: Groups) -> &[u8; MOST_GROUPS] {
         for k in indices(groups) {
             self.loose[k] = self.subbands[usize::from(ue)][k];
@@ -120,14 +120,14 @@ impl Reports {
     }
 }
 
-/// What a UE's queue is fed with.
+/// The source of a UE's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It is always full.
+    /// Always full.
     Saturated,
-    /// So much waits, always.
+    /// A constant amount of waiting data.
     Constant(Waiting),
-    /// A packet of so many bytes every subframe, from the first on.
+    /// A packet of this size in every subframe, from the first on.
     Packets(u32),
 }
 
@@ -135,10 +135,10 @@ pub(super) enum Source {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buffers {
     sources: Vec<Source>,
-    /// Arrival and bytes left of each packet.
+    /// Arrival and remaining bytes of each packet.
     packets: Vec<VecDeque<(u64, u32)>>,
-    /// What waits besides, on a bearer with a guaranteed bit rate; of a UE with none, that is where all of it waits if the UE is
-    /// promised a rate.
+    /// Additional waiting data on a bearer with a guaranteed bit rate. For a UE without them, all data are on such a bearer if
+    /// the UE has a guaranteed rate.
     voice: Vec<Option<Waiting>>,
     promised: Vec<bool>,
     now: u64,
@@ -204,10 +204,10 @@ pub(super) struct Cell {
     pub(super) scheduler: Box<dyn Scheduler>,
     pub(super) reports: Reports,
     pub(super) buffers: Buffers,
-    /// Groups that no retransmission has.
+    /// Groups without a retransmission.
     pub(super) free: Groups,
     rates: [Rates; 2],
-    /// Bytes that got through since the last [`run`](Cell::run) began, by UE.
+    /// Bytes delivered since the start of the last [`run`](Cell::run), by UE.
     pub(super) delivered: Vec<u64>,
 }
 
@@ -223,7 +223,7 @@ impl Cell {
         }
     }
 
-    /// UEs with full queues and these CQIs in all groups.
+    /// Creates a cell with UEs that have full queues and these CQIs in all groups.
     pub(super) fn saturated(scheduler: Box<dyn Scheduler>, cqis: &[u8]) -> Cell {
         let mut cell = Cell::new(scheduler);
         for &cqi in cqis {
@@ -232,13 +232,13 @@ impl Cell {
         cell
     }
 
-    /// One more UE with this CQI in all groups.
+    /// Adds a UE with this CQI in all groups.
     pub(super) fn add(&mut self, cqi: u8, source: Source, promise: Promise) {
         self.reports.flat(cqi);
         self.attach(source, promise);
     }
 
-    /// The UE whose reports were added last.
+    /// Attaches the UE whose reports were added last.
     pub(super) fn attach(&mut self, source: Source, promise: Promise) {
         self.buffers.sources.push(source);
         self.buffers.packets.push(VecDeque::new());
@@ -248,12 +248,12 @@ impl Cell {
         self.scheduler.attach(promise);
     }
 
-    /// From now on this always waits on a bearer of the last UE with a guaranteed bit rate, and the UE's source on another.
+    /// Adds constant waiting data on a bearer of the last UE with a guaranteed bit rate, separate from the UE's source.
     pub(super) fn add_voice(&mut self, waiting: Waiting) {
         *self.buffers.voice.last_mut().expect("a UE") = Some(waiting);
     }
 
-    /// One subframe. Checks what every scheduler must keep to.
+    /// Runs one subframe and checks the rules for all schedulers.
     pub(super) fn subframe(&mut self) -> [u16; MOST_GROUPS] {
         let now = self.buffers.now;
         for (source, packets) in self.buffers.sources.iter().zip(&mut self.buffers.packets) {
@@ -264,7 +264,7 @@ impl Cell {
         let ues = self.delivered.len() as u16;
         let active: Vec<u16> = (0..ues).filter(|&ue| self.buffers.waiting(ue).bytes > 0).collect();
         let layers = vec![1; usize::from(ues)];
-        // Whatever was there before.
+        // The scheduler must overwrite these values.
         let mut owners = [12_345; MOST_GROUPS];
         self.scheduler.allocate(
             &mut Subframe {
@@ -287,7 +287,7 @@ impl Cell {
             } else {
                 indices(groups).map(|k| self.reports.subbands[index][k]).min().expect("a group")
             };
-            assert_ne!(cqi, 0, "{ue} cannot be reached");
+            assert_ne!(cqi, 0, "{ue} is out of range");
             let bytes = bytes(groups.count_ones() as usize, cqi);
             self.delivered[index] += self.buffers.take(index, bytes);
             self.scheduler.served(ue, bytes);
@@ -297,7 +297,7 @@ impl Cell {
         owners
     }
 
-    /// Bytes/s that got through to each UE in so many subframes.
+    /// Runs a number of subframes and returns the delivered bytes/s of each UE.
     pub(super) fn run(&mut self, subframes: u64) -> Vec<f64> {
         self.delivered.fill(0);
         for _ in 0..subframes {
@@ -307,7 +307,7 @@ impl Cell {
     }
 }
 
-/// Who got something, and which groups.
+/// The UEs with assigned groups, and their groups.
 pub(super) fn shares(owners: &[u16; MOST_GROUPS]) -> Vec<(u16, Groups)> {
     let mut shares: Vec<(u16, Groups)> = Vec::new();
     for (k, &owner) in owners.iter().enumerate().filter(|(_, owner)| **owner != NOBODY) {
@@ -319,7 +319,7 @@ pub(super) fn shares(owners: &[u16; MOST_GROUPS]) -> Vec<(u16, Groups)> {
     shares
 }
 
-/// All within so many parts of one.
+/// Checks that all values are within a relative tolerance.
 #[track_caller]
 pub(super) fn assert_close(found: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len());

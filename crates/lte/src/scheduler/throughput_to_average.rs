@@ -1,10 +1,10 @@
 //! Throughput to average.
 //!
-//! **Model.** Each group goes to the UE for which it is best compared with that UE's own band: argmax R_u(k) / R_u, the
-//! second being the rate of one group at the wideband CQI. It knows no past: where the channel is the same all over the
-//! band, all quotients are one and the lowest RNTI gets everything.
+//! **Model.** Each group goes to the UE for which it is best relative to that UE's own band: argmax R_u(k) / R_u, where R_u is
+//! the rate of one group at the wideband CQI. The metric has no memory. If the channel is constant over the band, all quotients
+//! are 1 and the lowest RNTI gets everything.
 //!
-//! A UE whose wideband CQI is 0 may still be reached in a group; it is compared as if it were 1, which has the same
+//! A UE whose wideband CQI is 0 may still be in range in a group. It is evaluated with a wideband CQI of 1, which has the same
 //! MCS.
 //!
 //! **Source.** Capozzi et al., "Downlink packet scheduling in LTE cellular networks: key design issues and a survey" (2012);
@@ -34,7 +34,7 @@ impl Scheduler for ThroughputToAverage {
                 let ceiling = subframe.channel.ceiling(ue);
                 most[subframe.layer(ue)][usize::from(ceiling)] / average(subframe, ue)
             },
-            // Divided, not multiplied by the inverse: equal quotients are to be equal numbers.
+            // A division instead of a multiplication by the inverse, so that equal quotients are equal numbers.
             |subframe, ue| {
                 let average = average(subframe, ue);
                 rates[subframe.layer(ue)].map(|rate| rate / average)
@@ -54,9 +54,9 @@ mod tests {
         Box::new(ThroughputToAverage::default())
     }
 
-    /// Quotients of one, all of them, however good the channel: rows 094 to 114 of the reference's `scheduler` vectors.
+    /// All quotients are 1, whatever the channel: rows 094 to 114 of the reference's `scheduler` vectors.
     #[test]
-    fn without_fading_the_first_gets_all() {
+    fn first_ue_gets_everything_without_fading() {
         for cqis in [BY_DISTANCE, [5, 15, 8, 11, 12], [7; 5]] {
             let found = Cell::saturated(scheduler(), &cqis).run(100);
             assert_eq!(found[0], full(cqis[0]));
@@ -64,9 +64,9 @@ mod tests {
         }
     }
 
-    /// A far UE at twice its own mean is before a near one at its mean.
+    /// A distant UE at twice its own mean precedes a near one at its mean.
     #[test]
-    fn groups_are_compared_with_the_own_band() {
+    fn groups_are_compared_with_the_ues_own_band() {
         let mut cell = Cell::new(scheduler());
         for (wideband, halves) in [(12, [12, 12]), (4, [7, 2]), (0, [1, 2])] {
             let mut row = [halves[0]; GROUPS];

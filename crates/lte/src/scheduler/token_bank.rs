@@ -1,21 +1,21 @@
 //! Token bank fair queueing, per group and for the whole band.
 //!
-//! **Model.** Every subframe each UE earns r / 1000 tokens, one per byte, r being its maximum bit rate in bytes/s. They go into
-//! a pool of its own of 1 byte; what does not fit in goes to a bank that all share, and the UE's counter E, which is its balance
-//! with the bank, goes up. Next is the UE with the highest E / r, ties to the lowest RNTI: who has lent most for its
-//! rate. Tokens that it uses beyond its pool are taken from the bank and from E.
+//! **Model.** Every subframe each UE earns r / 1000 tokens, one per byte, where r is its maximum bit rate in bytes/s. The tokens
+//! go into the UE's own pool of 1 byte. The excess goes to a shared bank and increases the UE's counter E, its balance with the
+//! bank. The UE with the highest E / r is served next, ties to the lowest RNTI: the one that has lent most relative to its rate.
+//! Tokens used beyond the pool are taken from the bank and from E.
 //!
-//! * FD-TBFQ: it may send budget = pool + min(E - debt limit, credit limit, bank) bytes. It gets its best groups, one by
-//!   one, until its transport block holds all that waits; a group with which the block would be more than the budget is left to
-//!   the next UE. So nobody is served beyond its rate for long.
-//! * TD-TBFQ: it gets the whole band, whatever it has.
+//! * FD-TBFQ: the UE may send budget = pool + min(E - debt limit, credit limit, bank) bytes. It gets its best groups one by one,
+//!   until its transport block holds all waiting data. A group with which the block would exceed the budget is left to the next
+//!   UE. So no UE exceeds its rate for long.
+//! * TD-TBFQ: the UE gets the whole band, whatever its budget.
 //!
-//! The MCS of both follows the lowest CQI of the groups. A token pays for a byte that waits, not for padding.
+//! The MCS of both follows the lowest CQI of the groups. Tokens pay for waiting bytes, not for padding.
 //!
 //! **Source.** Wong, Tang and Leung, "Token bank fair queuing: a new scheduling algorithm for wireless multimedia services"
 //! (2004); Bokhari et al., "Cross-layer resource scheduling for video traffic in the downlink of OFDMA-based wireless 4G
-//! networks" (2009); as ns-3's schedulers of these names, with three deviations on purpose: FD-TBFQ serves a UE for which less waits
-//! than fits into one group, the bank gets only what does not fit into the pool, and a debt beyond its limit is no credit.
+//! networks" (2009). They follow ns-3's schedulers of these names with three intended deviations. FD-TBFQ serves a UE whose
+//! waiting data are less than one group. The bank gets only the excess of the pool. A debt beyond its limit is no credit.
 
 use super::auction::give_all;
 use super::{Groups, MOST_GROUPS, NOBODY, Promise, Refusal, Scheduler, Subframe, indices};
@@ -23,11 +23,11 @@ use super::{Groups, MOST_GROUPS, NOBODY, Promise, Refusal, Scheduler, Subframe, 
 /// Limits of the token bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBankLimits {
-    /// Size of each UE's own pool, bytes.
+    /// Size of each UE's own pool in bytes.
     pub pool_bytes: u32,
-    /// Most that a UE may take from the bank in one subframe, bytes.
+    /// Largest number of bytes that a UE can take from the bank in one subframe.
     pub credit_bytes: u32,
-    /// Most that a UE may owe the bank, bytes.
+    /// Largest debt of a UE at the bank in bytes.
     pub debt_bytes: u32,
 }
 
@@ -37,28 +37,28 @@ impl Default for TokenBankLimits {
     }
 }
 
-/// Tokens are counted in thousandths, so that earning them makes no error however it is cut up.
+/// Tokens are counted in thousandths, so that earning them has no rounding error, however the time is split.
 const TOKEN: i64 = 1000;
 
-/// What a UE has.
+/// The account of a UE.
 #[derive(Clone, Copy, Debug)]
 struct Account {
-    /// Thousandths of tokens per subframe: r in bytes/s.
+    /// Thousandths of tokens per subframe, which is r in bytes/s.
     rate: i64,
-    /// Thousandths of tokens.
+    /// The pool, in thousandths of tokens.
     pool: i64,
-    /// E, thousandths of tokens.
+    /// E, in thousandths of tokens.
     counter: i64,
 }
 
-/// All tokens there are.
+/// All accounts and the bank.
 #[derive(Clone, Debug)]
 struct Bank {
     limits: TokenBankLimits,
     accounts: Vec<Account>,
-    /// Thousandths of tokens.
+    /// The bank, in thousandths of tokens.
     bank: i64,
-    /// UEs in the order in which they are served, and by what.
+    /// UEs in the order in which they are served, with their E / r.
     order: Vec<(u16, f64)>,
 }
 
@@ -101,7 +101,7 @@ impl Bank {
         self.bank = self.bank.saturating_sub(tokens - own).max(0);
     }
 
-    /// All active UEs, the first to be served first.
+    /// Ranks all active UEs, the first to be served first.
     fn rank(&mut self, active: &[u16]) {
         self.order.clear();
         self.order.extend(active.iter().map(|&ue| {
@@ -113,7 +113,7 @@ impl Bank {
 }
 
 /// # Errors
-/// Tokens are dealt out by the maximum bit rate.
+/// If the UE has no maximum bit rate, from which tokens are computed.
 fn admit(promise: &Promise) -> Result<(), Refusal> {
     if promise.guaranteed_bits_per_second > 0 {
         Err(Refusal::NoGuarantees)
@@ -131,7 +131,7 @@ pub struct FdTokenBank {
 }
 
 impl FdTokenBank {
-    /// With no UE attached.
+    /// Creates a scheduler without UEs.
     #[must_use]
     pub fn new(limits: TokenBankLimits) -> FdTokenBank {
         FdTokenBank { bank: Bank::new(limits) }
@@ -172,7 +172,7 @@ impl Scheduler for FdTokenBank {
     }
 }
 
-/// The UE's best groups for all that waits within the budget, and the bytes of the transport block in them.
+/// Returns the UE's best groups for its waiting data within the budget, and the bytes of the transport block in them.
 fn best_groups(subframe: &mut Subframe<'_>, free: Groups, ue: u16, budget: u32, waiting: u32) -> (Groups, u32) {
     let rates = &subframe.rates[subframe.layer(ue)];
     let (mut groups, mut bytes, mut number) = (0, 0, 0);
@@ -182,7 +182,7 @@ fn best_groups(subframe: &mut Subframe<'_>, free: Groups, ue: u16, budget: u32, 
     let cqis = subframe.channel.subbands(ue);
     while bytes < waiting {
         let rest = indices(free & !groups).filter(|&k| cqis[k] > 0);
-        // Of equally good groups the lowest.
+        // Of equally good groups the lowest is taken.
         let Some(k) = rest.reduce(|best, k| if cqis[k] > cqis[best] { k } else { best }) else { break };
         // The last group taken is the worst.
         let more = rates.blocks[number][usize::from(cqis[k])];
@@ -203,7 +203,7 @@ pub struct TdTokenBank {
 }
 
 impl TdTokenBank {
-    /// With no UE attached.
+    /// Creates a scheduler without UEs.
     #[must_use]
     pub fn new(limits: TokenBankLimits) -> TdTokenBank {
         TdTokenBank { bank: Bank::new(limits) }
@@ -254,7 +254,7 @@ mod tests {
         Promise { maximum_bits_per_second: 8 * bytes_per_second, ..Promise::default() }
     }
 
-    /// Bytes/s of UEs with these CQIs, sources and rates, after a second.
+    /// Returns the bytes/s of UEs with these CQIs, sources and rates, after a second.
     fn run(scheduler: Box<dyn Scheduler>, ues: &[(u8, Source, u64)]) -> Vec<f64> {
         let mut cell = Cell::new(scheduler);
         for &(cqi, source, rate) in ues {
@@ -264,9 +264,9 @@ mod tests {
         cell.run(4000)
     }
 
-    /// Below saturation everybody has what is offered. A part in 500 for what waits at the beginning and end.
+    /// Below saturation every UE gets its offered rate. The tolerance of 1/500 is for data that wait at the beginning and end.
     #[test]
-    fn below_saturation_the_offered_rate() {
+    fn offered_rate_is_served_below_saturation() {
         for scheduler in schedulers() {
             let ues = [(15, 100), (12, 200), (11, 300), (5, 50)];
             let ues = ues.map(|(cqi, bytes)| (cqi, Source::Packets(bytes), u64::from(bytes) * 1000));
@@ -274,10 +274,10 @@ mod tests {
         }
     }
 
-    /// Above it, all the same, 1 / sum (1 / R_i), if their rates are: by whole bands exactly, by groups but for blocks that
-    /// are not all the band's.
+    /// Above saturation UEs with equal rates get the same, 1 / sum (1 / R_i). With whole bands this is exact; with groups, blocks
+    /// are not exact fractions of the band's.
     #[test]
-    fn above_saturation_the_same() {
+    fn ues_with_equal_rates_get_the_same_above_saturation() {
         for (scheduler, tolerance) in schedulers().into_iter().zip([0.03, 0.005]) {
             let each = 1.0 / BY_DISTANCE.iter().map(|&cqi| 1.0 / full(cqi)).sum::<f64>();
             let ues = BY_DISTANCE.map(|cqi| (cqi, Source::Saturated, 500_000));
@@ -285,9 +285,9 @@ mod tests {
         }
     }
 
-    /// Above it, in proportion to their rates: weights 1, 2 and 3, w_i x 1 / sum (w_i / R_i).
+    /// Above saturation UEs get throughput in proportion to their rates: with weights 1, 2 and 3, w_i x 1 / sum (w_i / R_i).
     #[test]
-    fn above_saturation_by_rate() {
+    fn ues_get_throughput_by_rate_above_saturation() {
         for (scheduler, tolerance) in schedulers().into_iter().zip([0.03, 0.005]) {
             let ues = [(15, 500_000), (12, 1_000_000), (15, 1_500_000)];
             let each = 1.0 / ues.iter().map(|&(cqi, rate)| rate as f64 / full(cqi)).sum::<f64>();
@@ -296,10 +296,10 @@ mod tests {
         }
     }
 
-    /// FD-TBFQ holds to the rate, though groups are left empty; TD-TBFQ does not. Of two, the second takes from the bank what
-    /// the first cannot use for a whole group, until it owes 625000 bytes: 20 kB/s beyond its rate, about half a minute.
+    /// FD-TBFQ enforces the rate, although groups stay empty; TD-TBFQ does not. Of two UEs, the second takes from the bank what
+    /// the first cannot use for a whole group, until it owes 625000 bytes: 20 kB/s beyond its rate, for about half a minute.
     #[test]
-    fn the_rate_is_the_most() {
+    fn fd_tbfq_limits_ues_to_their_rate() {
         let [groups, band] = schedulers();
         let ues = [(15, Source::Saturated, 400_000), (8, Source::Saturated, 100_000)];
         assert_close(&run(groups, &ues[..1]), &[400_000.0], 0.001);
@@ -316,10 +316,10 @@ mod tests {
         assert_close(&cell.run(10_000), &[400_000.0, 100_000.0], 0.001);
     }
 
-    /// Rows 158 to 180 of the reference's `scheduler` vectors and 004 to 009 of `scheduler_mixed` that a cell without radio
-    /// can express: UDP payloads of 200 bytes every ms are 232 bytes with headers. With its tolerance.
+    /// Rows 158 to 180 of the reference's `scheduler` vectors and 004 to 009 of `scheduler_mixed`, as far as a cell without radio
+    /// can express them: UDP payloads of 200 bytes every ms are 232 bytes with headers. The tolerance is the reference's.
     #[test]
-    fn reference_vectors() {
+    fn reference_vectors_are_met() {
         let [groups, band] = [0, 1];
         for (which, bytes, distances, bytes_per_second) in [
             (groups, [232; 6], &[0; 6][..], 232_000.0),
@@ -348,11 +348,11 @@ mod tests {
         assert_close(&run(band, &ues), &[132_000.0, 232_000.0, 332_000.0], 0.1);
     }
 
-    /// Tokens by hand, at 100 kB/s and a pool of 1 byte: after 50 ms, 4999 bytes in the bank and in E, 1 in the pool. The
-    /// best groups first, as many as 5000 bytes may pay for and 400 need: one of CQI 15, 185 bytes, with one of
-    /// 14, 301, with one of 13, 405. Then there are 4600 bytes.
+    /// Tokens by hand, at 100 kB/s with a pool of 1 byte: after 50 ms there are 4999 bytes in the bank and in E, and 1 in the
+    /// pool. The UE gets its best groups, as many as 5000 bytes pay for and 400 bytes need: one of CQI 15, 185 bytes, with one of
+    /// 14, 301, with one of 13, 405. Then 4600 bytes are left.
     #[test]
-    fn a_budget_buys_the_best_groups() {
+    fn budget_pays_for_the_best_groups() {
         let mut cell = Cell::new(Box::new(FdTokenBank::new(TokenBankLimits::default())));
         cell.reports.add(9, &[4, 15, 9, 14, 0, 13, 13, 1, 2, 3, 4, 5]);
         cell.attach(Source::Constant(Waiting { bytes: 400, head_of_line_ms: 7 }), maximum(100_000));
@@ -364,18 +364,18 @@ mod tests {
         assert_eq!(bank.bank.budget(0), 5_000);
         cell.scheduler = Box::new(bank);
         assert_eq!(shares(&cell.subframe()), [(0, 0b10_1010)]);
-        // The last of 405 bytes are padding, which costs nothing: 4600 bytes are left, and 100 have been earned since.
+        // The last of the 405 bytes are padding, which costs nothing: 4600 bytes are left, and 100 have been earned since.
     }
 
     #[test]
-    fn accounts_by_hand() {
+    fn accounts_have_the_values_computed_by_hand() {
         let mut bank = Bank::new(TokenBankLimits { pool_bytes: 100, credit_bytes: 1_000, debt_bytes: 300 });
         bank.attach(&maximum(50_000));
         bank.attach(&maximum(200_000));
         bank.passed(4);
-        // 200 and 800 earned, 100 each stay in the pool.
+        // 200 and 800 are earned, 100 of each stay in the pool.
         assert_eq!((bank.bank, bank.accounts[0].counter, bank.accounts[1].counter), (800_000, 100_000, 700_000));
-        // 100 of its own, and 100 + 300 or the bank's 800.
+        // 100 of the UE's own, plus 100 + 300 or the bank's 800.
         assert_eq!((bank.budget(0), bank.budget(1)), (500, 900));
         bank.spend(0, 450);
         assert_eq!((bank.bank, bank.accounts[0].counter, bank.accounts[0].pool), (450_000, -250_000, 0));
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(bank.budget(1), 1_100, "the credit limit");
     }
 
-    /// However gaps are cut up.
+    /// The result does not depend on how a gap is split.
     #[test]
     fn a_gap_is_as_many_subframes() {
         let mut whole = Bank::new(TokenBankLimits::default());
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_rate_is_refused() {
+    fn ue_without_a_maximum_rate_is_rejected() {
         for scheduler in schedulers() {
             assert_eq!(scheduler.admit(&Promise::default()), Err(Refusal::NeedsMaximum));
             assert_eq!(scheduler.admit(&maximum(1)), Ok(()));
@@ -410,9 +410,9 @@ mod tests {
         }
     }
 
-    /// A packet that is smaller than a group.
+    /// The packet is smaller than a group.
     #[test]
-    fn little_is_sent_too() {
+    fn packet_smaller_than_a_group_is_sent() {
         let found = run(Box::new(FdTokenBank::new(TokenBankLimits::default())), &[(15, Source::Packets(20), 200_000)]);
         assert_close(&found, &[20_000.0], 0.002);
         let mut cell = Cell::new(Box::new(TdTokenBank::new(TokenBankLimits::default())));
@@ -420,9 +420,9 @@ mod tests {
         assert_eq!(cell.subframe()[..GROUPS], [0; GROUPS]);
     }
 
-    /// A group of CQI 15 holds 185 bytes: a pool of as many tokens, which is full after a subframe, buys it to the last.
+    /// A group of CQI 15 holds 185 bytes. A pool of as many tokens, which is full after a subframe, pays exactly for it.
     #[test]
-    fn a_budget_may_be_used_up() {
+    fn budget_can_be_used_up() {
         for (pool_bytes, groups) in [(184, 0), (185, 1)] {
             let limits = TokenBankLimits { pool_bytes, credit_bytes: 0, debt_bytes: 0 };
             let mut cell = Cell::new(Box::new(FdTokenBank::new(limits)));

@@ -1,6 +1,6 @@
-//! A small world around an access network: sources that send packets of one size, and what arrives of them.
+//! A test environment of an access network: sources of packets of one size, and a record of the packets that arrive.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, reason = "each test uses only some items")]
 
 use fullpipe_lte::config::{Config, Position, UeConfig};
 use fullpipe_lte::rlc::Way;
@@ -29,7 +29,7 @@ pub(crate) struct Arrival {
     pub(crate) at: Instant,
 }
 
-/// What happened.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
     pub(crate) arrivals: Vec<Arrival>,
@@ -38,7 +38,7 @@ pub(crate) struct Story {
     pub(crate) lost: [u64; 2],
 }
 
-/// A place at this distance from the origin.
+/// A position at this distance from the origin.
 pub(crate) fn at(distance: f64) -> Position {
     Position { x: distance, y: 0.0, z: 0.0 }
 }
@@ -48,7 +48,7 @@ pub(crate) fn ue(number: usize, distance: f64) -> UeConfig {
     UeConfig::reference(&format!("ue{number}"), at(distance), 1_000_000)
 }
 
-/// Runs a network with these sources until `end`, which is checked for conservation.
+/// Runs a network with these sources until `end` and checks that packets are conserved.
 pub(crate) fn run(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Story {
     let story = run_on(network, sources, end);
     let inside = network.inside();
@@ -61,7 +61,7 @@ pub(crate) fn run(network: &mut AccessNetwork, sources: &[Source], end: Instant)
     story
 }
 
-/// Runs a network on which something has run before.
+/// Continues the run of a network with other sources.
 pub(crate) fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Instant) -> Story {
     let mut story = Story::default();
     let mut next: Vec<Instant> = sources.iter().map(|source| source.first).collect();
@@ -70,7 +70,7 @@ pub(crate) fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Insta
         let due = next.iter().copied().enumerate().min_by_key(|(index, at)| (*at, *index));
         let wake = network.next();
         let (at, index) = due.map_or((Instant::NEVER, 0), |(index, at)| (at, index));
-        // The beginning of a subframe comes before the packets that arrive then.
+        // The beginning of a subframe precedes packets that arrive at the same time.
         if wake <= at {
             if wake > end {
                 break;
@@ -95,7 +95,7 @@ pub(crate) fn run_on(network: &mut AccessNetwork, sources: &[Source], end: Insta
             let way = output.way;
             match output.fate {
                 Fate::Delivered => {
-                    // What was offered before these sources began is not theirs.
+                    // Packets offered before these sources started do not count.
                     let Some(&(sent, bytes)) = sent.get(output.token as usize) else { continue };
                     story.arrivals.push(Arrival { way, ue: output.ue, bytes, sent, at: output.at });
                 }
@@ -113,7 +113,7 @@ pub(crate) fn saturating(way: Way, ue: u16, payload: u32, rate_mbps: f64, until:
     Source { way, ue, bearer: 0, bytes: payload + 28, first: Instant::ZERO, interval, until }
 }
 
-/// UDP payload per second that a UE got in a window, Mbit/s.
+/// UDP payload per second that a UE received in an interval, in Mbit/s.
 pub(crate) fn goodput_mbps(story: &Story, way: Way, ue: u16, from: Instant, to: Instant) -> f64 {
     let bytes: u64 = story
         .arrivals
@@ -124,12 +124,12 @@ pub(crate) fn goodput_mbps(story: &Story, way: Way, ue: u16, from: Instant, to: 
     bytes as f64 * 8.0 / (to - from).as_secs_f64() / 1e6
 }
 
-/// A network, or the reason why there is none.
+/// Creates a network, or panics with the reason.
 pub(crate) fn network(config: Config) -> AccessNetwork {
     AccessNetwork::new(config).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// So many milliseconds after the start.
+/// The time this many milliseconds after the start.
 pub(crate) fn ms(milliseconds: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(milliseconds * 1e-3)
 }

@@ -1,5 +1,5 @@
-//! A local UDP port that leads to a target behind a proxy: who sends to it talks to the target. Each local sender has
-//! a tunnel of its own, as each has a port of its own at an address translator.
+//! Forwarding of a local UDP port to a target behind a proxy. Each local sender has its own tunnel, as each sender
+//! behind a NAT has its own port.
 
 use super::{Client, Tunnel};
 use crate::environment::Environment;
@@ -17,19 +17,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Messages received at a time, and the bytes of one.
+/// Maximum number of messages per receive call, followed by the size of one in bytes.
 const BATCH: usize = 8;
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// What a sender may have waiting while its tunnel is being opened.
+/// Bytes of a sender that may wait while its tunnel is being opened.
 const WAITING_BYTES: usize = 1 << 20;
 
-/// How a forwarder treats its senders.
+/// Limits on the local senders of a forwarder.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Senders at a time; beyond them the one that has been silent for longest gives way.
+    /// Maximum number of senders. Beyond it, a new sender replaces the one that has been idle longest.
     pub senders: usize,
-    /// A sender without payloads in either direction is forgotten after this time.
+    /// A sender is removed after this time without payloads in either direction.
     pub idle: Duration,
 }
 
@@ -39,14 +39,14 @@ impl Default for Limits {
     }
 }
 
-/// Hears of a sender whose tunnel could not be opened or was ended, and why.
+/// Callback for a sender whose tunnel could not be opened or has ended, with the reason.
 pub type Refused = Arc<dyn Fn(SocketAddr, &str) + Send + Sync>;
 
-/// Forwards what arrives at `socket` to `target`, and what comes back to whom it is for, until the socket or the
-/// connection to the proxy fails. `refused` hears of each tunnel that could not be opened or that was ended.
+/// Forwards datagrams from `socket` to `target` and the replies to their senders, until the socket or the connection to
+/// the proxy fails. Calls `refused` for each tunnel that could not be opened or has ended.
 ///
 /// # Errors
-/// Of the socket, or that the connection is lost.
+/// If the socket fails or the connection is lost.
 pub async fn forward(
     environment: Arc<dyn Environment>,
     client: Client,
@@ -125,7 +125,7 @@ fn make_room(senders: &mut BTreeMap<SocketAddr, Arc<Sender>>, limit: usize) {
     }
 }
 
-/// One local sender, between the socket's task and its own.
+/// One local sender, shared by the socket's task and the sender's task.
 struct Sender {
     state: Mutex<State>,
     waker: AtomicWaker,
@@ -164,7 +164,7 @@ impl Sender {
         self.waker.wake();
     }
 
-    /// Whether it has ended, which it does when silent for too long.
+    /// Whether this sender has ended, explicitly or because it has been idle for `idle`.
     fn is_over(&self, now: Instant, idle: Duration) -> bool {
         let silent = now.saturating_duration_since(self.state().active) >= idle;
         if silent {
@@ -230,7 +230,7 @@ async fn carry(
         for payload in incoming.drain(..) {
             let transmit =
                 Transmit { destination: from, ecn: None, contents: &payload, segment_size: None, src_ip: None };
-            // A local program that has gone does not end the tunnel; it may come back.
+            // A local program that has closed its port does not end the tunnel; it may reopen the port.
             let _ = poll_fn(|context| back.as_mut().poll_send(&transmit, context)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! The client: one connection to a proxy, and tunnels through it.
+//! The CONNECT-UDP client: one connection to a proxy and the tunnels through it (RFC 9298).
 
 mod forward;
 mod socket;
@@ -29,28 +29,28 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-/// The largest frame other than DATA that a proxy may send.
+/// Largest frame other than DATA that a proxy may send.
 const MAX_FRAME_BYTES: u64 = 64 << 10;
 
-/// Why there is no tunnel.
+/// Reason why a tunnel could not be opened.
 #[derive(Debug)]
 pub enum Error {
-    /// The connection to the proxy is lost.
+    /// The connection to the proxy was lost.
     Connection(ConnectionError),
-    /// The proxy's settings do not offer what is needed.
+    /// The proxy's settings do not include a required feature.
     NotOffered(&'static str),
-    /// The proxy did not answer in time.
+    /// The proxy did not respond in time.
     TimedOut,
-    /// The proxy's answer, and its Proxy-Status.
+    /// The proxy rejected the request.
     Refused {
-        /// The answer's status code.
+        /// Status code of the response.
         status: u16,
-        /// The field, empty if there is none.
+        /// Value of Proxy-Status; empty if the field is missing.
         proxy_status: String,
     },
-    /// The request's stream was aborted.
+    /// The request stream was aborted.
     Stream(StreamError),
-    /// The request cannot be written.
+    /// The request could not be written.
     Request(String),
 }
 
@@ -82,12 +82,12 @@ struct Shared {
     send: Mutex<SendRequest<Opener, Bytes>>,
     http: Arc<SharedState>,
     handles: Handles,
-    /// Who waits for the proxy's settings.
+    /// Wakers of the tasks that wait for the proxy's settings.
     waiting: Arc<Mutex<Vec<Waker>>>,
 }
 
 impl Client {
-    /// Speaks HTTP/3 on a connection, which needs [`configuration::Client::transport`] and the protocol name `h3`.
+    /// Starts HTTP/3 on a connection, which needs [`configuration::Client::transport`] and the ALPN protocol `h3`.
     ///
     /// # Errors
     /// If the connection is lost.
@@ -122,7 +122,7 @@ impl Client {
         environment.spawn(Box::pin(async move {
             poll_fn(|context| {
                 let closed = http.poll_close(context).map(drop);
-                // Whatever came may have been the settings.
+                // Each event may have delivered the settings.
                 let wakers = std::mem::take(&mut *waiting.lock().unwrap_or_else(PoisonError::into_inner));
                 wakers.into_iter().for_each(Waker::wake);
                 closed
@@ -132,19 +132,19 @@ impl Client {
         Ok(Client(Arc::new(shared)))
     }
 
-    /// Opens a tunnel to `target`, in the connection's mode: any number may be open at a time.
+    /// Opens a tunnel to `target` in the connection's mode. Any number of tunnels can be open at a time.
     ///
     /// # Errors
-    /// If the proxy refuses, does not answer, or cannot be asked.
+    /// If the proxy rejects the request, does not respond or cannot be reached.
     pub async fn open(&self, target: &Target) -> Result<Tunnel, Error> {
         self.open_in(target, self.0.settings.mode).await
     }
 
-    /// The same in a mode of its own. Datagrams need a connection that offers them, whose mode is [`Mode::Datagram`]; there the
-    /// proxy answers each request as its payloads come.
+    /// Opens a tunnel to `target` in `mode`. Datagrams need a connection with the mode [`Mode::Datagram`], which offers
+    /// them. On such a connection the proxy answers each request in the form in which its payloads arrive.
     ///
     /// # Errors
-    /// As [`Client::open`], or if the connection offers no datagrams.
+    /// As for [`Client::open`], or if the connection does not offer datagrams.
     pub async fn open_in(&self, target: &Target, mode: Mode) -> Result<Tunnel, Error> {
         let environment = &self.0.session.environment;
         let deadline = environment.now() + self.0.settings.response_timeout;
@@ -154,13 +154,13 @@ impl Client {
         }
     }
 
-    /// The connection beneath.
+    /// The underlying QUIC connection.
     #[must_use]
     pub fn connection(&self) -> &noq::Connection {
         &self.0.session.connection
     }
 
-    /// Ends the connection and every tunnel in it.
+    /// Closes the connection and all its tunnels.
     pub fn close(&self) {
         self.0.session.connection.close(code::NO_ERROR.into(), b"");
     }
@@ -210,7 +210,7 @@ impl Client {
 
 fn check(response: &Response<()>) -> Result<(), Error> {
     let status = response.status();
-    // 204, 205 and 206 cannot be answers of the capsule protocol (RFC 9297 section 3.4).
+    // Responses of the capsule protocol cannot have status 204, 205 or 206 (RFC 9297 section 3.4).
     if status.is_success() && !matches!(status.as_u16(), 204..=206) {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! A tunnel as a UDP socket with one peer, for a QUIC endpoint whose path leads through the proxy. No ECN codepoint
-//! passes a tunnel (RFC 9298 section 6.2).
+//! A tunnel as a UDP socket with one peer, for a QUIC endpoint whose path passes through the proxy. A tunnel carries no
+//! ECN codepoint (RFC 9298 section 6.2).
 
 use super::Tunnel;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The socket.
+/// A UDP socket that sends and receives through a tunnel.
 #[derive(Clone, Debug)]
 pub struct TunnelSocket {
     tunnel: Arc<Tunnel>,
@@ -20,7 +20,8 @@ pub struct TunnelSocket {
 }
 
 impl TunnelSocket {
-    /// A socket whose only peer is known as `peer`, and which calls itself `local`; neither appears on any wire.
+    /// Creates a socket with the local address `local` and the single peer `peer`. Both addresses are placeholders that
+    /// appear on no wire.
     #[must_use]
     pub fn new(tunnel: Arc<Tunnel>, local: SocketAddr, peer: SocketAddr) -> TunnelSocket {
         TunnelSocket { tunnel, local, peer }
@@ -62,7 +63,7 @@ impl AsyncUdpSocket for TunnelSocket {
         let mut count = 0;
         for payload in payloads {
             let (Some(buffer), Some(meta)) = (buffers.get_mut(count), metas.get_mut(count)) else { break };
-            // A payload larger than the endpoint said it takes is not for it.
+            // The endpoint did not provide room for a payload of this size, so it is dropped.
             let Some(room) = buffer.get_mut(..payload.len()) else { continue };
             room.copy_from_slice(&payload);
             *meta = RecvMeta::default();

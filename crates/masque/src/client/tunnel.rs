@@ -1,4 +1,4 @@
-//! One tunnel as a client sees it: UDP payloads in, UDP payloads out.
+//! The client side of a tunnel: sends and receives UDP payloads.
 
 use super::Client;
 use crate::configuration::{self, Mode};
@@ -21,11 +21,11 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-/// A payload is a part of the packet that it came in, and keeps all of it. While more than this waits, the reader is slow
-/// and payloads are copied out.
+/// A payload is a slice of the packet that carried it, and keeps the whole packet in memory. While more bytes than this
+/// wait, the reader is slow and payloads are copied.
 const COPIED_BEYOND: u64 = 64 << 10;
 
-/// A tunnel is over.
+/// Error: the tunnel has ended, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended(pub String);
 
@@ -37,17 +37,17 @@ impl fmt::Display for Ended {
 
 impl std::error::Error for Ended {}
 
-/// An open tunnel. Dropped, it is closed.
+/// An open tunnel. Dropping it closes the tunnel.
 pub struct Tunnel {
     shared: Arc<Shared>,
-    /// Keeps the connection.
+    /// Keeps the connection open.
     _client: Client,
 }
 
 struct Shared {
     session: Arc<Session>,
     id: u64,
-    /// Stream mode's queue.
+    /// The queue of stream mode.
     outbox: Option<Outbox>,
     coalesce: bool,
     receive_limit: u64,
@@ -104,7 +104,8 @@ impl Tunnel {
         Tunnel { shared, _client: client }
     }
 
-    /// Sends payloads to the target; none is left. What does not fit, or finds the queue full, is dropped and counted.
+    /// Sends payloads to the target and empties the vector. Payloads that do not fit or find the queue full are dropped
+    /// and counted.
     pub fn send(&self, payloads: &mut Vec<Bytes>) {
         let (session, id) = (&self.shared.session, self.shared.id);
         session.metrics.payloads_to_target_total.add(payloads.len() as u64);
@@ -124,10 +125,10 @@ impl Tunnel {
         }
     }
 
-    /// Appends what the target has sent to `into`, one payload at least and `count` at most, or waits.
+    /// Appends between one and `count` payloads from the target to `into`, or waits for one.
     ///
     /// # Errors
-    /// When the tunnel is over and everything was read.
+    /// If the tunnel has ended and all payloads were read.
     pub fn poll_receive(
         &self,
         context: &mut Context<'_>,
@@ -146,15 +147,15 @@ impl Tunnel {
         Poll::Ready(Ok(()))
     }
 
-    /// As [`Tunnel::poll_receive`].
+    /// The asynchronous form of [`Tunnel::poll_receive`].
     ///
     /// # Errors
-    /// When the tunnel is over and everything was read.
+    /// If the tunnel has ended and all payloads were read.
     pub async fn receive(&self, into: &mut Vec<Bytes>) -> Result<(), Ended> {
         poll_fn(|context| self.poll_receive(context, usize::MAX, into)).await
     }
 
-    /// The largest UDP payload that passes now; it may change with the path.
+    /// Largest UDP payload that the tunnel carries now, in bytes; it may change with the path.
     #[must_use]
     pub fn max_payload(&self) -> usize {
         match self.shared.outbox {
@@ -201,7 +202,7 @@ impl Receiver for Shared {
     }
 
     fn abort(&self) {
-        self.end("a payload from the proxy exceeds the maximum UDP payload (65 527 bytes)".into());
+        self.end("the proxy sent a payload that exceeds the maximum UDP payload (65 527 bytes)".into());
     }
 }
 
@@ -221,7 +222,7 @@ async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, hand
     parts.push(Box::pin(closing(Arc::clone(&shared))));
     parts.push(Box::pin(async move {
         let _ = handle.stopped.await;
-        (None, "the proxy sent STOP_SENDING".into())
+        (None, "proxy sent STOP_SENDING".into())
     }));
     if let Some(end) = parts.next().await {
         shared.end(told(end, &handle.ending).1);
@@ -229,13 +230,13 @@ async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, hand
     shared.session.forget(shared.id);
 }
 
-/// The proxy's capsules; in datagram mode they are rare, but may come (RFC 9298 section 5).
+/// Reads the proxy's capsules. In datagram mode they are rare but permitted (RFC 9298 section 5).
 async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: Ending) -> (Option<u32>, String) {
     let end = match read_capsules(&mut receive, &*shared, &shared.session.metrics).await {
         ReadEnd::Finished => (None, "the proxy has finished".into()),
         ReadEnd::Truncated => (Some(code::MESSAGE_ERROR), "the stream ended within a capsule".into()),
         ReadEnd::TooLong => {
-            (Some(code::DATAGRAM_ERROR), "a payload exceeds the maximum UDP payload (65 527 bytes)".into())
+            (Some(code::DATAGRAM_ERROR), "payload exceeds the maximum UDP payload (65 527 bytes)".into())
         }
         ReadEnd::Trailers => {
             shared.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
@@ -249,7 +250,7 @@ async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: Ending) -
 
 async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: Ending) -> (Option<u32>, String) {
     let Some(outbox) = &shared.outbox else {
-        // Datagrams need the stream open.
+        // Datagrams need the stream to stay open.
         pending::<()>().await;
         return (None, String::new());
     };
@@ -257,7 +258,7 @@ async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: Ending) ->
     told((Some(code::REQUEST_CANCELLED), error.to_string()), &ending)
 }
 
-/// Notes the code of an end for the halves of the stream, before who holds one lets go of it.
+/// Stores the error code of an end for both halves of the stream, before the owner of a half drops it.
 fn told(end: (Option<u32>, String), ending: &Ending) -> (Option<u32>, String) {
     if let Some(code) = end.0 {
         ending.abort(code);
@@ -265,7 +266,7 @@ fn told(end: (Option<u32>, String), ending: &Ending) -> (Option<u32>, String) {
     end
 }
 
-/// Completes when the tunnel is dropped, or has failed outside of its task.
+/// Completes when the tunnel is dropped or has failed outside its task.
 async fn closing(shared: Arc<Shared>) -> (Option<u32>, String) {
     poll_fn(|context| {
         shared.closing.register(context.waker());

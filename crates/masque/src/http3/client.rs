@@ -1,4 +1,4 @@
-//! GET over one connection.
+//! HTTP/3 GET requests on one connection (RFC 9114).
 
 use super::MAX_HEADER_BYTES;
 use crate::environment::Environment;
@@ -12,22 +12,22 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 
-/// Why nothing was got.
+/// Reason why a GET failed.
 #[derive(Debug)]
 pub enum Error {
     /// The connection was lost.
     Connection(ConnectionError),
     /// The stream was aborted.
     Stream(StreamError),
-    /// The request cannot be written.
+    /// The request could not be written.
     Request(String),
-    /// What came could not be stored.
+    /// The received data could not be stored.
     Store(io::Error),
-    /// The body is not as long as the server said.
+    /// The length of the body differs from the announced length.
     Length {
-        /// What the server said.
+        /// Bytes that the server announced.
         announced: u64,
-        /// What came.
+        /// Bytes that arrived.
         received: u64,
     },
 }
@@ -48,19 +48,19 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What came.
+/// Result of a GET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// The answer's status code.
+    /// Status code of the response.
     pub status: u16,
-    /// Bytes of its body.
+    /// Size of the body in bytes.
     pub bytes: u64,
 }
 
-/// Gets `uri` over a connection of the protocol name `h3` and hands the body to `store` piece by piece.
+/// Requests `uri` on a connection with the ALPN protocol `h3` and passes the body to `store` piece by piece.
 ///
 /// # Errors
-/// If the connection or the stream fails, or `store` does.
+/// If the connection, the stream or `store` fails.
 pub async fn get(
     environment: &Arc<dyn Environment>,
     connection: noq::Connection,

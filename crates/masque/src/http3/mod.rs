@@ -1,4 +1,4 @@
-//! HTTP/3 itself, as far as transfers need it: a server of files and a client that gets them.
+//! HTTP/3 transfers (RFC 9114): a file server, and a client that downloads from it.
 
 mod client;
 mod server;
@@ -6,5 +6,5 @@ mod server;
 pub use client::{Error, Fetched, get};
 pub use server::{Body, Content, ContentError, Server};
 
-/// The largest frame other than DATA, and the largest header section.
+/// Maximum size of a frame other than DATA, and of a header section.
 const MAX_HEADER_BYTES: u64 = 16 << 10;

@@ -1,4 +1,4 @@
-//! A server that answers GET and HEAD.
+//! An HTTP/3 server that responds to GET and HEAD (RFC 9114).
 
 use super::MAX_HEADER_BYTES;
 use crate::environment::Environment;
@@ -12,30 +12,31 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What a server serves.
+/// Source of the bodies that a server sends.
 pub trait Content: Send + Sync + 'static {
-    /// The body at a path: percent-decoded, beginning with a slash, without `.`, `..` and empty segments.
+    /// Opens the body at a path. The path is percent-decoded, begins with a slash and has no `.`, `..` or empty
+    /// segments.
     ///
     /// # Errors
-    /// If there is none, or it cannot be read.
+    /// If there is no such body or it cannot be read.
     fn open(&self, path: &str) -> Result<Box<dyn Body>, ContentError>;
 }
 
-/// Why there is no body.
+/// Reason why a body is not available.
 #[derive(Debug)]
 pub enum ContentError {
-    /// Nothing is there.
+    /// There is no body at this path.
     NotFound,
-    /// It is there, and cannot be read.
+    /// The body exists but cannot be read.
     Unreadable(io::Error),
 }
 
-/// A body on its way.
+/// A body that is being sent.
 pub trait Body: Send {
-    /// Bytes from beginning to end.
+    /// Total size in bytes.
     fn length(&self) -> u64;
 
-    /// The next piece; empty at the end.
+    /// Returns the next piece; an empty piece is the end.
     ///
     /// # Errors
     /// If reading fails.
@@ -45,7 +46,7 @@ pub trait Body: Send {
 type Stream = RequestStream<BidiStream, Bytes>;
 type Refused = dyn Fn(SocketAddr, u16, &str) + Send + Sync;
 
-/// The server.
+/// The HTTP/3 server.
 #[derive(Clone)]
 pub struct Server {
     environment: Arc<dyn Environment>,
@@ -54,8 +55,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of this content; `refused` hears of each request that was not answered with it: from whom, the status
-    /// (0 if the stream was reset) and why.
+    /// Creates a server for `content`. It calls `refused` for each request without a successful response, with the
+    /// client's address, the status (0 if the stream was reset) and the reason.
     pub fn new(
         environment: Arc<dyn Environment>,
         content: Arc<dyn Content>,
@@ -64,24 +65,24 @@ impl Server {
         Server { environment, content, refused: Arc::new(refused) }
     }
 
-    /// Serves an endpoint until that is closed.
+    /// Serves an endpoint until it is closed.
     pub async fn serve(&self, endpoint: noq::Endpoint) {
         while let Some(incoming) = endpoint.accept().await {
             let server = self.clone();
             self.environment.spawn(Box::pin(async move {
                 let client = incoming.remote_address();
                 if let Ok(connection) = incoming.await {
-                    // A connection that ends in an error ends all the same.
+                    // An error ends this connection only.
                     let _ = server.serve_connection(client, connection).await;
                 }
             }));
         }
     }
 
-    /// Serves one connection of this client until its end.
+    /// Serves one connection of this client until it ends.
     ///
     /// # Errors
-    /// If it ends in any other way than by the client's will.
+    /// If the connection ends for any reason other than a close by the client.
     pub async fn serve_connection(
         &self,
         client: SocketAddr,
@@ -161,7 +162,7 @@ fn status(error: ContentError) -> (StatusCode, String) {
     }
 }
 
-/// The path that a request asks for, if it stays below the root.
+/// Path of a request, if it does not leave the root.
 fn path(request: &Request<()>) -> Option<String> {
     let path = percent::decode(request.uri().path())?;
     let segments = path.strip_prefix('/')?;
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_stay_below_the_root() {
+    fn path_outside_the_root_is_rejected() {
         let read = |text: &str| path(&Request::get(format!("https://a{text}")).body(()).unwrap());
         assert_eq!(read("/a%20b/c?x").as_deref(), Some("/a b/c"));
         for bad in

@@ -1,4 +1,4 @@
-//! What the requests of one client's connection share.
+//! State shared by the requests of one client's connection.
 
 use super::Shared;
 use crate::session::Session;
@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-/// What the requests of a connection share.
+/// State shared by the requests of a connection.
 pub(super) struct Client {
     pub(super) shared: Arc<Shared>,
     pub(super) session: Arc<Session>,
     pub(super) address: SocketAddr,
     pub(super) http: Arc<SharedState>,
     pub(super) handles: Handles,
-    /// Requests that wait for the client's settings.
+    /// Wakers of requests that wait for the client's settings.
     pub(super) early: Mutex<Vec<Waker>>,
-    /// Streams that brought no request.
+    /// Number of streams without a request.
     pub(super) fruitless: AtomicU64,
 }
 
 impl Client {
-    /// Whether the client takes HTTP datagrams (RFC 9297 section 2.1.1).
+    /// Whether the client accepts HTTP datagrams (RFC 9297 section 2.1.1).
     pub(super) fn takes_datagrams(&self) -> bool {
         self.http.settings().enable_datagram() && self.session.connection.max_datagram_size().is_some()
     }
@@ -37,7 +37,7 @@ impl Client {
         self.early.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the client offers decides how it is answered, so requests wait for its settings.
+    /// Waits for the client's settings, since they determine the form of the response.
     pub(super) async fn settings(&self) {
         poll_fn(|context| {
             let mut early = self.early();
@@ -50,8 +50,8 @@ impl Client {
         .await;
     }
 
-    /// A stream that brings no request costs nearly as much as one that does, and h3 remembers its number. As many as
-    /// requests may be open are excused (RFC 9114 section 10.5).
+    /// Counts a stream without a request. It costs nearly as much as a request, and h3 keeps its number. As many are
+    /// tolerated as requests can be open (RFC 9114 section 10.5).
     pub(super) fn note_fruitless(&self) {
         if self.fruitless.fetch_add(1, Ordering::Relaxed) >= self.shared.settings.max_requests_per_connection.into() {
             self.session.connection.close(code::EXCESSIVE_LOAD.into(), b"streams without requests");

@@ -1,4 +1,5 @@
-//! One client's connection: HTTP/3 is established, requests are read, each is judged and answered by a task of its own.
+//! One client's connection: establishes HTTP/3, reads requests and starts a task for each, which checks it and
+//! responds.
 
 use super::client::Client;
 use super::relay::{self, Relay};
@@ -25,11 +26,11 @@ use std::task::Waker;
 type Resolver = RequestResolver<transport::Connection, Bytes>;
 type Stream = RequestStream<BidiStream, Bytes>;
 
-/// How many bytes of one frame h3 may be given to keep, as a multiple of what a header section may have: some more, so
-/// that a client learns by a status that its headers are too large.
+/// Maximum frame size that h3 may buffer, as a multiple of the maximum header section. It is above 1, so that a client
+/// whose headers are too large receives a status code.
 const FRAME_FACTOR: u64 = 8;
 
-/// Serves one connection until its end.
+/// Serves one connection until it ends.
 pub(super) async fn serve(shared: Arc<Shared>, incoming: noq::Incoming, _permit: Permit) {
     let address = incoming.remote_address();
     let deadline = shared.environment.now() + shared.settings.header_timeout;
@@ -181,7 +182,7 @@ async fn refuse(client: &Client, mut stream: Stream, refused: &Refused) {
         response = response.header(header::PROXY_AUTHENTICATE, "Bearer");
     }
     let Ok(response) = response.body(()) else { return };
-    // Whether the client hears it is its affair.
+    // A client that does not receive the response needs no further handling.
     if stream.send_response(response).await.is_ok() {
         let _ = stream.finish().await;
     }

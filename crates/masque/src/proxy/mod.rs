@@ -1,4 +1,4 @@
-//! The proxy: connections, each with its requests, each with a tunnel to its target.
+//! The CONNECT-UDP proxy (RFC 9298): its connections, their requests, and a tunnel to the target for each request.
 
 mod client;
 mod connection;
@@ -11,7 +11,7 @@ use crate::log::Log;
 use crate::metrics::{Counter, Metrics};
 use std::sync::Arc;
 
-/// A proxy, ready to serve endpoints.
+/// A proxy that can serve endpoints.
 #[derive(Clone)]
 pub struct Proxy(Arc<Shared>);
 
@@ -23,7 +23,7 @@ pub(crate) struct Shared {
 }
 
 impl Proxy {
-    /// A proxy with these settings, which counts there what it does.
+    /// Creates a proxy with these settings, which updates `metrics`.
     #[must_use]
     pub fn new(
         environment: Arc<dyn Environment>,
@@ -34,15 +34,15 @@ impl Proxy {
         Proxy(Arc::new(Shared { environment, settings, log, metrics }))
     }
 
-    /// Serves an endpoint until that is closed. The endpoint's server configuration needs
-    /// [`configuration::Proxy::transport`] and the protocol name `h3`.
+    /// Serves an endpoint until it is closed. The endpoint's server configuration needs
+    /// [`configuration::Proxy::transport`] and the ALPN protocol `h3`.
     pub async fn serve(&self, endpoint: noq::Endpoint) {
         while let Some(incoming) = endpoint.accept().await {
             let (metrics, limit) = (&self.0.metrics, self.0.settings.max_connections);
-            // Whoever does not receive what is sent to its address cannot take the second half of the places (RFC 9000
+            // The second half of the connection limit is reserved for clients with a validated address (RFC 9000
             // section 8.1.2).
             if metrics.connections_open.get() >= limit / 2 && !incoming.remote_address_validated() {
-                // What cannot be asked to retry is gone.
+                // A connection that cannot be sent a Retry has already ended.
                 let _ = incoming.retry();
                 continue;
             }
@@ -57,16 +57,16 @@ impl Proxy {
     }
 }
 
-/// A place among those that a gauge counts, given back when dropped.
+/// A slot counted by a gauge. Dropping it frees the slot.
 pub(crate) struct Permit {
     metrics: Arc<Metrics>,
     gauge: fn(&Metrics) -> &Counter,
 }
 
 impl Permit {
-    /// A place, if fewer than `limit` are taken.
+    /// Takes a slot if fewer than `limit` are in use.
     pub(crate) fn take(metrics: &Arc<Metrics>, limit: u64, gauge: fn(&Metrics) -> &Counter) -> Option<Permit> {
-        // Counted first: tasks of several threads may stand here at once.
+        // The slot is counted before the check, because tasks on several threads may run this at once.
         let permit = Permit { metrics: Arc::clone(metrics), gauge };
         gauge(metrics).add(1);
         (gauge(metrics).get() <= limit).then_some(permit)

@@ -1,5 +1,5 @@
-//! One tunnel: what the client sends goes to the target, what the target sends goes to the client, until the client,
-//! the target's host, silence or an error ends it (RFC 9298 section 3.1).
+//! One tunnel of the proxy: relays payloads between client and target. It ends by the client, the target's host, the
+//! idle timeout or an error (RFC 9298 section 3.1).
 
 use super::Permit;
 use super::client::Client;
@@ -23,13 +23,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// What an admitted request has.
+/// Resources of an accepted request.
 pub(super) struct Relay {
     pub(super) socket: Arc<dyn ConnectedSocket>,
     pub(super) permit: Permit,
 }
 
-/// Why a tunnel ended, and with which error code; none: in order.
+/// Reason why a tunnel ended, and the error code; `None` for a regular end.
 struct End {
     code: Option<u32>,
     reason: String,
@@ -44,8 +44,8 @@ impl End {
         End::new(code::CONNECT_ERROR, format!("the target cannot be reached: {error}"))
     }
 
-    /// Notes the code for the halves of the stream. Who holds a half does so before letting go of it: a half that is dropped
-    /// without a code ends as if all were well.
+    /// Stores the code for both halves of the stream. The owner of a half calls this before it drops the half: a half
+    /// dropped without a code ends regularly.
     fn told(self, ending: &Ending) -> End {
         if let Some(code) = self.code {
             ending.abort(code);
@@ -54,21 +54,21 @@ impl End {
     }
 }
 
-/// What the tasks of a tunnel share.
+/// State shared by the tasks of a tunnel.
 struct Tunnel {
     session: Arc<Session>,
     socket: Arc<dyn ConnectedSocket>,
     id: u64,
     begin: Instant,
-    /// Milliseconds after `begin` at which a payload last passed.
+    /// Time of the last payload, in milliseconds after `begin`.
     active: AtomicU64,
-    /// What a datagram ran into, outside of the tunnel's own tasks.
+    /// Failure of a datagram outside the tunnel's own tasks.
     failure: Mutex<Option<End>>,
     failed: AtomicWaker,
     half_closed: AtomicBool,
-    /// Whether the client's newest payload came in a capsule: the target's go back as the client's come.
+    /// Whether the client's newest payload arrived in a capsule. Payloads of the target are returned in the same form.
     in_capsules: AtomicBool,
-    /// Who waits for the socket to take what came in capsules.
+    /// Waker of the task that waits until the socket accepts payloads from capsules.
     taking: AtomicWaker,
 }
 
@@ -105,7 +105,7 @@ impl Tunnel {
         }
     }
 
-    /// Sends payloads to the target as far as the host takes them; those sent leave the vector.
+    /// Sends payloads to the target until the host accepts no more. Removes those sent from the vector.
     fn poll_send(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
         while !payloads.is_empty() {
             let sent = match self.socket.poll_send(context, payloads) {
@@ -122,7 +122,7 @@ impl Tunnel {
     }
 }
 
-/// From capsules: the stream waits until the host takes more.
+/// Payloads from capsules: the stream waits until the host accepts more.
 impl Sink for Tunnel {
     fn poll_take(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
         self.note_activity();
@@ -132,7 +132,8 @@ impl Sink for Tunnel {
     }
 }
 
-/// From datagrams: what the host does not take at once is dropped, or one target would hold up all.
+/// Payloads from datagrams: those that the host does not accept at once are dropped, since one target could block all
+/// others.
 impl Receiver for Tunnel {
     fn receive(&self, payloads: &mut Vec<Bytes>) {
         if self.half_closed.load(Ordering::Relaxed) {
@@ -145,18 +146,18 @@ impl Receiver for Tunnel {
             Poll::Ready(Err(error)) => self.fail(End::socket(&error)),
             Poll::Pending => {
                 self.session.metrics.dropped_busy_total.add(payloads.len() as u64);
-                // The socket has one waiter, and that was this for a moment.
+                // The socket has a single waiter, which this task replaced for a moment.
                 self.taking.wake();
             }
         }
     }
 
     fn abort(&self) {
-        self.fail(End::new(code::DATAGRAM_ERROR, "a payload exceeds the maximum UDP payload (65 527 bytes)"));
+        self.fail(End::new(code::DATAGRAM_ERROR, "payload exceeds the maximum UDP payload (65 527 bytes)"));
     }
 }
 
-/// Answers the request and serves its tunnel until the end.
+/// Responds to the request and serves its tunnel until it ends.
 pub(super) async fn serve(
     client: &Arc<Client>,
     target: &Target,
@@ -180,7 +181,7 @@ pub(super) async fn serve(
         in_capsules: AtomicBool::new(!client.takes_datagrams()),
         taking: AtomicWaker::new(),
     });
-    // Datagrams may follow the request at once, before its answer.
+    // Datagrams may follow the request at once, before the response.
     client.session.register(id, Arc::clone(&tunnel) as Arc<dyn Receiver>);
     let end = match stream.send_response(response).await {
         Ok(()) => {
@@ -208,7 +209,7 @@ async fn run(
     let coalesce = settings.coalesce;
     let outbox = Arc::new(Outbox::new(settings, Arc::clone(&tunnel.session.metrics)));
     parts.push(Box::pin(down(Arc::clone(tunnel), Arc::clone(&outbox))));
-    // Where all goes in datagrams it has nothing to do but to keep the stream's half open, which they need.
+    // If all payloads use datagrams, this task only keeps the stream open, which the datagrams need.
     parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, ending.clone(), coalesce)));
     let idle_timeout = client.shared.settings.idle_timeout;
     let watched = Arc::clone(tunnel);
@@ -217,12 +218,12 @@ async fn run(
     parts.push(Box::pin(async move { watched.failure().await }));
     parts.push(Box::pin(async move {
         let _ = stopped.await;
-        End::new(None, "the client sent STOP_SENDING")
+        End::new(None, "client sent STOP_SENDING")
     }));
     parts.next().await.unwrap_or_else(|| End::new(None, "nothing to do")).told(ending)
 }
 
-/// Capsules of the client.
+/// Relays the client's capsules to the target.
 async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf, ending: Ending) -> End {
     read(&tunnel, &mut receive).await.told(&ending)
 }
@@ -230,14 +231,15 @@ async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf, ending: Ending
 async fn read(tunnel: &Tunnel, receive: &mut impl ReadHalf) -> End {
     let metrics = &tunnel.session.metrics;
     let end = match read_capsules(receive, tunnel, metrics).await {
-        // The client sends nothing more, and may go on to listen. The half is kept: dropping it says something.
+        // The client has finished sending and may still receive. The half is kept, since dropping it would send
+        // STOP_SENDING.
         ReadEnd::Finished => {
             tunnel.half_closed.store(true, Ordering::Relaxed);
             pending::<()>().await;
             End::new(None, "finished")
         }
         ReadEnd::Truncated => End::new(code::MESSAGE_ERROR, "the stream ended within a capsule"),
-        ReadEnd::TooLong => End::new(code::DATAGRAM_ERROR, "a payload exceeds the maximum UDP payload (65 527 bytes)"),
+        ReadEnd::TooLong => End::new(code::DATAGRAM_ERROR, "payload exceeds the maximum UDP payload (65 527 bytes)"),
         ReadEnd::Trailers => {
             tunnel.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
             End::new(None, "the client sent a field section within the tunnel")
@@ -260,7 +262,8 @@ impl Tunnel {
     }
 }
 
-/// The target's payloads, as the client's newest one came: in datagrams, or to wait for the stream.
+/// Relays the target's payloads in the form of the client's newest one: as datagrams, or through the queue of the
+/// stream.
 async fn down(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>) -> End {
     let mut payloads = Vec::new();
     loop {
@@ -272,12 +275,12 @@ async fn down(tunnel: Arc<Tunnel>, outbox: Arc<Outbox>) -> End {
             continue;
         }
         let now = tunnel.session.environment.now();
-        // Copies: a payload that waits would keep all of those that the system has received with it.
+        // Copies, because a waiting payload would keep in memory all others that the system received with it.
         payloads.drain(..).for_each(|payload| outbox.push(0, now, Bytes::copy_from_slice(&payload)));
     }
 }
 
-/// What waits, as capsules.
+/// Writes the queued payloads as capsules.
 async fn down_to_stream(
     tunnel: Arc<Tunnel>,
     outbox: Arc<Outbox>,

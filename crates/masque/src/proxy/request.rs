@@ -1,5 +1,4 @@
-//! What a request asks for, and whether it is one that this proxy answers: everything that can be judged by its
-//! headers alone.
+//! Checks of a request that need its headers only: the target, the form and the authorization.
 
 use crate::configuration;
 use crate::proxy_status::ProxyError;
@@ -8,14 +7,14 @@ use crate::template::NoTarget;
 use h3::ext::Protocol;
 use http::{Method, Request, StatusCode, header};
 
-/// Why a request gets no tunnel.
+/// Rejection of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// The answer's status.
+    /// Status code of the response.
     pub(crate) status: StatusCode,
-    /// What Proxy-Status says.
+    /// Error in Proxy-Status.
     pub(crate) error: ProxyError,
-    /// A sentence.
+    /// Description for people.
     pub(crate) details: String,
 }
 
@@ -24,7 +23,7 @@ impl Refused {
         Refused { status, error, details: details.into() }
     }
 
-    /// With the status that goes with the error.
+    /// Creates a rejection with the status of the error.
     pub(crate) fn by(error: ProxyError, details: impl Into<String>) -> Refused {
         let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Refused::new(status, error, details)
@@ -35,10 +34,11 @@ impl Refused {
     }
 }
 
-/// Reads a request's target.
+/// Parses the target of a request.
 ///
 /// # Errors
-/// If it is no CONNECT-UDP request of this proxy's template (RFC 9298 section 3.4), or not from whom may ask.
+/// If it is not a CONNECT-UDP request for this proxy's template (RFC 9298 section 3.4), or the client is not
+/// authorized.
 pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Result<Target, Refused> {
     check_method(request)?;
     check_form(request)?;
@@ -60,12 +60,12 @@ fn check_method(request: &Request<()>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The fields of connections, which no message of HTTP/3 has (RFC 9114 section 4.2), and those of contents, which messages
-/// of the capsule protocol cannot have (RFC 9297 section 3.4).
+/// Connection-specific fields, which HTTP/3 messages cannot have (RFC 9114 section 4.2), and content fields, which
+/// messages of the capsule protocol cannot have (RFC 9297 section 3.4).
 const IMPOSSIBLE: [&str; 7] =
     ["connection", "keep-alive", "proxy-connection", "upgrade", "transfer-encoding", "content-length", "content-type"];
 
-/// Impossible fields, and the scheme.
+/// Checks for forbidden fields and the scheme.
 fn check_form(request: &Request<()>) -> Result<(), Refused> {
     if request.headers().get_all(header::TE).iter().any(|value| value != "trailers") {
         return Err(Refused::request(StatusCode::BAD_REQUEST, "the request has te other than trailers"));
@@ -98,7 +98,7 @@ fn check_token(request: &Request<()>, token: Option<&str>) -> Result<(), Refused
     ))
 }
 
-/// Compares in a time that does not tell where the first difference is.
+/// Compares in constant time, so that the duration does not reveal the first difference.
 fn equal(given: &[u8], secret: &[u8]) -> bool {
     let differences = given.iter().zip(secret).fold(0, |differences, (a, b)| differences | (a ^ b));
     given.len() == secret.len() && differences == 0
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_judged_by_their_headers() {
+    fn request_headers_determine_the_status() {
         let settings = settings(None);
         assert_eq!(read(&request(GOOD, &[]), &settings).unwrap().to_string(), "192.0.2.1:443");
         assert_eq!(status(&request(GOOD, &[("capsule-protocol", "?1"), ("te", "trailers")]), &settings), 200);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_to_be_known() {
+    fn request_without_the_token_is_rejected() {
         let settings = settings(Some("s3cret"));
         let with = |value: &str| status(&request(GOOD, &[("proxy-authorization", value)]), &settings);
         assert_eq!(with("Bearer s3cret"), 200);

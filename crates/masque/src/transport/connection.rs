@@ -1,4 +1,4 @@
-//! Streams of a noq connection, opened and accepted as h3 polls for them.
+//! Opens and accepts the streams of a noq connection through the polling interface of h3.
 
 use super::frame_guard::FrameGuard;
 use super::one_way_guard::{OneWayGuard, Peer};
@@ -14,31 +14,31 @@ use std::task::{Context, Poll, ready};
 
 type Bidirectional = (noq::SendStream, noq::RecvStream);
 
-/// A connection as h3 drives it.
+/// A connection, as h3 drives it.
 pub struct Connection {
     opener: Opener,
     accept_bidirectional: BoxFuture<Result<Bidirectional, ConnectionError>>,
     accept_unidirectional: BoxFuture<Result<noq::RecvStream, ConnectionError>>,
-    /// Streams of one direction whose type has not come yet.
+    /// Unidirectional streams whose type has not arrived yet.
     untyped: Vec<RecvStream>,
-    /// QPACK's, of which h3 reads nothing.
+    /// QPACK streams, which h3 does not read.
     qpack: Vec<RecvStream>,
 }
 
-/// What h3 hides of a request stream and its owner needs.
+/// Control of a request stream that h3 does not expose.
 pub struct Handle {
-    /// Completes when the peer wants to hear no more.
+    /// Completes when the peer sends STOP_SENDING.
     pub stopped: noq::Stopped,
     /// How the stream ends when it is dropped.
     pub ending: Ending,
 }
 
-/// The handles of the request streams opened or accepted on one connection, by stream number, until they are taken.
+/// The handles of the request streams opened or accepted on one connection, by stream ID, until they are taken.
 #[derive(Clone, Default)]
 pub struct Handles(Arc<Mutex<BTreeMap<u64, Handle>>>);
 
 impl Handles {
-    /// The handle of a stream; every stream's has to be taken, if only to be dropped.
+    /// Takes the handle of a stream. Every handle must be taken, even if it is not used.
     pub fn take(&self, stream: h3::quic::StreamId) -> Option<Handle> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&stream.into_inner())
     }
@@ -48,12 +48,12 @@ impl Handles {
     }
 }
 
-/// Opens streams; every holder has its own.
+/// Opens streams; each owner has a copy.
 pub struct Opener {
     connection: noq::Connection,
     max_frame_bytes: u64,
     handles: Handles,
-    /// Whether streams of lower numbers go first.
+    /// Whether streams with lower IDs are sent first.
     in_order: bool,
     open_bidirectional: Option<BoxFuture<Result<Bidirectional, ConnectionError>>>,
     open_unidirectional: Option<BoxFuture<Result<noq::SendStream, ConnectionError>>>,
@@ -68,8 +68,8 @@ fn accept_unidirectional(connection: noq::Connection) -> BoxFuture<Result<noq::R
 }
 
 impl Connection {
-    /// Wraps a connection. No frame other than DATA may be longer than `max_frame_bytes`: a stream with one is
-    /// refused, and a control stream that carries more in its life ends the connection.
+    /// Wraps a connection. A stream with a frame other than DATA longer than `max_frame_bytes` is reset. A control
+    /// stream that carries more bytes than this in total ends the connection.
     #[must_use]
     pub fn new(connection: noq::Connection, max_frame_bytes: u64, handles: Handles) -> Connection {
         Connection {
@@ -81,7 +81,8 @@ impl Connection {
         }
     }
 
-    /// Sends what waits on the request stream of the lowest number first; otherwise request streams take turns.
+    /// Sends data of the request stream with the lowest ID first; otherwise request streams share the connection
+    /// equally.
     #[must_use]
     pub fn in_order(mut self, in_order: bool) -> Connection {
         self.opener.in_order = in_order;
@@ -100,7 +101,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The next stream whose type has come. One that ends before is nothing (RFC 9114 section 6.2).
+    /// Returns the next stream whose type has arrived. A stream that ends earlier is ignored (RFC 9114 section 6.2).
     fn poll_typed(&mut self, context: &mut Context<'_>) -> Result<Option<RecvStream>, ConnectionErrorIncoming> {
         let mut index = 0;
         while let Some(stream) = self.untyped.get_mut(index) {
@@ -116,7 +117,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// There is one of each (RFC 9204 section 4.2).
+    /// Stores a QPACK stream. There is one of each type (RFC 9204 section 4.2).
     fn keep_qpack(&mut self, stream: RecvStream) -> Result<(), ConnectionErrorIncoming> {
         let guard = stream.one_way();
         if self.qpack.iter().any(|other| guard.zip(other.one_way()).is_some_and(|(one, other)| one.is_like(other))) {
@@ -126,7 +127,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what comes, and learns if one ends, which it may not.
+    /// Reads the QPACK streams and detects their end, which is an error.
     fn poll_qpack(&mut self, context: &mut Context<'_>) -> Result<(), ConnectionErrorIncoming> {
         for stream in &mut self.qpack {
             loop {
@@ -156,7 +157,7 @@ impl Opener {
         let ending = Ending::default();
         if self.in_order {
             let number = i32::try_from(send.id().index()).unwrap_or(i32::MAX);
-            // A stream that is closed already has nothing to send.
+            // A closed stream has nothing left to send.
             let _ = send.set_priority(-number);
         }
         self.handles.put(u64::from(send.id()), Handle { stopped: send.stopped(), ending: ending.clone() });

@@ -1,11 +1,11 @@
-//! noq's errors as h3 wants to hear them.
+//! Conversion of noq's errors to those of h3.
 
 use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming};
 use noq::{ConnectionError, ReadError, WriteError};
 use std::io;
 use std::sync::Arc;
 
-/// Why a connection is over.
+/// Converts the reason why a connection ended.
 pub(super) fn connection(error: ConnectionError) -> ConnectionErrorIncoming {
     match error {
         ConnectionError::ApplicationClosed(close) => {
@@ -16,18 +16,18 @@ pub(super) fn connection(error: ConnectionError) -> ConnectionErrorIncoming {
     }
 }
 
-/// Closes a connection whose peer has broken a rule, and says so to h3.
+/// Closes a connection whose peer violated the protocol, and returns the error for h3.
 pub(super) fn broken_rule(connection: &noq::Connection, code: u32) -> ConnectionErrorIncoming {
     connection.close(code.into(), b"");
     ConnectionErrorIncoming::Undefined(Arc::new(io::Error::other(format!("the peer broke a rule: code {code:#x}"))))
 }
 
-/// Why a stream's owner learns that the connection is over.
+/// Error of a stream whose connection has ended.
 pub(super) fn stream(error: ConnectionError) -> StreamErrorIncoming {
     StreamErrorIncoming::ConnectionErrorIncoming { connection_error: connection(error) }
 }
 
-/// Why nothing more can be read.
+/// Converts an error of reading.
 pub(super) fn read(error: ReadError) -> StreamErrorIncoming {
     match error {
         ReadError::Reset(code) => StreamErrorIncoming::StreamTerminated { error_code: code.into_inner() },
@@ -36,7 +36,7 @@ pub(super) fn read(error: ReadError) -> StreamErrorIncoming {
     }
 }
 
-/// Why nothing more can be written.
+/// Converts an error of writing.
 pub(super) fn write(error: WriteError) -> StreamErrorIncoming {
     match error {
         WriteError::Stopped(code) => StreamErrorIncoming::StreamTerminated { error_code: code.into_inner() },

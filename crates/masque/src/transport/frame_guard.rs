@@ -1,16 +1,16 @@
-//! Request streams, watched: a bound on what h3 keeps, and what it does not notice. It reads HTTP/3 frames other than
-//! DATA as wholes (RFC 9114 section 7.1: type, length, payload), so a peer that announces a header section of a gigabyte
-//! would be given the memory. The guard follows the frames of a stream as they arrive and says when one is too long to
-//! go on, when a field section asks for a dynamic table that nobody offered, and when the stream ends within a frame.
+//! Checks of request streams that h3 does not make, including a limit on buffered bytes. h3 buffers HTTP/3 frames other
+//! than DATA completely (RFC 9114 section 7.1: type, length, payload), so a peer could announce a header section of a
+//! gigabyte and exhaust the memory. The guard parses the frames as they arrive. It reports a frame that is too long, a
+//! field section that needs a dynamic table (none was offered), and a stream that ends within a frame.
 
 use super::code;
 use crate::varint;
 
-/// Frames whose payload is looked at, or handed on as it comes (RFC 9114 section 7.2).
+/// Frames whose payload is inspected or passed on as it arrives (RFC 9114 section 7.2).
 const DATA: u64 = 0;
 const HEADERS: u64 = 1;
 
-/// What has to end because of what came, and the error code.
+/// Protocol violation: what must be aborted, and the error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// The stream.
@@ -19,29 +19,29 @@ pub enum Violation {
     Connection(u32),
 }
 
-/// Follows one stream.
+/// Guard of one stream.
 #[derive(Clone, Debug)]
 pub struct FrameGuard {
     limit: u64,
     head: [u8; 16],
     head_length: usize,
-    /// Payload of the present frame that has not come yet.
+    /// Bytes of the current frame's payload that have not arrived yet.
     missing: u64,
     /// The next byte is the first of a field section.
     at_section: bool,
 }
 
 impl FrameGuard {
-    /// For a request stream: no frame other than DATA may be longer than `limit`.
+    /// Creates the guard of a request stream. No frame other than DATA may be longer than `limit`.
     #[must_use]
     pub fn new(limit: u64) -> FrameGuard {
         FrameGuard { limit, head: [0; 16], head_length: 0, missing: 0, at_section: false }
     }
 
-    /// Looks at what has come.
+    /// Checks received bytes.
     ///
     /// # Errors
-    /// If it cannot go on.
+    /// If the stream or the connection must be aborted.
     pub fn admits(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         while let Some(first) = bytes.first() {
             if self.missing > 0 {
@@ -68,10 +68,10 @@ impl FrameGuard {
         Ok(())
     }
 
-    /// The stream has ended, which it may not within a frame (RFC 9114 section 7.1).
+    /// Checks that the stream may end here: it may not end within a frame (RFC 9114 section 7.1).
     ///
     /// # Errors
-    /// If it has.
+    /// If it ends within a frame.
     pub fn admits_end(&self) -> Result<(), Violation> {
         if self.missing == 0 && self.head_length == 0 { Ok(()) } else { Err(Violation::Connection(code::FRAME_ERROR)) }
     }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_data_may_be_long() {
+    fn frame_above_the_limit_is_rejected_unless_it_is_data() {
         let section = [vec![1, 40, 0], vec![0; 39]].concat();
         let stream = [section, frame(0, 5000, 5000), frame(33, 0, 0), frame(0, 1 << 40, 10)].concat();
         for cut in [1, 7, 6000] {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn field_sections_need_no_table() {
+    fn field_section_that_needs_a_table_is_rejected() {
         for (stream, expected) in [(&[1, 2, 0, 0][..], Ok(())), (&[1, 2, 2, 0], Err(Violation::Connection(0x200)))] {
             for cut in 1..=stream.len() {
                 let mut guard = FrameGuard::new(100);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_end_between_frames() {
+    fn stream_end_within_a_frame_is_rejected() {
         let stream = [frame(0, 2, 2), frame(33, 70, 70)].concat();
         for end in 0..=stream.len() {
             let mut guard = FrameGuard::new(100);
@@ -137,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_followed(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..40, limit in 0u64..100) {
+        fn verdict_on_arbitrary_bytes_is_independent_of_their_split(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..40, limit in 0u64..100) {
             let (mut whole, mut pieces) = (FrameGuard::new(limit), FrameGuard::new(limit));
             let judged = bytes.chunks(cut).try_for_each(|piece| pieces.admits(piece));
             prop_assert_eq!(whole.admits(&bytes), judged);

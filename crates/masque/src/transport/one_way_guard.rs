@@ -1,9 +1,9 @@
-//! Streams of one direction, watched: what RFC 9114 sections 6.2 and 7.2 and RFC 9204 section 4 make an error of the
-//! connection, as far as h3 does not see it. h3 reads no QPACK stream, skips what the pushing of a server would need,
-//! and waits for ever for the rest of a frame that has ended.
+//! Checks of unidirectional streams: connection errors of RFC 9114 sections 6.2 and 7.2 and RFC 9204 section 4 that h3
+//! does not detect. h3 does not read QPACK streams, skips the frames of server push, and waits indefinitely for the
+//! rest of a truncated frame.
 //!
-//! This side offers no dynamic table and refers to none, allows no pushes and promises none, so next to nothing is left
-//! that a peer may say here.
+//! This side offers no dynamic table and uses none, and neither permits nor promises pushes. A peer can therefore send
+//! very little on these streams.
 
 use super::code;
 use crate::varint;
@@ -20,28 +20,28 @@ const SETTINGS: u64 = 4;
 const GOAWAY: u64 = 7;
 const MAX_PUSH_ID: u64 = 0xd;
 
-/// Settings that are 0 or 1: extended CONNECT (RFC 9220 section 3), HTTP datagrams (RFC 9297 section 2.1.1).
+/// Settings with the values 0 and 1: extended CONNECT (RFC 9220 section 3), HTTP datagrams (RFC 9297 section 2.1.1).
 const BINARY_SETTINGS: [u64; 2] = [0x08, 0x33];
 
-/// The one instruction to the decoder that works without a table: its capacity is 0 (RFC 9204 section 4.3.1).
+/// The only encoder instruction that is valid without a table: a capacity of 0 (RFC 9204 section 4.3.1).
 const CAPACITY_OF_ZERO: u8 = 0x20;
 
-/// Who is watched.
+/// The role of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// A client, watched by its server.
+    /// A client, checked by its server.
     Client,
-    /// A server, watched by its client.
+    /// A server, checked by its client.
     Server,
 }
 
-/// Follows one stream.
+/// Guard of one stream.
 #[derive(Clone, Debug)]
 pub struct OneWayGuard {
     peer: Peer,
-    /// So many bytes may still come, where what comes has to be kept or has no use.
+    /// Bytes that may still arrive if they must be buffered or have no use.
     left: u64,
-    /// What is not yet a whole type or a whole frame.
+    /// An incomplete type or frame.
     waiting: Vec<u8>,
     kind: Option<u64>,
     max_push_id: u64,
@@ -50,34 +50,34 @@ pub struct OneWayGuard {
 }
 
 impl OneWayGuard {
-    /// For a stream of `peer`, on which no more than `limit` bytes are needed.
+    /// Creates the guard of a stream of `peer` that needs at most `limit` bytes.
     #[must_use]
     pub fn new(peer: Peer, limit: u64) -> OneWayGuard {
         OneWayGuard { peer, left: limit, waiting: Vec::new(), kind: None, max_push_id: 0, in_integer: false }
     }
 
-    /// Whether the stream's type is known.
+    /// Whether the stream's type has arrived.
     #[must_use]
     pub fn is_typed(&self) -> bool {
         self.kind.is_some()
     }
 
-    /// Whether this is a QPACK stream, which is nobody's business but the guard's.
+    /// Whether this is a QPACK stream, which only the guard reads.
     #[must_use]
     pub fn is_qpack(&self) -> bool {
         matches!(self.kind, Some(ENCODER | DECODER))
     }
 
-    /// Whether both are of one type.
+    /// Whether both streams have the same type.
     #[must_use]
     pub fn is_like(&self, other: &OneWayGuard) -> bool {
         self.kind == other.kind
     }
 
-    /// Looks at what has come.
+    /// Checks received bytes.
     ///
     /// # Errors
-    /// With the code with which the connection has to be closed.
+    /// Returns the code with which the connection must be closed.
     pub fn admits(&mut self, mut bytes: &[u8]) -> Result<(), u32> {
         while !self.is_typed() {
             let Some((first, rest)) = bytes.split_first() else { return Ok(()) };
@@ -102,7 +102,7 @@ impl OneWayGuard {
         }
     }
 
-    /// Clients do not push (RFC 9114 section 6.2.2), and servers only what they were allowed to (section 4.6).
+    /// Clients cannot push (RFC 9114 section 6.2.2), and servers only with permission (section 4.6).
     fn check_push(&self) -> Result<(), u32> {
         match (self.kind, self.peer) {
             (Some(PUSH), Peer::Client) => Err(code::STREAM_CREATION_ERROR),
@@ -111,7 +111,7 @@ impl OneWayGuard {
         }
     }
 
-    /// Cancelled streams (RFC 9204 section 4.4.2) are all that can be told: nothing was inserted, nothing referred to.
+    /// Only stream cancellations are valid (RFC 9204 section 4.4.2): there are no insertions and no references.
     fn decoder(&mut self, byte: u8) -> Result<(), u32> {
         if self.in_integer {
             self.in_integer = byte & 0x80 != 0;
@@ -143,7 +143,7 @@ impl OneWayGuard {
         match kind {
             SETTINGS => settings(payload),
             GOAWAY => identifier().map(drop),
-            // Of no push that was promised (section 7.2.3), or allowed.
+            // There is no push that was promised (section 7.2.3) or permitted.
             CANCEL_PUSH => Err(identifier().err().unwrap_or(code::ID_ERROR)),
             MAX_PUSH_ID => {
                 let identifier = identifier()?;
@@ -165,7 +165,7 @@ fn whole_frame(bytes: &[u8]) -> Option<(u64, &[u8], &[u8])> {
     Some((kind, payload, after))
 }
 
-/// Pairs of identifier and value (RFC 9114 section 7.2.4).
+/// Checks the pairs of identifier and value (RFC 9114 section 7.2.4).
 fn settings(mut payload: &[u8]) -> Result<(), u32> {
     while !payload.is_empty() {
         let (identifier, first) = varint::decode(payload).ok_or(code::FRAME_ERROR)?;
@@ -189,17 +189,18 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_may_not_do() {
-        // A push was never allowed (RFC 9114 section 4.6), so it can neither be made nor cancelled (section 7.2.3).
+    fn server_push_is_rejected() {
+        // Pushes were never permitted (RFC 9114 section 4.6), so they can be neither sent nor cancelled (section
+        // 7.2.3).
         assert_eq!(judge(Peer::Server, &[1, 0], 1), Err(0x108));
         assert_eq!(judge(Peer::Server, &[0, 3, 1, 0], 4), Err(0x108));
         assert_eq!(judge(Peer::Client, &[1], 1), Err(0x103));
     }
 
     #[test]
-    fn cancelled_streams_may_be_told_without_end() {
+    fn stream_cancellations_are_accepted_without_limit() {
         let mut guard = OneWayGuard::new(Peer::Client, 10);
-        // Stream 2^40 takes six bits and six times seven.
+        // Stream ID 2^40 takes six bits and six times seven.
         let cancelled = [0x40 | 0x3f, 0xc1, 0xff, 0xff, 0xff, 0xff, 0x1f];
         assert_eq!(guard.admits(&[3]), Ok(()));
         assert!((0..100).all(|_| guard.admits(&cancelled).is_ok() && guard.admits(&[0x44]).is_ok()));
@@ -207,16 +208,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_limited() {
+    fn buffered_bytes_are_limited() {
         let mut guard = OneWayGuard::new(Peer::Client, 10);
-        // A frame of a hundred bytes is not whole after ten.
+        // A frame of 100 bytes is incomplete after ten.
         assert_eq!(guard.admits(&[0, 0x21, 0x40, 100, 0, 0, 0, 0, 0, 0, 0]), Ok(()));
         assert_eq!(guard.admits(&[0]), Err(0x107));
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_followed(kind in 0u8..5, bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..40) {
+        fn verdict_on_arbitrary_bytes_is_independent_of_their_split(kind in 0u8..5, bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1usize..40) {
             let stream = [&[kind][..], &bytes].concat();
             prop_assert_eq!(judge(Peer::Client, &stream, cut), judge(Peer::Client, &stream, 1));
         }

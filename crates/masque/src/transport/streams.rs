@@ -15,28 +15,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 
-/// The most that is taken from a stream at a time.
+/// Maximum number of bytes read from a stream per call.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// A stream's sending half. h3 hands over one frame and then waits until it is written. Dropped, it ends the stream,
-/// or resets it if that was asked for.
+/// Sending half of a stream. h3 passes one frame and waits until it is written. Dropping the half finishes the stream,
+/// or resets it if an abort was requested.
 pub struct SendStream {
     stream: noq::SendStream,
     writing: Option<WriteBuf<Bytes>>,
     ending: Ending,
 }
 
-/// A stream's receiving half. Dropped, it tells the peer that nobody reads on.
+/// Receiving half of a stream. Dropping it sends STOP_SENDING to the peer.
 pub struct RecvStream {
     stream: noq::RecvStream,
     connection: noq::Connection,
     guard: Guard,
-    /// Read to learn the type of a stream of one direction, and not handed on.
+    /// Bytes read to determine the type of a unidirectional stream and not yet passed on.
     ahead: VecDeque<Bytes>,
     ending: Ending,
 }
 
-/// Who watches a stream.
+/// The guard of a stream.
 pub(super) enum Guard {
     Request(FrameGuard),
     OneWay(OneWayGuard),
@@ -58,12 +58,12 @@ impl Guard {
     }
 }
 
-/// How a stream ends when its halves are dropped, wherever they are then: in order, or with an error code.
+/// How a stream ends when its halves are dropped, in any task: regularly or with an error code.
 #[derive(Clone, Debug, Default)]
 pub struct Ending(Arc<AtomicU32>);
 
 impl Ending {
-    /// Both halves end with this code, unless they have ended before.
+    /// Makes both halves end with this code, unless they have already ended.
     pub fn abort(&self, code: u32) {
         self.0.store(code, Ordering::Relaxed);
     }
@@ -90,7 +90,7 @@ impl Drop for RecvStream {
     }
 }
 
-/// Both.
+/// Both halves of a bidirectional stream.
 pub struct BidiStream {
     pub(super) send: SendStream,
     pub(super) receive: RecvStream,
@@ -112,7 +112,7 @@ impl RecvStream {
         RecvStream { stream, connection, guard, ahead: VecDeque::new(), ending }
     }
 
-    /// What watches a stream of one direction.
+    /// The guard of a unidirectional stream.
     pub(super) fn one_way(&self) -> Option<&OneWayGuard> {
         match &self.guard {
             Guard::Request(_) => None,
@@ -120,7 +120,7 @@ impl RecvStream {
         }
     }
 
-    /// Reads until the type of a stream of one direction is known; whether it is: the stream may end before.
+    /// Reads until the type of a unidirectional stream has arrived. Returns `false` if the stream ends before.
     pub(super) fn poll_type(&mut self, context: &mut Context<'_>) -> Poll<Result<bool, StreamErrorIncoming>> {
         while !self.one_way().is_some_and(OneWayGuard::is_typed) {
             match ready!(self.poll_chunk(context))? {
@@ -132,7 +132,7 @@ impl RecvStream {
     }
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        // The future keeps nothing between polls but the waker that noq has noted.
+        // Between polls, the future keeps only the waker that noq has registered.
         let read = ready!(pin!(self.stream.read_chunk(CHUNK_BYTES)).poll(context)).map_err(error::read)?;
         let judged = match &read {
             Some(chunk) => self.guard.admits(chunk),
@@ -185,7 +185,7 @@ impl h3::quic::SendStream<Bytes> for SendStream {
 
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(self.poll_ready(context))?;
-        // What is closed already needs no end.
+        // A closed stream needs no further end.
         let _ = self.stream.finish();
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,5 @@
-//! Earliest deadline first: each byte is wanted a latency after it was written, which is its stream's own or a common one.
+//! Earliest deadline first: the deadline of a byte is the time of its write plus a latency, either the stream's own or a common
+//! one.
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, first_by};
 use fullpipe_schema::component::{Component, Declaration};
@@ -9,7 +10,7 @@ pub(super) static EDF: SchedulerComponent = Component {
     declaration: Declaration {
         name: "edf",
         source: "Extending the ns-3 QUIC Module (MSWiM 2020)",
-        text: "the byte whose deadline comes first.",
+        text: "the byte with the earliest deadline.",
         fields: &[&[LATENCY]],
         ..Declaration::EMPTY
     },
@@ -20,13 +21,13 @@ const LATENCY: Field = Field::inherited(
     "scheduler_latency",
     Kind::DURATION,
     "100ms",
-    "How long after it was written a byte is wanted where its stream says nothing; for `edf`.",
+    "Time from the write of a byte to its deadline, for streams without their own latency; for `edf`.",
 );
 
-/// The earliest deadline first; of equal ones, the smallest stream id.
+/// Earliest deadline first; of equal deadlines, the smallest stream ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edf {
-    /// Of streams that have none of their own.
+    /// The latency of streams without their own.
     pub latency: Duration,
 }
 

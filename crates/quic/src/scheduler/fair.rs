@@ -1,9 +1,9 @@
-//! Weighted fair queueing: over any time in which streams have something to send, their bytes are in proportion to their
-//! weights, but for a frame each.
+//! Weighted fair queueing: while streams have data to send, their bytes are in proportion to their weights, except for one frame
+//! each.
 //!
-//! **Model.** Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996). Each stream has a tag, which grows by bytes over
-//! weight as it sends; the smallest tag sends next. The virtual time is the tag of the stream that sent last; a stream
-//! that had nothing to send takes up at the virtual time, so that it cannot save up.
+//! **Model.** Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996). Each stream has a tag, which grows by the bytes sent
+//! divided by the weight. The stream with the smallest tag sends next. The virtual time is the tag of the stream that sent last.
+//! A stream that had no data to send resumes at the virtual time, so that it cannot save credit.
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler};
 use fullpipe_schema::component::{Component, Declaration};
@@ -20,10 +20,10 @@ pub(super) static WEIGHTED: SchedulerComponent = Component {
     read: |_, ()| Ok(StreamScheduler::new(Weighted::default())),
 };
 
-/// Bytes over weight are counted in units of 1/2^16 byte.
+/// Bytes divided by weight are in units of 1/2^16 byte.
 const SCALE: u32 = 16;
 
-/// Tags of streams.
+/// The tags of the streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Weighted {
     tags: BTreeMap<u64, u128>,

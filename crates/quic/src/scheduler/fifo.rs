@@ -1,4 +1,4 @@
-//! First in, first out: in the order in which bytes were written, whatever their stream; and with priority by stream id.
+//! First in, first out: data leaves in the order of its writes, independent of the stream (`fifo`), or by stream ID (`pfifo`).
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, first_by};
 use fullpipe_schema::component::{Component, Declaration};
@@ -17,13 +17,13 @@ pub(super) static PFIFO: SchedulerComponent = Component {
     declaration: Declaration {
         name: "pfifo",
         source: "Extending the ns-3 QUIC Module (MSWiM 2020)",
-        text: "the stream with the smallest id first.",
+        text: "the stream with the smallest ID first.",
         ..Declaration::EMPTY
     },
     read: |_, ()| Ok(StreamScheduler::new(Pfifo)),
 };
 
-/// In the order of writing.
+/// Sends data in the order of the writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fifo;
 
@@ -41,7 +41,7 @@ impl Scheduler for Fifo {
     }
 }
 
-/// The smallest id first: nothing of a stream leaves while one with a smaller id has something to send.
+/// Smallest stream ID first: no data of a stream leaves while a stream with a smaller ID has data to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pfifo;
 

@@ -1,12 +1,12 @@
-//! Which stream sends next.
+//! Stream schedulers, which select the stream that sends next.
 //!
-//! A [`Scheduler`] is asked for each STREAM frame when more than one stream has something to send. What a frame carries of
-//! a stream is always that stream's first bytes that wait: lost ones before new ones, each in order.
+//! A [`Scheduler`] is called for each STREAM frame if more than one stream has data to send. A frame contains the first waiting
+//! bytes of its stream: lost bytes before new ones, each in order.
 //!
-//! **Source.** FIFO, PFIFO and EDF are those of "Extending the ns-3 QUIC Module" (MSWiM 2020), with the two ways to treat
-//! lost data as the paper means them ([`Retransmission`]); RFC 9218 section 10 for priorities.
+//! **Source.** FIFO, PFIFO and EDF are those of "Extending the ns-3 QUIC Module" (MSWiM 2020), with the paper's two treatments of
+//! lost data ([`Retransmission`]). Priorities are those of RFC 9218 section 10.
 //!
-//! Its file declares each scheduler with its keys; a new one is a file beside `fifo.rs` and two lines here.
+//! The file of each scheduler declares it with its keys. A new scheduler needs a file beside `fifo.rs` and two lines here.
 
 mod edf;
 mod fair;
@@ -32,31 +32,31 @@ use std::sync::Arc;
 const ALL: &[&SchedulerComponent] =
     &[&round_robin::ROUND_ROBIN, &fifo::FIFO, &fifo::PFIFO, &edf::EDF, &fair::WEIGHTED, &priority::PRIORITIES];
 
-/// Every scheduler.
+/// The catalogue of all schedulers.
 pub static SCHEDULERS: Catalogue<StreamScheduler, ()> = Catalogue { key: "scheduler", components: &[ALL] };
 
 const VARIANTS: [Variant; ALL.len()] = variants(&[ALL]);
 
-/// The values of the key that names one.
+/// The values of the key that selects a scheduler.
 pub static NAMES: [Choice; ALL.len()] = names(&VARIANTS);
 
-/// Their further keys, which are in the same table.
+/// The further keys of the schedulers, which are in the same table.
 pub static KEYS: [Field; field_count(&VARIANTS)] = fields(&VARIANTS);
 
 /// A scheduler as a component.
 pub type SchedulerComponent = Component<StreamScheduler, ()>;
 
-/// The settings of a scheduler, whichever it is.
+/// The settings of any scheduler.
 #[derive(Clone, Debug)]
 pub struct StreamScheduler(Arc<dyn SchedulerSettings>);
 
 impl StreamScheduler {
-    /// The scheduler with these settings.
+    /// Wraps these settings of a scheduler.
     pub fn new(settings: impl SchedulerSettings) -> Self {
         StreamScheduler(Arc::new(settings))
     }
 
-    /// A scheduler with these settings.
+    /// Creates a scheduler with these settings.
     pub fn create(&self) -> Box<dyn Scheduler> {
         self.0.create()
     }
@@ -68,9 +68,9 @@ impl PartialEq for StreamScheduler {
     }
 }
 
-/// The settings of a scheduler: one that has chosen nothing yet, of which each end of a connection has a copy.
+/// The settings of a scheduler. Each end of a connection creates its own scheduler from them.
 pub trait SchedulerSettings: Comparable + fmt::Debug + Send + Sync {
-    /// A scheduler with these settings.
+    /// Creates a scheduler with these settings.
     fn create(&self) -> Box<dyn Scheduler>;
 }
 
@@ -80,55 +80,55 @@ impl<T: Scheduler + Clone + PartialEq + Sync + 'static> SchedulerSettings for T 
     }
 }
 
-/// A stream that has something to send.
+/// A stream that has data to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// Stream id.
+    /// The stream ID.
     pub stream: u64,
-    /// What the application said of it.
+    /// The priority that the application has set.
     pub priority: Priority,
-    /// When the first byte that waits was written; see [`Scheduler::uses_write_times`].
+    /// When the first waiting byte was written; see [`Scheduler::uses_write_times`].
     pub written_at: Instant,
-    /// Its place in the order in which all streams of the connection were written to. Bytes that were written to one stream in
-    /// a row, at the same instant, have the same.
+    /// The position of that write in the order of all writes on the connection. Successive writes to one stream at the same
+    /// instant have the same position.
     pub order: u64,
     /// Whether that byte was sent before and lost.
     pub lost: bool,
 }
 
-/// Chooses among streams.
+/// Selects among streams.
 pub trait Scheduler: fmt::Debug + Send {
-    /// Its name.
+    /// The name of the scheduler.
     fn name(&self) -> &'static str;
 
-    /// The index of the candidate that sends next. There are at least two of them, in the order of their ids.
+    /// Returns the index of the candidate that sends next. There are at least two candidates, in the order of their IDs.
     fn choose(&mut self, candidates: &[Candidate]) -> usize;
 
-    /// Whether it reads [`Candidate::written_at`] or [`Candidate::order`], which are known only then. A frame then ends where a
-    /// write to its stream ended.
+    /// Whether the scheduler uses [`Candidate::written_at`] or [`Candidate::order`], which are recorded only in this case. A
+    /// frame then ends where a write to its stream ended.
     fn uses_write_times(&self) -> bool {
         false
     }
 
-    /// So many bytes of a stream leave, whether it was chosen or alone.
+    /// This number of bytes of a stream is sent. Called for each frame, also if the stream was the only candidate.
     fn on_sent(&mut self, _stream: u64, _priority: &Priority, _bytes: u64) {}
 
-    /// A stream is over.
+    /// A stream was removed.
     fn on_closed(&mut self, _stream: u64) {}
 }
 
-/// When lost data is sent again.
+/// When lost data is retransmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Retransmission {
-    /// Before everything else, in the order of the losses' streams.
+    /// Before all other data, in the order of stream IDs.
     #[default]
     First,
-    /// When the scheduler chooses its stream, as if it had not been sent.
+    /// When the scheduler selects its stream, as if the data had not been sent.
     Scheduled,
 }
 
-/// The index of the smallest key; of equal ones the first.
+/// The index of the candidate with the smallest key; of equal ones the first.
 fn first_by<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> K) -> usize {
     candidates
         .iter()
@@ -137,7 +137,7 @@ fn first_by<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> K) -> 
         .map_or(0, |(index, _)| index)
 }
 
-/// The index of the candidate that follows the stream that had its turn last.
+/// The index of the candidate after the stream that was selected last.
 fn next_after(candidates: &[Candidate], last: Option<u64>) -> usize {
     let Some(last) = last else { return 0 };
     candidates.iter().position(|candidate| candidate.stream > last).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! Extensible priorities (RFC 9218 section 10): the most urgent streams first. Among those of equal urgency, streams that
-//! are not incremental one after another in the order of ids, before incremental ones, which share by turns.
+//! Extensible priorities (RFC 9218 section 10): the most urgent streams are first. Among those of equal urgency, non-incremental
+//! streams send one after another in the order of IDs, before incremental ones, which take turns.
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, next_after};
 use fullpipe_schema::component::{Component, Declaration};
@@ -15,7 +15,7 @@ pub(super) static PRIORITIES: SchedulerComponent = Component {
     read: |_, ()| Ok(StreamScheduler::new(Priorities::default())),
 };
 
-/// The incremental stream whose turn it was last.
+/// The incremental stream that was selected last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Priorities {
     last: Option<u64>,

@@ -1,4 +1,4 @@
-//! Round robin: each stream that has something to send gets one frame in turn, in the order of ids.
+//! Round robin: each stream with data to send sends one frame in turn, in the order of IDs.
 
 use super::{Candidate, Scheduler, SchedulerComponent, StreamScheduler, next_after};
 use fullpipe_schema::component::{Component, Declaration};
@@ -9,7 +9,7 @@ pub(super) static ROUND_ROBIN: SchedulerComponent = Component {
     read: |_, ()| Ok(StreamScheduler::new(RoundRobin::default())),
 };
 
-/// Whose turn it was last.
+/// The stream that was selected last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundRobin {
     last: Option<u64>,

@@ -1,4 +1,5 @@
-//! When acknowledgements are sent, and what they say (RFC 9000 section 13.2; draft-ietf-quic-ack-frequency-11).
+//! Tests of acknowledgements: when they are sent, and what they contain (RFC 9000 section 13.2;
+//! draft-ietf-quic-ack-frequency-11).
 
 use super::*;
 
@@ -49,15 +50,15 @@ fn the_peer_chooses_how_often() {
     let ask = QuicFrame::AckFrequency { sequence: 0, threshold: 9, max_ack_delay_us: 100_000, reordering: 0 };
     lone.receive(vec![ask]);
     lone.pass(ms(1000));
-    // Nine may come without; the tenth brings the acknowledgement.
+    // Nine packets may arrive without an acknowledgement; the tenth causes one.
     let counts: Vec<usize> = (0..20).map(|_| lone.receive(vec![QuicFrame::Ping]).len()).collect();
     assert_eq!((counts[9], counts[19], counts.iter().sum::<usize>()), (1, 1, 2));
-    // The delay is as asked, and a gap is no reason.
+    // The delay is the requested one, and a gap causes no immediate acknowledgement.
     lone.number += 5;
     let begin = lone.now;
     assert!(lone.receive(vec![QuicFrame::Ping]).is_empty());
     assert_eq!(lone.pass(ms(1000))[0].0, begin + ms(100));
-    // An older frame changes nothing.
+    // An older frame has no effect.
     lone.receive(vec![QuicFrame::AckFrequency { sequence: 0, threshold: 0, max_ack_delay_us: 1000, reordering: 1 }]);
     lone.pass(ms(1000));
     assert!(lone.receive(vec![QuicFrame::Ping]).is_empty());
@@ -71,7 +72,7 @@ fn a_sender_asks_for_what_it_is_set_to_ask() {
     let asks = pair.sent[0].iter().flat_map(|(_, flight)| frames(flight));
     let asks: Vec<_> = asks.filter(|frame| matches!(frame, QuicFrame::AckFrequency { .. })).collect();
     assert_eq!(asks, [QuicFrame::AckFrequency { sequence: 0, threshold: 9, max_ack_delay_us: 50_000, reordering: 1 }]);
-    // 100 full packets at least bring ten acknowledgements, and not the fifty of every second packet.
+    // At least 100 full packets cause ten acknowledgements, not the fifty of every second packet.
     let before = pair.server.statistics().sent_packets;
     let now = pair.now;
     let stream = pair.client.open_stream(now, true).unwrap();
@@ -81,7 +82,7 @@ fn a_sender_asks_for_what_it_is_set_to_ask() {
     assert!((10..25).contains(&acknowledgements), "{acknowledgements}");
 }
 
-/// What the ns-3 module got wrong: ranges were held for ever.
+/// An error of the ns-3 module: it kept ranges forever.
 #[test]
 fn ranges_are_told_no_more_once_the_peer_has_heard_of_them() {
     let mut lone = Lone::client(plain(), plain());
@@ -90,7 +91,7 @@ fn ranges_are_told_no_more_once_the_peer_has_heard_of_them() {
         lone.number += 1;
         lone.receive(vec![QuicFrame::Ping]);
     }
-    // Data with an acknowledgement; that is acknowledged.
+    // Data with an acknowledgement, which is then acknowledged.
     lone.receive(vec![QuicFrame::Ping]);
     let flights = lone.write(stream, 10);
     let told = |flights: &[Flight]| {

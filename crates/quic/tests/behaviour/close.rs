@@ -1,4 +1,4 @@
-//! How connections end (RFC 9000 section 10).
+//! Tests of the end of connections (RFC 9000 section 10).
 
 use super::*;
 use fullpipe_transport::CloseReason;
@@ -20,7 +20,7 @@ fn the_end_that_closes_stays_three_time_outs_and_answers_ever_more_rarely() {
     assert_eq!(flights.iter().map(closes).collect::<Vec<_>>(), [Some((true, 7))]);
     assert!(lone.events.contains(&(stream, Event::Closed(CloseReason::Aborted))));
     assert_eq!(lone.connection.state(), State::Closing);
-    // What still comes is answered, but not everything.
+    // Packets that arrive later are answered, but not all of them.
     assert_eq!(lone.receive(vec![QuicFrame::Ping]).iter().map(closes).collect::<Vec<_>>(), [Some((true, 7))]);
     assert!(lone.receive(vec![QuicFrame::Ping]).is_empty());
     let period = (lone.connection.inspect().pto + ms(25)) * 3;
@@ -51,7 +51,7 @@ fn the_other_end_says_nothing_more() {
 #[test]
 fn silence_ends_it_after_the_shorter_of_both_time_outs() {
     let with = |seconds| Config { idle_timeout: Duration::from_secs(seconds), ..plain() };
-    // Section 10.1; zero: none.
+    // Section 10.1; zero disables the time-out.
     for (client, server, expected) in
         [(10, 5, Some(5)), (5, 10, Some(5)), (0, 7, Some(7)), (7, 0, Some(7)), (0, 0, None)]
     {
@@ -76,14 +76,15 @@ fn silence_is_at_least_three_probe_time_outs() {
     let short = Config { idle_timeout: ms(1), ..plain() };
     let mut pair = pair(short, plain());
     pair.run_until(|pair| pair.client.is_closed());
-    // Before the first sample 3 * 999 ms... of which the handshake ended the silence after 100 ms; then 3 * (100 + 4 * 50 + 25).
+    // Before the first sample the limit is 3 * 999 ms, but the handshake ended the idle period after 100 ms; then 3 * (100 + 4 *
+    // 50 + 25).
     assert!(pair.now >= at(100) + (ms(100) * 3), "{}", pair.now);
     assert!(pair.client.statistics().received_packets > 0, "the handshake was not cut off");
 }
 
 #[test]
 fn sending_begins_silence_anew_but_not_again_and_again() {
-    // Section 10.1: the first ack-eliciting packet since something came.
+    // Section 10.1: only the first ack-eliciting packet since the last received one restarts the timer.
     let mut lone = Lone::client(Config { idle_timeout: Duration::from_secs(5), ..plain() }, plain());
     let stream = lone.open(true);
     lone.receive(vec![QuicFrame::Padding(1)]);
@@ -99,7 +100,7 @@ fn sending_begins_silence_anew_but_not_again_and_again() {
 
 #[test]
 fn an_application_that_closes_in_the_handshake_does_not_show_why() {
-    // Section 10.2.3: APPLICATION_ERROR is 0xc; the datagram is padded as all with Initial packets.
+    // Section 10.2.3: APPLICATION_ERROR is 0xc; the datagram is padded like all datagrams with Initial packets.
     let mut pair = pair(plain(), plain());
     pair.service();
     let now = pair.now;

@@ -1,4 +1,4 @@
-//! DATAGRAM frames (RFC 9221).
+//! Tests of DATAGRAM frames (RFC 9221).
 
 use super::*;
 
@@ -17,14 +17,14 @@ fn they_arrive_and_are_not_sent_again() {
 
 #[test]
 fn a_peer_that_wants_none_gets_none() {
-    // Section 3: max_datagram_frame_size counts type and length, too.
+    // Section 3: max_datagram_frame_size includes type and length.
     let mut lone = Lone::client(plain(), Config { max_datagram_frame_bytes: 0, ..plain() });
     assert!(!lone.connection.send_datagram(0));
     let mut lone = Lone::client(plain(), Config { max_datagram_frame_bytes: 103, ..plain() });
     assert!(lone.connection.send_datagram(100), "two bytes of length and one of type");
     assert!(!lone.connection.send_datagram(101));
     assert!(!lone.connection.send_datagram(u64::MAX));
-    // And one that was told not to send them, or not such large ones, breaks a rule: PROTOCOL_VIOLATION.
+    // A frame that the receiver does not permit, or not of this size, is a violation: PROTOCOL_VIOLATION.
     let take = |most, length| {
         let server = Config { max_datagram_frame_bytes: most, ..plain() };
         Lone::server(plain(), server).error_of(vec![QuicFrame::Datagram { length, explicit_length: true }])
@@ -47,7 +47,7 @@ fn flow_control_does_not_concern_them_but_the_window_does() {
     for _ in 0..100 {
         assert!(lone.connection.send_datagram(1100));
     }
-    // Ten at once, as 12 000 bytes allow: 1100 + 3 + 26 each, and the window must hold a full packet.
+    // Ten at once, as 12 000 bytes permit: 1100 + 3 + 26 each; the window must have room for a full packet.
     assert_eq!(lone.drain().len(), 10);
     lone.pass(ms(100));
     assert!(!lone.acknowledge(&[(0, 1)]).is_empty());

@@ -1,4 +1,5 @@
-//! Explicit congestion notification: counts, validation, marks (RFC 9000 section 13.4 and appendix A.4; RFC 9002 section 7.1).
+//! Tests of explicit congestion notification: counts, validation, marks (RFC 9000 section 13.4 and appendix A.4; RFC 9002 section
+//! 7.1).
 
 use super::*;
 
@@ -50,7 +51,7 @@ fn a_mark_is_answered_as_a_loss_but_once_in_a_round_trip() {
     let before = lone.connection.inspect().cwnd_bytes;
     let first = lone.first;
     let mut acknowledge = |upto: u64, ce: u64| {
-        // All packets of data so far were counted by the peer, those of the handshake among them.
+        // The peer has counted all data packets so far, including those of the handshake.
         let counts = fullpipe_wire::quic::EcnCounts { ect0: first + upto + 1 - ce, ect1: 0, ce };
         lone.receive(vec![QuicFrame::Ack { delay: 0, ranges: vec![(0, first + upto)], ecn: Some(counts) }]);
         (lone.connection.inspect().cwnd_bytes, lone.connection.statistics().recoveries)
@@ -64,7 +65,7 @@ fn a_mark_is_answered_as_a_loss_but_once_in_a_round_trip() {
 
 #[test]
 fn counts_that_cannot_be_end_the_use_of_marks() {
-    // Section 13.4.2.1: none, too few, more than was sent, of the other codepoint.
+    // Section 13.4.2.1: no counts, too few, more than were sent, or those of the other codepoint.
     let first = Lone::client(marking(), marking()).first;
     let all = first + 1;
     let counts = |ect0, ect1, ce| Some(fullpipe_wire::quic::EcnCounts { ect0, ect1, ce });
@@ -88,7 +89,7 @@ fn counts_that_cannot_be_end_the_use_of_marks() {
 
 #[test]
 fn an_old_acknowledgement_does_not_end_the_use_of_marks() {
-    // Section 13.4.2.1: only frames that raise the largest number acknowledged are looked at.
+    // Section 13.4.2.1: only frames that increase the largest acknowledged number are processed.
     let mut lone = Lone::client(marking(), marking());
     let stream = lone.open(true);
     for _ in 0..4 {

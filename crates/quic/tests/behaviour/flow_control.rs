@@ -1,4 +1,4 @@
-//! Credit of streams and connections (RFC 9000 sections 4 and 19.9 to 19.13).
+//! Tests of the flow control of streams and connections (RFC 9000 sections 4 and 19.9 to 19.13).
 
 use super::*;
 
@@ -17,12 +17,12 @@ fn what_goes_beyond_the_credit_closes() {
     let reset = |final_size| QuicFrame::ResetStream { stream: 0, error: 0, final_size };
     assert_eq!(lone().error_of(vec![reset(4001)]), Some(3));
     assert_eq!(lone().error_of(vec![data(4, 0, 4000, false), reset(2001)]), Some(3), "a reset's final size counts");
-    // The handshake has a buffer of its own: CRYPTO_BUFFER_EXCEEDED.
+    // The handshake has its own buffer: CRYPTO_BUFFER_EXCEEDED.
     let crypto = QuicFrame::Crypto { offset: 1 << 30, length: 1, ends: false, parameters: None };
     assert_eq!(lone().error_of(vec![crypto]), Some(0xd));
 }
 
-/// What the ns-3 module got wrong: MAX_DATA went out by the number of acknowledgements, not of bytes.
+/// An error of the ns-3 module: it sent MAX_DATA depending on the number of acknowledgements, not of bytes.
 #[test]
 fn credit_is_given_anew_by_bytes_read() {
     let mut lone = Lone::server(plain(), narrow());
@@ -66,7 +66,7 @@ fn a_sender_stops_at_the_limit_says_so_and_goes_on() {
     let limit = |maximum| vec![QuicFrame::MaxStreamData { stream: 0, maximum }];
     assert_eq!(sent(&lone.receive(limit(3000))), 0);
     assert_eq!(sent(&lone.receive(limit(4500))), 500);
-    // Now it is the connection's limit of 6000.
+    // Now the connection's limit of 6000 applies.
     let flights = lone.receive(limit(1 << 20));
     assert_eq!(sent(&flights), 1500);
     assert!(flights.iter().flat_map(frames).any(|frame| frame == QuicFrame::DataBlocked(6000)));
@@ -76,13 +76,13 @@ fn a_sender_stops_at_the_limit_says_so_and_goes_on() {
 
 #[test]
 fn what_was_never_read_of_a_stream_that_is_gone_gives_credit_back() {
-    // Two streams hold all 6000 bytes; one is reset without being read: its share goes back to the connection.
+    // Two streams use all 6000 bytes. One is reset without being read, and its share is returned to the connection.
     let mut lone = Lone::server(plain(), narrow());
     lone.receive(vec![data(0, 0, 2000, false), data(4, 0, 4000, false)]);
     let answers = lone.receive(vec![QuicFrame::ResetStream { stream: 4, error: 0, final_size: 4000 }]);
     let reset = answers.iter().flat_map(frames).any(|frame| matches!(frame, QuicFrame::ResetStream { stream: 4, .. }));
     assert!(reset);
-    // The stream is gone when our half's reset has arrived.
+    // The stream is removed when the reset of our direction has arrived.
     let flights = lone.acknowledge(&[(0, 0)]);
     let given = answers.iter().chain(&flights).flat_map(frames).any(|frame| frame == QuicFrame::MaxData(10_000));
     assert!(given, "{flights:?}");
@@ -104,6 +104,6 @@ fn windows_that_are_read_fast_grow_to_their_bounds() {
         })
         .collect();
     let widest = steps.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-    // A window of 80 000 bytes moves on by a quarter at least.
+    // A window of 80 000 bytes advances by at least a quarter.
     assert!(steps[0] <= 10_000 + 20_000 && widest >= 20_000, "{steps:?}");
 }

@@ -1,8 +1,8 @@
-//! The handshake: round trips, sizes, proofs of addresses (RFC 9000 sections 7, 8 and 14; RFC 9002 section 6.2).
+//! Tests of the handshake: round trips, sizes, address validation (RFC 9000 sections 7, 8 and 14; RFC 9002 section 6.2).
 
 use super::*;
 
-/// When something comes true.
+/// The time at which a condition becomes true.
 fn when(pair: &mut Pair, mut done: impl FnMut(&Pair) -> bool) -> Instant {
     pair.run_until(|pair| done(pair));
     pair.now
@@ -26,7 +26,7 @@ fn it_takes_a_round_trip_for_the_client_and_half_one_more_for_the_server() {
     let (_, first) = &pair.sent[0][0];
     assert_eq!(first.bytes, 1200);
     assert!(matches!(frames(first)[0], QuicFrame::Crypto { offset: 0, length: 230, ends: true, .. }));
-    // The server's 3348 bytes of messages fill three datagrams, which is what it may send.
+    // The server's 3348 bytes of messages fill three datagrams, which is its limit.
     let flight: Vec<_> = pair.sent[1].iter().filter(|(sent, _)| *sent == at(50)).collect();
     assert_eq!(flight.len(), 3);
     let of_crypto = |frame: QuicFrame| if let QuicFrame::Crypto { length, .. } = frame { length } else { 0 };
@@ -39,10 +39,10 @@ fn a_large_flight_waits_for_the_proof_of_the_address() {
     server.handshake.certificate_bytes = 6000;
     let mut pair = pair(plain(), server);
     pair.run_until(|pair| pair.now >= at(149));
-    // 3 * 1200, though there is more.
+    // 3 * 1200 bytes, although there is more data.
     let sent: u32 = pair.sent[1].iter().filter(|(sent, _)| *sent < at(150)).map(|(_, flight)| flight.bytes).sum();
     assert_eq!(sent, 3600);
-    // The client's acknowledgements prove it: two round trips in all.
+    // The client's acknowledgements validate it: two round trips in total.
     assert_eq!(when(&mut pair, |pair| pair.client.state() == State::Open), at(200));
 }
 
@@ -59,7 +59,7 @@ fn a_server_never_sends_more_than_three_times_what_has_come_before_the_proof() {
         let stream = pair.client.open_stream(pair.now, true).unwrap();
         pair.write(stream, Payload::Length(50_000));
         pair.run_until(|pair| {
-            // Handshake packets prove the address; what follows is not limited.
+            // Handshake packets validate the address; later packets are not limited.
             let proven = pair.sent[0].iter().any(|(_, flight)| {
                 packets(flight).iter().any(|packet| packet.packet_type == QuicPacketType::Handshake)
             });
@@ -80,10 +80,10 @@ fn a_server_never_sends_more_than_three_times_what_has_come_before_the_proof() {
 
 #[test]
 fn a_packet_whose_frames_would_fit_but_not_its_padding_waits() {
-    // What the server's first 3600 bytes leave of its flight comes in the second round trip, in one datagram with what the
-    // 1-RTT keys have to say: STREAMS_BLOCKED, two bytes. The smallest such packet, by hand: 1 + 8 of header, 4 of number
-    // and what protection samples (RFC 9001 section 5.4.2), 16 of tag: 29 bytes. A number of one byte, the frame and the
-    // tag make 28: where 28 are left of the datagram, the frame has to wait.
+    // The part of the server's flight after its first 3600 bytes arrives in the second round trip, in one datagram with a 1-RTT
+    // packet: STREAMS_BLOCKED, two bytes. The smallest such packet has 29 bytes: 1 + 8 of header, 4 of packet number and header
+    // protection sample (RFC 9001 section 5.4.2), 16 of tag. A number of one byte, the frame and the tag have 28. If 28 bytes of
+    // the datagram remain, the frame must wait.
     let mut beside = std::collections::BTreeMap::new();
     for certificate_bytes in 4150..4250 {
         let mut server = plain();
@@ -110,7 +110,7 @@ fn a_packet_whose_frames_would_fit_but_not_its_padding_waits() {
 
 #[test]
 fn a_client_keeps_a_server_from_being_stuck() {
-    // The server has used up its credit, the client has nothing outstanding and its acknowledgements are lost.
+    // The server has used its credit, the client has no outstanding packets, and its acknowledgements are lost.
     let mut server = plain();
     server.handshake.certificate_bytes = 6000;
     let mut pair = pair(plain(), server);
@@ -122,11 +122,11 @@ fn a_client_keeps_a_server_from_being_stuck() {
 
 #[test]
 fn a_server_that_waits_for_its_clients_proof_leaves_no_deadline_behind() {
-    // The pacer: a tenth of three packets in 333 ms, so 1200 bytes take 1110 ms. The server's first datagram leaves at 50 ms,
-    // and its second once the Initial packet in the first (the rest is padding) has had its time; the third is due 1110 ms
-    // after that. Before it, at 50 + 3 * 333 = 1049 ms (RFC 9002 section 6.2.2), a probe uses up what is left of credit
-    // (3600 bytes) and window. When the client is heard again, at 50 + 999 + 2 * 999 ms, the window holds the server back: the
-    // third datagram's deadline would be past, which each step of a pair refuses.
+    // The pacer: a tenth of three packets in 333 ms, so 1200 bytes take 1110 ms. The server's first datagram leaves at 50 ms. Its
+    // second leaves after the time of the Initial packet in the first (the rest is padding), and the third is due 1110 ms later.
+    // Before that, at 50 + 3 * 333 = 1049 ms (RFC 9002 section 6.2.2), a probe uses the rest of credit (3600 bytes) and window.
+    // When the next packet of the client arrives, at 50 + 999 + 2 * 999 ms, the window blocks the server. The deadline of the
+    // third datagram would be in the past, which each step of a pair rejects.
     let slow = Config {
         pacing: true,
         pace_first_flight: true,
@@ -136,7 +136,7 @@ fn a_server_that_waits_for_its_clients_proof_leaves_no_deadline_behind() {
         ..plain()
     };
     let mut pair = pair(plain(), slow);
-    // The server's three are lost, and so is what the client sends in between, at 999 ms.
+    // The server's three datagrams are lost, and so is the one that the client sends in between, at 999 ms.
     pair.drop = [vec![1, 2], vec![0, 1, 2]];
     pair.run_until(|pair| pair.now >= at(1_200));
     let [(first, _), (second, _), (probe, _)] = pair.sent[1][..] else { panic!("{:?}", pair.sent[1]) };
@@ -190,18 +190,18 @@ fn a_retry_costs_a_round_trip() {
     assert_eq!(when(&mut pair, |pair| pair.client.state() == State::Open), at(200));
     assert_eq!(packets(&pair.sent[1][0].1)[0].packet_type, QuicPacketType::Retry);
     let again = &packets(&pair.sent[0][1].1)[0];
-    // RFC 9000 section 17.2.5.3: the token, and packet numbers go on.
+    // RFC 9000 section 17.2.5.3: the token is sent, and packet numbers continue.
     assert_eq!((again.packet_type, again.number), (QuicPacketType::Initial, 1));
     assert_eq!(again.token, packets(&pair.sent[1][0].1)[0].token);
     assert!(again.token.is_some());
-    // The address is proven: the flight is not limited any more.
+    // The address is validated, so the flight is no longer limited.
     let mut server = Config { retry: true, ..plain() };
     server.handshake.certificate_bytes = 6000;
     let mut pair = self::pair(plain(), server);
     assert_eq!(when(&mut pair, |pair| pair.client.state() == State::Open), at(200));
 }
 
-/// An Initial packet with a ClientHello, as the first thing that a server hears.
+/// An Initial packet with a ClientHello, as the first packet that a server receives.
 fn first_of(token: Option<u64>, bytes: u32, parameters: bool) -> (Connection, Vec<QuicFrame>) {
     let server = Config { retry: token.is_some(), ..plain() };
     let mut pair = pair(plain(), server);
@@ -226,7 +226,7 @@ fn first_of(token: Option<u64>, bytes: u32, parameters: bool) -> (Connection, Ve
 #[test]
 fn what_a_server_does_not_believe() {
     let close = |error| QuicFrame::ConnectionClose { application: false, error };
-    // INVALID_TOKEN for a token that it did not give out; TRANSPORT_PARAMETER_ERROR without parameters.
+    // INVALID_TOKEN for a token that it did not issue; TRANSPORT_PARAMETER_ERROR without parameters.
     assert!(first_of(Some(1), 1200, true).1.contains(&close(0xb)));
     assert!(first_of(None, 1200, false).1.contains(&close(0x8)));
     // An Initial packet in a smaller datagram is dropped.
@@ -235,7 +235,7 @@ fn what_a_server_does_not_believe() {
     assert!(!first_of(None, 1200, true).1.is_empty());
 }
 
-/// What the ns-3 module got wrong: nothing of a handshake was sent again.
+/// An error of the ns-3 module: it never retransmitted handshake data.
 #[test]
 fn every_datagram_of_a_handshake_may_be_lost() {
     for end in 0..2 {
@@ -244,13 +244,13 @@ fn every_datagram_of_a_handshake_may_be_lost() {
             pair.drop[end] = vec![lost];
             let done = when(&mut pair, |pair| pair.client.is_confirmed() && pair.server.is_confirmed());
             // The first time-out is 333 + 4 * 166.5 = 999 ms (RFC 9002 section 6.2.2); after a sample it is shorter.
-            // Where ServerHello was lost nothing else could be read: that is found out a round trip later.
+            // If ServerHello was lost, no other packet could be read; this is detected a round trip later.
             assert!(done <= at(200 + 999 + 200), "end {end}, datagram {lost}: {done}");
         }
     }
 }
 
-/// What the ns-3 module got wrong: back-off was an exclusive or, not a power.
+/// An error of the ns-3 module: backoff was an exclusive or, not a power.
 #[test]
 fn time_outs_of_the_first_flight_double() {
     let mut pair = pair(plain(), plain());

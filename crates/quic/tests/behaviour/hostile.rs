@@ -1,4 +1,4 @@
-//! What a peer may send without bringing an end down: anything. It may close the connection, that is all.
+//! Property tests with arbitrary packets from a peer: the worst effect is that the connection is closed.
 
 use super::*;
 use fullpipe_wire::quic::EcnCounts;
@@ -20,7 +20,7 @@ fn frame() -> impl Strategy<Value = QuicFrame> {
             ranges,
             ecn: ecn.map(|(ect0, ect1, ce)| EcnCounts { ect0, ect1, ce }),
         }),
-        // Such as may well be right.
+        // Frames that may be valid.
         (0u64..40, 0u64..10, 0u64..10).prop_map(|(last, length, delay)| QuicFrame::Ack {
             delay,
             ranges: vec![(last.saturating_sub(length), last)],
@@ -152,7 +152,7 @@ proptest! {
             prop_assert_eq!(lone.connection.inspect().in_flight_bytes, lone.connection.in_flight_bytes_by_record());
             lone.pass(ms(wait));
         }
-        // And it ends when nothing comes any more.
+        // It ends when no more packets arrive.
         lone.pass(Duration::from_secs(100_000));
         prop_assert!(lone.connection.is_closed());
     }

@@ -1,4 +1,4 @@
-//! How a connection behaves, by topic: expected values are derived from the RFCs beside each test.
+//! Tests of the behavior of a connection, by topic. Expected values are derived from the RFCs beside each test.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -29,19 +29,19 @@ pub(crate) fn at(milliseconds: u64) -> Instant {
     Instant::ZERO + ms(milliseconds)
 }
 
-/// Settings without a search for the path's MTU, so that nothing leaves by itself, and without pacing.
+/// Settings without a search for the path's MTU, so that no packet is sent without a cause, and without pacing.
 pub(crate) fn plain() -> Config {
     Config { largest_mtu_bytes: None, pacing: false, ..Config::default() }
 }
 
-/// Two ends, 50 ms apart, that remember what they send.
+/// Two ends, 50 ms apart, whose sent datagrams are recorded.
 pub(crate) fn pair(client: Config, server: Config) -> Pair {
     let mut pair = Pair::new(client, server, PathModel::ideal(ms(50)));
     pair.keep_sent = true;
     pair
 }
 
-/// The same with the handshake done, and nothing on its way.
+/// The same after the handshake, with no packets in flight.
 pub(crate) fn confirmed(client: Config, server: Config) -> Pair {
     let mut pair = pair(client, server);
     pair.run_until(|pair| pair.client.is_confirmed() && pair.server.is_confirmed());
@@ -49,7 +49,7 @@ pub(crate) fn confirmed(client: Config, server: Config) -> Pair {
     pair
 }
 
-/// Goes on until nothing happens for a second.
+/// Runs until no event occurs for a second.
 pub(crate) fn settle(pair: &mut Pair) {
     pair.service();
     while pair.next_at() <= pair.now + ms(1000) {
@@ -65,25 +65,25 @@ pub(crate) fn frames(flight: &Flight) -> Vec<QuicFrame> {
     packets(flight).iter().flat_map(|packet| packet.frames.clone()).collect()
 }
 
-/// One end whose peer is the test. Its own packets of data begin at `first`.
+/// One end whose peer is the test. The numbers of its own data packets begin at `first`.
 pub(crate) struct Lone {
     pub(crate) connection: Connection,
     pub(crate) now: Instant,
-    /// Of the peer's next packet.
+    /// The number of the peer's next packet.
     pub(crate) number: u32,
     pub(crate) first: u64,
     pub(crate) events: Vec<(u32, Event)>,
-    /// Numbers of the packets that it has sent since.
+    /// The numbers of the packets that it has sent since.
     sent: Vec<u64>,
 }
 
 impl Lone {
-    /// The client of a confirmed connection.
+    /// Creates the client of a confirmed connection.
     pub(crate) fn client(client: Config, server: Config) -> Lone {
         Lone::of(confirmed(client, server), 0)
     }
 
-    /// The server.
+    /// Creates the server of a confirmed connection.
     pub(crate) fn server(client: Config, server: Config) -> Lone {
         Lone::of(confirmed(client, server), 1)
     }
@@ -105,12 +105,12 @@ impl Lone {
         Lone { connection, now: pair.now, number, first, events: Vec::new(), sent: Vec::new() }
     }
 
-    /// Number of the packet sent last, counted from `first`.
+    /// The number of the packet sent last, counted from `first`.
     pub(crate) fn newest(&self) -> u64 {
         self.sent.last().expect("something was sent") - self.first
     }
 
-    /// All that leaves now.
+    /// Returns all datagrams that leave now.
     pub(crate) fn drain(&mut self) -> Vec<Flight> {
         let mut flights = Vec::new();
         loop {
@@ -137,7 +137,7 @@ impl Lone {
         }
     }
 
-    /// A 1-RTT packet of the peer from one of its addresses; what leaves in answer.
+    /// Receives a 1-RTT packet of the peer from one of its addresses; returns the datagrams that leave in response.
     pub(crate) fn receive_from(
         &mut self,
         path: u8,
@@ -165,13 +165,13 @@ impl Lone {
         self.receive_from(0, 100, Codepoint::NotEct, frames)
     }
 
-    /// An acknowledgement of our packets of these ranges, the largest first, counted from `first`.
+    /// Receives an acknowledgement of these ranges of our packets, the largest first, counted from `first`.
     pub(crate) fn acknowledge(&mut self, ranges: &[(u64, u64)]) -> Vec<Flight> {
         let ranges = ranges.iter().map(|(from, to)| (self.first + from, self.first + to)).collect();
         self.receive(vec![QuicFrame::Ack { delay: 0, ranges, ecn: None }])
     }
 
-    /// Time passes; what leaves meanwhile, and when.
+    /// Lets time pass; returns the datagrams that leave in this time.
     pub(crate) fn pass(&mut self, time: Duration) -> Vec<(Instant, Flight)> {
         let end = self.now + time;
         let mut flights = Vec::new();
@@ -193,14 +193,14 @@ impl Lone {
         self.connection.open_stream(now, bidirectional).expect("a stream")
     }
 
-    /// Writes, and sends as far as that goes.
+    /// Writes data; returns the datagrams that leave.
     pub(crate) fn write(&mut self, stream: u32, bytes: u64) -> Vec<Flight> {
         let now = self.now;
         self.connection.stream(now, stream).expect("it is there").write(Payload::Length(bytes));
         self.drain()
     }
 
-    /// The error with which it closes in answer to frames.
+    /// The error code with which the end closes in response to frames.
     pub(crate) fn error_of(&mut self, given: Vec<QuicFrame>) -> Option<u64> {
         let answers = self.receive(given);
         let closed = answers.iter().flat_map(frames).find_map(|frame| match frame {
@@ -212,12 +212,12 @@ impl Lone {
     }
 }
 
-/// A STREAM frame of mere length.
+/// A STREAM frame without content.
 pub(crate) fn data(stream: u64, offset: u64, length: u64, fin: bool) -> QuicFrame {
     QuicFrame::Stream { stream, offset, length, fin, explicit_length: true, content: None }
 }
 
-/// Whether a datagram carries acknowledgements and nothing else.
+/// Whether a datagram contains only acknowledgements.
 pub(crate) fn is_ack(flight: &Flight) -> bool {
     match flight.header.form {
         QuicForm::Ack => true,

@@ -1,4 +1,4 @@
-//! Paths: a client that moves, validation, the path's MTU (RFC 9000 sections 8.2, 9 and 14; RFC 8899).
+//! Tests of paths: migration of a client, validation, the path's MTU (RFC 9000 sections 8.2, 9 and 14; RFC 8899).
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn challenge(flight: &Flight) -> Option<u64> {
     })
 }
 
-/// A server with data to send whose client has come from another address with a datagram of so many bytes.
+/// A server with data to send. A datagram of this size has arrived from another address of its client.
 fn moved(bytes: u32) -> (Lone, Vec<Flight>) {
     let mut lone = Lone::server(plain(), plain());
     let stream = lone.open(true);
@@ -25,13 +25,13 @@ fn a_server_follows_its_client_and_asks_whether_it_is_there() {
     // Section 8.2.1: in a datagram of 1200 bytes.
     let data = challenge(&flights[0]).expect("a challenge goes first");
     assert_eq!(flights[0].bytes, 1200);
-    // Section 9.3.1: three times what has come, and no more.
+    // Section 9.3.1: three times the bytes received, and no more.
     assert_eq!(flights.iter().map(|flight| flight.bytes).sum::<u32>(), 3600);
-    // Section 9.4: window and round-trip time are those of a path that nothing is known of.
+    // Section 9.4: window and round-trip time are those of an unknown path.
     let inspect = lone.connection.inspect();
     assert_eq!((inspect.cwnd_bytes, inspect.in_flight_bytes), (12_000, 3600));
     assert_eq!((inspect.smoothed_rtt, inspect.pto), (Duration::ZERO, ms(999)));
-    // The answer ends the limit.
+    // The response ends the limit.
     let flights = lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::PathResponse(data)]);
     assert_eq!(lone.connection.statistics().migrations, 1);
     assert_eq!(flights.len(), 7, "ten packets in flight");
@@ -46,7 +46,7 @@ fn what_took_the_old_path_says_nothing_of_the_new_one() {
     lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::PathResponse(data)]);
     lone.pass(ms(300));
     let first = lone.first;
-    // The ten packets before: some arrive, some are lost.
+    // Of the ten packets before, some arrive and some are lost.
     let old = QuicFrame::Ack { delay: 0, ranges: vec![(first + 8, first + 9)], ecn: None };
     lone.receive_from(1, 100, Codepoint::NotEct, vec![old]);
     let inspect = lone.connection.inspect();
@@ -57,8 +57,8 @@ fn what_took_the_old_path_says_nothing_of_the_new_one() {
 
 #[test]
 fn a_small_datagram_from_a_new_address_brings_a_small_challenge_and_then_a_large_one() {
-    // Section 8.2.1: a datagram of 1200 bytes may not be sent to an address that has sent 100; the second validation shows
-    // that such datagrams pass.
+    // Section 8.2.1: a datagram of 1200 bytes may not be sent to an address that has sent 100. The second validation checks that
+    // such datagrams pass.
     let (mut lone, flights) = moved(100);
     assert_eq!(flights.len(), 1);
     assert_eq!(flights[0].bytes, 300);
@@ -74,7 +74,7 @@ fn a_small_datagram_from_a_new_address_brings_a_small_challenge_and_then_a_large
 
 #[test]
 fn without_an_answer_the_server_goes_back() {
-    // Section 8.2.4: three times the larger time-out, 999 ms where nothing is known.
+    // Section 8.2.4: three times the larger time-out, 999 ms if the round-trip time is unknown.
     let (mut lone, flights) = moved(1200);
     let data = challenge(&flights[0]).unwrap();
     let begin = lone.now;
@@ -83,14 +83,14 @@ fn without_an_answer_the_server_goes_back() {
     assert!(later.iter().all(|(sent, _)| sent.saturating_since(begin) >= ms(900)));
     lone.pass(ms(1));
     assert_eq!(lone.connection.peer_path(), 0);
-    // The answer comes too late, or the wrong one.
+    // The response is too late, or the wrong one.
     lone.receive(vec![QuicFrame::PathResponse(data)]);
     assert_eq!(lone.connection.statistics().migrations, 0);
 }
 
 #[test]
 fn probes_and_old_packets_move_nobody() {
-    // Sections 9.1 and 9.3: only the newest packet, and not one that merely probes.
+    // Sections 9.1 and 9.3: only the newest packet causes a migration, and not one that is only a probe.
     let mut lone = Lone::server(plain(), plain());
     lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::PathChallenge(5), QuicFrame::Padding(1000)]);
     assert_eq!(lone.connection.peer_path(), 0);
@@ -125,7 +125,7 @@ fn a_transfer_survives_a_new_address() {
     });
     settle(&mut pair);
     assert_eq!((pair.server.peer_path(), pair.server.statistics().migrations), (1, 1));
-    // Another connection id for another path (section 9.5).
+    // The new path uses another connection ID (section 9.5).
     let last = pair.sent[1].iter().rev().find(|(_, flight)| flight.header.form != QuicForm::Packets);
     assert!(last.is_none_or(|(_, flight)| flight.header.connection_id == 1));
     let retired = pair.sent[1].iter().flat_map(|(_, flight)| frames(flight));
@@ -142,19 +142,19 @@ fn connection_ids_are_given_as_many_as_are_kept() {
             .filter(|frame| matches!(frame, QuicFrame::NewConnectionId { .. }))
             .count()
     };
-    // Both keep the smaller number: two, of which the handshake gave one.
+    // Both limit the number to the smaller one: two, of which the handshake provided one.
     assert_eq!((given(0), given(1)), (1, 1));
     let id = |sequence, retire_prior_to| QuicFrame::NewConnectionId { sequence, retire_prior_to, length: 8 };
-    // One more than is kept: CONNECTION_ID_LIMIT_ERROR; the same again is no error.
+    // One ID above the limit is a CONNECTION_ID_LIMIT_ERROR; a repeated ID is no error.
     let client = || Lone::client(plain(), plain());
     assert_eq!(client().error_of(vec![id(1, 0), id(1, 0)]), None);
     assert_eq!(client().error_of(vec![id(2, 0)]), Some(9));
-    // Those below are given back, and the next is used.
+    // Lower IDs are retired, and the next is used.
     let mut lone = client();
     let answers = lone.receive(vec![id(2, 1)]);
     assert!(answers.iter().flat_map(frames).any(|frame| frame == QuicFrame::RetireConnectionId(0)));
     assert_eq!(packets(&answers[0])[0].connection_id, 1);
-    // Nonsense: FRAME_ENCODING_ERROR, and an id that was never given out: PROTOCOL_VIOLATION.
+    // An invalid frame is a FRAME_ENCODING_ERROR; an ID that was never issued is a PROTOCOL_VIOLATION.
     assert_eq!(client().error_of(vec![id(3, 4)]), Some(7));
     assert_eq!(client().error_of(vec![QuicFrame::RetireConnectionId(2)]), Some(0xa));
 }
@@ -163,7 +163,7 @@ fn connection_ids_are_given_as_many_as_are_kept() {
 fn an_id_that_was_given_back_is_not_taken_for_new() {
     let mut lone = Lone::server(plain(), plain());
     lone.receive_from(1, 1200, Codepoint::NotEct, vec![QuicFrame::Ping]);
-    // It used 0, uses 1 and has given 0 back: both may be told again.
+    // The client used 0, uses 1 and has retired 0: both may be issued again.
     let id = |sequence| QuicFrame::NewConnectionId { sequence, retire_prior_to: 0, length: 8 };
     assert_eq!(lone.error_of(vec![id(0), id(1), id(2)]), None);
 }
@@ -178,7 +178,7 @@ fn the_search_for_the_mtu_finds_what_passes() {
     let pair = confirmed(with(1452), plain());
     assert_eq!(pair.client.statistics().mtu_bytes, 1452);
     assert_eq!(pair.server.statistics().mtu_bytes, 1200);
-    // Probes above a size are lost: three of each size, and no sign of congestion.
+    // Probes above a size are lost: three of each size, without a reaction of congestion control.
     let mut pair = self::pair(with(1452), plain());
     pair.largest = 1400;
     pair.run_until(|pair| pair.client.is_confirmed());
@@ -204,7 +204,7 @@ fn a_path_that_swallows_large_packets_is_found_out() {
     pair.write(stream, Payload::Length(200_000));
     pair.run_until(|pair| pair.received[1] == 200_000);
     assert_eq!(pair.client.statistics().mtu_bytes, 1200);
-    // Ten minutes later the search begins anew (RFC 8899 section 5.1.1), and finds 1300.
+    // Ten minutes later the search restarts (RFC 8899 section 5.1.1), and finds 1300.
     pair.sent = Default::default();
     let mut waited = 0;
     while pair.client.statistics().mtu_bytes < 1280 {

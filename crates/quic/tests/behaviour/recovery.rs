@@ -1,9 +1,9 @@
-//! Loss detection and congestion control (RFC 9002).
+//! Tests of loss detection and congestion control (RFC 9002).
 
 use super::*;
 
-/// A client with a stream, whose datagrams hold 1200 bytes: 1 + 8 bytes of header, one of packet number, 16 of tag, and a
-/// STREAM frame.
+/// A client with a stream. Its datagrams have 1200 bytes: 1 + 8 bytes of header, one of packet number, 16 of tag, and a STREAM
+/// frame.
 fn sender() -> (Lone, u32) {
     let mut lone = Lone::client(plain(), plain());
     let stream = lone.open(true);
@@ -17,7 +17,7 @@ fn pto(lone: &Lone) -> Duration {
 
 #[test]
 fn the_initial_window_is_ten_packets() {
-    // Section 7.2: 10 * 1200, but for the few bytes of growth in the handshake, which was not limited by it.
+    // Section 7.2: 10 * 1200, plus the few bytes of growth in the handshake, which the window did not limit.
     let (mut lone, stream) = sender();
     assert_eq!(lone.connection.inspect().cwnd_bytes, 12_000);
     assert_eq!(lone.write(stream, 1_000_000).len(), 10);
@@ -28,7 +28,7 @@ fn the_initial_window_is_ten_packets() {
     assert_eq!(lone.connection.inspect().cwnd_bytes, 14_720);
 }
 
-/// What the ns-3 module got wrong: the smoothed time was zero after the second sample, the smallest zero from the beginning.
+/// An error of the ns-3 module: the smoothed time was zero after the second sample, the smallest was always zero.
 #[test]
 fn the_round_trip_time_is_what_it_is() {
     let (mut lone, stream) = sender();
@@ -46,14 +46,14 @@ fn the_round_trip_time_is_what_it_is() {
     lone.write(stream, 100);
     lone.pass(ms(180));
     lone.first += 50;
-    // The probes that were sent meanwhile change nothing: the first is acknowledged.
+    // The probes that were sent in this time have no effect: the first packet is acknowledged.
     lone.acknowledge(&[(0, 0)]);
     // 7/8 of 100 ms and 1/8 of 180 ms.
     let expected = (before * 7 + ms(180)) / 8;
     assert_eq!(lone.connection.inspect().smoothed_rtt, expected);
 }
 
-/// What the ns-3 module got wrong: back-off was an exclusive or, not a power.
+/// An error of the ns-3 module: backoff was an exclusive or, not a power.
 #[test]
 fn probes_go_out_after_time_outs_that_double_whatever_the_window() {
     let (mut lone, stream) = sender();
@@ -61,14 +61,14 @@ fn probes_go_out_after_time_outs_that_double_whatever_the_window() {
     let begin = lone.now;
     lone.write(stream, 1_000_000);
     let probes = lone.pass(pto * 16);
-    // Two at each (section 6.2.4), after 1, 1 + 2 and 1 + 2 + 4 time-outs, and 8 more.
+    // Two at each time-out (section 6.2.4), after 1, 1 + 2 and 1 + 2 + 4 time-outs, and 8 more.
     let times: Vec<_> = probes.iter().map(|(sent, _)| *sent).collect();
     let expected = [1, 3, 7, 15].map(|times| begin + pto * times);
     assert_eq!(times.chunks(2).map(|pair| pair[0]).collect::<Vec<_>>(), expected);
     assert_eq!(times.chunks(2).map(|pair| pair[1]).collect::<Vec<_>>(), expected);
     assert!(lone.connection.inspect().in_flight_bytes > lone.connection.inspect().cwnd_bytes);
     assert_eq!(lone.connection.inspect().cwnd_bytes, 12_000, "a time-out is no loss (section 7.5)");
-    // What arrives ends the back-off.
+    // A packet that arrives ends the backoff.
     lone.acknowledge(&[(0, 0)]);
     let again = self::pto(&lone);
     assert!(lone.connection.far_deadline() <= lone.now + again);
@@ -86,7 +86,7 @@ fn a_packet_is_lost_when_the_third_after_it_arrives() {
     assert_eq!(lone.connection.statistics().lost_packets, 1);
 }
 
-/// What the ns-3 module got wrong: 9/8 was 1.
+/// An error of the ns-3 module: 9/8 was 1.
 #[test]
 fn a_packet_is_lost_nine_eighths_of_a_round_trip_after_it_left() {
     let (mut lone, stream) = sender();
@@ -125,11 +125,12 @@ fn what_is_found_lost_after_a_recovery_belongs_to_it_if_it_was_sent_before() {
     let stream = lone.open(true);
     lone.write(stream, 1_000_000);
     lone.pass(ms(80));
-    // 0 and 1 are lost; six are on their way, more than half of the window.
+    // 0 and 1 are lost; six packets are in flight, more than half of the window.
     lone.acknowledge(&[(6, 7)]);
     assert_eq!(lone.connection.statistics().recoveries, 1);
     lone.pass(ms(2));
-    // 2, 8 and 9 are left: 10 and 11 leave, and 10 ends the recovery. 2 is lost with that, eight before 10.
+    // 2, 8 and 9 remain: 10 and 11 leave, and 10 ends the recovery. The acknowledgement also shows the loss of 2, eight packets
+    // before 10.
     lone.acknowledge(&[(3, 5)]);
     lone.pass(ms(2));
     lone.acknowledge(&[(10, 10)]);
@@ -137,8 +138,8 @@ fn what_is_found_lost_after_a_recovery_belongs_to_it_if_it_was_sent_before() {
     assert_eq!((statistics.lost_packets, statistics.recoveries), (3, 1));
     assert!(!lone.connection.inspect().in_recovery, "10 was sent after its beginning");
     let before = lone.connection.inspect().cwnd_bytes;
-    // 8 and 9 left 86 ms ago. Samples of 80, 82, 2 and 2 ms bring the smoothed time from 100 to 97.5, 95.6, 83.9 and 73.6 ms,
-    // of which nine eighths are 82.8.
+    // 8 and 9 left 86 ms ago. Samples of 80, 82, 2 and 2 ms reduce the smoothed time from 100 to 97.5, 95.6, 83.9 and 73.6 ms, of
+    // which nine eighths are 82.8.
     lone.pass(ms(2));
     lone.acknowledge(&[(12, 13)]);
     let statistics = lone.connection.statistics();
@@ -148,23 +149,24 @@ fn what_is_found_lost_after_a_recovery_belongs_to_it_if_it_was_sent_before() {
 
 #[test]
 fn a_long_stretch_of_losses_is_persistent_congestion() {
-    // Section 7.6.1: longer than 3 * (smoothed + 4 * variation + max_ack_delay), both ends lost, nothing between acknowledged.
+    // Section 7.6.1: the period is longer than 3 * (smoothed + 4 * variation + max_ack_delay), both ends are lost, and no packet
+    // between them is acknowledged.
     for (beyond, between, persistent) in [(true, false, true), (false, false, false), (true, true, false)] {
         let (mut lone, stream) = sender();
-        // The sample of 100 ms that the acknowledgement brings leaves three quarters of the variation (section 5.3).
+        // The sample of 100 ms of the acknowledgement reduces the variation to three quarters (section 5.3).
         let inspect = lone.connection.inspect();
         let period = (inspect.smoothed_rtt + (inspect.pto - inspect.smoothed_rtt) * 3 / 4 + ms(25)) * 3;
         lone.write(stream, 10);
         lone.pass(period / 2);
         lone.write(stream, 10);
         let middle = lone.newest();
-        // Probes go out meanwhile; they are lost as well.
+        // Probes are sent in this time; they are lost as well.
         let end = if beyond { period + ms(1) } else { period - ms(1) };
         lone.pass(end - period / 2);
         for _ in 0..4 {
             lone.write(stream, 10);
         }
-        // The first of these four is the last that is lost, by the packet threshold.
+        // The first of these four is the last lost packet, by the packet threshold.
         let newest = lone.newest();
         lone.pass(ms(100));
         let ranges = [(newest, newest), (middle, middle)];
@@ -192,7 +194,7 @@ fn a_transfer_is_spread_by_the_pacer() {
     assert!(last > ms(50) && last <= ms(80), "{last}");
 }
 
-/// What the ns-3 module got wrong: it compared packet numbers with bytes when it judged time-outs.
+/// An error of the ns-3 module: it compared packet numbers with bytes when it evaluated time-outs.
 #[test]
 fn packets_thought_lost_that_arrive_are_counted_and_the_window_comes_back() {
     let (mut lone, stream) = sender();
@@ -210,7 +212,7 @@ fn packets_thought_lost_that_arrive_are_counted_and_the_window_comes_back() {
 
 #[test]
 fn what_was_to_be_sent_again_and_has_arrived_after_all_holds_nothing_up() {
-    // A probe repeats the end of a stream; the window is full, so it waits; the first copy arrives.
+    // A probe repeats the end of a stream. The window is full, so it waits, and the first copy arrives.
     let (mut lone, stream) = sender();
     lone.write(stream, 12_000 - 300);
     let now = lone.now;
@@ -218,7 +220,7 @@ fn what_was_to_be_sent_again_and_has_arrived_after_all_holds_nothing_up() {
     lone.drain();
     lone.pass(ms(100));
     lone.acknowledge(&[(4, 4)]);
-    // Packets 0 and 1 are lost; they arrive after all, and everything else.
+    // Packets 0 and 1 are declared lost; they and all others arrive.
     let newest = lone.newest();
     lone.acknowledge(&[(0, newest)]);
     for _ in 0..2 {

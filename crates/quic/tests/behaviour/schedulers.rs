@@ -1,4 +1,4 @@
-//! Which stream sends next: the orders of the schedulers, and what becomes of lost data.
+//! Tests of stream schedulers: the order of streams, and the retransmission of lost data.
 
 use super::*;
 use fullpipe_quic::scheduler::{
@@ -6,7 +6,7 @@ use fullpipe_quic::scheduler::{
 };
 use fullpipe_transport::Priority;
 
-/// Frames of streams in the order in which they leave.
+/// The STREAM frames in the order in which they leave.
 fn order(flights: &[Flight]) -> Vec<(u64, u64, u64)> {
     let mut pieces = Vec::new();
     for flight in flights {
@@ -29,7 +29,7 @@ fn ids(flights: &[Flight]) -> Vec<u64> {
     ids
 }
 
-/// A client whose window is closed, with three streams.
+/// A client with a closed window and three streams.
 fn full(scheduler: impl SchedulerSettings, retransmission: Retransmission) -> (Lone, [u32; 3]) {
     let client = Config { scheduler: StreamScheduler::new(scheduler), retransmission, ..plain() };
     let mut lone = Lone::client(client, plain());
@@ -42,7 +42,7 @@ fn full(scheduler: impl SchedulerSettings, retransmission: Retransmission) -> (L
     (lone, streams)
 }
 
-/// Writes so much to streams in this order, a millisecond apart, and opens the window.
+/// Writes these amounts to streams in this order, a millisecond apart, and opens the window.
 fn written(lone: &mut Lone, order: &[(u32, u64)]) -> Vec<Flight> {
     for (stream, bytes) in order {
         assert!(lone.write(*stream, *bytes).is_empty(), "the window is closed");
@@ -57,7 +57,7 @@ fn fifo_sends_in_the_order_of_writing() {
     let flights = written(&mut lone, &[(c, 500), (a, 500), (b, 500), (a, 300)]);
     assert_eq!(order(&flights).iter().map(|piece| piece.0).collect::<Vec<_>>()[..3], [8, 0, 4]);
     let (mut lone, [a, b, _]) = full(Fifo, Retransmission::First);
-    // The second part of a was written after b.
+    // The second part of a is written after b.
     let flights = written(&mut lone, &[(a, 2000), (b, 2000), (a, 2000)]);
     assert_eq!(ids(&flights), [0, 4, 0]);
 }
@@ -98,7 +98,7 @@ fn weights_share_within_a_frame() {
     let mut sent = [0u64; 3];
     for (id, _, length) in order(&flights) {
         sent[id as usize / 4] += length;
-        // Bytes over weight differ by a frame over weight of each at most.
+        // The bytes divided by the weights differ by at most a frame divided by the weight.
         let over = [sent[0] as f64, sent[1] as f64 / 2.0, sent[2] as f64 / 4.0];
         for (i, j, most) in [(0, 1, 1.0 + 0.5), (0, 2, 1.0 + 0.25), (1, 2, 0.5 + 0.25)] {
             assert!((over[i] - over[j]).abs() <= most * 1200.0, "{over:?}");
@@ -120,7 +120,7 @@ fn urgency_goes_first_and_incremental_streams_share() {
     lone.connection.set_priority(a, urgency(3, true));
     lone.connection.set_priority(b, urgency(3, true));
     let flights = written(&mut lone, &[(a, 2400), (b, 2400), (c, 2000)]);
-    // The one that is not incremental is served whole; the others take turns.
+    // The stream that is not incremental is sent entirely first; the others take turns.
     assert_eq!(ids(&flights)[..5], [8, 0, 4, 0, 4]);
 }
 
@@ -130,7 +130,7 @@ fn lost_data_go_first_or_when_their_stream_is_chosen() {
         let client = Config { scheduler: StreamScheduler::new(Pfifo), retransmission, ..plain() };
         let mut lone = Lone::client(client, plain());
         let [a, b] = [lone.open(true), lone.open(true)];
-        // Stream 4 sends ten packets, of which the first is lost; stream 0 has something to say meanwhile.
+        // Stream 4 sends ten packets, of which the first is lost; stream 0 then has data to send.
         assert_eq!(lone.write(b, 1_000_000).len(), 10);
         assert!(lone.write(a, 1_000_000).is_empty());
         lone.pass(ms(100));

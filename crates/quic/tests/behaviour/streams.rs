@@ -1,4 +1,4 @@
-//! Streams: ids, limits of their number, their ends (RFC 9000 sections 2 to 4).
+//! Tests of streams: IDs, limits of their number, their ends (RFC 9000 sections 2 to 4).
 
 use super::*;
 use fullpipe_transport::CloseReason;
@@ -31,13 +31,13 @@ fn no_more_streams_are_opened_than_the_peer_allows() {
     lone.receive(vec![QuicFrame::MaxStreams { bidirectional: true, maximum: 3 }]);
     lone.open(true);
     assert_eq!(lone.connection.open_stream(now, true), None);
-    // More than 2^60 cannot be: FRAME_ENCODING_ERROR.
+    // More than 2^60 is invalid: FRAME_ENCODING_ERROR.
     assert_eq!(lone.error_of(vec![QuicFrame::MaxStreams { bidirectional: true, maximum: (1 << 60) + 1 }]), Some(7));
 }
 
 #[test]
 fn streams_opened_before_the_limit_is_known_wait_for_it() {
-    // The client would allow 100, the server allows one.
+    // The client's own limit is 100, the server permits one.
     let mut pair = pair(plain(), Config { max_streams: 1, ..plain() });
     let streams: Vec<u32> = (0..3).map(|_| pair.client.open_stream(pair.now, true).unwrap()).collect();
     for stream in &streams {
@@ -46,7 +46,7 @@ fn streams_opened_before_the_limit_is_known_wait_for_it() {
     }
     settle(&mut pair);
     assert_eq!((pair.client.state(), pair.received[1]), (State::Open, 1000));
-    // The first ends at the other side, too: the next may come.
+    // The first ends at the other side too, so the next may be opened.
     let now = pair.now;
     pair.server.stream(now, 0).unwrap().finish();
     settle(&mut pair);
@@ -55,7 +55,7 @@ fn streams_opened_before_the_limit_is_known_wait_for_it() {
 
 #[test]
 fn the_peer_may_not_open_more_than_it_was_allowed() {
-    // STREAM_LIMIT_ERROR is 0x4; with a stream all of its kind below are opened.
+    // STREAM_LIMIT_ERROR is 0x4; a stream opens all lower streams of its type.
     let server = Config { max_streams: 2, ..plain() };
     let mut lone = Lone::server(plain(), server.clone());
     assert_eq!(lone.error_of(vec![data(4, 0, 1, false)]), None);
@@ -68,7 +68,7 @@ fn the_peer_may_not_open_more_than_it_was_allowed() {
 #[test]
 fn a_stream_that_ends_makes_room_for_another() {
     let mut lone = Lone::server(plain(), Config { max_streams: 1, ..plain() });
-    // A one-way stream is over with its end, once that is read.
+    // A unidirectional stream is over when its end has been read.
     let flights = lone.receive(vec![data(2, 0, 0, true)]);
     let allowed = QuicFrame::MaxStreams { bidirectional: false, maximum: 2 };
     assert!(flights.iter().flat_map(frames).any(|frame| frame == allowed), "{flights:?}");
@@ -76,7 +76,7 @@ fn a_stream_that_ends_makes_room_for_another() {
 
 #[test]
 fn frames_for_streams_of_the_wrong_kind_close() {
-    // STREAM_STATE_ERROR is 0x5. Stream 2 is the client's and goes one way.
+    // STREAM_STATE_ERROR is 0x5. Stream 2 is a unidirectional stream of the client.
     let client = || {
         let mut lone = Lone::client(plain(), plain());
         lone.open(false);
@@ -88,7 +88,7 @@ fn frames_for_streams_of_the_wrong_kind_close() {
     let server = || Lone::server(plain(), plain());
     assert_eq!(server().error_of(vec![QuicFrame::MaxStreamData { stream: 2, maximum: 1 }]), Some(5));
     assert_eq!(server().error_of(vec![QuicFrame::StopSending { stream: 2, error: 0 }]), Some(5));
-    // Our own that we have not opened.
+    // A local stream that was not opened.
     assert_eq!(server().error_of(vec![QuicFrame::MaxStreamData { stream: 1, maximum: 1 }]), Some(5));
     assert_eq!(server().error_of(vec![data(1, 0, 1, false)]), Some(5));
 }
@@ -108,14 +108,14 @@ fn a_final_size_does_not_change() {
 
 #[test]
 fn who_is_asked_to_stop_resets_with_what_was_sent() {
-    // RFC 9000 section 3.5; the final size is that of what was sent.
+    // RFC 9000 section 3.5; the final size is the number of bytes sent.
     let mut lone = Lone::client(plain(), plain());
     let stream = lone.open(true);
     lone.write(stream, 700);
     let answers = lone.receive(vec![QuicFrame::StopSending { stream: 0, error: 9 }]);
     let reset = answers.iter().flat_map(frames).find(|frame| matches!(frame, QuicFrame::ResetStream { .. }));
     assert_eq!(reset, Some(QuicFrame::ResetStream { stream: 0, error: 0, final_size: 700 }));
-    // Nothing is sent after it, nor again.
+    // No data is sent after it, or retransmitted.
     assert!(lone.write(stream, 700).is_empty());
     let later = lone.pass(ms(2000));
     let data = |flight: &Flight| {
@@ -123,7 +123,7 @@ fn who_is_asked_to_stop_resets_with_what_was_sent() {
             || frames(flight).iter().any(|frame| matches!(frame, QuicFrame::Stream { .. }))
     };
     assert!(!later.iter().any(|(_, flight)| data(flight)));
-    // The reset itself was lost, as the probes that arrive show: it is sent again.
+    // The reset was lost, as the acknowledged probes show, so it is sent again.
     let newest = lone.newest();
     let flights = lone.acknowledge(&[(newest, newest)]);
     assert!(flights.iter().flat_map(frames).any(|frame| Some(frame) == reset));

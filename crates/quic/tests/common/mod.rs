@@ -1,4 +1,5 @@
-//! Two connections joined by a path that delays, loses, duplicates and reorders; applications that read all that comes.
+//! A simulator of two connections joined by a path that delays, loses, duplicates and reorders, with applications that read all
+//! data.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -11,20 +12,20 @@ use fullpipe_wire::{QuicDatagram, SegmentOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a path does.
+/// The model of the path.
 #[derive(Clone, Debug)]
 pub(crate) struct PathModel {
     pub(crate) delay: Duration,
     pub(crate) loss: f64,
     pub(crate) duplicate: f64,
-    /// Longest additional delay, at random.
+    /// The largest random additional delay.
     pub(crate) jitter: Duration,
-    /// Bits per second; 0: any number.
+    /// The rate in bits per second; 0 for unlimited.
     pub(crate) rate_bps: u64,
     pub(crate) queue_bytes: u64,
-    /// Packets are marked CE with this probability if they are ECN-capable.
+    /// The probability that an ECN-capable packet is marked CE.
     pub(crate) mark: f64,
-    /// ECN bits are cleared.
+    /// Whether ECN bits are cleared.
     pub(crate) bleach: bool,
 }
 
@@ -43,7 +44,7 @@ impl PathModel {
     }
 }
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) header: QuicHeader,
@@ -53,7 +54,7 @@ pub(crate) struct Flight {
     pub(crate) codepoint: Codepoint,
 }
 
-/// Both ends.
+/// Both ends with their path.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) now: Instant,
@@ -64,30 +65,30 @@ pub(crate) struct Pair {
     in_flight: BTreeMap<(Instant, u64), (usize, Flight)>,
     sequence: u64,
     busy_until: [Instant; 2],
-    /// Bytes that each end's application has read (client, server).
+    /// The bytes that each end's application has read (client, server).
     pub(crate) received: [u64; 2],
     pub(crate) events: [Vec<Event>; 2],
-    /// What each end has sent, as it left.
+    /// The datagrams that each end has sent, with their times.
     pub(crate) sent: [Vec<(Instant, Flight)>; 2],
     pub(crate) keep_sent: bool,
-    /// Every n-th datagram of an end to be lost, counted from 0.
+    /// The indices of datagrams of each end that are lost, counted from 0.
     pub(crate) drop: [Vec<u64>; 2],
     counts: [u64; 2],
     /// The client's address as the server sees it.
     pub(crate) address: u8,
-    /// Ends whose applications read.
+    /// Whether the application of each end reads.
     pub(crate) reads: [bool; 2],
-    /// Content read, by stream id, where it consists of bytes.
+    /// The content read, by end and stream ID, if it consists of bytes.
     pub(crate) content: BTreeMap<(usize, u64), Vec<u8>>,
-    /// Events with their ends, the streams' numbers and ids (none once it is closed), not looked at yet.
+    /// Events not yet processed by a test: the end, the index and the ID of the stream (none once it is closed).
     pub(crate) fresh: Vec<(usize, u32, Option<u64>, Event)>,
-    /// Datagrams of each end that were sent, not looked at yet; kept if `keep_sent`.
+    /// The number of sent datagrams of each end that a test has processed; they are stored if `keep_sent`.
     pub(crate) looked_at: [usize; 2],
-    /// Bytes of the largest datagram that passes.
+    /// The size in bytes of the largest datagram that passes.
     pub(crate) largest: u32,
-    /// Data in order take [`Connection::take_expected`] where they may.
+    /// Whether in-order data uses [`Connection::take_expected`] if possible.
     pub(crate) short_path: bool,
-    /// How often they did.
+    /// The number of times that it did.
     pub(crate) expected: u64,
 }
 
@@ -145,7 +146,7 @@ impl Pair {
         }
     }
 
-    /// Events of both ends, and what they have to send.
+    /// Fetches the events of both ends, and their datagrams to send.
     pub(crate) fn service(&mut self) {
         for end in 0..2 {
             loop {
@@ -232,14 +233,14 @@ impl Pair {
         }
     }
 
-    /// When the next thing happens.
+    /// The time of the next event.
     pub(crate) fn next_at(&self) -> Instant {
         let arrival = self.in_flight.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
         let deadline = |connection: &Connection| connection.far_deadline().min(connection.near_deadline());
         arrival.min(deadline(&self.client)).min(deadline(&self.server))
     }
 
-    /// The next thing happens; false: nothing will.
+    /// Executes the next event; `false` if there is none.
     pub(crate) fn step(&mut self) -> bool {
         self.service();
         let arrival = self.in_flight.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
@@ -279,7 +280,7 @@ impl Pair {
         true
     }
 
-    /// Steps until something is true; panics if it does not come about in an hour or a million steps.
+    /// Steps until a condition is true; panics if it is not true within an hour or a million steps.
     pub(crate) fn run_until(&mut self, mut done: impl FnMut(&mut Pair) -> bool) {
         for _ in 0..1_000_000 {
             if done(self) {
@@ -291,7 +292,7 @@ impl Pair {
         panic!("a million steps");
     }
 
-    /// Steps through so much time.
+    /// Steps for this period.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {

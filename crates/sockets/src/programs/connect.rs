@@ -1,4 +1,4 @@
-//! `masque connect`.
+//! The program `masque connect`.
 
 use super::reach::{Peer, Reached};
 use super::{Control, Failure, Signals, farewell, run_error};
@@ -15,22 +15,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What the user gave.
+/// Options of the program.
 #[derive(Clone, Debug)]
 pub struct Connect {
-    /// The proxy.
+    /// URI template of the proxy.
     pub template: Template,
-    /// Whom to reach.
+    /// Target of the tunnels.
     pub target: Target,
-    /// Where local programs send to.
+    /// Address to which local programs send.
     pub listen: SocketAddr,
-    /// Whom to trust.
+    /// Certificates that are trusted.
     pub trust: Trust,
-    /// The name that the proxy's certificate has to have, if not the template's.
+    /// Name that the proxy's certificate must have, if different from the template's.
     pub server_name: Option<String>,
     /// Congestion control of the tunnel.
     pub control: Control,
-    /// Everything else.
+    /// All other settings.
     pub settings: configuration::Client,
 }
 
@@ -38,11 +38,11 @@ pub struct Connect {
 pub(super) struct ToProxy {
     pub(super) endpoint: noq::Endpoint,
     pub(super) client: Client,
-    /// When the first packet left.
+    /// Time at which the first packet was sent.
     pub(super) begin: Instant,
 }
 
-/// A connection to the proxy of a template, which counts there what it does.
+/// Connects to the proxy of a template. The connection updates `metrics`.
 pub(super) async fn to_proxy(
     template: &Template,
     trust: &Trust,
@@ -64,11 +64,12 @@ pub(super) async fn to_proxy(
     Ok(ToProxy { endpoint, client, begin })
 }
 
-/// Forwards until the process is asked to end. A tunnel is opened first, so that a refusal is known at once; then
-/// `ready` hears where the port is, and the largest payload that passes. `refused` hears of tunnels that fail later.
+/// Forwards datagrams until the process receives a termination signal. It opens one tunnel first, so that a rejection
+/// is reported at once. Then it calls `ready` with the local address and the largest UDP payload that fits, in bytes.
+/// It calls `refused` for tunnels that fail later.
 ///
 /// # Errors
-/// If the proxy is not to be had, refuses the target, or is lost.
+/// If the proxy cannot be reached or rejects the target, or the connection is lost.
 pub async fn connect(options: Connect, ready: impl FnOnce(SocketAddr, usize), refused: Refused) -> Result<(), Failure> {
     let name = options.server_name.as_deref();
     let nobody = (Arc::default(), &RoundTrips::default());

@@ -22,31 +22,31 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// The control of this name, with HyStart++ (RFC 9406) or without it.
+    /// The congestion control with this name, with or without HyStart++ (RFC 9406).
     ///
     /// # Errors
-    /// If there is none, or the QUIC stack cannot drive it.
+    /// If there is no such control or the QUIC stack cannot drive it.
     pub fn named(name: &str, hystart: bool) -> Result<Control, Failure> {
-        // Connections shall not choose alike; the standard library has these keys from the operating system.
+        // Random choices of connections must differ; the standard library gets these keys from the operating system.
         let seed = || RandomState::new().hash_one(0u64);
         let maker = named(name, hystart, seed).map_err(Failure::Usage)?;
         Ok(Control { name: name.into(), maker: Some(maker), initial_window_packets: INITIAL_WINDOW_PACKETS })
     }
 
-    /// No control: what is handed to a connection leaves at once. On networks that others use this is allowed only for a tunnel
-    /// all of whose content is known to be controlled (RFC 9298 section 6).
+    /// No congestion control: a connection sends data immediately. On shared networks this is permitted only for a
+    /// tunnel whose traffic is all congestion-controlled (RFC 9298 section 6).
     #[must_use]
     pub fn none() -> Control {
         Control { name: "none".into(), maker: None, initial_window_packets: INITIAL_WINDOW_PACKETS }
     }
 
-    /// The same, with this initial window.
+    /// Sets the initial window.
     #[must_use]
     pub fn with_initial_window(self, packets: u64) -> Control {
         Control { initial_window_packets: packets, ..self }
     }
 
-    /// A connection's settings with this control, whose round-trip times are noted there.
+    /// Settings of a connection with this control, which records its round-trip times in `round_trips`.
     pub(super) fn of(&self, settings: &Tunnel, round_trips: &RoundTrips) -> Tunnel {
         let mut settings = settings.clone();
         settings.congestion = Some(match &self.maker {

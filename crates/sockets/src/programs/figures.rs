@@ -1,4 +1,4 @@
-//! What programs have to say of their work: the figures that a run in virtual time has of its ends.
+//! Application metrics of the programs: those that a run in virtual time reports for its ends.
 
 use fullpipe_control::RoundTrips;
 use fullpipe_masque::metrics::Metrics;
@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Of QUIC connections.
+/// Metrics of QUIC connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionFigures {
     /// QUIC packets sent.
     pub packets_sent: u64,
-    /// Of these, those that were found to be lost.
+    /// Sent packets that were declared lost.
     pub packets_lost: u64,
-    /// Mean of the smoothed round-trip times at each acknowledged packet. Of several connections each has its share, however
-    /// many packets it had.
+    /// Mean of the smoothed round-trip times at each acknowledged packet. With several connections, each has the same
+    /// weight, regardless of its number of packets.
     pub mean_rtt: Option<Duration>,
 }
 
@@ -28,16 +28,16 @@ impl ConnectionFigures {
     }
 }
 
-/// Of one side of a proxy's tunnels.
+/// Metrics of one side of a proxy's tunnels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelFigures {
-    /// Mean of the smoothed round-trip times at each acknowledged packet; none without congestion control.
+    /// Mean of the smoothed round-trip times at each acknowledged packet; `None` without congestion control.
     pub mean_rtt: Option<Duration>,
-    /// Payloads that did not fit a datagram, or the path.
+    /// Payloads that did not fit a datagram or the path.
     pub dropped_too_large: u64,
-    /// Payloads that found a queue full, or waited in it for too long.
+    /// Payloads dropped because a queue was full or they had waited too long.
     pub dropped_queue: u64,
-    /// The most bytes of payload that have waited ahead of the QUIC stack.
+    /// Peak number of payload bytes queued before the QUIC stack.
     pub peak_queue_bytes: u64,
 }
 
@@ -58,7 +58,7 @@ fn mean(round_trips: &RoundTrips) -> Option<Duration> {
     round_trips.mean().map(|mean| Duration::from_nanos(mean.as_nanos()))
 }
 
-/// The connections of a server, those that are over and those that live.
+/// The connections of a server, closed and open.
 pub(super) struct Ledger<T> {
     told: T,
     entries: Mutex<Entries>,
@@ -71,13 +71,13 @@ struct Entries {
     next: u64,
 }
 
-/// Figures of connections, summed up.
+/// Sums of the metrics of connections.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     packets_sent: u64,
     packets_lost: u64,
     mean_rtts: Duration,
-    /// Connections that have a mean round-trip time.
+    /// Number of connections with a mean round-trip time.
     with_rtt: u32,
 }
 
@@ -101,7 +101,7 @@ impl Sum {
 }
 
 impl<T: Fn(ConnectionFigures)> Ledger<T> {
-    /// `told` hears the figures of all connections so far, one call after the other.
+    /// Creates a ledger that calls `told` with the metrics of all connections so far, one call at a time.
     pub(super) fn new(told: T) -> Ledger<T> {
         Ledger { told, entries: Mutex::default() }
     }
@@ -110,7 +110,7 @@ impl<T: Fn(ConnectionFigures)> Ledger<T> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection was established, of which `round_trips` hears. Returns its number.
+    /// Adds a connection that records its round-trip times in `round_trips`. Returns its number.
     pub(super) fn open(&self, connection: noq::WeakConnectionHandle, round_trips: RoundTrips) -> u64 {
         let mut entries = self.entries();
         let number = entries.next;
@@ -119,7 +119,7 @@ impl<T: Fn(ConnectionFigures)> Ledger<T> {
         number
     }
 
-    /// A connection is over, with these counts; tells.
+    /// Marks a connection as closed with these counters, and reports the metrics.
     pub(super) fn close(&self, number: u64, stats: &noq::ConnectionStats) {
         let mut entries = self.entries();
         if let Some((_, round_trips)) = entries.live.remove(&number) {
@@ -128,12 +128,12 @@ impl<T: Fn(ConnectionFigures)> Ledger<T> {
         self.tell_of(&entries);
     }
 
-    /// Tells what there is now.
+    /// Reports the current metrics.
     pub(super) fn tell(&self) {
         self.tell_of(&self.entries());
     }
 
-    /// Whoever has the entries speaks, so that what is told later holds more.
+    /// The caller holds the lock of the entries, so later reports contain more.
     fn tell_of(&self, entries: &Entries) {
         let mut sum = entries.over;
         for (connection, round_trips) in entries.live.values() {
@@ -153,10 +153,10 @@ mod tests {
         ConnectionFigures { packets_sent, packets_lost, mean_rtt: mean_rtt_ms.map(Duration::from_millis) }
     }
 
-    /// A thousand packets at 20 ms and one at 40 ms: each connection counts once, and the mean is 30 ms. Where nothing was
-    /// acknowledged nothing is known.
+    /// A thousand packets at 20 ms and one at 40 ms: each connection counts once, so the mean is 30 ms. Without
+    /// acknowledged packets there is no mean.
     #[test]
-    fn each_connection_has_its_share_of_the_mean() {
+    fn mean_weights_each_connection_equally() {
         let mut sum = Sum::default();
         assert_eq!(sum.figures(), figures(0, 0, None));
         sum.add(&figures(3, 3, None));

@@ -1,4 +1,4 @@
-//! `http3 get`.
+//! The program `http3 get`.
 
 use super::connect::{ToProxy, to_proxy};
 use super::reach::{Peer, Reached};
@@ -21,71 +21,71 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// How a request reaches its server through a proxy.
+/// Route of a request through a proxy.
 #[derive(Clone, Debug)]
 pub struct Via {
-    /// The proxy.
+    /// URI template of the proxy.
     pub template: Template,
-    /// Whom to trust as the proxy.
+    /// Certificates that are trusted for the proxy.
     pub trust: Trust,
-    /// The tunnel.
+    /// Settings of the tunnel.
     pub settings: configuration::Client,
-    /// Its congestion control.
+    /// Congestion control of the tunnel.
     pub control: Control,
 }
 
-/// What the user gave.
+/// Options of the program.
 #[derive(Clone, Debug)]
 pub struct Get {
-    /// What to get.
+    /// URL of the request.
     pub url: String,
-    /// Whom to trust as the server.
+    /// Certificates that are trusted for the server.
     pub trust: Trust,
-    /// The name that the server's certificate has to have, if not the URL's.
+    /// Name that the server's certificate must have, if different from the URL's.
     pub server_name: Option<String>,
-    /// Where the server is, if not where the URL says.
+    /// Address of the server, if different from the URL's.
     pub connect: Option<SocketAddr>,
     /// The proxy, if any.
     pub via: Option<Via>,
-    /// The QUIC connection to the server.
+    /// Settings of the QUIC connection to the server.
     pub connection: configuration::Tunnel,
-    /// Its congestion control.
+    /// Congestion control of that connection.
     pub control: Control,
 }
 
-/// What came.
+/// Result of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Got {
-    /// The answer's status code.
+    /// Status code of the response.
     pub status: u16,
-    /// Bytes of its body.
+    /// Size of the body in bytes.
     pub bytes: u64,
-    /// From the first packet to the server until its connection was established.
+    /// Time from the first packet to the server until the connection was established.
     pub handshake: Duration,
-    /// From the first packet to the server until the whole body was there.
+    /// Time from the first packet to the server until the body was complete.
     pub completion: Duration,
-    /// From the first packet, which is to the proxy if there is one, until the whole body was there.
+    /// Time from the first packet (to the proxy, if there is one) until the body was complete.
     pub exchange: Duration,
-    /// Of the connection to the server.
+    /// Metrics of the connection to the server.
     pub connection: ConnectionFigures,
-    /// Name of the congestion control that drove it.
+    /// Name of its congestion control.
     pub congestion: Option<&'static str>,
-    /// The tunnel, if there was one.
+    /// Metrics of the tunnel, if any.
     pub tunnel: Option<GotThrough>,
 }
 
-/// What the tunnel had to do.
+/// Metrics of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GotThrough {
-    /// From the first packet to the proxy until the tunnel was open.
+    /// Time from the first packet to the proxy until the tunnel was open.
     pub set_up: Duration,
-    /// The largest UDP payload that passed at the end.
+    /// Largest UDP payload in bytes that the tunnel carried at the end.
     pub max_payload: usize,
     /// Packets of this side of the tunnel that were lost.
     pub lost: u64,
-    /// Of this side of it.
+    /// Metrics of this side of the tunnel.
     pub figures: TunnelFigures,
-    /// Name of the congestion control that drove this side, or `none`.
+    /// Name of this side's congestion control, or `none`.
     pub congestion: Option<&'static str>,
 }
 
@@ -96,10 +96,10 @@ fn target(uri: &Uri) -> Result<Target, Failure> {
         .map_err(|error| Failure::Usage(format!("{uri}: {error}")))
 }
 
-/// Gets a URL and hands the body to `store` piece by piece.
+/// Requests a URL and passes the body to `store` piece by piece.
 ///
 /// # Errors
-/// If server or proxy are not to be had, or fail, or `store` does.
+/// If server or proxy cannot be reached or fail, or `store` fails.
 pub async fn get(options: Get, store: impl FnMut(&Bytes) -> io::Result<()> + Send) -> Result<Got, Failure> {
     let uri: Uri = options.url.parse().map_err(|error| Failure::Usage(format!("{}: {error}", options.url)))?;
     let named = target(&uri)?;
@@ -130,7 +130,7 @@ pub async fn get(options: Get, store: impl FnMut(&Bytes) -> io::Result<()> + Sen
     got
 }
 
-/// Gets a URL through a tunnel of `client`; of the tunnel, tells what is known without counters.
+/// Requests a URL through a tunnel of `client`. Returns the tunnel metrics that need no counters.
 async fn through(
     options: &Get,
     uri: &Uri,
@@ -142,7 +142,7 @@ async fn through(
 ) -> Result<(Got, GotThrough), Failure> {
     let tunnel = Arc::new(client.open(target).await.map_err(|error| Failure::Run(error.to_string()))?);
     let set_up = Tokio.now() - begin;
-    // The proxy knows where the server is; towards the QUIC stack any address will do.
+    // Only the proxy needs the server's address; for the QUIC stack any address is sufficient.
     let known = match &target.host {
         Host::Address(address) => *address,
         Host::Name(_) => IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
@@ -162,7 +162,7 @@ async fn through(
     Ok((got, GotThrough { set_up, max_payload: tunnel.max_payload(), ..GotThrough::default() }))
 }
 
-/// Why a tunnel is over, if it is. What still waits in it is lost.
+/// Reason why a tunnel has ended, if it has. Payloads that still wait in it are lost.
 fn ended(tunnel: &Tunnel) -> Option<Ended> {
     let mut context = Context::from_waker(Waker::noop());
     loop {
@@ -174,7 +174,7 @@ fn ended(tunnel: &Tunnel) -> Option<Ended> {
     }
 }
 
-/// Whether a connection is over because nothing came from its peer.
+/// Whether a connection has timed out because its peer sent nothing.
 fn is_silent(connection: &noq::Connection) -> bool {
     connection.close_reason() == Some(noq::ConnectionError::TimedOut)
 }
@@ -183,7 +183,7 @@ fn silent(peer: &str) -> String {
     format!("the {peer} has not been heard of for longer than a connection may be silent")
 }
 
-/// The control that drives a connection.
+/// Name of the congestion control of a connection.
 fn congestion(connection: &noq::Connection) -> Option<&'static str> {
     connection.congestion_state(noq::PathId::ZERO).and_then(fullpipe_control::name_of)
 }
@@ -206,7 +206,7 @@ async fn fetch(
     let environment: Arc<dyn Environment> = Arc::new(Tokio);
     let fetched = http3::get(&environment, connection.clone(), uri, store).await;
     let (end, congestion) = (Tokio.now(), congestion(&connection));
-    // A server whose body cannot be stored need not wait for acknowledgements either.
+    // If the body cannot be stored, the server need not wait for acknowledgments either.
     farewell(&endpoint).await;
     let fetched = fetched.map_err(|error| match is_silent(&connection) {
         true => Failure::Run(silent("server")),

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: every HTTP request, whatever it asks for, is answered with all of them.
+//! Metrics for Prometheus: the response to every HTTP request contains all of them.
 
 use fullpipe_masque::metrics::Metrics;
 use std::io;
@@ -8,19 +8,20 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Bytes of a request that are read before it is answered all the same.
+/// Maximum number of bytes read from a request before the response.
 const REQUEST_BYTES: usize = 8 << 10;
 
-/// How long a client may take.
+/// Time limit per client.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Answers at `address` from now on; returns the address with the port in use.
+/// Starts the service at `address` and returns the address with the port in use.
 pub(super) async fn start(address: SocketAddr, metrics: Arc<Metrics>) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
         loop {
-            // One at a time: a scraper comes every few seconds. No descriptor left is no reason to give up.
+            // One connection at a time is enough for a scraper that connects every few seconds. Lack of file
+            // descriptors is not fatal.
             match listener.accept().await {
                 Ok((stream, _)) => drop(tokio::time::timeout(PATIENCE, answer(stream, &metrics)).await),
                 Err(_) => tokio::time::sleep(PATIENCE).await,

@@ -1,4 +1,4 @@
-//! What the commands `masque` and `http3` do, with what a user gave them already read.
+//! The programs behind the commands `masque` and `http3`, with parsed options.
 
 mod connect;
 mod control;
@@ -25,15 +25,15 @@ use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
-/// How long peers may take to hear that an endpoint closes.
+/// Time for which a closing endpoint waits for its packets to be sent.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Why a program did not do what it was asked for.
+/// Reason why a program failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// What the user gave is wrong.
+    /// An option is wrong.
     Usage(String),
-    /// The machine, the network or the peer would not.
+    /// The machine, the network or the peer failed.
     Run(String),
 }
 
@@ -49,20 +49,20 @@ impl std::error::Error for Failure {}
 /// Runs a program in a tokio runtime.
 ///
 /// # Errors
-/// The program's, or that there is no runtime to be had.
+/// Returns the program's error, or an error if no runtime can be created.
 pub fn run<T>(program: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::Run(format!("no runtime: {error}")))?;
     let result = runtime.block_on(program);
-    // A resolver that hangs does not keep the process.
+    // A resolver that does not return must not block the process.
     runtime.shutdown_background();
     result
 }
 
-/// The signals that ask the process to end, heard from the moment that this is made: whoever has read that a server is
-/// ready may send one at once.
+/// The termination signals of the process. They are handled from the creation of this value on, since a caller may send
+/// one as soon as a server reports that it is ready.
 #[cfg(unix)]
 struct Signals {
     terminate: tokio::signal::unix::Signal,
@@ -77,7 +77,7 @@ impl Signals {
         Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    /// Completes when the process is asked to end.
+    /// Completes when the process receives a termination signal.
     async fn asked_to_end(&mut self) {
         poll_fn(|context| {
             let asked = self.terminate.poll_recv(context).is_ready() || self.interrupt.poll_recv(context).is_ready();
@@ -87,7 +87,7 @@ impl Signals {
     }
 }
 
-/// The signal that asks the process to end.
+/// The termination signal of the process: Ctrl-C.
 #[cfg(not(unix))]
 struct Signals;
 
@@ -97,13 +97,13 @@ impl Signals {
         Ok(Signals)
     }
 
-    /// Completes when the process is asked to end, or never will be.
+    /// Completes when the user presses Ctrl-C, or at once if it cannot be handled.
     async fn asked_to_end(&mut self) {
         let _ = tokio::signal::ctrl_c().await;
     }
 }
 
-/// Tells all peers that this endpoint is gone, and gives the packets time to leave.
+/// Closes all connections of this endpoint and waits until the packets are sent.
 async fn farewell(endpoint: &noq::Endpoint) {
     endpoint.close(fullpipe_masque::transport::code::NO_ERROR.into(), b"");
     let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;

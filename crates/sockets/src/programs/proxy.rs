@@ -1,4 +1,4 @@
-//! `masque proxy`.
+//! The program `masque proxy`.
 
 use super::{Control, Failure, Signals, TunnelFigures, farewell, metrics, run_error};
 use crate::tls::Identity;
@@ -11,27 +11,27 @@ use fullpipe_masque::metrics::Metrics;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the user gave.
+/// Options of the program.
 #[derive(Clone, Debug)]
 pub struct Proxy {
-    /// Where to listen.
+    /// Address to listen on.
     pub listen: SocketAddr,
     /// Certificate and key.
     pub identity: Identity,
-    /// Where to tell metrics, if anywhere.
+    /// Address of the metrics service, if any.
     pub metrics: Option<SocketAddr>,
     /// Congestion control of the connections to clients.
     pub control: Control,
-    /// Everything else.
+    /// All other settings.
     pub settings: configuration::Proxy,
 }
 
-/// Hands all events on, and tells figures when a connection ends.
+/// Passes all events on, and reports metrics when a connection ends.
 struct Telling<T> {
     log: Arc<dyn Log>,
     metrics: Arc<Metrics>,
     round_trips: RoundTrips,
-    /// One after the other, so that what is told later holds more.
+    /// Reports are made one at a time, so later ones contain more.
     told: Mutex<T>,
 }
 
@@ -51,11 +51,11 @@ impl<T: Fn(TunnelFigures) + Send + 'static> Log for Telling<T> {
     }
 }
 
-/// Serves until the process is asked to end. `ready` hears where. `told` hears the figures of all connections so far
-/// whenever one ends, and at the end.
+/// Serves until the process receives a termination signal. Calls `ready` with the address, and `told` with the metrics
+/// of all connections so far, whenever a connection ends and at the end.
 ///
 /// # Errors
-/// If the certificate is bad or the sockets are not to be had.
+/// If the certificate is invalid or the sockets cannot be bound.
 pub async fn proxy(
     mut options: Proxy,
     log: Arc<dyn Log>,

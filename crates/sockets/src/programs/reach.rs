@@ -1,4 +1,4 @@
-//! Connections to hosts: to the first of a host's addresses that answers.
+//! Connections to hosts: to the first address of a host that responds.
 
 use super::{Failure, run_error};
 use crate::{Tokio, endpoint};
@@ -7,30 +7,30 @@ use fullpipe_masque::target::{Host, Target};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How long an address may take to answer: the last, and one after which there are others.
+/// Time limit for the response of the last address, followed by the limit for all earlier addresses.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_BEFORE_OTHERS: Duration = Duration::from_secs(2);
 
-/// A connection, and how it came about.
+/// A connection and how it was established.
 pub(super) struct Reached {
     pub(super) endpoint: noq::Endpoint,
     pub(super) connection: noq::Connection,
-    /// When the first packet left.
+    /// Time at which the first packet was sent.
     pub(super) begin: Instant,
 }
 
-/// Whom to reach, and how.
+/// Description of a peer to connect to.
 #[derive(Clone)]
 pub(super) struct Peer<'a> {
-    /// What it is called in error messages.
+    /// Name in error messages.
     pub(super) what: &'a str,
-    /// The name in its certificate.
+    /// Name in its certificate.
     pub(super) name: &'a str,
     pub(super) configuration: noq::ClientConfig,
 }
 
 impl Peer<'_> {
-    /// A connection to this address over an endpoint that there is.
+    /// Connects to this address through an existing endpoint.
     pub(super) async fn reach_at(self, endpoint: noq::Endpoint, address: SocketAddr) -> Result<Reached, Failure> {
         self.reach_in(endpoint, address, PATIENCE).await
     }
@@ -53,7 +53,7 @@ impl Peer<'_> {
         Ok(Reached { endpoint, connection, begin })
     }
 
-    /// A connection to the first address of `host` that answers.
+    /// Connects to the first address of `host` that responds.
     pub(super) async fn reach(self, host: &Target) -> Result<Reached, Failure> {
         let addresses = addresses_of(host).await?;
         let mut failure = Failure::Run(format!("{} has no address", host.host));

@@ -1,4 +1,4 @@
-//! A QUIC connection in the hands of somebody who knows HTTP/3 and does not mean to keep to it.
+//! A QUIC connection of an attacker who can send arbitrary HTTP/3 bytes.
 
 use crate::house::*;
 use crate::wire;
@@ -7,33 +7,33 @@ use fullpipe_sockets::{Tokio, endpoint};
 use noq::{ConnectionError, ReadExactError, RecvStream, SendStream};
 use std::net::SocketAddr;
 
-/// What an attack is answered with.
+/// Result of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// A response.
+    /// A response with this status.
     Status(u16),
     /// The response stream is reset.
     Reset(u64),
     /// The response stream ends without a response.
     Finished,
-    /// The connection is closed by the application.
+    /// The application closes the connection.
     Closed(u64),
 }
 
 pub(crate) struct Attacker {
     pub(crate) connection: noq::Connection,
-    /// Kept: the end of a control stream is an error.
+    /// Kept open: the end of a control stream is an error.
     control: Vec<SendStream>,
     endpoint: noq::Endpoint,
 }
 
 impl Attacker {
-    /// Connects and says nothing.
+    /// Connects and sends nothing.
     pub(crate) async fn silent(certificate: &Certificate, proxy: SocketAddr) -> Attacker {
         Attacker::speechless(certificate, proxy, configuration::Client::default()).await
     }
 
-    /// Connects, lets no more than so many bytes come on a stream, and offers no HTTP datagrams.
+    /// Connects with this flow-control window per stream, and offers no HTTP datagrams.
     pub(crate) async fn narrow(certificate: &Certificate, proxy: SocketAddr, window: u32) -> Attacker {
         let mut settings = configuration::Client::default();
         settings.tunnel.receive_window = window;
@@ -46,7 +46,7 @@ impl Attacker {
         Attacker::from(endpoint::client(&Tokio, proxy).unwrap(), certificate, proxy, settings.transport()).await
     }
 
-    /// Another connection of the same endpoint, with settings that offer HTTP datagrams.
+    /// Opens another connection from the same endpoint, with settings that offer HTTP datagrams.
     pub(crate) async fn another(&self, certificate: &Certificate, proxy: SocketAddr) -> Attacker {
         let transport = configuration::Client::default().transport();
         let mut attacker = Attacker::from(self.endpoint.clone(), certificate, proxy, transport).await;
@@ -76,16 +76,16 @@ impl Attacker {
         attacker
     }
 
-    /// Opens a stream of one direction with these bytes.
+    /// Opens a unidirectional stream and sends these bytes.
     pub(crate) async fn one_way(&mut self, bytes: &[u8]) -> &mut SendStream {
         let mut stream = self.connection.open_uni().await.unwrap();
-        // The proxy may have had enough before everything is written.
+        // The proxy may abort before everything is written.
         let _ = stream.write_all(bytes).await;
         self.control.push(stream);
         self.control.last_mut().unwrap()
     }
 
-    /// Opens a stream of two directions with these bytes.
+    /// Opens a bidirectional stream and sends these bytes.
     pub(crate) async fn two_way(&self, bytes: &[u8], finish: bool) -> (SendStream, RecvStream) {
         let (mut send, receive) = self.connection.open_bi().await.unwrap();
         let _ = send.write_all(bytes).await;
@@ -95,20 +95,20 @@ impl Attacker {
         (send, receive)
     }
 
-    /// Sends these bytes as a request; what comes of it.
+    /// Sends these bytes as a request and returns the result.
     pub(crate) async fn ask(&self, bytes: &[u8], finish: bool) -> Outcome {
         let (_send, mut receive) = self.two_way(bytes, finish).await;
         answer(&mut receive).await
     }
 
-    /// Asks for a tunnel that there has to be.
+    /// Requests a tunnel that must succeed.
     pub(crate) async fn tunnel(&self, path: &str) -> (SendStream, RecvStream) {
         let (send, mut receive) = self.two_way(&wire::request(path), false).await;
         assert_eq!(answer(&mut receive).await, Outcome::Status(200), "{path}");
         (send, receive)
     }
 
-    /// The code with which the proxy closes the connection.
+    /// Returns the code with which the proxy closes the connection.
     pub(crate) async fn closed(&self) -> u64 {
         closing(&self.connection.closed().await)
     }
@@ -146,7 +146,7 @@ async fn take_varint(receive: &mut RecvStream) -> Result<u64, Outcome> {
     }
 }
 
-/// The next frame: type and payload.
+/// Reads the next frame: type and payload.
 pub(crate) async fn next_frame(receive: &mut RecvStream) -> Result<(u64, Vec<u8>), Outcome> {
     let kind = take_varint(receive).await?;
     let length = take_varint(receive).await?;
@@ -155,11 +155,11 @@ pub(crate) async fn next_frame(receive: &mut RecvStream) -> Result<(u64, Vec<u8>
     Ok((kind, payload))
 }
 
-/// The status of the response, or what there is instead.
+/// Returns the status of the response, or the result without a response.
 pub(crate) async fn answer(receive: &mut RecvStream) -> Outcome {
     match next_frame(receive).await {
         Ok((wire::HEADERS, section)) => Outcome::Status(wire::status(&section)),
-        Ok((kind, _)) => panic!("a response that begins with a frame of type {kind}"),
+        Ok((kind, _)) => panic!("the response begins with a frame of type {kind}"),
         Err(outcome) => outcome,
     }
 }

@@ -1,4 +1,4 @@
-//! Much of everything: requests, streams, datagrams, handshakes; and little of what is waited for.
+//! Floods of requests, streams, datagrams and handshakes, and peers that withhold expected data.
 
 use crate::attacker::*;
 use crate::house::*;
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 #[test]
-fn ten_thousand_requests_one_after_another() {
+fn ten_thousand_sequential_requests_are_served() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -39,7 +39,7 @@ fn ten_thousand_requests_one_after_another() {
 }
 
 #[test]
-fn ten_thousand_requests_at_once_meet_the_limit() {
+fn concurrent_requests_beyond_the_limit_are_rejected() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -59,7 +59,7 @@ fn ten_thousand_requests_at_once_meet_the_limit() {
         for (_, receive) in &mut streams {
             match answer(receive).await {
                 Outcome::Status(200) => count.0 += 1,
-                // RFC 9209 section 2.3.12: connection_limit_reached goes with 503.
+                // RFC 9209 section 2.3.12: connection_limit_reached has status 503.
                 Outcome::Status(503) => count.1 += 1,
                 other => panic!("{other:?}"),
             }
@@ -75,9 +75,9 @@ fn ten_thousand_requests_at_once_meet_the_limit() {
     });
 }
 
-/// RFC 9000 section 4.6: more streams than are allowed are not opened, and those that end make room.
+/// RFC 9000 section 4.6: streams beyond the limit are not opened; each stream that ends permits another.
 #[test]
-fn streams_beyond_the_limit_have_to_wait() {
+fn streams_beyond_the_limit_wait_until_others_end() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -97,13 +97,13 @@ fn streams_beyond_the_limit_have_to_wait() {
 }
 
 #[test]
-fn streams_that_bring_no_requests_are_not_without_end() {
+fn streams_without_requests_are_limited() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
         let proxy = proxy(&certificate, |settings| settings.max_requests_per_connection = 100);
         let mut bystander = Bystander::new(&certificate, &proxy, echo.address).await;
-        // RFC 9114 section 10.5: opened and reset at once, H3_EXCESSIVE_LOAD.
+        // RFC 9114 section 10.5: H3_EXCESSIVE_LOAD for streams opened and reset at once.
         let attacker = Attacker::new(&certificate, proxy.address).await;
         let mut opened = 0;
         while let Ok((mut send, mut receive)) = attacker.connection.open_bi().await {
@@ -118,9 +118,9 @@ fn streams_that_bring_no_requests_are_not_without_end() {
     });
 }
 
-/// A request says what it wants by the client's settings, and does not wait for them for ever: H3_REQUEST_REJECTED.
+/// A request waits for the client's settings for a limited time only: H3_REQUEST_REJECTED.
 #[test]
-fn requests_do_not_wait_for_settings_without_end() {
+fn request_without_settings_is_rejected_after_a_time() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -128,7 +128,7 @@ fn requests_do_not_wait_for_settings_without_end() {
         let path = path_of(echo.address);
         let attacker = Attacker::silent(&certificate, proxy.address).await;
         assert_eq!(attacker.ask(&request(&path), false).await, Outcome::Reset(0x10b));
-        // A header section that comes byte by byte, and stops.
+        // A header section that arrives byte by byte and then stops.
         let attacker = Attacker::new(&certificate, proxy.address).await;
         let (mut send, mut receive) = attacker.two_way(&[], false).await;
         for byte in &request(&path)[..20] {
@@ -139,7 +139,7 @@ fn requests_do_not_wait_for_settings_without_end() {
 }
 
 #[test]
-fn settings_may_come_after_requests() {
+fn request_before_settings_is_served() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -156,9 +156,9 @@ fn settings_may_come_after_requests() {
     });
 }
 
-/// RFC 9297 section 2.1 and RFC 9298 section 4: requests that are not open and contexts that nobody registered.
+/// RFC 9297 section 2.1 and RFC 9298 section 4: datagrams of requests that are not open and of unregistered contexts.
 #[test]
-fn stray_datagrams_are_dropped_and_counted() {
+fn datagrams_of_unknown_requests_and_contexts_are_dropped_and_counted() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -179,7 +179,7 @@ fn stray_datagrams_are_dropped_and_counted() {
                 bystander.is_served().await;
             }
         }
-        // What is sent last arrives last; on a busy machine a socket's buffer may be full, and it is lost.
+        // The last datagram sent arrives last. On a busy machine a full socket buffer may drop it.
         let mut echo = None;
         for _ in 0..60 {
             attacker.connection.send_datagram_wait([0, 0, 1].to_vec().into()).await.unwrap();
@@ -189,7 +189,7 @@ fn stray_datagrams_are_dropped_and_counted() {
                 break;
             }
         }
-        let echo = echo.expect("one of sixty comes back");
+        let echo = echo.expect("at least one of sixty payloads is echoed");
         assert_eq!(&echo[..], [0, 0, 1]);
         let unknown = proxy.metrics.datagrams_unknown_total.get();
         assert!(unknown <= COUNT && unknown > COUNT / 2, "{unknown}");
@@ -197,16 +197,16 @@ fn stray_datagrams_are_dropped_and_counted() {
     });
 }
 
-/// Somebody who begins handshakes from addresses that do not answer takes half of the places, not all.
+/// A client that begins handshakes from unresponsive addresses takes at most half of the connection limit.
 #[test]
-fn half_open_handshakes_leave_places() {
+fn half_open_handshakes_take_at_most_half_of_the_connections() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
         let proxy = proxy(&certificate, |settings| settings.max_connections = 20);
         let mut endpoints = Vec::new();
         for _ in 0..100 {
-            // What is sent to it goes on to the proxy; what the proxy answers goes nowhere.
+            // Datagrams sent to this address are forwarded to the proxy; the proxy's responses are discarded.
             let deaf = Arc::new(tokio::net::UdpSocket::bind(LOCAL).await.unwrap());
             let address = deaf.local_addr().unwrap();
             let towards = proxy.address;
@@ -218,7 +218,7 @@ fn half_open_handshakes_leave_places() {
             deaf.send_to(&room[..length], towards).await.unwrap();
             endpoints.push((deaf, endpoint, connecting));
         }
-        // The others are asked to show that they receive (RFC 9000 section 8.1.2), and are let in.
+        // Other clients must validate their address (RFC 9000 section 8.1.2), and are then accepted.
         for _ in 0..3 {
             let mut bystander = Bystander::new(&certificate, &proxy, echo.address).await;
             bystander.is_served().await;
@@ -229,9 +229,9 @@ fn half_open_handshakes_leave_places() {
     });
 }
 
-/// A connection's idle time-out would be minutes; handshakes have the time that headers have.
+/// A connection's idle timeout would be minutes; a handshake has the time limit of headers.
 #[test]
-fn half_open_handshakes_end() {
+fn half_open_handshakes_time_out() {
     run(async {
         let certificate = certificate();
         let proxy = proxy(&certificate, |settings| settings.header_timeout = Duration::from_millis(300));
@@ -253,7 +253,7 @@ fn half_open_handshakes_end() {
     });
 }
 
-/// Targets that take nothing until they are asked to.
+/// Targets that accept nothing until they are unblocked.
 #[derive(Debug, Default)]
 struct Blocked {
     open: AtomicBool,
@@ -288,7 +288,7 @@ impl ConnectedSocket for Blocked {
     }
 
     fn poll_send(&self, context: &mut Context<'_>, payloads: &[bytes::Bytes]) -> Poll<io::Result<Sent>> {
-        // As on tokio's sockets, the last who asked is the one who is woken.
+        // As with tokio's sockets, the last waiter is woken.
         *self.waiter.lock().unwrap() = Some(context.waker().clone());
         if !self.open.load(Ordering::SeqCst) {
             return Poll::Pending;
@@ -302,9 +302,9 @@ impl ConnectedSocket for Blocked {
     }
 }
 
-/// Capsules wait for the target, datagrams do not, and one does not make the other wait for ever.
+/// Capsules wait for the target and datagrams do not; neither blocks the other indefinitely.
 #[test]
-fn a_busy_target_gets_capsules_in_the_end() {
+fn blocked_target_receives_waiting_capsules_later() {
     run(async {
         let certificate = certificate();
         let blocked = Arc::<Blocked>::default();
@@ -320,7 +320,7 @@ fn a_busy_target_gets_capsules_in_the_end() {
         while proxy.metrics.dropped_busy_total.get() == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Time for whoever was displaced to ask again.
+        // Time for the displaced waiter to poll again.
         tokio::time::sleep(Duration::from_millis(100)).await;
         blocked.open.store(true, Ordering::SeqCst);
         blocked.waiter.lock().unwrap().take().unwrap().wake();

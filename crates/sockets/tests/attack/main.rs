@@ -1,6 +1,5 @@
-//! Attacks on the proxy by a client that writes HTTP/3 by hand: nothing of the code under test decides what it sends,
-//! and every code expected of the proxy has its paragraph beside it. While each attack goes on, a tunnel of somebody
-//! else is served.
+//! Attacks on the proxy by a client that builds HTTP/3 bytes itself, so the code under test does not determine what it
+//! sends. Each expected code cites its section. During each attack, a tunnel of another client must remain usable.
 
 #[allow(dead_code, reason = "these tests need a part of it")]
 #[path = "../loopback/house.rs"]

@@ -1,11 +1,11 @@
-//! Request streams: frames out of order, field sections that are none, messages that are malformed.
+//! Attacks on request streams: misplaced frames, invalid field sections, malformed messages.
 
 use crate::attacker::*;
 use crate::house::*;
 use crate::wire::*;
 use std::time::Duration;
 
-/// What a request stream carries, whether it ends there, and the code with which the connection is closed.
+/// Content of a request stream, whether it ends there, and the code with which the connection is closed.
 fn broken_streams(path: &str) -> Vec<(&'static str, Vec<u8>, bool, u64)> {
     let good = request(path);
     let then = |frame: Vec<u8>| [good.clone(), frame].concat();
@@ -19,39 +19,39 @@ fn broken_streams(path: &str) -> Vec<(&'static str, Vec<u8>, bool, u64)> {
         ("MAX_PUSH_ID", frame(MAX_PUSH_ID, &[0]), false, 0x105),
         ("PUSH_PROMISE", frame(PUSH_PROMISE, &[0, 0, 0]), false, 0x105),
         ("PING of HTTP/2", frame(6, &[0; 8]), false, 0x105),
-        // Section 4.4: after CONNECT there are DATA frames and nothing else that is known.
+        // Section 4.4: after CONNECT, of the known frames only DATA is permitted.
         ("trailers in a tunnel", then(headers(&[("x", "y")])), false, 0x105),
         ("another request in a tunnel", then(good.clone()), true, 0x105),
         ("SETTINGS in a tunnel", then(frame(SETTINGS, &[])), false, 0x105),
         ("CONTINUATION of HTTP/2 in a tunnel", then(frame(9, &[])), false, 0x105),
-        // Section 7.1: H3_FRAME_ERROR where the stream ends within a frame.
+        // Section 7.1: H3_FRAME_ERROR if the stream ends within a frame.
         ("HEADERS cut short", good[..good.len() - 1].to_vec(), true, 0x106),
         ("a frame's head cut short", vec![1, 0x40], true, 0x106),
         ("DATA cut short", then(varints(&[DATA, 9])), true, 0x106),
-        // RFC 9204 section 2.2: QPACK_DECOMPRESSION_FAILED. No prefix; half a prefix.
+        // RFC 9204 section 2.2: QPACK_DECOMPRESSION_FAILED for a missing and for a truncated prefix.
         ("no field section", section(&[]), false, 0x200),
         ("half a prefix", section(&[0]), false, 0x200),
-        // Section 4.5.1.1: references into a table that has no room.
+        // Section 4.5.1.1: references to a table with capacity 0.
         ("a required insert count", section(&[2, 0, 0xd1]), false, 0x200),
         ("an entry of the dynamic table", section(&[0, 0, 0x80]), false, 0x200),
         ("a name of the dynamic table", section(&[0, 0, 0x40, 1, b'x']), false, 0x200),
         ("an entry after the base", section(&[0, 0, 0x10]), false, 0x200),
         ("a name after the base", section(&[0, 0, 0x00, 1, b'x']), false, 0x200),
-        // Section 3.1: the static table ends with 98.
+        // Section 3.1: the last index of the static table is 98.
         ("entry 99 of the static table", section(&[0, 0, 0xff, 36]), false, 0x200),
         ("a name of entry 99", section(&[0, 0, 0x5f, 84, 1, b'x']), false, 0x200),
-        // Section 4.1: lengths that lead out of the section, or out of all numbers.
+        // Section 4.1: lengths beyond the section, or beyond the range of integers.
         ("a name longer than the section", section(&[0, 0, 0x27, 200, b'a']), false, 0x200),
         ("a value longer than the section", section(&[0, 0, 0x21, b'a', 9, b'b']), false, 0x200),
         ("an integer without end", section(&[[0, 0, 0x27].as_slice(), &[0xff; 20]].concat()), false, 0x200),
         ("the largest integer", section(&[[0, 0, 0x27].as_slice(), &[0xff; 8], &[0x7f]].concat()), false, 0x200),
-        // RFC 7541 section 5.2: Huffman padding is of ones.
+        // RFC 7541 section 5.2: Huffman padding consists of ones.
         ("Huffman padding of zeros", section(&[0, 0, 0x21, b'a', 0x81, 0x18]), false, 0x200),
     ]
 }
 
 #[test]
-fn broken_streams_end_the_connection_with_their_code() {
+fn invalid_request_streams_close_the_connection_with_their_code() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -73,7 +73,7 @@ fn broken_streams_end_the_connection_with_their_code() {
     });
 }
 
-/// A good request's fields, changed.
+/// The fields of a valid request, modified.
 fn changed<'text>(path: &'text str, change: impl FnOnce(&mut Vec<(&'text str, &'text str)>)) -> Vec<u8> {
     let mut fields = fields(path);
     change(&mut fields);
@@ -96,7 +96,7 @@ fn replaced<'text>(path: &'text str, name: &'text str, value: &'text str) -> Vec
     })
 }
 
-/// RFC 9114 section 4.1.2: what is malformed is a stream error H3_MESSAGE_ERROR; a response may come first.
+/// RFC 9114 section 4.1.2: a malformed message is a stream error H3_MESSAGE_ERROR; a response may be sent before.
 fn malformed(path: &str) -> Vec<(&'static str, Vec<u8>)> {
     vec![
         // Section 4.2: lower case, and the characters of RFC 9110 section 5 (section 10.3).
@@ -106,16 +106,16 @@ fn malformed(path: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("a zero in a value", with(path, "a", "b\0c")),
         ("a line feed in a value", with(path, "a", "b\nc")),
         ("a carriage return in a value", with(path, "a", "b\rc")),
-        // Section 4.2: fields of connections.
+        // Section 4.2: connection-specific fields.
         ("connection", with(path, "connection", "close")),
         ("keep-alive", with(path, "keep-alive", "timeout=5")),
         ("proxy-connection", with(path, "proxy-connection", "close")),
         ("upgrade", with(path, "upgrade", "connect-udp")),
         ("transfer-encoding", with(path, "transfer-encoding", "chunked")),
         ("te other than trailers", with(path, "te", "gzip")),
-        // Section 4.3: pseudo-header fields that are not of requests, or of nothing.
+        // Section 4.3: pseudo-header fields of responses, and unknown ones.
         ("an unknown pseudo-header field", with(path, ":x", "y")),
-        // Section 4.3.1, and RFC 8441 section 4 for extended CONNECT: all of them, one of each.
+        // Section 4.3.1, and RFC 8441 section 4 for extended CONNECT: each pseudo-header field exactly once.
         ("no method", without(path, ":method")),
         ("no scheme", without(path, ":scheme")),
         ("no authority", without(path, ":authority")),
@@ -125,14 +125,14 @@ fn malformed(path: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("a path without a slash", replaced(path, ":path", "x")),
         ("a method of two words", replaced(path, ":method", "CON NECT")),
         ("another host", with(path, "host", "elsewhere")),
-        // RFC 9297 section 3.4: contents that the capsule protocol does not have.
+        // RFC 9297 section 3.4: content fields, which the capsule protocol forbids.
         ("content-length", with(path, "content-length", "0")),
         ("content-type", with(path, "content-type", "text/plain")),
     ]
 }
 
 #[test]
-fn malformed_messages_end_their_stream_alone() {
+fn malformed_messages_abort_only_their_stream() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -153,10 +153,10 @@ fn malformed_messages_end_their_stream_alone() {
     });
 }
 
-/// RFC 9114 section 4.3, RFC 9220 section 3, RFC 7541 section 5.2: what the HTTP/3 stack in use takes for less, or for
-/// nothing, of an error. None of it opens more than the same request well written.
+/// RFC 9114 section 4.3, RFC 9220 section 3, RFC 7541 section 5.2: errors that the HTTP/3 stack in use ignores or
+/// reports as lesser ones. None of these requests gains more than the corresponding valid request.
 #[test]
-fn what_the_stack_does_not_tell_apart() {
+fn malformed_requests_that_the_stack_tolerates_gain_nothing() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -167,13 +167,13 @@ fn what_the_stack_does_not_tell_apart() {
         let late = changed(&path, |fields| fields.insert(0, ("x", "y")));
         for (bytes, outcome) in [
             (with(&path, ":status", "200"), Outcome::Status(200)),
-            // The last one counts, for the policy as for the tunnel.
+            // The last one applies, to the policy and to the tunnel.
             (elsewhere, Outcome::Status(200)),
             (with(&path, ":path", "/elsewhere"), Outcome::Status(404)),
             (late, Outcome::Status(200)),
-            // Malformed instead of 501.
+            // The stack reports a malformed message instead of status 501.
             (replaced(&path, ":protocol", "connect-ip"), Outcome::Reset(0x10e)),
-            // Huffman padding of a whole byte; then the request has no fields that it needs.
+            // Huffman padding of a whole byte; the request then lacks required fields.
             (frame(HEADERS, &[0, 0, 0x21, b'a', 0x81, 0xff]), Outcome::Reset(0x10e)),
         ] {
             assert_eq!(attacker.ask(&bytes, false).await, outcome);
@@ -182,47 +182,50 @@ fn what_the_stack_does_not_tell_apart() {
 }
 
 #[test]
-fn requests_that_are_incomplete_or_too_large() {
+fn incomplete_or_too_large_requests_are_rejected() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
         let proxy = proxy(&certificate, |_| {});
         let path = path_of(echo.address);
         let attacker = Attacker::new(&certificate, proxy.address).await;
-        // RFC 9114 section 4.1: H3_REQUEST_INCOMPLETE, with nothing or with what has no meaning.
+        // RFC 9114 section 4.1: H3_REQUEST_INCOMPLETE for an empty request and for one with only reserved frames.
         assert_eq!(attacker.ask(&[], true).await, Outcome::Reset(0x10d));
         assert_eq!(attacker.ask(&frame(0x21, b"grease"), true).await, Outcome::Reset(0x10d));
-        // RFC 9114 section 4.2.2: fields are counted with 32 bytes each beside names and values; 16 384 are allowed.
+        // RFC 9114 section 4.2.2: each field counts 32 bytes in addition to its name and value; 16 384 bytes are
+        // permitted.
         let used: usize = fields(&path).iter().map(|(name, value)| name.len() + value.len() + 32).sum();
         let fits = "a".repeat(16_384 - used - 33);
         assert_eq!(attacker.ask(&with(&path, "x", &fits), false).await, Outcome::Status(200));
         assert_eq!(attacker.ask(&with(&path, "x", &(fits + "a")), false).await, Outcome::Status(431));
         assert_eq!(attacker.ask(&with(&path, "x", &"a".repeat(100_000)), false).await, Outcome::Status(431));
-        // 500 small fields are as large as few large ones.
+        // 500 small fields can be as large as a few large ones.
         let many = changed(&path, |fields| fields.extend([("x", "y"); 500]));
         assert_eq!(attacker.ask(&many, false).await, Outcome::Status(431));
-        // Eight times the limit is not read to its end: H3_EXCESSIVE_LOAD (RFC 9114 section 8.1).
+        // A section of eight times the limit is not read to its end: H3_EXCESSIVE_LOAD (RFC 9114 section 8.1).
         assert_eq!(attacker.ask(&with(&path, "x", &"a".repeat(140_000)), false).await, Outcome::Reset(0x107));
         let (_send, _receive) = attacker.tunnel(&path).await;
     });
 }
 
 #[test]
-fn the_end_of_the_stream_may_come_with_the_headers() {
+fn request_with_headers_and_end_of_stream_opens_a_tunnel() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
         let proxy = proxy(&certificate, |_| {});
         let path = path_of(echo.address);
         let attacker = Attacker::new(&certificate, proxy.address).await;
-        // One STREAM frame has both. What the client sends then is dropped silently (RFC 9297 section 2.1).
+        // One STREAM frame carries both. Datagrams that the client sends afterwards are dropped silently (RFC 9297
+        // section 2.1).
         assert_eq!(attacker.ask(&request(&path), true).await, Outcome::Status(200));
         attacker.connection.send_datagram([0, 0, 1].to_vec().into()).unwrap();
-        // The tunnel beside it is not concerned.
+        // The other tunnel is not affected.
         let (_send, _receive) = attacker.tunnel(&path).await;
         attacker.connection.send_datagram([1, 0, 2].to_vec().into()).unwrap();
         assert_eq!(&attacker.connection.read_datagram().await.unwrap()[..], [1, 0, 2]);
-        // A payload is counted when the host has taken it: its echo may be back sooner. The one dropped came before it.
+        // A payload is counted when the host has accepted it, so its echo may arrive earlier. The dropped payload
+        // arrived before it.
         while proxy.metrics.payloads_to_target_total.get() == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

@@ -1,5 +1,5 @@
-//! Paths, ports and hosts in every spelling, at a proxy with its policy as it comes: nothing of this machine or of its
-//! networks is reached.
+//! Paths, ports and hosts in all spellings, at a proxy with the default policy: no address of this machine or its
+//! networks can be reached.
 
 use crate::attacker::*;
 use crate::house::*;
@@ -7,9 +7,9 @@ use crate::wire::*;
 
 const WELL_KNOWN: &str = "/.well-known/masque/udp";
 
-/// RFC 9298 section 3: 400 for what is not a target.
+/// RFC 9298 section 3: status 400 for invalid targets.
 const MALFORMED: [&str; 57] = [
-    // Ports are 1 to 65535 (section 2), in digits.
+    // Ports are decimal numbers from 1 to 65535 (section 2).
     "192.0.2.1/0",
     "192.0.2.1/00",
     "192.0.2.1/+53",
@@ -32,14 +32,14 @@ const MALFORMED: [&str; 57] = [
     "192.0.2.1/%5",
     "192.0.2.1/%zz",
     "192.0.2.1/domain",
-    // Hosts are not empty, have no zone (section 2), and no brackets.
+    // Hosts are not empty and have no zone (section 2) and no brackets.
     "/53",
     "fe80%3A%3A1%25eth0/53",
     "fe80%3A%3A1%251/53",
     "%3A%3A1%25lo/53",
     "%5B%3A%3A1%5D/53",
     "[::1]/53",
-    // Loopback as C libraries may spell it: short, decimal, octal, hexadecimal, mixed, dotted at the end.
+    // Loopback as C libraries may parse it: short, decimal, octal, hexadecimal, mixed, with a trailing dot.
     "127.1/53",
     "127.0.1/53",
     "2130706433/53",
@@ -60,7 +60,7 @@ const MALFORMED: [&str; 57] = [
     "00000000177.0.0.1/53",
     "%E2%91%A0%E2%91%A1%E2%91%A6.0.0.1/53",
     "%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1/53",
-    // Encoded twice, cut, or not of any host.
+    // Encoded twice, truncated, or not a host.
     "127%252e0%252e0%252e1/53",
     "%00/53",
     "localhost%00.example/53",
@@ -72,7 +72,7 @@ const MALFORMED: [&str; 57] = [
     "a..example/53",
 ];
 
-/// Well spelt, and where nobody is to be brought: 403, destination_ip_prohibited (RFC 9209 section 2.3.5).
+/// Valid but prohibited targets: status 403, destination_ip_prohibited (RFC 9209 section 2.3.5).
 const FORBIDDEN: [&str; 44] = [
     "127.0.0.1",
     "127.255.255.255",
@@ -103,7 +103,7 @@ const FORBIDDEN: [&str; 44] = [
     "ff02%3A%3A1",
     "fd12%3A%3A1",
     "2001%3Adb8%3A%3A1",
-    // An IPv4 address within: mapped, compatible, translated (RFC 6052, 8215), 6to4, Teredo, ISATAP.
+    // Embedded IPv4 addresses: mapped, compatible, translated (RFC 6052, 8215), 6to4, Teredo, ISATAP.
     "%3A%3Affff%3A127.0.0.1",
     "%3A%3Affff%3A7f00%3A1",
     "%3A%3AFFFF%3A7F00%3A0001",
@@ -123,11 +123,11 @@ const FORBIDDEN: [&str; 44] = [
 ];
 
 #[test]
-fn no_spelling_leads_inside() {
+fn internal_address_is_rejected_in_every_spelling() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
-        // The bystander's target alone is allowed.
+        // Only the bystander's target is permitted.
         let rule = echo.address.to_string().parse().unwrap();
         let proxy = proxy(&certificate, |settings| {
             settings.policy.allow_private = false;
@@ -138,7 +138,7 @@ fn no_spelling_leads_inside() {
         let mut wrong = Vec::new();
         for tail in MALFORMED {
             match attacker.ask(&request(&format!("{WELL_KNOWN}/{tail}/")), false).await {
-                // What cannot be a path at all is malformed.
+                // A text that cannot be a path makes the request malformed.
                 Outcome::Status(400) | Outcome::Reset(0x10e) => {}
                 other => wrong.push(format!("{tail}: {other:x?}")),
             }
@@ -150,7 +150,7 @@ fn no_spelling_leads_inside() {
                 wrong.push(format!("{host}: {outcome:x?}"));
             }
         }
-        // Allowed is one port of one address.
+        // Only one port of one address is permitted.
         let other = echo.address.port() ^ 1;
         assert_eq!(
             attacker.ask(&request(&format!("{WELL_KNOWN}/127.0.0.1/{other}/")), false).await,
@@ -164,7 +164,7 @@ fn no_spelling_leads_inside() {
 }
 
 #[test]
-fn only_the_template_s_paths_are_answered() {
+fn path_outside_the_template_is_rejected() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;

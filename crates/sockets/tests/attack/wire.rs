@@ -1,4 +1,4 @@
-//! HTTP/3 and QPACK as bytes, written and read by hand, well or badly formed.
+//! HTTP/3 and QPACK encoding and decoding for attacks, including invalid forms.
 
 /// Frame types (RFC 9114 section 7.2).
 pub(crate) const DATA: u64 = 0x0;
@@ -9,7 +9,7 @@ pub(crate) const PUSH_PROMISE: u64 = 0x5;
 pub(crate) const GOAWAY: u64 = 0x7;
 pub(crate) const MAX_PUSH_ID: u64 = 0xd;
 
-/// A variable-length integer (RFC 9000 section 16), in the shortest form.
+/// Encodes a variable-length integer (RFC 9000 section 16) in the shortest form.
 pub(crate) fn varint(value: u64) -> Vec<u8> {
     match value {
         0..=63 => vec![value as u8],
@@ -19,12 +19,12 @@ pub(crate) fn varint(value: u64) -> Vec<u8> {
     }
 }
 
-/// Varints one after another.
+/// Encodes several variable-length integers.
 pub(crate) fn varints(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| varint(*value)).collect()
 }
 
-/// Reads one: the value and its length.
+/// Decodes a variable-length integer: the value and its length.
 pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let length = 1 << (bytes.first()? >> 6);
     let digits = bytes.get(..length)?;
@@ -32,12 +32,12 @@ pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((value & (u64::MAX >> (64 - 8 * length + 2)), length))
 }
 
-/// A frame, or a capsule: type, length, payload.
+/// Encodes a frame or a capsule: type, length, payload.
 pub(crate) fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     [varints(&[kind, payload.len() as u64]), payload.to_vec()].concat()
 }
 
-/// An integer behind some bits of flags (RFC 7541 section 5.1).
+/// Encodes an integer with a prefix after some flag bits (RFC 7541 section 5.1).
 fn prefixed(flags: u8, bits: u32, value: usize, into: &mut Vec<u8>) {
     let most = (1usize << bits) - 1;
     if value < most {
@@ -53,7 +53,7 @@ fn prefixed(flags: u8, bits: u32, value: usize, into: &mut Vec<u8>) {
     into.push(rest as u8);
 }
 
-/// A field section that needs no table: literal names, no Huffman code (RFC 9204 section 4.5.6).
+/// Encodes a field section that needs no table: literal names, no Huffman code (RFC 9204 section 4.5.6).
 pub(crate) fn section(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut section = vec![0, 0];
     for (name, value) in fields {
@@ -65,12 +65,12 @@ pub(crate) fn section(fields: &[(&str, &str)]) -> Vec<u8> {
     section
 }
 
-/// The HEADERS frame of these fields.
+/// Encodes the HEADERS frame of these fields.
 pub(crate) fn headers(fields: &[(&str, &str)]) -> Vec<u8> {
     frame(HEADERS, &section(fields))
 }
 
-/// The fields of a good request (RFC 9298 section 3.4).
+/// The fields of a valid request (RFC 9298 section 3.4).
 pub(crate) fn fields(path: &str) -> Vec<(&str, &str)> {
     vec![
         (":method", "CONNECT"),
@@ -81,13 +81,13 @@ pub(crate) fn fields(path: &str) -> Vec<(&str, &str)> {
     ]
 }
 
-/// The HEADERS frame of a good request.
+/// The HEADERS frame of a valid request.
 pub(crate) fn request(path: &str) -> Vec<u8> {
     headers(&fields(path))
 }
 
-/// The status that a field section begins with: an entry of the static table, or entry 24's name with a value, which
-/// may be in Huffman code (RFC 9204 appendix A, RFC 7541 appendix B).
+/// Decodes the status at the start of a field section. It is an entry of the static table, or the name of entry 24 with
+/// a value, which may be Huffman-coded (RFC 9204 appendix A, RFC 7541 appendix B).
 pub(crate) fn status(section: &[u8]) -> u16 {
     match section[2] {
         indexed @ 0xc0..=0xfe => match indexed & 0x3f {
@@ -96,9 +96,9 @@ pub(crate) fn status(section: &[u8]) -> u16 {
             26 => 304,
             27 => 404,
             28 => 503,
-            other => panic!("static entry {other} is no status"),
+            other => panic!("entry {other} of the static table is not a status"),
         },
-        // From index 63 on the prefix of six bits is full and one more byte follows.
+        // From index 63 on, the six-bit prefix is full and another byte follows.
         0xff => [100, 204, 206, 302, 400, 403, 421, 425, 500][usize::from(section[3])],
         0x5f => {
             assert_eq!(section[3], 24 - 15);
@@ -106,11 +106,11 @@ pub(crate) fn status(section: &[u8]) -> u16 {
             let value = &value[..length];
             if section[4] & 0x80 == 0 { std::str::from_utf8(value).unwrap().parse().unwrap() } else { huffman(value) }
         }
-        other => panic!("{other:#x} is no status"),
+        other => panic!("{other:#x} is not a status"),
     }
 }
 
-/// Three decimal digits: 0 to 2 have codes of five bits, 3 to 9 codes of six from 011001 on.
+/// Decodes three decimal digits: 0 to 2 have codes of five bits, 3 to 9 codes of six bits from 011001 on.
 fn huffman(bytes: &[u8]) -> u16 {
     let mut bits = bytes.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (32 - 8 * bytes.len());
     let mut number = 0;

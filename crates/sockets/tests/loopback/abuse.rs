@@ -1,4 +1,4 @@
-//! What a proxy refuses and whom it ends; the others go on all the while.
+//! Requests that a proxy rejects and connections that it closes, while other clients are served.
 
 use crate::house::*;
 use crate::raw::*;
@@ -9,7 +9,7 @@ use fullpipe_masque::{capsule, datagram, varint};
 use http::{Method, Request, StatusCode};
 
 #[test]
-fn bad_requests_get_their_status_and_others_are_served() {
+fn bad_requests_get_their_status_while_others_are_served() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -45,7 +45,7 @@ fn bad_requests_get_their_status_and_others_are_served() {
             assert_eq!(stream.recv_response().await.unwrap().status().as_u16(), expected);
         }
         bystander.is_served().await;
-        // Header sections that are too large, a little and by far, of a client that does not care what it was told.
+        // Header sections slightly and far above the limit, from a client that ignores the proxy's settings.
         for (number, bytes) in [20_000, 100_000].into_iter().enumerate() {
             let (mut send, _receive) = raw.connection.open_bi().await.unwrap();
             let filler = "a".repeat(bytes);
@@ -60,7 +60,7 @@ fn bad_requests_get_their_status_and_others_are_served() {
 }
 
 #[test]
-fn a_name_is_judged_by_its_addresses() {
+fn name_is_permitted_by_its_addresses() {
     run(async {
         let certificate = certificate();
         let proxy = proxy_with_names(&certificate, |settings| settings.policy.allow_private = false);
@@ -87,7 +87,7 @@ fn a_name_is_judged_by_its_addresses() {
 }
 
 #[test]
-fn limits_and_tokens() {
+fn requests_beyond_the_limit_or_without_token_are_rejected() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -107,7 +107,7 @@ fn limits_and_tokens() {
             other => panic!("{other:?}"),
         }
         drop(second);
-        // The place is free again as soon as the proxy has heard of it.
+        // The place is free again when the proxy has received the close.
         let third = loop {
             match known.open(&target(echo.address)).await {
                 Err(Error::Refused { status: 503, .. }) => {}
@@ -120,7 +120,7 @@ fn limits_and_tokens() {
 }
 
 #[test]
-fn bad_datagrams_end_the_connection_and_stray_ones_do_not() {
+fn invalid_datagrams_close_the_connection_and_unexpected_ones_do_not() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -132,7 +132,7 @@ fn bad_datagrams_end_the_connection_and_stray_ones_do_not() {
         varint::encode(datagram::MAX_QUARTER_STREAM_ID + 1, &mut impossible);
         for (bytes, code) in [(Vec::new(), 0x33), (vec![0x40], 0x33), (impossible, 0x33), (beyond, 0x108)] {
             let mut raw = Raw::new(&certificate, proxy.address, true).await;
-            // No request of this number yet, no context of this number, no whole context: dropped.
+            // An unopened request, an unregistered context and incomplete context IDs: all dropped.
             for stray in [&[5, 0, 1][..], &[0, 2, 9], &[0], &[0, 0xc0]] {
                 raw.connection.send_datagram(Bytes::copy_from_slice(stray)).unwrap();
             }
@@ -146,7 +146,7 @@ fn bad_datagrams_end_the_connection_and_stray_ones_do_not() {
 }
 
 #[test]
-fn malformed_capsules_end_their_stream_alone() {
+fn malformed_capsules_abort_only_their_stream() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -154,7 +154,7 @@ fn malformed_capsules_end_their_stream_alone() {
         let mut raw = Raw::new(&certificate, proxy.address, true).await;
         let path = path_of(echo.address);
         let (mut steady, _) = raw.ask(&path).await.unwrap();
-        // Within a capsule the stream may not end.
+        // The stream may not end within a capsule.
         let (mut stream, response) = raw.ask(&path).await.unwrap();
         assert_eq!(response.headers()["capsule-protocol"], "?1");
         stream.send_data(Bytes::from_static(&[0, 5, 0, 1])).await.unwrap();
@@ -166,7 +166,8 @@ fn malformed_capsules_end_their_stream_alone() {
         capsule::encode(&vec![0; datagram::MAX_UDP_PAYLOAD + 1], &mut long);
         stream.send_data(long.freeze()).await.unwrap();
         assert_eq!(code(&stream.recv_data().await.err().unwrap()), 0x33);
-        // Unknown capsules, empty ones and a long one are skipped; what comes then counts, and is answered in a capsule.
+        // Unknown, empty and long capsules are skipped. The following valid capsule is relayed, and its response
+        // arrives in a capsule.
         let mut good = BytesMut::from(&[0x17, 3, 1, 2, 3, 0x29, 0][..]);
         varint::encode(77, &mut good);
         varint::encode(300_000, &mut good);
@@ -181,7 +182,7 @@ fn malformed_capsules_end_their_stream_alone() {
 }
 
 #[test]
-fn a_client_that_has_finished_may_go_on_to_listen() {
+fn client_that_has_finished_still_receives() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -192,10 +193,10 @@ fn a_client_that_has_finished_may_go_on_to_listen() {
         raw.connection.send_datagram(datagram::frame(id, b"one")).unwrap();
         assert_eq!(raw.connection.read_datagram().await.unwrap(), datagram::frame(id, b"one"));
         stream.finish().await.unwrap();
-        // The target speaks first now.
+        // Now the target sends first.
         while echo.send_again(b"two").await.is_err() {}
         assert_eq!(raw.connection.read_datagram().await.unwrap(), datagram::frame(id, b"two"));
-        // And with the end of the stream among the headers there is a tunnel for listening alone.
+        // A request whose headers end the stream opens a receive-only tunnel.
         let mut stream = raw.request(tunnel(&path_of(echo.address))).await.unwrap();
         stream.finish().await.unwrap();
         assert_eq!(stream.recv_response().await.unwrap().status(), StatusCode::OK);
@@ -203,14 +204,14 @@ fn a_client_that_has_finished_may_go_on_to_listen() {
 }
 
 #[test]
-fn a_frame_that_would_have_to_be_kept_is_not() {
+fn frame_with_a_huge_announced_length_is_rejected() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
         let proxy = proxy(&certificate, |_| {});
         let mut bystander = Bystander::new(&certificate, &proxy, echo.address).await;
         let raw = Raw::new(&certificate, proxy.address, true).await;
-        // A HEADERS frame that announces a gigabyte, and a reserved frame that does.
+        // A HEADERS frame and a reserved frame, each with an announced length of a gigabyte.
         for kind in [1, 0x21] {
             let (mut send, _receive) = raw.connection.open_bi().await.unwrap();
             send.write_all(&wire::varints(&[kind, 1 << 30])).await.unwrap();
@@ -222,13 +223,13 @@ fn a_frame_that_would_have_to_be_kept_is_not() {
 }
 
 #[test]
-fn a_request_has_to_come_in_time() {
+fn incomplete_request_is_aborted_after_the_header_timeout() {
     run(async {
         let certificate = certificate();
         let proxy = proxy(&certificate, |settings| settings.header_timeout = std::time::Duration::from_millis(100));
         let raw = Raw::new(&certificate, proxy.address, true).await;
         let (mut send, _receive) = raw.connection.open_bi().await.unwrap();
-        // Two bytes of a HEADERS frame, and silence.
+        // Two bytes of a HEADERS frame, and then nothing.
         send.write_all(&[1, 9]).await.unwrap();
         let refused = send.stopped().await.unwrap();
         assert_eq!(refused.map(noq::VarInt::into_inner), Some(0x10b));

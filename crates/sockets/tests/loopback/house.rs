@@ -1,4 +1,4 @@
-//! A certificate, a server with content, a proxy, and clients of them, all in this process.
+//! Test environment in one process: a certificate, a server with content, a proxy, and clients.
 
 use bytes::Bytes;
 use fullpipe_masque::client::{Client, Tunnel, TunnelSocket};
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 pub(crate) const LOCAL: &str = "127.0.0.1:0";
 
-/// Certificate and key files of `localhost`, made once for the process.
+/// Certificate and key files of `localhost`, created once per process.
 pub(crate) struct Certificate {
     pub(crate) chain: PathBuf,
     pub(crate) key: PathBuf,
@@ -46,12 +46,12 @@ pub(crate) fn certificate() -> Certificate {
     Certificate { chain, key }
 }
 
-/// Runs within a runtime of its own, of two threads, and ends in time.
+/// Runs a task in its own runtime with two threads, with a time limit.
 pub(crate) fn run<T>(task: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let done = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(120), task).await });
     runtime.shutdown_background();
-    done.expect("a loopback test ends")
+    done.expect("the test ends within the time limit")
 }
 
 pub(crate) fn environment() -> Arc<dyn Environment> {
@@ -66,7 +66,7 @@ struct Pieces {
     at: u64,
 }
 
-/// The byte at a position: no short period, so that a swapped piece shows.
+/// The byte at a position. The sequence has no short period, so a swapped piece is detected.
 pub(crate) fn byte_at(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
@@ -91,7 +91,7 @@ impl Body for Pieces {
     }
 }
 
-/// Starts a server; returns where it listens.
+/// Starts a server and returns its address.
 pub(crate) fn serve(certificate: &Certificate) -> SocketAddr {
     let tls = tls::server(&certificate.identity()).unwrap();
     let transport = configuration::Tunnel::default().transport(100);
@@ -113,14 +113,14 @@ impl Log for Lines {
 }
 
 impl Lines {
-    /// Waits until there are so many lines with these words.
+    /// Waits until `count` lines contain `words`.
     pub(crate) async fn wait_for(&self, words: &str, count: usize) {
         while self.matching(words).len() < count {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
-    /// Forgets what was told: tests that count memory do not want it.
+    /// Deletes the lines, which tests of memory must not count.
     pub(crate) fn forget(&self) {
         *self.0.lock().unwrap() = Vec::new();
     }
@@ -137,7 +137,7 @@ pub(crate) struct RunningProxy {
     pub(crate) template: Template,
 }
 
-/// Names that resolve as tests want them to.
+/// A resolver with fixed names.
 #[derive(Debug)]
 struct Named;
 
@@ -165,12 +165,12 @@ impl Environment for Named {
     }
 }
 
-/// Starts a proxy that serves loopback, with what else `change` sets.
+/// Starts a proxy that permits loopback targets, with the settings that `change` makes.
 pub(crate) fn proxy(certificate: &Certificate, change: impl FnOnce(&mut configuration::Proxy)) -> RunningProxy {
     proxy_in(environment(), certificate, change)
 }
 
-/// The same, with a few made-up names.
+/// Starts such a proxy with a few fictitious names.
 pub(crate) fn proxy_with_names(
     certificate: &Certificate,
     change: impl FnOnce(&mut configuration::Proxy),
@@ -178,7 +178,7 @@ pub(crate) fn proxy_with_names(
     proxy_in(Arc::new(Named), certificate, change)
 }
 
-/// The same, in a world of its own.
+/// Starts such a proxy in its own environment.
 pub(crate) fn proxy_in(
     world: Arc<dyn Environment>,
     certificate: &Certificate,
@@ -198,7 +198,7 @@ pub(crate) fn proxy_in(
     RunningProxy { address, metrics, log, template }
 }
 
-/// A connection of HTTP/3 to `address`.
+/// Opens an HTTP/3 connection to `address`.
 pub(crate) async fn connect(
     certificate: &Certificate,
     endpoint: &noq::Endpoint,
@@ -230,7 +230,7 @@ pub(crate) fn target(address: SocketAddr) -> Target {
     Target::parse(&address.to_string()).unwrap()
 }
 
-/// Gets `/length` through a tunnel and checks every byte.
+/// Downloads `/length` through a tunnel and checks every byte.
 pub(crate) async fn get_through(certificate: &Certificate, tunnel: Tunnel, length: u64, inner_mtu: u16) -> Fetched {
     let server: SocketAddr = "192.0.2.1:443".parse().unwrap();
     let socket = TunnelSocket::new(Arc::new(tunnel), LOCAL.parse().unwrap(), server);
@@ -253,7 +253,7 @@ pub(crate) async fn get_through(certificate: &Certificate, tunnel: Tunnel, lengt
 
 pub(crate) const MODES: [Mode; 2] = [Mode::Datagram, Mode::Stream];
 
-/// A target that sends back what it gets.
+/// A target that echoes every datagram.
 pub(crate) struct Echo {
     pub(crate) address: SocketAddr,
     socket: Arc<tokio::net::UdpSocket>,
@@ -261,9 +261,9 @@ pub(crate) struct Echo {
 }
 
 impl Echo {
-    /// Sends something unasked to who was heard last.
+    /// Sends an unsolicited datagram to the latest peer.
     pub(crate) async fn send_again(&self, payload: &[u8]) -> io::Result<usize> {
-        let peer = self.last.lock().unwrap().expect("somebody was heard");
+        let peer = self.last.lock().unwrap().expect("a datagram was received before");
         self.socket.send_to(payload, peer).await
     }
 }
@@ -276,7 +276,7 @@ pub(crate) async fn echo() -> Echo {
         let mut room = vec![0; 70_000];
         while let Ok((length, peer)) = socket.recv_from(&mut room).await {
             *last.lock().unwrap() = Some(peer);
-            // A peer that is gone is no reason to stop.
+            // The end of a peer must not stop the target.
             let _ = socket.send_to(&room[..length], peer).await;
         }
     });
@@ -292,7 +292,7 @@ pub(crate) async fn exchange(tunnel: &Tunnel, payload: &[u8]) -> Bytes {
     back.remove(0)
 }
 
-/// A tunnel of somebody else that has to go on, whatever happens beside it.
+/// A tunnel of another client that must keep working during a test.
 pub(crate) struct Bystander {
     tunnel: Tunnel,
     count: u8,
@@ -304,8 +304,8 @@ impl Bystander {
         Bystander { tunnel: client.open(&target(echo)).await.unwrap(), count: 0 }
     }
 
-    /// Sends a payload each second until it comes back. One may be lost: a flood can fill the receive buffer of the proxy's
-    /// socket, and QUIC does not retransmit datagrams (RFC 9221 section 5.2).
+    /// Sends a payload each second until it is echoed. One may be lost: a flood can fill the receive buffer of the
+    /// proxy's socket, and QUIC does not retransmit datagrams (RFC 9221 section 5.2).
     pub(crate) async fn is_served(&mut self) {
         let before = [self.count; 9];
         self.count = self.count.wrapping_add(1);
@@ -316,13 +316,13 @@ impl Bystander {
             if let Ok(received) = tokio::time::timeout(Duration::from_secs(1), self.tunnel.receive(&mut back)).await {
                 received.unwrap();
             }
-            // The answer to an earlier attempt may come late.
+            // The response to an earlier attempt may arrive late.
             assert!(back.iter().all(|answer| *answer == payload[..] || *answer == before[..]), "{back:?}");
             if back.iter().any(|answer| *answer == payload[..]) {
                 return;
             }
         }
-        panic!("none of sixty payloads came back");
+        panic!("none of sixty payloads was echoed");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Client, proxy and server on this machine's loopback.
+//! Tests of client, proxy and server on this machine's loopback interface.
 
 mod abuse;
 #[allow(dead_code, reason = "the other tests of this crate need the rest")]

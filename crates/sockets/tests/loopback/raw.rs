@@ -1,4 +1,4 @@
-//! A client without manners: requests, streams and datagrams of any kind, on a connection of its own.
+//! A client that sends arbitrary requests, stream data and datagrams on its own connection.
 
 use crate::house::*;
 use bytes::Bytes;
@@ -20,7 +20,7 @@ pub(crate) struct Raw {
 pub(crate) type Stream = RequestStream<BidiStream, Bytes>;
 
 impl Raw {
-    /// Connects; the settings say whether HTTP datagrams are offered.
+    /// Connects; `datagrams` determines whether its settings offer HTTP datagrams.
     pub(crate) async fn new(certificate: &Certificate, proxy: SocketAddr, datagrams: bool) -> Raw {
         let endpoint = endpoint::client(&Tokio, proxy).unwrap();
         let transport = configuration::Client::default().transport();
@@ -40,19 +40,19 @@ impl Raw {
         self.send.send_request(request).await
     }
 
-    /// Sends a request for a tunnel and waits for the answer.
+    /// Requests a tunnel and waits for the response.
     pub(crate) async fn ask(&mut self, path: &str) -> Result<(Stream, Response<()>), StreamError> {
         let mut stream = self.request(tunnel(path)).await?;
         let response = stream.recv_response().await?;
         Ok((stream, response))
     }
 
-    /// The status of an answer.
+    /// Returns the status of the response.
     pub(crate) async fn status(&mut self, path: &str) -> u16 {
         self.ask(path).await.unwrap().1.status().as_u16()
     }
 
-    /// The application's code with which the proxy closes the connection.
+    /// Returns the application's code with which the proxy closes the connection.
     pub(crate) async fn closing_code(&self) -> u64 {
         match self.connection.closed().await {
             noq::ConnectionError::ApplicationClosed(close) => close.error_code.into_inner(),

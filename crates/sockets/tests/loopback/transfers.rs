@@ -1,4 +1,4 @@
-//! Bodies through the proxy arrive whole, in both modes.
+//! Bodies arrive complete through the proxy in both modes.
 
 use crate::house::*;
 use fullpipe_masque::configuration::Tunnel;
@@ -7,7 +7,7 @@ use fullpipe_sockets::{Tokio, endpoint};
 use std::time::Duration;
 
 #[test]
-fn ten_megabytes_pass_in_both_modes() {
+fn ten_megabytes_arrive_in_both_modes() {
     run(async {
         let certificate = certificate();
         let server = serve(&certificate);
@@ -19,15 +19,15 @@ fn ten_megabytes_pass_in_both_modes() {
             assert_eq!(fetched, Fetched { status: 200, bytes: 10_000_000 }, "{mode:?}");
         }
         assert_eq!(proxy.metrics.requests_total.get(), 2);
-        // Every packet of both transfers passed; the server tries no packets above 1452 bytes.
+        // The proxy relays every packet of both transfers; the server tries no packets above 1452 bytes.
         assert!(proxy.metrics.payloads_from_target_total.get() > 2 * 10_000_000 / 1452);
         assert!(proxy.metrics.bytes_from_target_total.get() > 20_000_000);
     });
 }
 
-/// A reader that pauses has a whole window of packets waiting for it.
+/// A full window of packets waits for a reader that pauses.
 #[test]
-fn a_reader_may_be_slow() {
+fn slow_reader_receives_the_complete_body() {
     run(async {
         let certificate = certificate();
         let server = serve(&certificate);

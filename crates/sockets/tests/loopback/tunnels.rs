@@ -1,4 +1,4 @@
-//! Tunnels: many on a connection, what does not fit, what ends them.
+//! Tunnels: many on one connection, payloads that do not fit, and reasons to end.
 
 use crate::house::*;
 use bytes::Bytes;
@@ -35,10 +35,10 @@ fn many_tunnels_share_a_connection() {
     });
 }
 
-/// Overhead of a datagram: flags 1, connection ID 8, packet number 4, tag 16, frame bound 9, quarter stream ID 1,
-/// context 1: 40 bytes.
+/// The overhead of a datagram is 40 bytes: flags 1, connection ID 8, packet number 4, tag 16, frame bound 9, quarter
+/// stream ID 1, context 1.
 #[test]
-fn what_does_not_fit_is_dropped_and_counted() {
+fn oversized_payload_is_dropped_and_counted() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -48,14 +48,14 @@ fn what_does_not_fit_is_dropped_and_counted() {
         assert_eq!(tunnel.max_payload(), 1200);
         tunnel.send(&mut vec![vec![1; 1201].into()]);
         assert_eq!(exchange(&tunnel, &[2; 1200]).await, [2; 1200][..]);
-        // Downwards 1260 fit.
+        // From the target, 1260 bytes fit.
         echo.send_again(&[3; 1261]).await.unwrap();
         echo.send_again(&[4; 1260]).await.unwrap();
         let mut back = Vec::new();
         tunnel.receive(&mut back).await.unwrap();
         assert_eq!(back, [Bytes::from_static(&[4; 1260])]);
         assert_eq!(proxy.metrics.dropped_too_large_total.get(), 1);
-        // In stream mode everything fits that UDP has.
+        // In stream mode, every valid UDP payload fits.
         let stream = client(&certificate, &proxy, |settings| settings.mode = Mode::Stream).await;
         let tunnel = stream.open(&target(echo.address)).await.unwrap();
         assert_eq!(exchange(&tunnel, &[5; 60_000]).await, [5; 60_000][..]);
@@ -64,7 +64,7 @@ fn what_does_not_fit_is_dropped_and_counted() {
 }
 
 #[test]
-fn icmp_errors_and_silence_end_a_tunnel() {
+fn icmp_errors_and_idle_timeout_end_a_tunnel() {
     run(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -89,9 +89,9 @@ fn icmp_errors_and_silence_end_a_tunnel() {
     });
 }
 
-/// RFC 9298 section 6.2: towards the target nothing is ECN-capable, and codepoints of the target are not carried.
+/// RFC 9298 section 6.2: datagrams to the target are not ECN-capable, and codepoints from the target are not relayed.
 #[test]
-fn the_target_sees_no_ecn() {
+fn datagrams_to_the_target_are_not_ecn_capable() {
     run(async {
         let certificate = certificate();
         let proxy = proxy(&certificate, |_| {});

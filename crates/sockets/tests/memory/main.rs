@@ -1,5 +1,5 @@
-//! What proxy and client hold in memory under abuse, counted by the allocator of this process. The attackers and the
-//! targets are in it too, so bounds are for all of them together. One test at a time.
+//! Memory of proxy and client under attack, measured by the allocator of this process. Attackers and targets are in the
+//! same process, so the bounds include all of them. The tests run one at a time.
 
 #[allow(dead_code, reason = "these tests need a part of it")]
 #[path = "../attack/attacker.rs"]
@@ -29,7 +29,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Bytes that are allocated now.
+/// Currently allocated bytes.
 fn held() -> u64 {
     let stats = ALLOCATOR.stats();
     (stats.bytes_allocated as u64).wrapping_sub(stats.bytes_deallocated as u64)
@@ -45,7 +45,7 @@ async fn a_moment() {
     tokio::time::sleep(Duration::from_millis(2)).await;
 }
 
-/// A target, and the proxy's socket that has spoken to it.
+/// A target, and the address of the proxy's socket that has contacted it.
 struct Target {
     socket: UdpSocket,
 }
@@ -55,13 +55,14 @@ impl Target {
         Target { socket: UdpSocket::bind(LOCAL).await.unwrap() }
     }
 
-    /// Waits to be spoken to; from then on it floods whoever has spoken.
+    /// Waits until a socket contacts it; from then on it floods that socket.
     async fn is_found(&self) {
         let (_, proxy) = self.socket.recv_from(&mut [0; 100]).await.unwrap();
         self.socket.connect(proxy).await.unwrap();
     }
 
-    /// Sends payloads of this size until the proxy has received so many; the most that was held meanwhile.
+    /// Sends payloads of this size until the proxy has received `count`. Returns the peak of allocated bytes during
+    /// that time.
     async fn flood(&self, proxy: &RunningProxy, size: usize, count: u64) -> u64 {
         let payload = vec![0; size];
         let (received, mut most) = (&proxy.metrics.payloads_from_target_total, 0);
@@ -77,7 +78,7 @@ impl Target {
     }
 }
 
-/// A tunnel in stream mode whose client takes in no more than QUIC takes in for it, and reads nothing.
+/// A tunnel in stream mode whose client reads nothing, so that it receives only up to its flow-control window.
 async fn unread(attacker: &Attacker, target: &Target) -> (noq::SendStream, noq::RecvStream) {
     let (mut send, receive) = attacker.tunnel(&path_of(target.socket.local_addr().unwrap())).await;
     send.write_all(&wire::frame(wire::DATA, &wire::frame(0, &[0, 1]))).await.unwrap();
@@ -85,17 +86,17 @@ async fn unread(attacker: &Attacker, target: &Target) -> (noq::SendStream, noq::
     (send, receive)
 }
 
-/// Small limits, so that what is held beyond them would show.
+/// Small limits, so that any excess would be visible.
 fn small(tunnel: &mut Tunnel) {
     tunnel.queue_limit = QueueLimit::Bytes(256 * KIB);
     tunnel.stream_buffer = 256 * KIB;
 }
 
-/// What the attackers let come on a stream.
+/// Flow-control window of the attackers per stream.
 const WINDOW: u64 = 64 * KIB;
 
 #[test]
-fn a_client_that_never_reads_costs_its_queue() {
+fn client_that_never_reads_uses_bounded_memory() {
     alone(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -106,17 +107,17 @@ fn a_client_that_never_reads_costs_its_queue() {
         let (_send, receive) = unread(&attacker, &target).await;
         bystander.is_served().await;
         let before = held();
-        // Queue and send buffer of the proxy and the window of the client; as much again for what vectors have in reserve
-        // and packets carry beside; and what the endpoints receive into.
+        // Queue and send buffer of the proxy, and the window of the client. The same again covers reserved capacity of
+        // vectors and packet overhead. The rest is for the receive buffers of the endpoints.
         let bound = 2 * (256 * KIB + 256 * KIB + WINDOW) + MIB;
         let most = target.flood(&proxy, 1200, 20_000).await;
-        assert!(most - before < bound, "{} of 24 MB are held", most - before);
+        assert!(most - before < bound, "{} of 24 MB are allocated", most - before);
         bystander.is_served().await;
         println!("never read: {} bytes of 24 MB held", most - before);
-        // Empty payloads are payloads. The buffers are full; what comes now finds a queue of 4096 places at most.
+        // Empty payloads count as well. The buffers are full, so further payloads find a queue of at most 4096 entries.
         let before = held();
         let most = target.flood(&proxy, 0, 100_000).await;
-        assert!(most.saturating_sub(before) < MIB, "{} bytes for nothing", most.saturating_sub(before));
+        assert!(most.saturating_sub(before) < MIB, "{} bytes for empty payloads", most.saturating_sub(before));
         bystander.is_served().await;
         assert!(proxy.metrics.queued_bytes.get() <= 256 * KIB);
         assert!(proxy.metrics.dropped_queue_total.get() > 100_000);
@@ -129,7 +130,7 @@ fn a_client_that_never_reads_costs_its_queue() {
 }
 
 #[test]
-fn many_clients_that_never_read_leave_room_for_others() {
+fn total_limit_holds_with_many_clients_that_never_read() {
     alone(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -145,13 +146,13 @@ fn many_clients_that_never_read_leave_room_for_others() {
             let stream = unread(&attacker, &target).await;
             attackers.push((attacker, target, stream));
         }
-        // All in turns until the queues have taken what they take.
+        // All targets send in turn until the queues are full.
         while proxy.metrics.dropped_memory_total.get() < 20_000 {
             for (_, target, _) in &attackers {
                 target.flood(&proxy, 1200, 200).await;
             }
         }
-        // The limit, and what each request has for itself.
+        // The limit, plus the reserve of each request.
         let queued = proxy.metrics.queued_bytes.get();
         assert!(queued > 8 * MIB - 1200 && queued <= 8 * MIB + 24 * 16 * KIB, "{queued}");
         let mut bystander = Bystander::new(&certificate, &proxy, echo.address).await;
@@ -163,7 +164,7 @@ fn many_clients_that_never_read_leave_room_for_others() {
 }
 
 #[test]
-fn a_target_that_floods_costs_its_queue_in_datagram_mode() {
+fn flooding_target_uses_bounded_memory_in_datagram_mode() {
     alone(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -176,12 +177,12 @@ fn a_target_that_floods_costs_its_queue_in_datagram_mode() {
             tunnel.send(&mut vec![bytes::Bytes::from_static(b"x")]);
             target.is_found().await;
             let before = held();
-            // Nobody reads from the tunnel: its queue at the client is full soon. The proxy's is when the connection is
-            // slower than the target.
+            // The client does not read, so the tunnel's queue at the client fills soon. The proxy's queue fills when
+            // the connection is slower than the target.
             let most = target.flood(&proxy, size, 20_000).await;
-            // The proxy's queue and its send buffer, the client's receive buffer and its queue; as much again for what packets
-            // carry beside. The rest is for packets in flight, which have no such limit: while the client's task waits for a
-            // processor, its endpoint goes on receiving for it.
+            // The proxy's queue and send buffer, and the client's receive buffer and queue. The same again covers
+            // packet overhead. The rest is for packets in flight, which have no such limit: while the client's task
+            // waits for a processor, its endpoint continues to receive.
             let bound = 2 * (256 + 128 + 256 + 256) * KIB + 7 * MIB / 2;
             println!("datagram mode, payloads of {size}: {} bytes held", most.saturating_sub(before));
             assert!(most.saturating_sub(before) < bound, "{} with payloads of {size}", most - before);
@@ -191,7 +192,7 @@ fn a_target_that_floods_costs_its_queue_in_datagram_mode() {
 }
 
 #[test]
-fn requests_leave_nothing_behind() {
+fn requests_leak_no_memory() {
     alone(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -201,7 +202,7 @@ fn requests_leave_nothing_behind() {
         let mut marks = Vec::new();
         for number in 0..6_000 {
             drop(attacker.tunnel(&path).await);
-            // Those that are refused too.
+            // Rejected requests as well.
             assert_eq!(attacker.ask(&wire::request("/"), true).await, Outcome::Status(404));
             if number % 1000 == 999 {
                 proxy.log.forget();
@@ -212,9 +213,9 @@ fn requests_leave_nothing_behind() {
             }
         }
         println!("after each 2000 requests: {marks:?}");
-        // What is left behind adds up after each two thousand, and a byte for each would be too much; buffers that grow once under
-        // load do not. A table of what is left behind grows at times only, but a pointer for each of ten thousand is more than
-        // buffers take.
+        // A leak would grow with each two thousand requests, and even one byte per request would exceed the bound.
+        // Buffers that grow once under load do not. A table of leaked entries grows only occasionally, but a pointer
+        // for each of ten thousand requests exceeds the buffers.
         let growth = marks.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).min();
         assert!(growth < Some(2_000), "{growth:?} bytes: {marks:?}");
         assert!(marks[5].saturating_sub(marks[0]) < 64 * KIB, "{marks:?}");
@@ -226,7 +227,7 @@ fn descriptors() -> usize {
 }
 
 #[test]
-fn connections_leave_nothing_behind() {
+fn connections_leak_no_memory() {
     alone(async {
         let certificate = certificate();
         let echo = echo().await;
@@ -238,7 +239,7 @@ fn connections_leave_nothing_behind() {
             let attacker = first.another(&certificate, proxy.address).await;
             let (_send, mut receive) = attacker.tunnel(&path).await;
             match number % 4 {
-                // Left alone; closed; ended by a broken rule; ended within a capsule.
+                // Left open; closed; ended by a protocol violation; ended within a capsule.
                 0 => {}
                 1 => attacker.connection.close(0x100u32.into(), b""),
                 2 => attacker.connection.send_datagram(bytes::Bytes::new()).unwrap(),
@@ -257,15 +258,15 @@ fn connections_leave_nothing_behind() {
                 while proxy.metrics.connections_open.get() > 1 || proxy.metrics.requests_open.get() > 0 {
                     a_moment().await;
                 }
-                // QUIC remembers a closed connection for three probe time-outs (RFC 9000 section 10.2).
+                // QUIC keeps a closed connection for three probe timeouts (RFC 9000 section 10.2).
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 proxy.log.forget();
                 marks.push((held(), descriptors()));
             }
         }
         println!("after each 250 connections: {marks:?}");
-        // What a connection leaves would be kilobytes, 750 times. The two endpoints receive into blocks of 64 KiB, of which
-        // each may have one more or less at a mark, beside the one that somebody still refers to.
+        // A leak would be kilobytes for each of 750 connections. The two endpoints receive into blocks of 64 KiB. Each
+        // may have one more or one fewer at a mark, in addition to the block that is still referenced.
         let growth = marks[3].0.saturating_sub(marks[0].0);
         assert!(growth < 4 * 64 * KIB, "{growth} bytes in 750 connections: {marks:?}");
         assert!(marks[3].1 <= marks[0].1, "{marks:?}");

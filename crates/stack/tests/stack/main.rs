@@ -1,4 +1,4 @@
-//! The stack over a path of the test's own: two ends, a rate, a delay, and whatever happens to datagrams on the way.
+//! Tests of the stack over a simple path: two ends, a rate, a delay, and drops or extra delays of chosen datagrams.
 
 mod host;
 mod path;

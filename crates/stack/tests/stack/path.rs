@@ -1,4 +1,5 @@
-//! A path between two ends: one rate and one delay each way, an unlimited queue, and a say in what becomes of each datagram.
+//! A path between two ends: a rate and a delay per direction, an unlimited queue, and a callback that drops or delays
+//! datagrams.
 
 use bytes::Bytes;
 use fullpipe_stack::{Connection, Datagram, Entropy, Maker, Settings};
@@ -8,12 +9,12 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// IPv4 and UDP headers.
+/// Size of IPv4 and UDP headers.
 pub(crate) const HEADER_BYTES: u64 = 28;
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 
-/// What becomes of a datagram: dropped, or delivered so much later than it would be.
+/// Outcome of a datagram: dropped (`None`), or delivered with this additional delay.
 pub(crate) type Fate = Option<Duration>;
 
 pub(crate) fn addresses() -> [SocketAddr; 2] {
@@ -21,25 +22,25 @@ pub(crate) fn addresses() -> [SocketAddr; 2] {
 }
 
 pub(crate) fn control(name: &'static str) -> Maker {
-    fullpipe_control::named(name, false, || 0).expect("a known control")
+    fullpipe_control::named(name, false, || 0).expect("the catalog lists this control")
 }
 
-/// One direction's link, and what is on its way.
+/// The link of each direction, and the datagrams in flight.
 pub(crate) struct Path {
     pub(crate) rate_bps: u64,
     pub(crate) delay: Duration,
     free_at: [Instant; 2],
     arrivals: BTreeMap<(Instant, u64), (usize, Datagram)>,
     numbers: [u64; 2],
-    /// All datagrams that left, with instant, sender and bytes.
+    /// Digest of all datagrams sent, with instant, sender and bytes.
     pub(crate) hash: Sha256,
-    /// Bytes that left, with headers, by sender.
+    /// Bytes sent, including headers, by sender.
     pub(crate) bytes: [u64; 2],
     /// Payload sizes in order, by sender.
     pub(crate) sizes: [Vec<usize>; 2],
     /// The first eight payloads, by sender.
     pub(crate) first: [Vec<Bytes>; 2],
-    /// Of which end the how manieth datagram has a bit changed in its middle.
+    /// Sender and number of the datagram in whose middle one bit is changed.
     pub(crate) touched: Option<(usize, u64)>,
 }
 
@@ -59,7 +60,7 @@ impl Path {
         }
     }
 
-    /// A datagram leaves one end; the n-th of it, from 1.
+    /// Sends the n-th datagram of one end, counted from 1.
     fn send(&mut self, now: Instant, from: usize, mut datagram: Datagram, fate: &mut dyn FnMut(usize, u64) -> Fate) {
         self.numbers[from] += 1;
         let bytes = datagram.payload.len() as u64 + HEADER_BYTES;
@@ -89,7 +90,7 @@ impl Path {
     }
 }
 
-/// A transfer from the client to the server, which reads at once and finishes when the client has.
+/// A transfer from the client to the server, which reads at once and finishes after the client.
 pub(crate) struct Transfer {
     pub(crate) ends: [Connection; 2],
     pub(crate) path: Path,
@@ -99,7 +100,7 @@ pub(crate) struct Transfer {
     pub(crate) received_bytes: u64,
     pub(crate) completed: Option<Instant>,
     pub(crate) closed: [Option<CloseReason>; 2],
-    /// Whether the server leaves what has come unread.
+    /// Whether the server reads the received data.
     pub(crate) reads: bool,
 }
 
@@ -108,7 +109,7 @@ impl Transfer {
         Transfer::between(settings, name, [seed; 2], path, payload)
     }
 
-    /// Between ends with seeds of their own.
+    /// A transfer between two ends with these seeds.
     pub(crate) fn between(
         settings: &Settings,
         name: &'static str,
@@ -139,7 +140,7 @@ impl Transfer {
         }
     }
 
-    /// Runs until nothing is left to happen, or an instant.
+    /// Runs until there are no more events, or until an instant.
     pub(crate) fn run(&mut self, until: Instant, fate: &mut dyn FnMut(usize, u64) -> Fate) {
         self.write();
         loop {
@@ -157,7 +158,7 @@ impl Transfer {
             assert!(next >= self.now, "time went back from {} to {}", self.now.as_nanos(), next.as_nanos());
             self.now = next;
             if arrival == next {
-                let (_, (to, datagram)) = self.path.arrivals.pop_first().expect("it is there");
+                let (_, (to, datagram)) = self.path.arrivals.pop_first().expect("an arrival is pending");
                 self.ends[to].handle_datagram(next, datagram);
             } else {
                 let end = usize::from(timers[CLIENT] != next);
@@ -218,15 +219,18 @@ impl Transfer {
     }
 }
 
-/// The digest that a test of this program prints, when it runs in a process of its own.
+/// The digest that a test of this program prints when it runs in another process.
 pub(crate) fn digest_of_another_process(test: &str) -> String {
-    let program = std::env::current_exe().expect("this program");
-    let run = std::process::Command::new(program).args(["--exact", test, "--nocapture"]).output().expect("it runs");
-    let text = String::from_utf8(run.stdout).expect("text");
-    text.lines().find(|line| line.starts_with("digest=")).map(str::to_owned).expect("the digest")
+    let program = std::env::current_exe().expect("the path of this program is available");
+    let run = std::process::Command::new(program)
+        .args(["--exact", test, "--nocapture"])
+        .output()
+        .expect("the program can be started");
+    let text = String::from_utf8(run.stdout).expect("the output is UTF-8");
+    text.lines().find(|line| line.starts_with("digest=")).map(str::to_owned).expect("the output contains the digest")
 }
 
-/// Nothing happens to datagrams.
+/// Delivers all datagrams without additional delay.
 pub(crate) fn clean(_from: usize, _number: u64) -> Fate {
     Some(Duration::ZERO)
 }

@@ -1,4 +1,4 @@
-//! Connections driven by hand: closed forms, losses, reordering, the same bytes again.
+//! Connections driven by the test: closed forms, losses, reordering, determinism.
 
 use crate::path::{CLIENT, Fate, HEADER_BYTES, Path, SERVER, Transfer, clean, digest_of_another_process};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ fn at(milliseconds: u64) -> Instant {
     Instant::ZERO + MS * milliseconds
 }
 
-/// Packets of 1200 bytes all the time.
+/// Packets of 1200 bytes without path MTU discovery.
 fn fixed() -> Settings {
     Settings { largest_mtu_bytes: None, ..Settings::default() }
 }
@@ -28,46 +28,50 @@ fn transfer(settings: &Settings, control: &'static str, seed: u64, bytes: u64) -
 }
 
 #[test]
-fn the_bytes_on_the_wire_are_those_of_the_packet_formats() {
+fn bytes_on_the_wire_match_the_packet_formats() {
     let bytes = 10_000_000;
     let mut run = transfer(&fixed(), "cubic", 1, bytes);
     run.run(Instant::NEVER, &mut clean);
     assert_eq!(run.received_bytes, bytes);
     assert_eq!(run.closed, [Some(CloseReason::Finished); 2]);
     assert!(run.ends.iter().all(fullpipe_stack::Connection::is_drained));
-    // RFC 9000: flags 1, connection identifier 8, packet number 2 (at 10 Mbit/s and 10 ms more than 64 packets are
-    // unacknowledged: sections 17.1 and A.2), tag 16; STREAM frame that fills its packet: type 1, stream 1, offset 4 (from 16 KiB on),
-    // no length. So 1200 - 33 = 1167 bytes of the stream in each, 8569 packets; with a packet number of one byte (1168) seven fewer.
+    // RFC 9000: flags 1, connection ID 8, packet number 2 (at 10 Mbit/s and 10 ms more than 64 packets are
+    // unacknowledged: sections 17.1 and A.2), tag 16. A STREAM frame that fills its packet: type 1, stream 1, offset 4
+    // (from 16 KiB on), no length. So 1200 - 33 = 1167 bytes of the stream per packet, 8569 packets; with a packet
+    // number of one byte (1168) seven fewer.
     let full = run.path.sizes[CLIENT].iter().filter(|size| **size == 1200).count() as u64;
     let (least, most) = (bytes.div_ceil(1168), bytes.div_ceil(1167));
     assert_eq!((least, most), (8562, 8569));
-    // Besides: two datagrams of the handshake are padded to 1200 bytes, and some data packets carry less for an acknowledgement of
-    // the server's flow control (5 bytes each, every few of its packets): five packets' worth at most.
+    // In addition, two datagrams of the handshake are padded to 1200 bytes. Some data packets carry less data because
+    // of an acknowledgment of the server's flow control (5 bytes each, every few of its packets): five packets' worth
+    // at most.
     assert!((least..=most + 7).contains(&full), "{full} full packets");
     let others = run.path.sizes[CLIENT].len() as u64 - full;
     assert!(others < 20, "{others} others: handshake, flow control, acknowledgements, end");
-    // The queue is unlimited, so that the link is busy from the first flight on: what left at 10 Mbit/s, and less than three round
-    // trips (20 ms when the queue is empty) besides.
+    // The queue is unlimited, so the link is busy from the first flight on. The time is that of the sent bytes at 10
+    // Mbit/s plus less than three round trips (20 ms with an empty queue).
     let busy = Duration::from_nanos(run.path.bytes[CLIENT] * 800);
-    let over = run.completed.expect("completed").saturating_since(Instant::ZERO);
+    let over = run.completed.expect("the transfer has completed").saturating_since(Instant::ZERO);
     assert!(over > busy && over < busy + MS * 45, "{over} and {busy}");
     assert!(run.path.bytes[CLIENT] >= full * (1200 + HEADER_BYTES));
 }
 
 #[test]
-fn the_handshake_has_the_sizes_and_round_trips_of_tls() {
-    // A link so fast that only the delay counts.
+fn handshake_has_the_sizes_and_round_trips_of_tls() {
+    // The link is so fast that only the delay matters.
     let path = Path::new(1_000_000_000_000, MS * 5);
     let mut run = Transfer::new(&fixed(), "cubic", 1, path, Payload::Length(1));
     run.run(at(4_000), &mut clean);
-    // The client's hello leaves at 0 and is answered at 5 ms. Before it knows a round-trip time the stack paces a window of ten
-    // packets over the 333 ms of RFC 9002 section 6.2.2, in bursts of one packet: so the first datagram goes alone, and the rest of the
-    // server's flight when the client has answered it, at 15 ms. The client's Finished and its byte leave at 20 ms.
-    let arrived = run.completed.expect("completed").saturating_since(Instant::ZERO);
+    // The ClientHello is sent at 0 and arrives at 5 ms. Before the server has a round-trip sample, its stack paces a
+    // window of ten packets over the 333 ms of RFC 9002 section 6.2.2, in bursts of one packet. So the first datagram
+    // is sent alone, and the rest of the server's flight at 15 ms, after the client's response. The client sends its
+    // Finished and one byte at 20 ms.
+    let arrived = run.completed.expect("the transfer has completed").saturating_since(Instant::ZERO);
     assert!(arrived >= MS * 25 && arrived < MS * 25 + Duration::from_micros(10), "{arrived}");
-    // RFC 9000 section 14.1: the client's Initial fills 1200 bytes, and so does the server's. The server's messages are 90 bytes of
-    // hello and 3135 of the rest with a certificate of 3000, and transport parameters, of which there are 60 to 200 bytes; with
-    // headers of packets (30 and three times 26), of CRYPTO frames (4 each), tags and acknowledgements that makes 3474 to 3624.
+    // RFC 9000 section 14.1: the client's Initial datagram has 1200 bytes, and so has the server's. The server's
+    // messages have 90 bytes (hello) and 3135 bytes (the rest, with a certificate of 3000), plus 60 to 200 bytes of
+    // transport parameters. With packet headers (30 and three times 26), headers of CRYPTO frames (4 each), tags and
+    // acknowledgments, the total is 3474 to 3624.
     assert_eq!(run.path.sizes[CLIENT][0], 1200);
     assert_eq!(run.path.sizes[SERVER][..2], [1200; 2]);
     let flight: usize = run.path.sizes[SERVER].iter().take(3).sum();
@@ -75,7 +79,7 @@ fn the_handshake_has_the_sizes_and_round_trips_of_tls() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
+fn bytes_are_equal_for_equal_seeds_only() {
     let digest = |seed| {
         let mut run = transfer(&Settings::default(), "bbr3", seed, 3_000_000);
         run.run(Instant::NEVER, &mut |from, number| {
@@ -91,13 +95,13 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
 }
 
 #[test]
-fn another_process_gives_the_same_bytes() {
-    let name = "transfer::the_same_seed_gives_the_same_bytes_and_another_does_not";
+fn bytes_are_equal_in_another_process() {
+    let name = "transfer::bytes_are_equal_for_equal_seeds_only";
     assert_eq!(digest_of_another_process(name), digest_of_another_process(name));
 }
 
 #[test]
-fn every_control_that_is_not_refused_carries_a_transfer_over_losses() {
+fn every_supported_control_completes_a_transfer_with_losses() {
     for entry in ENTRIES.iter().filter(|entry| entry.name != "dctcp") {
         let mut run = transfer(&Settings::default(), entry.name, 3, 1_000_000);
         run.run(at(60_000), &mut |_, number| (number % 37 != 5).then_some(Duration::ZERO));
@@ -109,7 +113,7 @@ fn every_control_that_is_not_refused_carries_a_transfer_over_losses() {
 }
 
 #[test]
-fn what_is_written_is_what_is_read() {
+fn received_data_equals_sent_data() {
     let content: Bytes = (0..200_000u32).map(|n| ((n % 251) ^ (n >> 8)) as u8).collect();
     let mut run = Transfer::new(&Settings::default(), "cubic", 1, ten_megabits(), Payload::Bytes(content.clone()));
     run.run(Instant::NEVER, &mut |from, number| match (from, number % 10) {
@@ -121,7 +125,7 @@ fn what_is_written_is_what_is_read() {
 }
 
 #[test]
-fn a_receiver_that_does_not_read_bounds_what_is_sent_and_kept() {
+fn receiver_that_does_not_read_limits_sent_and_buffered_bytes() {
     let settings = Settings { receive_buffer_bytes: 100_000, ..fixed() };
     let mut run = transfer(&settings, "cubic", 1, 5_000_000);
     run.reads = false;
@@ -132,16 +136,16 @@ fn a_receiver_that_does_not_read_bounds_what_is_sent_and_kept() {
     assert!(run.path.bytes[CLIENT] < 200_000, "{}", run.path.bytes[CLIENT]);
     run.read();
     assert!(run.received_bytes <= 165_536);
-    // It goes on when it reads.
+    // The transfer continues when the server reads.
     run.reads = true;
     run.run(Instant::NEVER, &mut clean);
     assert_eq!(run.received_bytes, 5_000_000);
 }
 
 #[test]
-fn a_peer_that_is_gone_is_given_up_after_the_idle_time() {
+fn connection_closes_after_the_idle_timeout_without_its_peer() {
     let mut run = transfer(&fixed(), "cubic", 1, 5_000_000);
-    // Nothing arrives after the first second.
+    // No datagram arrives after the first second.
     let mut passed = 0;
     run.run(at(1_000), &mut clean);
     run.run(Instant::NEVER, &mut |_, _| {
@@ -155,19 +159,19 @@ fn a_peer_that_is_gone_is_given_up_after_the_idle_time() {
 }
 
 #[test]
-fn an_abort_resets_the_peer() {
+fn abort_resets_the_peer() {
     let mut run = transfer(&fixed(), "cubic", 1, 5_000_000);
     run.run(at(500), &mut clean);
     run.ends[CLIENT].abort();
     assert_eq!(run.ends[CLIENT].writable_bytes(), 0);
     run.run(Instant::NEVER, &mut clean);
     assert_eq!(run.closed, [Some(CloseReason::Aborted), Some(CloseReason::Reset)]);
-    // Closing lasts three probe time-outs (RFC 9000 section 10.2): 0.5 s of queue, with four times half of that at most.
+    // Closing lasts three probe timeouts (RFC 9000 section 10.2): 0.5 s of queue, plus at most four times half of that.
     assert!(run.now < at(6_000), "{}", run.now.as_nanos());
 }
 
 #[test]
-fn the_path_is_probed_for_larger_packets() {
+fn path_mtu_discovery_raises_the_packet_size() {
     let mut run = transfer(&Settings::default(), "cubic", 1, 2_000_000);
     run.run(Instant::NEVER, &mut clean);
     let largest = run.path.sizes[CLIENT].iter().max().copied();
@@ -175,15 +179,15 @@ fn the_path_is_probed_for_larger_packets() {
     assert_eq!(run.ends[CLIENT].statistics().mtu_bytes, 1452);
 }
 
-/// No more of either end's belong to the handshake when nothing is lost.
+/// Without losses, at most this many datagrams of each end belong to the handshake.
 const HANDSHAKE_DATAGRAMS: u64 = 8;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever is lost, late or both once the handshake is done, all arrives, once and in order, and nothing is left over.
+    /// For any losses and delays after the handshake, all data arrives once and in order, and both ends finish.
     #[test]
-    fn everything_arrives_over_any_path(
+    fn all_data_arrives_over_any_path(
         seed: u64,
         control in prop::sample::select(vec!["newreno", "cubic", "bbr1", "bbr3", "vegas"]),
         loss_percent in 0..20u64,
@@ -196,7 +200,7 @@ proptest! {
         let mut run = Transfer::new(&settings, control, seed, ten_megabits(), Payload::Bytes(content.clone()));
         let mut random = fullpipe_units::Stream::new(seed, "path", "fate");
         let mut fate = |_: usize, number: u64| -> Fate {
-            // noq's handshake itself does not survive all of it (docs/limitations.md): that has the test below.
+            // noq's handshake does not survive every loss (docs/limitations.md); the next test covers it.
             let lost = number > HANDSHAKE_DATAGRAMS && random.below(100) < loss_percent;
             let late = random.below(100) < late_percent;
             (!lost).then_some(if late { MS * late_ms } else { Duration::ZERO })
@@ -209,7 +213,7 @@ proptest! {
 }
 
 #[test]
-fn a_handshake_survives_the_loss_of_any_of_its_datagrams() {
+fn handshake_survives_the_loss_of_any_one_datagram() {
     for control in ["newreno", "cubic", "bbr1", "bbr3", "vegas"] {
         for settings in [Settings::default(), fixed()] {
             for end in [CLIENT, SERVER] {

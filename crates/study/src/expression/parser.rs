@@ -1,5 +1,5 @@
-//! Reads the expressions that `expression.rs` describes: tokens, then one function for each level of binding. Kinds are
-//! checked on the way, so that evaluation need not fail for them.
+//! The parser for the expressions that `expression.rs` describes: a tokenizer, then one function for each level of precedence. It
+//! checks kinds, so that the evaluation cannot fail because of them.
 
 use crate::expression::{
     Arithmetic, COMPARISONS, Comparison, Expression, ExpressionError, FUNCTIONS, Filter, Function, Kind, Literal,
@@ -13,9 +13,9 @@ use std::fmt;
 
 type Parsed<T = Node> = Result<T, ExpressionError>;
 
-/// How deep an expression may nest.
+/// The maximum nesting depth of an expression.
 const MAX_DEPTH: usize = 60;
-/// How many operators may stand in a row.
+/// The maximum number of operators in a row.
 const MAX_CHAIN: usize = 200;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -92,10 +92,10 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExpressionError> {
     Ok(found)
 }
 
-/// Reads and checks an expression.
+/// Parses and checks an expression.
 ///
 /// # Errors
-/// Where it cannot be understood, with the column, what was found and what was expected.
+/// An error in the expression, with its column, what was found and what is accepted.
 ///
 /// ```
 /// use fullpipe_study::expression::{Purpose, parse};
@@ -152,7 +152,7 @@ impl Parser {
         token
     }
 
-    /// Whether a symbol or a word comes next, which is then behind.
+    /// Whether a symbol or a word is next; if so, consumes it.
     fn takes(&mut self, wanted: &str) -> bool {
         let found = match self.peek().0 {
             Token::Symbol(symbol) => symbol == wanted,
@@ -177,7 +177,7 @@ impl Parser {
         result
     }
 
-    /// Operands that are joined, from the left, by operators of one level of binding.
+    /// Parses operands that operators of one precedence level join, from the left.
     fn chain<T: Copy>(
         &mut self,
         operators: &[(&str, T)],
@@ -188,7 +188,7 @@ impl Parser {
         for links in 0.. {
             let column = self.peek().1;
             let Some((_, operator)) = operators.iter().find(|(name, _)| self.takes(name)) else { break };
-            // A chain of operators is a tree as deep as it is long.
+            // A chain of operators is a tree whose depth is the length of the chain.
             if links == MAX_CHAIN {
                 let message = format!("more than {MAX_CHAIN} operators in a row; use brackets or `sum`");
                 return Err(ExpressionError::new(column, message));
@@ -405,7 +405,7 @@ impl Parser {
         Ok(Node { column, kind, operation: Operation::Call(function, arguments) })
     }
 
-    /// `series("SUBJECT", "METRIC")` or with `, FROM, TO` in seconds, both included.
+    /// Parses `series("SUBJECT", "METRIC")`, optionally with `, FROM, TO` in seconds, both included.
     fn series(&mut self, column: usize) -> Parsed {
         let subject = self.text("a subject's name in quotation marks")?;
         self.expect(",", "and a metric of series.csv")?;
@@ -421,7 +421,7 @@ impl Parser {
         Ok(Node { column, kind: Kind::Number, operation })
     }
 
-    /// `measured("SUBJECT", "METRIC")`.
+    /// Parses `measured("SUBJECT", "METRIC")`.
     fn measured(&mut self, column: usize) -> Parsed {
         let subject = self.text("a subject's name in quotation marks")?;
         self.expect(",", "and a metric of series.csv")?;
@@ -430,7 +430,7 @@ impl Parser {
         Ok(Node { column, kind: Kind::Number, operation: Operation::Measured { subject, metric } })
     }
 
-    /// `lateness("NAME")`.
+    /// Parses `lateness("NAME")`.
     fn lateness(&mut self, column: usize) -> Parsed {
         let at = self.peek().1;
         let name = self.text("a figure of the account of lateness in quotation marks")?;
@@ -457,7 +457,7 @@ impl Parser {
         }
     }
 
-    /// `metric("EXPERIMENT", "METRIC", "STATISTIC", AXIS = VALUE, ...)`, the statistic if it is not the mean;
+    /// Parses `metric("EXPERIMENT", "METRIC", "STATISTIC", AXIS = VALUE, ...)`, where the default statistic is the mean, or
     /// `runs("EXPERIMENT", "METRIC", AXIS = VALUE, ...)`.
     fn lookup(&mut self, every_run: bool, column: usize) -> Parsed {
         let experiment = self.text("an experiment's name in quotation marks")?;
@@ -515,7 +515,7 @@ impl Parser {
     }
 }
 
-/// What to write instead of a statistic over runs that claims do not have.
+/// The alternative to a statistic over runs that claims do not support.
 fn instead_of(statistic: &str) -> Option<&'static str> {
     match statistic {
         "low" | "high" | "ci95" => Some("the claim is judged by its support in resamples, so compare the mean itself"),
@@ -574,13 +574,13 @@ mod tests {
         Node { column: 0, kind, operation }
     }
 
-    /// Numbers: leaves, and operations on them. Only a metric names columns of one run.
+    /// Numbers: leaves, and operations on them. Only a metric refers to columns of one run.
     fn number(purpose: Purpose) -> impl Strategy<Value = Node> {
         let column = (prop::sample::select(vec!["goodput_bps", "rx_bytes", "lost_packets"]), "[a-z*?.]{1,6}")
             .prop_map(|(column, pattern)| Operation::Column { column: column.to_string(), pattern });
         let leaf = prop_oneof![
             (0..1000_u32).prop_map(|number| Operation::Number(f64::from(number) / 8.0)),
-            // A bare name is no word of the language.
+            // A name that is not a word of the language.
             "[xyz]{1,3}".prop_map(Operation::Name),
             if purpose == Purpose::Metric { column.boxed() } else { Just(Operation::Number(7.0)).boxed() },
         ];
@@ -606,7 +606,7 @@ mod tests {
         })
     }
 
-    /// Truths of numbers.
+    /// Comparisons of numbers, and their combinations.
     fn truth() -> impl Strategy<Value = Node> {
         let comparison = prop::sample::select(vec![
             Comparison::Less,
@@ -633,7 +633,8 @@ mod tests {
         })
     }
 
-    /// How tightly an operation binds, by the list at the head of `expression.rs`; an operand that binds less is in brackets.
+    /// The precedence of an operation, according to the list at the beginning of `expression.rs`. An operand with lower
+    /// precedence is in brackets.
     fn binding(node: &Node) -> u8 {
         match &node.operation {
             Operation::Logic(Logic::Or, ..) => 0,
@@ -648,7 +649,7 @@ mod tests {
         }
     }
 
-    /// The expression with no more brackets than it needs, or with brackets around every operation.
+    /// The text of an expression with the minimum of brackets, or with brackets around every operation.
     fn written(node: &Node, all_brackets: bool) -> String {
         let operand = |operand: &Node, least: u8| {
             let text = written(operand, all_brackets);
@@ -662,7 +663,7 @@ mod tests {
             Operation::Column { column, pattern } => format!("{column}[\"{pattern}\"]"),
             Operation::Negate(inner) => format!("-{}", operand(inner, own)),
             Operation::Not(inner) => format!("not {}", operand(inner, own)),
-            // To the right: the exponent is a negation or what binds more, the base is neither.
+            // Right-associative: the exponent is a negation or an operation with higher precedence, the base is neither.
             Operation::Arithmetic(Arithmetic::Power, base, exponent) => {
                 format!("{} ^ {}", operand(base, 8), operand(exponent, 6))
             }

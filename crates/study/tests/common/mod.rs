@@ -1,4 +1,4 @@
-//! A laboratory whose runs are arithmetic, and helpers around folders of records.
+//! A fake laboratory whose runs are arithmetic, and helper functions for folders of records.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use fullpipe_archive::json::Counts;
@@ -15,52 +15,52 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A scenario is lines `KEY = NUMBER`; keys that overrides may set. Flow "bulk" receives `size` packets of 1000 bytes
-/// in (10 + seed mod 7) * 0.1 s; each of them is 50 ms on its way.
+/// A fake scenario consists of lines `KEY = NUMBER`, whose keys overrides may set. Flow "bulk" receives `size` packets of 1000
+/// bytes in (10 + seed mod 7) * 0.1 s; the delay of each is 50 ms.
 #[derive(Default)]
 pub(crate) struct Fake {
-    /// How long a run takes.
+    /// The wall-clock time of a run.
     pub(crate) takes: std::time::Duration,
-    /// Runs made.
+    /// The number of runs made.
     pub(crate) made: AtomicUsize,
-    /// Seeds of runs made.
+    /// The seeds of the runs made.
     pub(crate) seeds: Mutex<Vec<u64>>,
     /// Runs of scenarios with this `size` fail.
     pub(crate) fails_at: Option<u64>,
     /// Runs of scenarios with this `size` panic.
     pub(crate) panics_at: Option<u64>,
-    /// Runs of scenarios with this `size` are not to be trusted.
+    /// Runs of scenarios with this `size` fail their checks.
     pub(crate) lies_at: Option<u64>,
-    /// Runs with this `size` and these seeds fell behind: they receive this many packets more.
+    /// Runs with this `size` and these seeds fall behind real time: they receive this many additional packets.
     pub(crate) late: Option<(u64, Vec<u64>, u64)>,
-    /// Runs draw random numbers.
+    /// Whether runs draw random numbers.
     pub(crate) draws: bool,
-    /// Starts can be random; then the first so many runs receive 1000 packets minus `size`.
+    /// Whether random starts are supported; this number of runs with them receive 1000 packets minus `size`.
     pub(crate) phases: Option<usize>,
     /// CPU time of a run in seconds.
     pub(crate) cpu_s: Option<f64>,
-    /// The first so many runs have a time-out.
+    /// The number of first runs with a time-out.
     pub(crate) timeouts: usize,
     /// The goodput of "bulk" is 100 bit/s in the first half of the measured interval, and this in the second.
     pub(crate) second_half_bps: Option<f64>,
-    /// All runs of a point have equal records.
+    /// Whether all runs of a point have equal records.
     pub(crate) ignores_seed: bool,
-    /// Runs are asked to write packets while they run.
+    /// Whether runs write packet captures while they run.
     pub(crate) captures: bool,
-    /// Runs write their samples while they run.
+    /// Whether runs write their samples while they run.
     pub(crate) writes_samples: bool,
-    /// Runs that are computed at this moment, and the most that were.
+    /// The number of runs in progress, and its maximum.
     pub(crate) computing: AtomicUsize,
     pub(crate) most_computing: AtomicUsize,
-    /// Runs of scenarios with this `size` deliver nothing; 0: all runs.
+    /// Runs of scenarios with this `size` deliver no data; 0: all runs.
     pub(crate) delivers_nothing_at: Option<u64>,
-    /// Every run says that the machine refused.
+    /// Whether every run ends with an error of the machine.
     pub(crate) broken: bool,
-    /// Build.
+    /// The build identity.
     pub(crate) build: String,
-    /// Set when this many runs were made.
+    /// Sets the stop flag after this number of runs.
     pub(crate) stop_after: Option<usize>,
-    /// The flag that is set then.
+    /// The stop flag.
     pub(crate) stop: AtomicBool,
 }
 
@@ -174,7 +174,7 @@ impl Laboratory for Fake {
         if self.late.is_some() {
             records.run.lateness = Some(LatenessRecord { on_time: late.is_none(), ..LatenessRecord::default() });
         }
-        // Runs in virtual time say what they drew; nothing, unless the test says otherwise.
+        // Runs in virtual time report their draws: none, unless a test sets `draws`.
         let drawn = self.draws.then(|| ("host: processing".to_owned(), 1));
         records.run.random_streams = self.late.is_none().then(|| Counts(drawn.into_iter().collect()));
         records.cpu_s = self.cpu_s;
@@ -210,7 +210,7 @@ impl Laboratory for Fake {
     }
 }
 
-/// A study with two experiments of which the second shares a point with the first.
+/// A study with two experiments, of which the second shares a point with the first.
 pub(crate) const STUDY: &str = r#"
 name = "fake"
 title = "A fake study"
@@ -284,7 +284,7 @@ pub(crate) const PUBLISHED: &str = "experiment,point,metric,value,tolerance,sour
     sizes,size=20,packets,40,1%,book,,more-is-more\n\
     sizes,size=40,packets,50,10%,book,,\n";
 
-/// The study of these texts.
+/// Loads the study with these texts.
 pub(crate) fn study_of(text: &str) -> Study {
     let files = [("plain.txt", SCENARIO), ("published.csv", PUBLISHED)];
     load(text, "study.toml", "fallback", &Embedded("fake", &files)).unwrap_or_else(|errors| panic!("{errors}"))
@@ -294,7 +294,7 @@ pub(crate) fn study() -> Study {
     study_of(STUDY)
 }
 
-/// Runs a study with this many jobs.
+/// Runs a study with this number of jobs.
 pub(crate) fn run_into(study: &Study, laboratory: &Fake, folder: &Path, jobs: usize) -> Result<Outcome, StudyError> {
     run_with(study, laboratory, folder, jobs, &Files::new())
 }
@@ -319,12 +319,12 @@ pub(crate) fn with(settings: &[&str], quick: bool) -> Result<(Study, Vec<String>
     Ok((study, messages))
 }
 
-/// A folder of its own for a test, empty, removed afterwards.
+/// An empty folder for a test, removed afterwards.
 pub(crate) struct Temporary(pub(crate) PathBuf);
 
 impl Temporary {
     pub(crate) fn new(name: &str) -> Self {
-        // In memory where there is such a place: a killed process loses nothing there either, and syncs are quick.
+        // In memory if possible: a killed process loses no data there either, and syncs are fast.
         let memory = Path::new("/dev/shm");
         let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
         let path = base.join(format!("fullpipe-study-{}-{name}", std::process::id()));
@@ -344,7 +344,7 @@ impl Drop for Temporary {
     }
 }
 
-/// All records below a folder by their paths in it: all files but the CPU times, which are never the same twice.
+/// All records below a folder by their relative paths: all files except the CPU times, which differ between runs.
 pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -363,7 +363,7 @@ pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// When each file below `runs` was written.
+/// The modification time of each file below `runs`.
 pub(crate) fn stamps(folder: &Path) -> BTreeMap<String, std::time::SystemTime> {
     let stamp = |name: &String| std::fs::metadata(folder.join(name)).and_then(|m| m.modified()).expect("it has one");
     tree(folder).keys().filter(|name| name.starts_with("runs/")).map(|name| (name.clone(), stamp(name))).collect()

@@ -1,17 +1,17 @@
-//! Packets to try things with, and an independent look at their checksums: sums by the `etherparse` library, places of
-//! fields counted here from the builder's own knowledge of what it built.
+//! Builder of test packets, with an independent computation of checksums. The `etherparse` library computes the sums,
+//! and this file determines the positions of fields from its own recipe.
 
 use etherparse::checksum::Sum16BitWords;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// The Internet checksum as another library computes it.
+/// The Internet checksum as computed by another library.
 pub(crate) fn internet_checksum(parts: &[&[u8]]) -> u16 {
     let all = parts.concat();
     u16::from_be_bytes(Sum16BitWords::new().add_slice(&all).ones_complement().to_ne_bytes())
 }
 
-/// What stands behind the IP headers.
+/// Content after the IP headers.
 #[derive(Clone, Debug)]
 pub(crate) enum Upper {
     Tcp { ports: (u16, u16), options: Vec<u8>, payload: Vec<u8> },
@@ -21,10 +21,10 @@ pub(crate) enum Upper {
     Other { protocol: u8, payload: Vec<u8> },
 }
 
-/// Which bytes of the whole payload a packet carries: from, how many.
+/// Range of the whole payload that a packet carries: start and length.
 pub(crate) type Part = Option<(usize, usize)>;
 
-/// A packet to be built.
+/// Description of a packet to build.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     pub(crate) v6: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Recipe {
     pub(crate) hop_limit: u8,
     pub(crate) identification: u16,
     pub(crate) dont_fragment: bool,
-    /// IPv4 options, or hop-by-hop, destination and routing headers of IPv6, of eight bytes and more each.
+    /// IPv4 options, or IPv6 hop-by-hop, destination and routing headers, each a multiple of eight bytes.
     pub(crate) extras: Vec<u8>,
     pub(crate) upper: Upper,
     pub(crate) part: Part,
@@ -56,7 +56,7 @@ impl Recipe {
         }
     }
 
-    /// Transport header and payload of the whole packet, with the right checksum.
+    /// Transport header and payload of the whole packet, with a correct checksum.
     pub(crate) fn upper_bytes(&self) -> Vec<u8> {
         let (mut bytes, checksum_at) = match &self.upper {
             Upper::Tcp { ports, options, payload } => {
@@ -100,7 +100,7 @@ impl Recipe {
         bytes
     }
 
-    /// Bytes before the transport header.
+    /// Size of the headers before the transport header in bytes.
     pub(crate) fn header_bytes(&self) -> usize {
         (if self.v6 { 40 } else { 20 }) + self.extras.len() + if self.v6 && self.part.is_some() { 8 } else { 0 }
     }
@@ -141,8 +141,8 @@ impl Recipe {
     }
 }
 
-/// Extension headers of which only the number and length are given, as destination options (60) full of padding, with
-/// the numbers of the next ones put in; and the number of the first.
+/// Chains extension headers given by their number and length, with destination options (60) filled with padding.
+/// Returns the number of the first header and the bytes, with the Next Header fields filled in.
 fn chained(extras: &[u8], after: u8) -> (u8, Vec<u8>) {
     let mut out = extras.to_vec();
     let mut at = 0;
@@ -187,7 +187,7 @@ fn simple_upper(payload: fn() -> BoxedStrategy<Vec<u8>>) -> impl Strategy<Value 
 
 fn extras(v6: bool) -> BoxedStrategy<Vec<u8>> {
     if v6 {
-        // Destination options, padded by PadN over their whole length (RFC 8200 section 4.2).
+        // Destination options, filled with one PadN option (RFC 8200 section 4.2).
         let one = (0..3_u8).prop_map(|more| {
             let length = 8 + usize::from(more) * 8;
             let mut header = vec![0; length];
@@ -196,7 +196,7 @@ fn extras(v6: bool) -> BoxedStrategy<Vec<u8>> {
         });
         vec(one, 0..4).prop_map(|headers| headers.concat()).boxed()
     } else {
-        // Router alert (RFC 2113), a record of the route (copied into no fragment), then no-operations.
+        // Router alert (RFC 2113), record route (not copied to fragments), then NOPs.
         prop_oneof![
             Just(Vec::new()),
             Just(vec![148, 4, 0, 0]),
@@ -227,24 +227,25 @@ fn with_upper(v6: bool, upper: impl Strategy<Value = Upper>) -> impl Strategy<Va
     })
 }
 
-/// A whole packet that quotes no other.
+/// A whole packet that quotes no other packet.
 pub(crate) fn simple() -> impl Strategy<Value = Recipe> {
     any::<bool>().prop_flat_map(|v6| with_upper(v6, simple_upper(payload)))
 }
 
-/// The same with 100 bytes of payload and more.
+/// Such a packet with at least 100 bytes of payload.
 pub(crate) fn long() -> impl Strategy<Value = Recipe> {
     any::<bool>().prop_flat_map(|v6| with_upper(v6, simple_upper(long_payload)))
 }
 
-/// An ICMP error; what it quotes is cut behind the first eight bytes of its transport, or later.
+/// An ICMP error. The quoted packet is truncated after the first eight bytes of its transport header, or later.
 pub(crate) fn error() -> impl Strategy<Value = Recipe> {
     any::<bool>().prop_flat_map(|v6| {
         let kind = if v6 { prop::sample::select(vec![1, 2, 3, 4]) } else { prop::sample::select(vec![3, 11, 12]) };
         let quoted =
             with_upper(v6, simple_upper(payload)).prop_filter("eight bytes", |quoted| quoted.upper_bytes().len() >= 8);
-        // Half of TCP's checksum, its 17th byte, cannot be changed without the other half.
-        let beyond = (0..300_usize).prop_filter("whole checksum", |beyond| *beyond != 9);
+        // Half of the TCP checksum, up to byte 17, cannot be changed without the other half.
+        let beyond =
+            (0..300_usize).prop_filter("the checksum is quoted completely or not at all", |beyond| *beyond != 9);
         let upper = (kind, quoted, beyond).prop_map(|(kind, quoted, beyond)| Upper::Error {
             kind,
             keep: quoted.header_bytes() + 8 + beyond,
@@ -259,19 +260,19 @@ pub(crate) fn whole() -> impl Strategy<Value = Recipe> {
     prop_oneof![3 => simple(), 1 => error()]
 }
 
-/// Damage: a byte overwritten at a place.
+/// Damage: bytes to overwrite and their positions.
 pub(crate) fn damage() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
     vec((any::<prop::sample::Index>(), any::<u8>()), 0..6)
 }
 
-/// Bytes with damage, cut somewhere, perhaps with something behind.
+/// Damaged bytes, truncated or with trailing bytes.
 pub(crate) fn damaged(
     mut bytes: Vec<u8>,
     damage: &[(prop::sample::Index, u8)],
     cut: Option<prop::sample::Index>,
 ) -> Vec<u8> {
     for (place, value) in damage {
-        // Half of the damage hits headers.
+        // Half of the damage affects headers.
         let reach = if value % 2 == 0 { bytes.len() } else { bytes.len().min(64) };
         let place = place.index(reach);
         bytes[place] = *value;

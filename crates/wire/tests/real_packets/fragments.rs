@@ -1,4 +1,4 @@
-//! Packets cut and put together: by the examples of RFC 791, against fragments built one by one, there and back.
+//! Fragmentation and reassembly: the examples of RFC 791, fragments built individually, and round trips.
 
 use crate::build::{self, Recipe, Upper};
 use fullpipe_units::{Duration, Instant};
@@ -35,10 +35,10 @@ fn recipe(v6: bool, extras: &[u8], payload_bytes: usize) -> Recipe {
     }
 }
 
-/// RFC 791 appendix A, example 2: 452 bytes of data, identification 111, a network that takes 280 bytes. The first
-/// fragment has a total length of 276 and more to follow, the second 216 and the offset 32.
+/// RFC 791 appendix A, example 2: 452 bytes of data, identification 111, and a network with an MTU of 280 bytes. The
+/// first fragment has a total length of 276 and the MF flag, the second a total length of 216 and the offset 32.
 #[test]
-fn the_example_of_rfc_791() {
+fn fragments_match_the_example_of_rfc_791() {
     let packet = recipe(false, &[], 452).bytes();
     assert_eq!(packet[..8], [0x45, 0, 0x01, 0xd8, 0, 111, 0, 0]);
     let pieces = pieces(&packet, 280).unwrap();
@@ -51,30 +51,31 @@ fn the_example_of_rfc_791() {
     assert_eq!(pieces[1][20..], packet[276..]);
 }
 
-/// RFC 791 section 3.1: the record of a route (7) and the internet timestamp (68) are not copied, the loose source route
-/// (131) and the stream identifier (136) are; the header of the others shrinks to whole words.
+/// RFC 791 section 3.1: record route (7) and internet timestamp (68) are not copied; loose source route (131) and
+/// stream identifier (136) are. The header of the later fragments shrinks to whole words.
 #[test]
-fn options_are_copied_by_their_first_bit() {
+fn options_are_copied_if_the_copied_flag_is_set() {
     let options = [7, 7, 4, 0, 0, 0, 0, 131, 7, 8, 3, 3, 3, 3, 1, 68, 4, 5, 0, 136, 4, 9, 9, 0];
     let packet = recipe(false, &options, 100).bytes();
-    // 44 bytes of header leave 56 of 100; 32 bytes of header leave 68 for the 44 that remain.
+    // 44 bytes of header leave 56 of 100; 32 bytes of header leave 68 for the remaining 44.
     let pieces = pieces(&packet, 100).unwrap();
     assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [100, 76]);
     assert_eq!((pieces[0][0], &pieces[0][20..44]), (0x4b, &options[..]));
     assert_eq!(pieces[1][0], 0x48);
     assert_eq!(pieces[1][20..32], [131, 7, 8, 3, 3, 3, 3, 136, 4, 9, 9, 0]);
-    // An option that ends behind the header, or has no length, ends the list.
+    // An option that extends beyond the header or has length zero ends the list.
     for wrong in [[131, 4, 0, 0, 131, 9, 0, 0], [131, 4, 0, 0, 131, 0, 0, 0]] {
         let pieces = self::pieces(&recipe(false, &wrong, 100).bytes(), 84).unwrap();
         assert_eq!((pieces[1][0], &pieces[1][20..24]), (0x46, &[131, 4, 0, 0][..]));
     }
 }
 
-/// RFC 8200 section 4.5: hop-by-hop, destination and routing headers are repeated, the second destination options not.
+/// RFC 8200 section 4.5: hop-by-hop, destination and routing headers are repeated; the second destination options are
+/// not.
 #[test]
 fn extension_headers_are_repeated_up_to_the_routing_header() {
     let header = |next: u8, value: u8| [next, 0, 1, 4, value, 0, 0, 0];
-    // Routing: no segments left.
+    // Routing header without segments left.
     let routing = [60, 0, 4, 0, 0, 0, 0, 0];
     let headers = [header(60, 0), header(43, 0), routing, header(17, 0)].concat();
     let mut packet = vec![0x60, 0, 0, 0, 0, 72, 0, 64];
@@ -92,13 +93,14 @@ fn extension_headers_are_repeated_up_to_the_routing_header() {
         assert_eq!(piece[64..72], [60, 0, 0, flags, 7, 8, 9, 10]);
     }
     assert_eq!([&pieces[0][72..], &pieces[1][72..]].concat(), packet[64..]);
-    // All headers must be in the first fragment (RFC 8200 section 4.5): 16 bytes; 88 are too few by one.
+    // All headers must be in the first fragment (RFC 8200 section 4.5): 16 bytes; an MTU of 88 is too small by one
+    // byte.
     assert_eq!(self::pieces(&packet, 88).unwrap().len(), 3);
     assert_eq!(self::pieces(&packet, 87), Err(Uncut::MtuTooSmall));
 }
 
 #[test]
-fn what_is_not_cut() {
+fn packets_that_fit_or_cannot_be_fragmented_are_not_cut() {
     let whole = recipe(false, &[], 100);
     assert_eq!(pieces(&whole.bytes(), 120), Ok(vec![whole.bytes()]));
     assert_eq!(pieces(&[&whole.bytes()[..], &[0; 6]].concat(), 120), Ok(vec![whole.bytes()]));
@@ -122,9 +124,9 @@ fn part(recipe: &Recipe, from: usize, length: usize) -> Vec<u8> {
     Recipe { part: Some((from, length)), ..recipe.clone() }.bytes()
 }
 
-/// RFC 8200 section 4.5: copies are passed over; anything else that overlaps ends the packet, later fragments included.
+/// RFC 8200 section 4.5: copies are ignored. Any other overlap discards the packet, including later fragments.
 #[test]
-fn copies_and_overlaps() {
+fn copies_are_ignored_and_overlaps_discard_the_packet() {
     for v6 in [false, true] {
         let whole = recipe(v6, &[], 64);
         let other = Recipe { upper: Upper::Other { protocol: 132, payload: vec![7; 64] }, ..whole.clone() };
@@ -137,7 +139,8 @@ fn copies_and_overlaps() {
         }
         assert_eq!(take(&mut good, 0, &second), Reassembly::Whole(whole.bytes()));
         assert_eq!((good.held_bytes(), good.next_timeout()), (0, None));
-        // Other bytes; a longer one; one within; the last one elsewhere; one behind the last; the last, not as the last.
+        // Different bytes; a longer fragment; one within another; another last fragment; one after the last; the last
+        // without its flag.
         let contradictions = [
             (&first, part(&other, 0, 16)),
             (&first, part(&whole, 0, 24)),
@@ -162,9 +165,9 @@ fn copies_and_overlaps() {
     }
 }
 
-/// RFC 791 section 3.2: addresses, identification and protocol; RFC 8200 section 4.5 leaves out the protocol.
+/// RFC 791 section 3.2: addresses, identification and protocol. RFC 8200 section 4.5 does not include the protocol.
 #[test]
-fn what_belongs_together() {
+fn fragments_are_matched_by_addresses_identification_and_protocol() {
     let whole = recipe(false, &[], 64);
     let others = [
         Recipe { source: [3; 16], ..whole.clone() },
@@ -181,7 +184,7 @@ fn what_belongs_together() {
 }
 
 #[test]
-fn time_and_room_are_limited() {
+fn incomplete_packets_are_limited_in_time_and_memory() {
     let whole = recipe(false, &[], 64);
     let other = Recipe { identification: 112, ..whole.clone() };
     let (first, last) = (part(&whole, 0, 48), part(&whole, 48, 16));
@@ -192,12 +195,12 @@ fn time_and_room_are_limited() {
     let at = |milliseconds| Instant::ZERO + Duration::from_millis(milliseconds);
     assert_eq!(reassembler.expire(at(30_999)), Vec::<Vec<u8>>::new());
     assert_eq!(reassembler.expire(at(31_000)), vec![first.clone()]);
-    // The other's first fragment never came.
+    // The first fragment of the other packet never arrived.
     assert_eq!(reassembler.expire(at(32_000)), Vec::<Vec<u8>>::new());
     assert_eq!((reassembler.held_bytes(), reassembler.next_timeout()), (0, None));
-    // What has waited too long is begun anew.
+    // After the timeout, the fragment begins a new packet.
     assert_eq!(take(&mut reassembler, 33, &last), Reassembly::Waiting);
-    // Room for 68 + 64 bytes and 64 for the packet, with four to spare: the second pushes out the first.
+    // Memory for 68 + 64 bytes and 64 for the packet, with four to spare: the second packet displaces the first.
     let mut small = Reassembler::new(TIMEOUT, 200);
     take(&mut small, 0, &first);
     assert_eq!(small.held_bytes(), 196);
@@ -213,7 +216,7 @@ fn time_and_room_are_limited() {
 
 /// RFC 3168 section 5.3.
 #[test]
-fn congestion_experienced_by_one_fragment() {
+fn ce_mark_of_one_fragment_marks_or_discards_the_packet() {
     let assembled = |v6: bool, classes: [u8; 2]| {
         let whole = |class| Recipe { traffic_class: class, ..recipe(v6, &[], 64) };
         let mut reassembler = reassembler();
@@ -237,9 +240,9 @@ fn congestion_experienced_by_one_fragment() {
     }
 }
 
-/// Fragments of at most 65 535 bytes each that together are longer (RFC 791: total length).
+/// Fragments of at most 65 535 bytes each whose total length is larger (RFC 791: total length).
 #[test]
-fn a_packet_longer_than_any_is_discarded() {
+fn packet_above_the_maximum_length_is_discarded() {
     let options = [1; 40];
     let mut first = recipe(false, &options, 16).bytes();
     first[6] = 0x20;
@@ -258,9 +261,10 @@ fn order(pieces: usize) -> impl Strategy<Value = Vec<usize>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Cut, cut again, mixed up and put together, it is the packet that it was; and fragments are as told by `parse`.
+    /// A packet that is fragmented twice, shuffled and reassembled is unchanged, and `parse` returns the expected
+    /// fragments.
     #[test]
-    fn there_and_back(recipe in build::long(), mtu in 100..300_u32, smaller in 28..200_u32, order in order(64)) {
+    fn fragmented_and_reassembled_packet_is_unchanged(recipe in build::long(), mtu in 100..300_u32, smaller in 28..200_u32, order in order(64)) {
         let recipe = Recipe { dont_fragment: false, ..recipe };
         let packet = recipe.bytes();
         let Ok(once) = pieces(&packet, mtu) else { return Ok(()) };
@@ -276,7 +280,7 @@ proptest! {
         prop_assume!(all.len() > 1);
         let mut payload = Vec::new();
         for piece in &all {
-            // Of IPv6, `parse` looks for extension headers in later fragments too.
+            // For IPv6, `parse` also checks for extension headers in later fragments.
             if recipe.v6 && !recipe.extras.is_empty() {
                 continue;
             }
@@ -294,16 +298,16 @@ proptest! {
             match reassembler.take(Instant::ZERO, &all[number]) {
                 Ok(Reassembly::Waiting) => prop_assert!(left > 0),
                 Ok(Reassembly::Whole(whole)) => prop_assert!(left == 0 && whole == packet),
-                // A first fragment with less than a transport header, which no later hop would take.
+                // The first fragment does not contain the whole transport header, so no later hop would accept it.
                 Err(Refused::Transport) => return Ok(()),
                 other => prop_assert!(false, "{other:?}"),
             }
         }
     }
 
-    /// Without options or extension headers, fragments are those that the builder builds.
+    /// Without options or extension headers, the fragments equal those of the builder.
     #[test]
-    fn cut_as_built(recipe in build::long(), mtu in 112..160_u32) {
+    fn fragments_equal_those_of_the_builder(recipe in build::long(), mtu in 112..160_u32) {
         let recipe = Recipe { dont_fragment: false, extras: Vec::new(), ..recipe };
         let header = if recipe.v6 { 48 } else { 20 };
         let (room, total) = (mtu as usize - header, recipe.upper_bytes().len());
@@ -327,7 +331,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_packets_are_no_danger(
+    fn damaged_packets_are_fragmented_or_rejected(
         recipe in build::whole(),
         damage in build::damage(),
         cut_at in prop::option::of(any::<prop::sample::Index>()),
@@ -339,9 +343,9 @@ proptest! {
         }
     }
 
-    /// Many damaged fragments of few packets: what is held is what the limit allows, and in the end nothing.
+    /// Many damaged fragments of few packets: memory stays within the limit and is finally released.
     #[test]
-    fn damaged_fragments_are_no_danger(
+    fn damaged_fragments_stay_within_the_memory_limit(
         recipe in build::long(),
         mtu in 112..160_u32,
         damages in prop::collection::vec((build::damage(), prop::option::of(any::<prop::sample::Index>()), 0..10_usize), 1..30),

@@ -1,4 +1,4 @@
-//! Answers by hand from the RFCs, and by an independent reader.
+//! ICMP replies, compared with manual calculations from the RFCs and with an independent parser.
 
 use crate::build::{self, Recipe, Upper};
 use etherparse::{Icmpv4Slice, Icmpv6Slice, IpSlice};
@@ -48,9 +48,9 @@ fn error_about(packet: &[u8], what: IcmpError, from: &str) -> Result<Vec<u8>, Un
     result.map(|()| out)
 }
 
-/// RFC 792 page 6, RFC 1812 section 4.3.2: precedence 6, the packet as it came.
+/// RFC 792 page 6, RFC 1812 section 4.3.2: precedence 6, and the unchanged packet.
 #[test]
-fn time_exceeded_by_hand() {
+fn time_exceeded_bytes_match_a_manual_calculation() {
     let packet = recipe("10.0.0.1", "10.0.0.2", udp(0)).bytes();
     // 45bb + 001c + 1234 + 4000 + 0111 + 0a00 + 0001 + 0a00 + 0002 = ad1f, complement 52e0. Datagram: pseudo-header
     // 0a00 + 0001 + 0a00 + 0002 + 0011 + 0008 = 141c, and 0001 + 0002 + 0008 = 1427, complement ebd8.
@@ -60,7 +60,7 @@ fn time_exceeded_by_hand() {
     ];
     assert_eq!(packet, about);
     // Header: 45c0 + 0038 + 0102 + 0000 + 4001 + c000 + 0201 + 0a00 + 0001 = 152fd, folded 52fe, complement ad01.
-    // Message: 0b00, and the quoted header, whose sum is ffff, and the datagram without its pseudo-header: 0001 + 0002 +
+    // Message: 0b00, and the quoted header with the sum ffff, and the datagram without its pseudo-header: 0001 + 0002 +
     // 0008 + ebd8 = ebe3; 0b00 + ffff + ebe3 = 1f6e2, folded f6e3, complement 091c.
     let begin =
         [0x45, 0xc0, 0, 56, 1, 2, 0, 0, 64, 1, 0xad, 0x01, 192, 0, 2, 1, 10, 0, 0, 1, 11, 0, 0x09, 0x1c, 0, 0, 0, 0];
@@ -70,22 +70,22 @@ fn time_exceeded_by_hand() {
 
 /// RFC 4443 section 3.2: type 2, code 0, the MTU in 32 bits.
 #[test]
-fn packet_too_big_by_hand() {
+fn packet_too_big_bytes_match_a_manual_calculation() {
     let packet = recipe("2001:db8::1", "2001:db8::2", udp(0)).bytes();
     let out = error_about(&packet, IcmpError::PacketTooBig { mtu_bytes: 0x0001_0500 }, "2001:db8::3").unwrap();
     assert_eq!(out[..8], [0x60, 0, 0, 0, 0, 56, 58, 64]);
     assert_eq!((&out[8..24], &out[24..40]), (&octets(address("2001:db8::3"))[..], &packet[8..24]));
-    // Twice 2001 + 0db8, + 3 + 1: 5b76; length 0038, next header 003a: 5be8. Message 0200 + 0001 + 0500 = 0701. Quoted:
-    // 6bb5 + abcd + 0008 + 1101 = 1288b; addresses 5b75; the datagram's sum with its pseudo-header (addresses 5b75,
-    // 0008, 0011) is ffff, so without it ffff - 5b8e = a471: in all 5be8 + 0701 + 1288b + 5b75 + a471 = 28b5a, folded
-    // 8b5c, complement 74a3.
+    // Twice 2001 + 0db8, + 3 + 1: 5b76; length 0038, next header 003a: 5be8. Message 0200 + 0001 + 0500 = 0701. Quoted
+    // packet: 6bb5 + abcd + 0008 + 1101 = 1288b; addresses 5b75. The datagram's sum with its pseudo-header (addresses
+    // 5b75, 0008, 0011) is ffff, so without it ffff - 5b8e = a471. Total 5be8 + 0701 + 1288b + 5b75 + a471 = 28b5a,
+    // folded 8b5c, complement 74a3.
     assert_eq!(out[40..48], [2, 0, 0x74, 0xa3, 0, 1, 5, 0]);
     assert_eq!(out[48..], packet);
 }
 
 /// Types and codes of RFC 792, RFC 1191 section 4, RFC 1812 section 5.2.7.1, RFC 4443 sections 3.1 to 3.3.
 #[test]
-fn types_and_codes() {
+fn errors_have_the_types_and_codes_of_the_rfcs() {
     let table = [
         (IcmpError::TimeExceeded, [11, 0, 0, 0, 0, 0], [3, 0, 0, 0, 0, 0]),
         (IcmpError::ReassemblyTimeExceeded, [11, 1, 0, 0, 0, 0], [3, 1, 0, 0, 0, 0]),
@@ -105,9 +105,9 @@ fn types_and_codes() {
     }
 }
 
-/// 576 bytes (RFC 1812 section 4.3.2.3) and 1280 (RFC 4443 section 3.1), all headers counted.
+/// 576 bytes (RFC 1812 section 4.3.2.3) and 1280 (RFC 4443 section 3.1), including all headers.
 #[test]
-fn how_much_is_quoted() {
+fn quoted_bytes_are_limited_by_the_size_of_the_error() {
     for (bytes, v4, v6) in
         [(28, 56, 0), (548, 576, 0), (549, 576, 0), (1232, 576, 1280), (1233, 576, 1280), (9000, 576, 1280)]
     {
@@ -122,7 +122,7 @@ fn how_much_is_quoted() {
 }
 
 #[test]
-fn what_gets_no_error() {
+fn packets_that_must_not_cause_an_error_are_rejected() {
     let about = |recipe: &Recipe, from| error_about(&recipe.bytes(), IcmpError::TimeExceeded, from).err();
     let v4 = |source, destination| about(&recipe(source, destination, udp(0)), "192.0.2.1");
     let v6 = |source, destination| about(&recipe(source, destination, udp(0)), "2001:db8::9");
@@ -142,7 +142,7 @@ fn what_gets_no_error() {
     let part = |part| Recipe { part: Some(part), ..whole.clone() };
     assert_eq!(about(&part((0, 8)), "192.0.2.1"), None);
     assert_eq!(about(&part((8, 16)), "192.0.2.1"), Some(Unanswered::Fragment));
-    // Unreachable, redirect, time exceeded, parameter problem; echo is no error.
+    // Unreachable, redirect, time exceeded, parameter problem; an echo is not an error.
     for kind in [3, 5, 11, 12] {
         let upper = Upper::Error { kind, quoted: Box::new(whole.clone()), keep: 28 };
         assert_eq!(about(&recipe("10.0.0.1", "10.0.0.2", upper), "192.0.2.1"), Some(Unanswered::Error));
@@ -157,9 +157,9 @@ fn what_gets_no_error() {
     assert_eq!(cut, Err(Unanswered::Packet(Refused::Truncated)));
 }
 
-/// RFC 792 page 14; the service class comes back without ECN (bb becomes b8).
+/// RFC 792 page 14; the type of service is returned without ECN (bb becomes b8).
 #[test]
-fn an_echo_reply_by_hand() {
+fn echo_reply_bytes_match_a_manual_calculation() {
     let request =
         recipe("10.0.0.1", "10.0.0.2", Upper::Echo { request: true, identifier: 0xabcd, payload: vec![1, 2, 3] });
     let mut out = Vec::new();
@@ -174,7 +174,7 @@ fn an_echo_reply_by_hand() {
 }
 
 #[test]
-fn what_gets_no_echo_reply() {
+fn invalid_echo_requests_get_no_reply() {
     let ping = Upper::Echo { request: true, identifier: 1, payload: vec![0; 16] };
     let answer = |bytes: &[u8]| {
         let mut out = Vec::new();
@@ -196,7 +196,7 @@ fn what_gets_no_echo_reply() {
     }
 }
 
-/// Checksums as another library computes them.
+/// Checks checksums against another library.
 fn check(bytes: &[u8]) {
     match IpSlice::from_slice(bytes).unwrap() {
         IpSlice::Ipv4(v4) => {
@@ -226,7 +226,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn errors_are_whole_packets_about_the_packet(recipe in build::simple(), what in errors()) {
+    fn errors_are_valid_packets_that_quote_the_packet(recipe in build::simple(), what in errors()) {
         let bytes = recipe.bytes();
         let from = address(if recipe.v6 { "2001:db8::9" } else { "192.0.2.1" });
         let mut out = Vec::new();
@@ -239,12 +239,12 @@ proptest! {
             let quoted = quoted(&out).unwrap();
             prop_assert_eq!((quoted.source, quoted.destination), (about.source, about.destination));
         }
-        // No error about an error.
+        // No error is sent about an error.
         prop_assert_eq!(error(&out, what, from, 9, &mut Vec::new()), Err(Unanswered::Error));
     }
 
     #[test]
-    fn replies_turn_requests_round(recipe in build::simple()) {
+    fn echo_replies_return_the_data_to_the_source(recipe in build::simple()) {
         let mut out = Vec::new();
         let Ok(()) = echo_reply(&recipe.bytes(), 9, &mut out) else { return Ok(()) };
         check(&out);
@@ -255,7 +255,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_packets_are_no_danger(
+    fn damaged_packets_are_answered_or_rejected(
         recipe in build::whole(),
         damage in build::damage(),
         cut in prop::option::of(any::<prop::sample::Index>()),

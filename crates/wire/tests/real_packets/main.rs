@@ -1,5 +1,5 @@
-//! Real programs' packets: looked at, changed, answered, cut. By hand, by an independent computation of every checksum,
-//! and with damaged bytes of all kinds.
+//! Packets of real programs: parsed, changed, answered and fragmented. Results are compared with manual calculations
+//! and with an independent computation of every checksum, including packets with damaged bytes.
 
 #![allow(missing_docs, reason = "a test")]
 

@@ -1,4 +1,4 @@
-//! Questions and answers of ARP and neighbour discovery, byte by byte.
+//! Requests and replies of ARP and Neighbor Discovery, byte by byte.
 
 use crate::build;
 use fullpipe_wire::{Answer, EtherType, EthernetHeader, HardwareAddress, Neighbour};
@@ -17,7 +17,7 @@ fn ask(frame: &[u8]) -> Answer {
     NEIGHBOUR.answer(frame, is_ours)
 }
 
-/// RFC 826: 10.0.0.9 at 02:00:00:00:00:09 asks for 10.0.0.1, with padding to 60 bytes.
+/// RFC 826: 10.0.0.9 at 02:00:00:00:00:09 requests the address of 10.0.0.1, with padding to 60 bytes.
 fn arp_request() -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend(ASKER);
@@ -29,34 +29,34 @@ fn arp_request() -> Vec<u8> {
 }
 
 #[test]
-fn arp_by_hand() {
+fn arp_reply_has_the_expected_bytes() {
     let reply = [
         2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 0x08, 0x06, // Ethernet, IPv4, six bytes and four, reply
         0, 1, 0x08, 0, 6, 4, 0, 2, // who has it, who asked
         2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 2, 0, 0, 0, 0, 9, 10, 0, 0, 9,
     ];
     assert_eq!(ask(&arp_request()), Answer::Reply(reply.to_vec()));
-    // To us alone (a cached address is looked after), without padding.
+    // A unicast request (validation of a cached address), without padding.
     let mut unicast = arp_request();
     unicast[..6].copy_from_slice(&OURS.0);
     assert_eq!(ask(&unicast[..42]), Answer::Reply(reply.to_vec()));
 }
 
 #[test]
-fn arp_that_gets_no_answer() {
+fn invalid_or_foreign_arp_gets_no_reply() {
     let with = |at: usize, value: u8| {
         let mut frame = arp_request();
         frame[at] = value;
         ask(&frame)
     };
-    // Other station, group as source; hardware type, protocol, lengths, a reply; sender a group; address not ours.
+    // Other station; group as source; hardware type, protocol, lengths; a reply; group as sender; address not ours.
     for (at, value) in [(0, 2), (6, 3), (15, 6), (16, 0x86), (18, 8), (19, 16), (21, 2), (22, 1), (41, 2)] {
         assert_eq!(with(at, value), Answer::Silence, "{at}");
     }
     assert_eq!(ask(&arp_request()[..41]), Answer::Silence);
     assert_eq!(ask(&arp_request()[..13]), Answer::NoQuestion);
     assert_eq!(with(12, 0x88), Answer::NoQuestion);
-    // A probe (RFC 5227): for our address it is answered, to 0.0.0.0; for the asker's own it is not.
+    // A probe (RFC 5227) for our address gets a reply to 0.0.0.0; a probe for the sender's own address gets none.
     let mut probe = arp_request();
     probe[28..32].fill(0);
     assert!(matches!(ask(&probe), Answer::Reply(reply) if reply[38..42] == [0; 4]));
@@ -68,7 +68,7 @@ fn ip(text: &str) -> Ipv6Addr {
     text.parse().unwrap()
 }
 
-/// An IPv6 frame with an ICMPv6 message, whose checksum is filled in.
+/// An IPv6 frame with an ICMPv6 message; the checksum is filled in.
 fn icmp(from: Ipv6Addr, to: Ipv6Addr, message: &[u8]) -> Vec<u8> {
     let length = (message.len() as u32).to_be_bytes();
     let mut message = message.to_vec();
@@ -81,7 +81,7 @@ fn icmp(from: Ipv6Addr, to: Ipv6Addr, message: &[u8]) -> Vec<u8> {
     [&header.bytes()[..], &ip, &from.octets(), &to.octets(), &message].concat()
 }
 
-/// RFC 4861 section 4.3: a solicitation for an address, perhaps with the asker's own as option.
+/// RFC 4861 section 4.3: a solicitation for an address, optionally with the sender's address as an option.
 fn solicitation(from: &str, target: &str, option: &[u8]) -> Vec<u8> {
     let octets = ip(target).octets();
     // RFC 4291 section 2.7.1: ff02::1:ff, then the last three bytes.
@@ -102,8 +102,8 @@ const SOURCE: [u8; 8] = [1, 1, 2, 0, 0, 0, 0, 9];
 
 /// RFC 4861 sections 4.4 and 7.2.4.
 #[test]
-fn an_advertisement_by_hand() {
-    let Answer::Reply(reply) = ask(&solicitation("fd00::9", "fd00::1", &SOURCE)) else { panic!("no answer") };
+fn advertisement_has_the_expected_bytes() {
+    let Answer::Reply(reply) = ask(&solicitation("fd00::9", "fd00::1", &SOURCE)) else { panic!("there is no reply") };
     assert_eq!(reply[..14], [2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 0x86, 0xdd]);
     assert_eq!(reply[14..22], [0x60, 0, 0, 0, 0, 32, 58, 255]);
     assert_eq!(reply[22..38], ip("fd00::1").octets());
@@ -113,44 +113,45 @@ fn an_advertisement_by_hand() {
     assert_eq!(reply[54..62], [136, 0, 0x1c, 0x95, 0x60, 0, 0, 0]);
     assert_eq!(reply[62..78], ip("fd00::1").octets());
     assert_eq!(reply[78..], [2, 1, 2, 0, 0, 0, 0, 1]);
-    // A router says so: 6000 becomes e000, 1c95 becomes 1c95 - 8000, which is 9c94 in one's complement.
+    // A router sets the R flag: 6000 becomes e000, and 1c95 becomes 1c95 - 8000, which is 9c94 in one's complement.
     let router = Neighbour { is_router: true, ..NEIGHBOUR };
     let Answer::Reply(routers) = router.answer(&solicitation("fd00::9", "fd00::1", &SOURCE), is_ours) else {
-        panic!("no answer")
+        panic!("there is no reply")
     };
     assert_eq!(routers[54..62], [136, 0, 0x9c, 0x94, 0xe0, 0, 0, 0]);
-    // Without the option the answer goes to where the frame came from; with another address in it, there.
+    // Without the option, the reply goes to the source of the frame; with another address in the option, to that
+    // address.
     assert_eq!(ask(&solicitation("fd00::9", "fd00::1", &[])), Answer::Reply(reply.clone()));
     let elsewhere = ask(&solicitation("fd00::9", "fd00::1", &[14, 1, 0, 0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 7]));
     assert!(matches!(elsewhere, Answer::Reply(reply) if reply[..6] == [2, 0, 0, 0, 0, 7]));
-    // No station has a group's address.
+    // A group address is not a station address.
     assert_eq!(ask(&solicitation("fd00::9", "fd00::1", &[1, 1, 0xff, 0, 0, 0, 0, 7])), Answer::Reply(reply));
     assert_eq!(ask(&solicitation("ff02::9", "fd00::1", &[])), Answer::Silence);
 }
 
-/// RFC 4862 section 5.4: who is about to take an address asks from the unspecified one; RFC 4861 section 7.2.4: the
-/// answer goes to all nodes and is not "solicited".
+/// RFC 4862 section 5.4: a node that is about to use an address sends the solicitation from the unspecified address.
+/// RFC 4861 section 7.2.4: the reply goes to all nodes and is not "solicited".
 #[test]
-fn detection_of_duplicates() {
-    let Answer::Reply(reply) = ask(&solicitation("::", "fd00::1", &[])) else { panic!("no answer") };
+fn duplicate_address_detection_gets_a_reply_to_all_nodes() {
+    let Answer::Reply(reply) = ask(&solicitation("::", "fd00::1", &[])) else { panic!("there is no reply") };
     assert_eq!(reply[..6], [0x33, 0x33, 0, 0, 0, 1]);
     assert_eq!(reply[38..54], ip("ff02::1").octets());
     assert_eq!(reply[58], 0x20);
     assert_eq!(ask(&solicitation("::", "fd00::9", &[])), Answer::Silence);
-    // Not with the asker's address, and only to the solicited-node address (section 7.1.1).
+    // A probe must not contain the sender's address and must go to the solicited-node address (section 7.1.1).
     assert_eq!(ask(&solicitation("::", "fd00::1", &SOURCE)), Answer::Silence);
     let all = icmp(ip("::"), ip("ff02::1"), &[&[135, 0, 0, 0, 0, 0, 0, 0][..], &ip("fd00::1").octets()].concat());
     assert_eq!(ask(&all), Answer::Silence);
 }
 
 #[test]
-fn invalid_solicitations_and_others_of_the_protocol() {
+fn invalid_solicitations_and_other_messages_get_no_reply() {
     let with = |at: usize, value: u8| {
         let mut frame = solicitation("fd00::9", "fd00::1", &SOURCE);
         frame[at] = value;
         ask(&frame)
     };
-    // Hop limit; checksum; another station's frame.
+    // Hop limit; checksum; a frame for another station.
     for (at, value) in [(21, 254), (56, 0), (0, 2)] {
         assert_eq!(with(at, value), Answer::Silence, "{at}");
     }
@@ -165,16 +166,16 @@ fn invalid_solicitations_and_others_of_the_protocol() {
     assert!(matches!(message(135, 0, "fd00::1", &[]), Answer::Reply(_)));
     assert_eq!(message(135, 1, "fd00::1", &[]), Answer::Silence);
     assert_eq!(message(135, 0, "fd00::2", &[]), Answer::Silence);
-    // Options of no length, cut off, without a length.
+    // Options with length zero, truncated, and without a length.
     for option in [&[1, 0, 0, 0, 0, 0, 0, 0][..], &[1, 2, 0, 0, 0, 0, 0, 0], &[1]] {
         assert_eq!(message(135, 0, "fd00::1", option), Answer::Silence);
     }
-    // Router solicitation and advertisement, neighbour advertisement, redirect; then an echo request, which is a packet.
+    // Router Solicitation and Advertisement, Neighbor Advertisement, Redirect; then an echo request, which is a packet.
     for kind in [133, 134, 136, 137] {
         assert_eq!(message(kind, 0, "fd00::1", &[]), Answer::Silence, "{kind}");
     }
     assert_eq!(message(128, 0, "fd00::1", &[]), Answer::NoQuestion);
-    // A target that is a group is never ours, whatever is asked.
+    // A group address is never ours, even if `is_ours` returns true.
     let group = solicitation("fd00::9", "ff02::5", &[]);
     assert_eq!(NEIGHBOUR.answer(&group, |_| true), Answer::Silence);
     let short = icmp(ip("fd00::9"), ip("ff02::1:ff00:1"), &[&[135, 0, 0, 0, 0, 0, 0, 0][..], &[0; 15]].concat());
@@ -182,7 +183,7 @@ fn invalid_solicitations_and_others_of_the_protocol() {
 }
 
 #[test]
-fn headers_of_frames() {
+fn frame_headers_are_parsed_and_formatted() {
     let (header, rest) = EthernetHeader::read(&arp_request()).map(|(header, rest)| (header, rest.len())).unwrap();
     assert_eq!(rest, 46);
     assert_eq!(header.bytes(), arp_request()[..14]);
@@ -200,7 +201,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn damaged_frames_are_no_danger(
+    fn damaged_frames_are_answered_or_ignored(
         which in 0..3_usize,
         damage in build::damage(),
         cut in prop::option::of(any::<prop::sample::Index>()),
@@ -214,7 +215,7 @@ proptest! {
         let all = |frame: &[u8]| NEIGHBOUR.answer(frame, |_| true);
         if let Answer::Reply(reply) = all(&build::damaged(frame.clone(), &damage, cut)) {
             prop_assert!(reply[6..12] == OURS.0 && matches!(reply.len(), 42 | 86));
-            // An answer is no question.
+            // A reply is not a request.
             prop_assert_eq!(all(&reply), Answer::Silence);
         }
         let _ = all(&noise);

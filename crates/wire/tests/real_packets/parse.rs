@@ -1,5 +1,5 @@
-//! `parse` against the `etherparse` library: the same packets are accepted, with equal fields, and the others are rejected for
-//! the same reason.
+//! `parse` compared with the `etherparse` library: both accept the same packets with equal fields, and reject the
+//! others for the same reason.
 
 use crate::build::{self, Upper, internet_checksum};
 use etherparse::{
@@ -13,9 +13,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
 
-// The reference: etherparse finds headers and fields. Rules that it does not have are added here.
+// The reference: etherparse finds headers and fields. This file adds rules that etherparse does not have.
 
-/// What `parse` must return. TCP options that etherparse does not know (Accurate ECN, Fast Open) are left out.
+/// Expected result of `parse`. TCP options that etherparse does not support (Accurate ECN, Fast Open) are omitted.
 fn reference(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
     if let Some(fragment) = later_fragment_v6(bytes) {
         return Ok(fragment);
@@ -82,7 +82,8 @@ fn reference(bytes: &[u8]) -> Result<Parsed<'_>, Malformed> {
     })
 }
 
-/// An IPv4 fragment that is not the first: etherparse would read the payload of protocol 51 as an authentication header.
+/// An IPv4 fragment other than the first: etherparse would parse the payload of protocol 51 as an authentication
+/// header.
 fn later_fragment_v4(bytes: &[u8]) -> Option<Result<Parsed<'_>, Malformed>> {
     let header = Ipv4HeaderSlice::from_slice(bytes).ok().filter(|header| header.fragments_offset().value() > 0)?;
     let payload = bytes.get(header.slice().len()..usize::from(header.total_len()))?;
@@ -104,7 +105,7 @@ fn later_fragment_v4(bytes: &[u8]) -> Option<Result<Parsed<'_>, Malformed>> {
     }))
 }
 
-/// A valid IPv6 fragment that is not the first: etherparse would read its payload as extension headers.
+/// A valid IPv6 fragment other than the first: etherparse would parse its payload as extension headers.
 fn later_fragment_v6(bytes: &[u8]) -> Option<Parsed<'_>> {
     let header = etherparse::Ipv6HeaderSlice::from_slice(bytes).ok()?;
     let mut rest = bytes[40..].get(..usize::from(header.payload_length()))?;
@@ -223,30 +224,30 @@ fn compare(bytes: &[u8]) -> bool {
     found.is_ok()
 }
 
-// Packets whose lengths and header chains are arbitrary, but whose checksums are mostly correct, so that they are not
-// rejected for those.
+// Packets with arbitrary lengths and header chains, but mostly correct checksums, so that they are not rejected because
+// of those.
 
-/// The numbers of extension headers, and of others that end the chain.
+/// Protocol numbers of extension headers, and others that end the chain.
 const HEADERS: [u8; 8] = [0, 43, 44, 51, 60, 6, 17, 59];
 
 #[derive(Clone, Debug)]
 struct Arbitrary {
     v6: bool,
     fixed: [u8; 40],
-    /// Flags and fragment offset of IPv4; mostly zero.
+    /// IPv4 flags and fragment offset; mostly zero.
     fragment: u16,
     ipv4_options: Vec<u8>,
-    /// Header length of IPv4, if it is not the correct one.
+    /// IPv4 header length, if it is not the correct one.
     header_words: Option<u8>,
-    /// What is added to the correct length field of IP; `None`: the field is zero.
+    /// Error added to the correct IP length field; `None` sets the field to zero.
     length_error: Option<i8>,
-    /// Extension headers: number, units of length, content.
+    /// Extension headers: number, length units, content.
     extensions: Vec<(u8, u8, Vec<u8>)>,
     protocol: u8,
     transport: Vec<u8>,
-    /// Data offset of TCP.
+    /// TCP data offset.
     data_offset: u8,
-    /// What is added to the correct length of UDP; `None`: the field is zero.
+    /// Error added to the correct UDP length; `None` sets the field to zero.
     udp_error: Option<i8>,
     is_checksum_right: bool,
     behind: Vec<u8>,
@@ -335,7 +336,7 @@ impl Arbitrary {
         packet
     }
 
-    /// The transport header and its payload, with its checksum.
+    /// The transport header and payload, with the checksum.
     fn transport(&self, addresses: &[u8]) -> Vec<u8> {
         let mut bytes = self.transport.clone();
         let (checksum_at, covered) = match self.protocol {
@@ -365,7 +366,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn random_bytes_are_judged_as_by_etherparse(mut bytes in vec(any::<u8>(), 0..120), version in 0..4_u8) {
+    fn random_bytes_are_parsed_as_by_etherparse(mut bytes in vec(any::<u8>(), 0..120), version in 0..4_u8) {
         if let (Some(first), 0..2) = (bytes.first_mut(), version) {
             *first = if version == 0 { 0x45 } else { 0x60 };
         }
@@ -373,20 +374,20 @@ proptest! {
     }
 
     #[test]
-    fn valid_packets_are_accepted_and_mutated_ones_judged_as_by_etherparse(
+    fn valid_packets_are_accepted_and_mutated_ones_parsed_as_by_etherparse(
         recipe in build::whole(),
         damage in build::damage(),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let bytes = recipe.bytes();
-        // RFC 8200 section 8.1: UDP over IPv6 has a checksum.
+        // RFC 8200 section 8.1: UDP over IPv6 needs a checksum.
         let is_valid = !(recipe.v6 && matches!(recipe.upper, Upper::Udp { checksum: false, .. }));
         prop_assert_eq!(compare(&bytes), is_valid);
         compare(&build::damaged(bytes, &damage, cut));
     }
 
     #[test]
-    fn packets_with_arbitrary_lengths_and_headers_are_judged_as_by_etherparse(packet in arbitrary()) {
+    fn packets_with_arbitrary_lengths_and_headers_are_parsed_as_by_etherparse(packet in arbitrary()) {
         compare(&packet.bytes());
     }
 }

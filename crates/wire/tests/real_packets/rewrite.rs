@@ -1,4 +1,4 @@
-//! Changed packets are compared, byte for byte, with packets built anew from the changed description.
+//! Changed packets, compared byte for byte with packets that are built from the changed description.
 
 use crate::build::{self, Recipe, Upper};
 use fullpipe_units::Codepoint;
@@ -7,11 +7,11 @@ use fullpipe_wire::{HopLimit, Malformed, Refused, Translation, Untranslatable, p
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
 
-/// A UDP datagram from 10.0.0.1 port 4096 to 10.0.0.2 port 53 with two bytes, checksums by hand.
+/// A UDP datagram from 10.0.0.1 port 4096 to 10.0.0.2 port 53 with two bytes and checksums computed by hand.
 ///
-/// Header: 4500 + 001e + 0000 + 4011 + 0a00 + 0001 + 0a00 + 0002 = 9932, complement 66cd.
-/// Datagram: pseudo-header 0a00 + 0001 + 0a00 + 0002 + 0011 + 000a = 141e; ports 1000 + 0035; length 000a; 0102:
-/// 141e + 1035 + 000a + 0102 = 255f, complement daa0.
+/// Header: 4500 + 001e + 0000 + 4011 + 0a00 + 0001 + 0a00 + 0002 = 9932, complement 66cd. Datagram: pseudo-header 0a00
+/// + 0001 + 0a00 + 0002 + 0011 + 000a = 141e; ports 1000 + 0035; length 000a; 0102: 141e + 1035 + 000a + 0102 = 255f,
+/// complement daa0.
 const DATAGRAM: [u8; 30] = [
     0x45, 0, 0, 30, 0, 0, 0, 0, 0x40, 17, 0x66, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2, 0x10, 0, 0, 53, 0, 10, 0xda, 0xa0, 1, 2,
 ];
@@ -29,7 +29,7 @@ fn socket(text: &str) -> Option<SocketAddr> {
 }
 
 #[test]
-fn marks_and_hops_by_hand() {
+fn ecn_mark_and_hop_limit_bytes_match_a_manual_calculation() {
     assert!(parse(&DATAGRAM).is_ok());
     // 4500 becomes 4503: the sum 9932 becomes 9935, the complement 66ca.
     let mut bytes = DATAGRAM;
@@ -39,7 +39,7 @@ fn marks_and_hops_by_hand() {
     let mut bytes = DATAGRAM;
     assert_eq!(lower_hop_limit(&mut bytes, 3), Ok(HopLimit::Left(61)));
     assert_eq!(bytes[..], changed(&[(8, 61), (10, 0x69)]));
-    // RFC 1812 section 5.3.1: lowered to zero, it is not forwarded.
+    // RFC 1812 section 5.3.1: a packet whose hop limit would reach zero is not forwarded.
     let mut bytes = DATAGRAM;
     assert_eq!(lower_hop_limit(&mut bytes, 64), Ok(HopLimit::Expired));
     assert_eq!(lower_hop_limit(&mut bytes, 255), Ok(HopLimit::Expired));
@@ -49,9 +49,9 @@ fn marks_and_hops_by_hand() {
     assert_eq!(lower_hop_limit(&mut bytes, 1), Ok(HopLimit::Expired));
 }
 
-/// RFC 3168 section 5 and RFC 8200 section 3: version, eight bits of traffic class that end with ECN, flow label.
+/// RFC 8200 section 3, RFC 3168 section 5: version, eight bits of traffic class that end with ECN, flow label.
 #[test]
-fn marks_of_ipv6_leave_the_neighbouring_bits_alone() {
+fn ipv6_ecn_mark_keeps_the_adjacent_bits() {
     let mut bytes = [0xff_u8; 40];
     bytes[0] = 0x6f;
     set_codepoint(&mut bytes, Codepoint::NotEct).unwrap();
@@ -65,19 +65,19 @@ fn marks_of_ipv6_leave_the_neighbouring_bits_alone() {
 }
 
 #[test]
-fn a_translation_by_hand() {
+fn translation_bytes_match_a_manual_calculation() {
     let mut bytes = DATAGRAM;
     let translation = Translation { source: socket("192.0.2.1:1024"), destination: None };
     translation.apply(&mut bytes).unwrap();
     // 0a00 + 0001 become c000 + 0201. Header: 9932 - 0a01 + c201 = 15132, folded 5133, complement aecc. Datagram, with
-    // port 0400 for 1000: 255f - 0a01 - 1000 + c201 + 0400 = d15f, complement 2ea0.
+    // port 0400 instead of 1000: 255f - 0a01 - 1000 + c201 + 0400 = d15f, complement 2ea0.
     let expected = changed(&[(10, 0xae), (11, 0xcc), (12, 192), (14, 2), (15, 1), (20, 0x04), (26, 0x2e), (27, 0xa0)]);
     assert_eq!(bytes[..], expected);
-    // Without a checksum it stays so.
+    // A datagram without a checksum remains without one.
     let mut bytes = changed(&[(26, 0), (27, 0)]);
     translation.apply(&mut bytes).unwrap();
     assert_eq!((bytes[26], bytes[27]), (0, 0));
-    // The sum of the datagram without its checksum is 255f; with a destination port of daa0 + 0035 it is ffff, whose
+    // The sum of the datagram without its checksum is 255f. With a destination port of daa0 + 0035 it is ffff, whose
     // complement is zero.
     let mut bytes = DATAGRAM;
     Translation { source: None, destination: socket("10.0.0.2:56021") }.apply(&mut bytes).unwrap();
@@ -85,12 +85,12 @@ fn a_translation_by_hand() {
 }
 
 #[test]
-fn what_a_translation_refuses() {
+fn translation_rejects_malformed_and_unsupported_packets() {
     let translation = Translation { source: socket("[::1]:1"), destination: None };
     let mut bytes = DATAGRAM;
     assert_eq!(translation.apply(&mut bytes), Err(Untranslatable::Version));
     assert_eq!(Translation::default().apply(&mut bytes[..29]), Err(Untranslatable::Packet(Refused::Truncated)));
-    // Loose source route (131) of one address, pointer at it; then pointer behind it (RFC 791 section 3.1).
+    // Loose source route (131) with one address: the pointer at the address, then after it (RFC 791 section 3.1).
     let datagram = plain(false, Upper::Udp { ports: (1, 2), checksum: true, payload: Vec::new() });
     let routed = |pointer| Recipe { extras: vec![131, 7, pointer, 3, 3, 3, 3, 0], ..datagram.clone() };
     let destination = Translation { source: None, destination: socket("9.9.9.9:9") };
@@ -100,7 +100,8 @@ fn what_a_translation_refuses() {
     assert_eq!(destination.apply(&mut routed(8).bytes()), Ok(()));
 }
 
-/// The port's place in an echo; in an error everything is the other way round.
+/// The description of the translated packet. In an echo, the identifier is the port; in an error, the quoted packet is
+/// reversed.
 fn translated(recipe: &Recipe, translation: Translation) -> Recipe {
     let mut new = recipe.clone();
     let octets = |address: IpAddr| {
@@ -153,14 +154,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn marks_are_as_built(recipe in build::whole(), bits in 0..4_u8) {
+    fn marked_packet_equals_a_packet_built_with_the_mark(recipe in build::whole(), bits in 0..4_u8) {
         let mut bytes = recipe.bytes();
         set_codepoint(&mut bytes, Codepoint::from_bits(bits)).unwrap();
         prop_assert_eq!(bytes, Recipe { traffic_class: recipe.traffic_class & !3 | bits, ..recipe }.bytes());
     }
 
     #[test]
-    fn hops_are_as_built(recipe in build::whole(), hops in 0..=255_u8) {
+    fn decremented_packet_equals_a_packet_built_with_the_hop_limit(recipe in build::whole(), hops in 0..=255_u8) {
         let mut bytes = recipe.bytes();
         let result = lower_hop_limit(&mut bytes, hops).unwrap();
         if hops < recipe.hop_limit {
@@ -173,9 +174,9 @@ proptest! {
     }
 
     #[test]
-    fn ends_are_as_built((recipe, translation) in translations(build::whole())) {
+    fn translated_packet_equals_a_packet_built_with_the_addresses((recipe, translation) in translations(build::whole())) {
         let mut bytes = recipe.bytes();
-        // Padding of a frame stays.
+        // The padding of a frame is kept.
         bytes.extend([0xee; 3]);
         translation.apply(&mut bytes).unwrap();
         let expected = translated(&recipe, translation).bytes();
@@ -187,11 +188,13 @@ proptest! {
         }
     }
 
-    /// Fragments of a translated packet are the translated packet's fragments, checksum of the whole included.
+    /// The translated fragments of a packet equal the fragments of the translated packet, including the checksum of the
+    /// whole packet.
     #[test]
-    fn ends_of_fragments_are_as_built((recipe, translation) in translations(build::long()), cut in any::<prop::sample::Index>()) {
+    fn translated_fragments_equal_fragments_of_the_translated_packet((recipe, translation) in translations(build::long()), cut in any::<prop::sample::Index>()) {
         let whole = recipe.upper_bytes().len();
-        // The first holds the whole transport header, 60 bytes at most; the second at least a byte.
+        // The first fragment contains the whole transport header, at most 60 bytes; the second contains at least one
+        // byte.
         let cut = 64 + 8 * cut.index((whole - 57) / 8 - 1);
         for part in [(0, cut), (cut, whole - cut)] {
             let fragment = Recipe { part: Some(part), ..recipe.clone() };
@@ -201,9 +204,9 @@ proptest! {
         }
     }
 
-    /// A bit that was flipped before is flipped afterwards: no checksum is made right again.
+    /// A bit that was flipped before the translation is still flipped afterwards: a wrong checksum is not corrected.
     #[test]
-    fn translations_hide_no_damage((recipe, translation) in translations(build::long()), bit in any::<prop::sample::Index>()) {
+    fn translation_keeps_bit_errors_detectable((recipe, translation) in translations(build::long()), bit in any::<prop::sample::Index>()) {
         let mut bytes = recipe.bytes();
         let mut expected = translated(&recipe, translation).bytes();
         let payload = recipe.header_bytes() + 60;
@@ -214,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn a_checksum_shows_corruption(recipe in build::simple()) {
+    fn corruption_is_detected_by_the_checksum(recipe in build::simple()) {
         let mut bytes = recipe.bytes();
         corrupt(&mut bytes).unwrap();
         let differ: u32 = bytes.iter().zip(recipe.bytes()).map(|(new, old)| (new ^ old).count_ones()).sum();
@@ -227,10 +230,10 @@ proptest! {
         }
     }
 
-    /// Whatever the bytes, the result is a changed packet or an error that left it alone; the length of what may be
-    /// touched is that of the packet.
+    /// For arbitrary bytes, the result is a changed packet, or an error with unchanged bytes. Only bytes within the
+    /// length of the packet change.
     #[test]
-    fn damaged_packets_are_no_danger(
+    fn damaged_packets_are_changed_within_their_length_or_rejected(
         recipe in build::whole(),
         damage in build::damage(),
         cut in prop::option::of(any::<prop::sample::Index>()),
@@ -254,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_no_danger(mut noise in prop::collection::vec(any::<u8>(), 0..200), v4 in translation(false), v6 in translation(true)) {
+    fn arbitrary_bytes_are_changed_or_rejected(mut noise in prop::collection::vec(any::<u8>(), 0..200), v4 in translation(false), v6 in translation(true)) {
         for first in [0x45, 0x4f, 0x60] {
             if let Some(byte) = noise.first_mut() {
                 *byte = first;
@@ -287,7 +290,7 @@ fn plain(v6: bool, upper: Upper) -> Recipe {
 
 /// RFC 8200 section 4.4: a routing header with one segment left, then with none.
 #[test]
-fn a_route_of_ipv6_keeps_its_destination() {
+fn ipv6_destination_is_translated_only_after_the_last_route_segment() {
     let routed = |segments_left| {
         let mut packet = plain(true, Upper::Udp { ports: (1, 2), checksum: true, payload: Vec::new() });
         packet.extras = vec![0, 0, 1, 4, 0, 0, 0, 0];
@@ -303,10 +306,10 @@ fn a_route_of_ipv6_keeps_its_destination() {
     assert_eq!(destination.apply(&mut routed(0)), Ok(()));
 }
 
-/// What an ICMP error quotes may be anything: another IP version, a packet on a source route, one that ends before the
-/// quotation does (RFC 4884 pads it to 128 bytes), or too little.
+/// The packet quoted by an ICMP error can be arbitrary: another IP version, a packet with a source route, a packet
+/// shorter than the quotation (RFC 4884 pads it to 128 bytes), or a packet that is too short.
 #[test]
-fn odd_quotations() {
+fn unusual_quoted_packets_are_translated_or_rejected() {
     let error_with = |quoted: &[u8]| {
         let payload = [&[3, 1, 0, 0, 0, 0, 0, 0], quoted].concat();
         plain(false, Upper::Other { protocol: 1, payload }).bytes()
@@ -330,10 +333,10 @@ fn odd_quotations() {
     assert_eq!(padded[28 + 28..], [0; 100]);
 }
 
-/// Pseudo-header 0101 + 0101 + 0202 + 0202 + 0011 + 0008 = 061f, and 0008, and ports f9d6 + 0001: fffe, complement 0001.
-/// Its lowest bit flipped would say that there is no checksum.
+/// Pseudo-header 0101 + 0101 + 0202 + 0202 + 0011 + 0008 = 061f, length 0008, ports f9d6 + 0001: fffe, complement 0001.
+/// With its lowest bit flipped, it would mean "no checksum".
 #[test]
-fn corruption_never_takes_a_checksum_away() {
+fn corruption_never_removes_a_checksum() {
     let datagram = plain(false, Upper::Udp { ports: (0xf9d6, 1), checksum: true, payload: Vec::new() });
     let mut bytes = datagram.bytes();
     assert_eq!(bytes[26..], [0, 1]);
@@ -342,9 +345,9 @@ fn corruption_never_takes_a_checksum_away() {
     assert_eq!(parse(&bytes), Err(Malformed::Checksum));
 }
 
-/// RFC 1122 leaves both forms of a zero sum; where every other byte is zero only the ones hold.
+/// RFC 1122 permits both forms of a zero sum. If every other byte is zero, only all ones are valid.
 #[test]
-fn an_echo_reply_of_zeros_keeps_a_checksum_that_holds() {
+fn echo_reply_of_zeros_keeps_a_valid_checksum() {
     let recipe = |identifier| plain(false, Upper::Echo { request: false, identifier, payload: vec![0; 4] });
     let mut bytes = recipe(7).bytes();
     assert_eq!(bytes[22..24], [0xff, 0xf8]);

@@ -1,4 +1,4 @@
-//! What a look at a packet tells, against what was built and against `parse`.
+//! Summaries of packets, compared with the built packets and with `parse`.
 
 use crate::build::{self, Recipe, Upper};
 use fullpipe_units::Codepoint;
@@ -7,8 +7,8 @@ use fullpipe_wire::{Fragment, Malformed, ParsedContent, Refused, Summary, Transp
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
 
-/// A SYN with ECE and CWR (flags 0c2), 24 bytes of TCP header, no payload, DF, ECT(0), and two bytes of padding. Header:
-/// 4502 + 002c + 0001 + 4000 + 4006 + 0a00 + 0001 + 0a00 + 0002 = d938, complement 26c7.
+/// A SYN with ECE and CWR (flags 0c2), 24 bytes of TCP header, no payload, DF, ECT(0), and two bytes of padding. Header
+/// sum: 4502 + 002c + 0001 + 4000 + 4006 + 0a00 + 0001 + 0a00 + 0002 = d938, complement 26c7.
 const SYN: [u8; 46] = [
     0x45, 2, 0, 44, 0, 1, 0x40, 0, 64, 6, 0x26, 0xc7, 10, 0, 0, 1, 10, 0, 0, 2, 0xc0, 0, 0x01, 0xbb, 0, 0, 0, 1, 0, 0,
     0, 0, 0x60, 0xc2, 0xff, 0xff, 0, 0, 0, 0, 2, 4, 5, 0xb4, 0, 0,
@@ -19,7 +19,7 @@ fn with(changes: &[(usize, u8)]) -> Vec<u8> {
     for (at, value) in changes {
         bytes[*at] = *value;
     }
-    // The header's sum again.
+    // Recomputes the header checksum.
     let header = usize::from(bytes[0] & 15).clamp(5, 11) * 4;
     bytes[10..12].fill(0);
     let checksum = build::internet_checksum(&[&bytes[..header]]);
@@ -28,7 +28,7 @@ fn with(changes: &[(usize, u8)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_syn_by_hand() {
+fn syn_summary_has_the_expected_fields() {
     let summary = Summary::of(&SYN).unwrap();
     assert_eq!(summary.source, "10.0.0.1:49152".parse().unwrap());
     assert_eq!(summary.destination, "10.0.0.2:443".parse().unwrap());
@@ -39,7 +39,7 @@ fn a_syn_by_hand() {
 }
 
 #[test]
-fn what_is_refused_and_why() {
+fn malformed_packets_are_rejected_with_their_reason() {
     let refused = |changes: &[(usize, u8)]| Summary::of(&with(changes)).err();
     assert_eq!(Summary::of(&[]), Err(Refused::Truncated));
     assert_eq!(refused(&[(0, 0x55)]), Some(Refused::Version));
@@ -48,36 +48,37 @@ fn what_is_refused_and_why() {
     assert_eq!(refused(&[(3, 19)]), Some(Refused::Length));
     assert_eq!(refused(&[(3, 47)]), Some(Refused::Truncated));
     assert_eq!(refused(&[(3, 46)]), None);
-    // Twenty bytes of header without TCP; TCP headers of 16 bytes, and of 28 where there are 24.
+    // Twenty bytes of IP header without TCP; TCP headers of 16 bytes, and of 28 in 24 bytes.
     assert_eq!(refused(&[(3, 20)]), Some(Refused::Transport));
     assert_eq!(refused(&[(32, 0x40)]), Some(Refused::Transport));
     assert_eq!(refused(&[(32, 0x70)]), Some(Refused::Transport));
-    // UDP of 7 bytes, of 25 where there are 24, of 24.
+    // UDP lengths of 7 bytes, of 25 in 24 bytes, and of 24.
     assert_eq!(refused(&[(9, 17), (24, 0), (25, 7)]), Some(Refused::Transport));
     assert_eq!(refused(&[(9, 17), (24, 0), (25, 25)]), Some(Refused::Transport));
     assert_eq!(refused(&[(9, 17), (24, 0), (25, 24)]), None);
-    // A datagram of 12 bytes in a packet that has room for 24: four bytes of payload.
+    // A datagram of 12 bytes in a packet with 24 bytes of payload: four bytes of UDP payload.
     let short = Summary::of(&with(&[(9, 17), (24, 0), (25, 12)])).unwrap();
     assert_eq!((short.transport, short.payload_bytes, short.total_bytes), (Transport::Udp, 4, 44));
-    // Fragments: 24 bytes and more to come; 23 of them; as the last; beyond 65 535 (1fff * 8 + 24 + 20); without bytes.
+    // Fragments: 24 bytes with the MF flag; 23 bytes with it; as the last; beyond 65 535 (1fff * 8 + 24 + 20); without
+    // bytes.
     assert_eq!(refused(&[(6, 0x20), (7, 9)]), None);
     assert_eq!(refused(&[(6, 0x20), (7, 9), (3, 43)]), Some(Refused::Fragment));
     assert_eq!(refused(&[(6, 0x00), (7, 9), (3, 43)]), None);
     assert_eq!(refused(&[(6, 0x1f), (7, 0xff)]), Some(Refused::Fragment));
-    // 1ffa * 8 = 65 488; with 20 bytes of header and 24 it ends at 65 532, eight bytes on at 65 540.
+    // 1ffa * 8 = 65 488; with 20 bytes of header and 24 of payload it ends at 65 532, and eight bytes later at 65 540.
     assert_eq!(refused(&[(6, 0x1f), (7, 0xfa)]), None);
     assert_eq!(refused(&[(6, 0x1f), (7, 0xfb)]), Some(Refused::Fragment));
     assert_eq!(refused(&[(6, 0), (7, 9), (3, 20)]), Some(Refused::Fragment));
-    // A first fragment that leaves part of the TCP header to the next (RFC 1858).
+    // A first fragment without the complete TCP header (RFC 1858).
     assert_eq!(refused(&[(6, 0x20), (3, 36)]), Some(Refused::Transport));
     let mut wrong = SYN;
     wrong[8] = 63;
     assert_eq!(Summary::of(&wrong), Err(Refused::HeaderChecksum));
 }
 
-/// RFC 8200 section 4: headers behind each other; by hand, without addresses.
+/// RFC 8200 section 4: chained extension headers, by hand and without addresses.
 #[test]
-fn extension_headers_by_hand() {
+fn extension_headers_are_skipped_or_rejected() {
     let packet = |first: u8, rest: &[u8]| {
         let mut bytes = vec![0x60, 0, 0, 0, 0, rest.len() as u8, first, 64];
         bytes.resize(40, 1);
@@ -92,7 +93,7 @@ fn extension_headers_by_hand() {
     assert_eq!(seen(17, &udp), Ok((17, 0, None)));
     assert_eq!(seen(60, &[options(17), udp].concat()), Ok((17, 0, None)));
     assert_eq!(seen(0, &[options(43), options(60), options(17), udp].concat()), Ok((17, 0, None)));
-    // Hop-by-hop comes first or not at all; a header of 16 bytes of which 8 are there; nine headers.
+    // Hop-by-hop options that are not first; a header of 16 bytes with 8 bytes present; nine headers.
     assert_eq!(seen(60, &[options(0), options(17), udp].concat()), Err(Refused::Extensions));
     assert_eq!(seen(60, &[17, 1, 1, 4, 0, 0, 0, 0]), Err(Refused::Extensions));
     let many = |count: usize| {
@@ -102,7 +103,7 @@ fn extension_headers_by_hand() {
     };
     assert_eq!(seen(60, &many(8)), Ok((17, 0, None)));
     assert_eq!(seen(60, &many(9)), Err(Refused::Extensions));
-    // Offset 16, more to come, identification 7: the rest is only bytes. Offset 0, no more: no fragment.
+    // Offset 16, MF flag, identification 7: the rest is payload. Offset 0 without MF: not a fragment.
     let piece = Fragment { offset_bytes: 16, last: false, identification: 7 };
     assert_eq!(seen(44, &[[17, 0, 0, 17, 0, 0, 0, 7], [9; 8]].concat()), Ok((17, 8, Some(piece))));
     assert_eq!(seen(44, &[[17, 0, 0, 0, 0, 0, 0, 7], udp].concat()), Ok((17, 0, None)));
@@ -137,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn it_tells_what_was_built(recipe in build::whole()) {
+    fn summary_has_the_fields_of_the_built_packet(recipe in build::whole()) {
         let bytes = recipe.bytes();
         let summary = Summary::of(&[&bytes[..], &[0; 5]].concat()).unwrap();
         let (transport, payload_bytes) = match &recipe.upper {
@@ -162,9 +163,9 @@ proptest! {
         }
     }
 
-    /// Damaged or not: what enters says the same to `parse`, unless only the receiver's checks find something.
+    /// For damaged and intact packets, summary and `parse` agree, except for checks that only the receiver makes.
     #[test]
-    fn it_agrees_with_parse(
+    fn summary_agrees_with_parse(
         recipe in build::whole(),
         damage in build::damage(),
         cut in prop::option::of(any::<prop::sample::Index>()),
@@ -172,8 +173,8 @@ proptest! {
         let bytes = build::damaged(recipe.bytes(), &damage, cut);
         let _ = quoted(&bytes);
         let Ok(summary) = Summary::of(&bytes) else { return Ok(()) };
-        // `parse` also goes past authentication headers, and looks for extension headers where a fragment other than the
-        // first has only bytes.
+        // `parse` also skips authentication headers, and parses extension headers where a fragment other than the first
+        // has only payload.
         let is_later_fragment = summary.fragment.is_some_and(|fragment| fragment.offset_bytes > 0);
         if summary.protocol == 51 || (is_later_fragment && matches!(summary.protocol, 0 | 43 | 44 | 60)) {
             return Ok(());
@@ -201,14 +202,14 @@ proptest! {
                     ParsedContent::Other(_) => prop_assert!(summary.fragment.is_none()),
                 }
             }
-            // It leaves transport checksums and TCP options to the receiver.
+            // The summary does not check transport checksums and TCP options.
             Err(Malformed::Checksum | Malformed::Options) => {}
-            Err(other) => prop_assert!(false, "parse says: {other}; summary: {summary:?}"),
+            Err(other) => prop_assert!(false, "parse returned {other}; summary: {summary:?}"),
         }
     }
 
     #[test]
-    fn noise_is_no_danger(mut noise in prop::collection::vec(any::<u8>(), 0..200), first in prop::sample::select(vec![0x45, 0x4a, 0x60])) {
+    fn arbitrary_bytes_are_summarized_or_rejected(mut noise in prop::collection::vec(any::<u8>(), 0..200), first in prop::sample::select(vec![0x45, 0x4a, 0x60])) {
         let _ = Summary::of(&noise);
         if let Some(byte) = noise.first_mut() {
             *byte = first;

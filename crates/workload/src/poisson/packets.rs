@@ -11,14 +11,14 @@ use fullpipe_units::{Distribution, Duration, Instant, Invalid, Stream};
 pub(crate) static POISSON_PACKETS: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "poisson-packets",
-        text: "datagrams that come as a Poisson process (UDP). Default port 9.",
+        text: "datagrams that arrive as a Poisson process (UDP). Default port 9.",
         fields: &[keys! {
-            /// Mean time from one to the next.
+            /// Mean time between packets.
             "interval": Kind::INTERVAL, required;
-            /// Size of each.
+            /// Size of a packet.
             "size": SIZE_OR_RANDOM, required;
-            /// Headers that `size` counts besides the payload, taken off it: with 30B (IPv4, UDP and the framing of a
-            /// link) the size on the wire has the distribution, as queueing theory assumes.
+            /// Header bytes that `size` includes and that are subtracted to give the payload. With 30B (IPv4, UDP and the link's
+            /// framing), the size on the wire has the distribution, as queueing theory assumes.
             "size_includes": Kind::size(0, 1000), default "0B";
             PACKETS;
         }],
@@ -37,19 +37,19 @@ pub(crate) static POISSON_PACKETS: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-/// Datagrams that arrive as a Poisson process.
+/// The settings of datagrams that arrive as a Poisson process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoissonPacketsSpec {
     /// Mean time between arrivals.
     pub mean_interval: Duration,
-    /// Sizes in bytes: of payloads, or of whole packets if `header_bytes` says what to take off.
+    /// Sizes in bytes: of payloads, or of whole packets if `header_bytes` is above 0.
     pub size_bytes: Distribution,
-    /// Taken off each size to give the payload (at least 0): what the layers below add. With it the size of the packet
-    /// on the wire, headers and all, has the wanted distribution, as queueing theory assumes.
+    /// Header bytes that are subtracted from each size to give the payload (at least 0). With them the packet on the wire,
+    /// including headers, has the given distribution, as queueing theory assumes.
     pub header_bytes: u32,
-    /// Largest payload; what is larger is cut. At most 65 507, that of UDP over IPv4.
+    /// Largest payload in bytes; larger ones are truncated. At most 65 507, the maximum for UDP over IPv4.
     pub max_payload_bytes: u32,
-    /// Packets to send (`None`: without end).
+    /// Number of packets (`None`: unlimited).
     pub count: Option<u64>,
 }
 
@@ -89,10 +89,10 @@ pub struct PoissonPackets {
 }
 
 impl PoissonPackets {
-    /// A sender.
+    /// Creates a sender.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &PoissonPacketsSpec, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         let remaining = spec.count.unwrap_or(u64::MAX);

@@ -1,8 +1,8 @@
 //! Transfers that arrive as a Poisson process, each on a new connection from initiator to acceptor.
 //!
-//! A transfer's time runs from its arrival (when the connection is opened) until its last byte is with the acceptor:
-//! the flow completion time of the literature (Dukkipati and McKeown, Computer Communication Review 36(1), 2006). Both
-//! ends know times and sizes beforehand (`plan.rs`), a transfer's number being that of its connection.
+//! The time of a transfer is that from its arrival, when the connection is opened, until the acceptor has its last byte. It is
+//! the flow completion time of the literature (Dukkipati and McKeown, Computer Communication Review 36(1), 2006). Both ends draw
+//! times and sizes in advance (`plan.rs`). The number of a transfer is that of its connection.
 
 use crate::application::{self, Application, Completion, Figure, Io, Metric, Progress, StreamId};
 use crate::component::{COUNT, FlowContext, Protocol, WorkloadComponent, WorkloadSettings, count};
@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 pub(crate) static POISSON_TRANSFERS: WorkloadComponent = WorkloadComponent {
     declaration: Declaration {
         name: "poisson-transfers",
-        text: "transfers that come as a Poisson process, each on a connection of its own (TCP). Default port 5001.",
+        text: "transfers that arrive as a Poisson process, each on a connection of its own (TCP). Default port 5001.",
         fields: &[&[
-            Field::required("interval", Kind::INTERVAL, "Mean time from one to the next."),
-            Field::required("size", SIZE_OR_RANDOM, "Size of each."),
+            Field::required("interval", Kind::INTERVAL, "Mean time between transfers."),
+            Field::required("size", SIZE_OR_RANDOM, "Size of a transfer."),
             Field::optional("transfers", COUNT, "without end", "How many."),
         ]],
         ..Declaration::EMPTY
@@ -39,22 +39,22 @@ pub(crate) static POISSON_TRANSFERS: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-const BEGUN: Metric = Metric::new("transfers_begun", "", "Transfers that the sender has begun.");
+const BEGUN: Metric = Metric::new("transfers_begun", "", "Transfers that the sender has started.");
 
 static COMPLETED: [Metric; 3] = [
-    Metric::new("transfers", "", "Transfers that the receiver has whole."),
+    Metric::new("transfers", "", "Transfers that the receiver has received completely."),
     Metric::new("transfer_mean_s", "s", "Mean time of a transfer, from its arrival to its last byte."),
     Metric::new("transfer_max_s", "s", "Longest time of a transfer."),
 ];
 
-/// Transfers that arrive as a Poisson process, each on a connection of its own, from initiator to acceptor.
+/// The settings of transfers that arrive as a Poisson process, each on its own connection, from initiator to acceptor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoissonTransfersSpec {
     /// Mean time between arrivals.
     pub mean_interval: Duration,
     /// Sizes in bytes (each at least 1).
     pub size_bytes: Distribution,
-    /// Transfers to start (`None`: without end).
+    /// Number of transfers (`None`: unlimited).
     pub count: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ impl WorkloadSettings for PoissonTransfersSpec {
 }
 
 impl PoissonTransfersSpec {
-    /// Transfer number `index` of a flow that starts at `start`.
+    /// Returns transfer `index` of a flow that starts at `start`.
     fn transfer(&self, start: Instant, index: u32, plan: &mut Plan<Planned>) -> Planned {
         plan.get(index, |random, last| Planned {
             at: last.map_or(start, |last| last.at).saturating_add(super::interval(self.mean_interval, random)),
@@ -102,23 +102,23 @@ impl PoissonTransfersSpec {
     }
 }
 
-/// The end that sends.
+/// The sending end.
 #[derive(Debug)]
 pub struct PoissonTransfers {
     spec: PoissonTransfersSpec,
     plan: Plan<Planned>,
     start: Instant,
-    /// Transfers begun.
+    /// Number of transfers started.
     begun: u32,
-    /// Bytes still to be written.
+    /// Bytes still to write, by stream.
     writing: BTreeMap<StreamId, u64>,
 }
 
 impl PoissonTransfers {
-    /// The sending end; `random` is equal to that of the other end.
+    /// Creates the sending end. `random` is a copy of the other end's random stream.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &PoissonTransfersSpec, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         Ok(PoissonTransfers {
@@ -177,14 +177,14 @@ impl Application for PoissonTransfers {
     }
 }
 
-/// A transfer that is coming in.
+/// An incoming transfer.
 #[derive(Debug)]
 struct Incoming {
     planned: Planned,
     received_bytes: u64,
 }
 
-/// The end that receives, and knows when a transfer is complete.
+/// The receiving end, which records completed transfers.
 #[derive(Debug)]
 pub struct PoissonTransfersAcceptor {
     spec: PoissonTransfersSpec,
@@ -196,10 +196,10 @@ pub struct PoissonTransfersAcceptor {
 }
 
 impl PoissonTransfersAcceptor {
-    /// The receiving end of a flow that starts at `start`; `random` is equal to that of the other end.
+    /// Creates the receiving end of a flow that starts at `start`. `random` is a copy of the other end's random stream.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &PoissonTransfersSpec, random: Stream, start: Instant) -> Result<Self, Invalid> {
         spec.check()?;
         Ok(PoissonTransfersAcceptor {

@@ -1,4 +1,4 @@
-//! The client: asks, reads, waits.
+//! The client, which sends requests, reads responses and pauses.
 
 use super::{COMPLETED, ConnectionUse, Exchange, FAILED, RequestResponseSpec};
 use crate::application::{self, Application, Completion, Figure, Io, Progress, StreamId};
@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant, Invalid, Stream};
 
-/// The exchange under way.
+/// The exchange in progress.
 #[derive(Debug)]
 struct UnderWay {
     started: Instant,
@@ -16,12 +16,12 @@ struct UnderWay {
     unread_bytes: u64,
 }
 
-/// The side that asks.
+/// The client of exchanges.
 #[derive(Debug)]
 pub struct RequestResponseClient {
     spec: RequestResponseSpec,
     plan: Plan<Exchange>,
-    /// Number of the next exchange to begin.
+    /// Number of the next exchange.
     next: u32,
     stream: Option<StreamId>,
     under_way: Option<UnderWay>,
@@ -31,10 +31,10 @@ pub struct RequestResponseClient {
 }
 
 impl RequestResponseClient {
-    /// The client; `random` is equal to that of the server.
+    /// Creates the client. `random` is a copy of the server's random stream.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &RequestResponseSpec, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         Ok(RequestResponseClient {
@@ -105,7 +105,7 @@ impl RequestResponseClient {
         }
     }
 
-    /// Finishes the connection and forgets it.
+    /// Finishes the connection and removes its state.
     fn leave(&mut self, io: &mut dyn Io) {
         if let Some(stream) = self.stream.take().and_then(|id| io.stream(id)) {
             stream.finish();
@@ -121,7 +121,7 @@ impl RequestResponseClient {
         }
     }
 
-    /// The connection is gone. An exchange under way has failed. Without a connection for each, there are no more.
+    /// Handles the end of the connection. An exchange in progress has failed. On a connection for all exchanges it was the last.
     fn closed(&mut self, io: &mut dyn Io) {
         self.stream = None;
         let failed = self.under_way.take();
@@ -129,7 +129,7 @@ impl RequestResponseClient {
         if self.spec.connection == ConnectionUse::Kept {
             io.wake_at(Instant::NEVER);
         } else if let Some(exchange) = failed {
-            // At least a nanosecond: where every connection is refused at once, time goes on all the same.
+            // At least a nanosecond, so that time advances even if every connection is refused at once.
             self.rest(exchange.planned.idle.max(Duration::from_nanos(1)), io);
         }
     }
@@ -147,7 +147,7 @@ impl Application for RequestResponseClient {
     }
 
     fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) {
-        // Connections that it has left live on for a while.
+        // Finished connections still produce events for a while.
         if self.stream != Some(stream) {
             return;
         }

@@ -1,4 +1,5 @@
-//! The server: reads a request whole, thinks, answers. It serves as many connections at once as come.
+//! The server, which reads a complete request, waits for the think time and responds. It serves any number of connections in
+//! parallel.
 
 use super::{ConnectionUse, Exchange, RequestResponseSpec};
 use crate::application::{self, Application, Io, Progress, StreamId};
@@ -8,42 +9,42 @@ use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Instant, Invalid, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// So many bytes of the request are missing.
+    /// Missing bytes of the request.
     Reading(u64),
     Thinking,
-    /// So many bytes of the response are not written.
+    /// Unwritten bytes of the response.
     Writing(u64),
 }
 
 /// One connection.
 #[derive(Debug)]
 struct Served {
-    /// Number of its current exchange.
+    /// Number of the current exchange.
     exchange: u32,
     stage: Stage,
     peer_finished: bool,
 }
 
-/// The side that answers.
+/// The server of exchanges.
 #[derive(Debug)]
 pub struct RequestResponseServer {
     spec: RequestResponseSpec,
     plan: Plan<Exchange>,
     served: BTreeMap<StreamId, Served>,
-    /// When thinking ends.
+    /// Connections in their think time, by its end.
     thinking: BTreeSet<(Instant, StreamId)>,
     requests: u64,
     progress: Progress,
 }
 
 impl RequestResponseServer {
-    /// The server; `random` is equal to that of the client.
+    /// Creates the server. `random` is a copy of the client's random stream.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &RequestResponseSpec, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         Ok(RequestResponseServer {
@@ -66,7 +67,7 @@ impl RequestResponseServer {
         self.served.insert(id, Served { exchange, stage, peer_finished: false });
     }
 
-    /// Reads what has come of the current request. What came of the one after waits in the stream.
+    /// Reads the available bytes of the current request. Bytes of the following request stay in the stream.
     fn read(&mut self, id: StreamId, io: &mut dyn Io) {
         let now = io.now();
         let Some(served) = self.served.get_mut(&id) else { return };
@@ -125,7 +126,7 @@ impl RequestResponseServer {
         self.finish_if_over(id, io);
     }
 
-    /// Finishes a connection on which nothing more will be asked and everything is answered.
+    /// Finishes a connection if no more requests follow and all are answered.
     fn finish_if_over(&mut self, id: StreamId, io: &mut dyn Io) {
         if let Some(served) = self.served.get(&id)
             && served.peer_finished

@@ -1,4 +1,4 @@
-//! Which connections of which trace a flow plays, and when: its keys, and what they state.
+//! The keys and settings of Tmix: the trace, its connections and their times.
 
 use super::{BoxedTrace, METRICS, RESPONSES, SharedTrace, TmixAcceptor, TmixInitiator, TmixOptions};
 use crate::application::Application;
@@ -18,7 +18,7 @@ pub(crate) static TMIX: WorkloadComponent = WorkloadComponent {
         fields: &[FIELDS],
         ..Declaration::EMPTY
     },
-    // A trace says of its connections what only TCP has: a segment size.
+    // A trace states a segment size, which only TCP has.
     protocols: &[Protocol::Tcp],
     port: 5001,
     metrics: &[&METRICS, &RESPONSES[0], &RESPONSES[1], &RESPONSES[2], &RESPONSES[3], &RESPONSES[4]],
@@ -41,93 +41,94 @@ const TRACES: &[Choice] = &[
     Choice::new("r6s3", "initiator at node 3, acceptor at node 6."),
 ];
 
-/// Whether the trace decides on segments.
+/// Whether the trace sets segment sizes.
 static SEGMENTS: [(Choice, bool); 2] = [
-    (Choice::new("trace", "as the trace says, where it does."), true),
+    (Choice::new("trace", "that of the trace, if it states one."), true),
     (Choice::new("flow", "`mss` of `[flow.tcp]`."), false),
 ];
 
-/// Whether the trace decides on windows.
+/// Whether the trace sets receive windows.
 static WINDOWS: [(Choice, bool); 2] = [
-    (Choice::new("trace", "as the trace says, where it does."), true),
+    (Choice::new("trace", "that of the trace, if it states one."), true),
     (Choice::new("flow", "`receive_buffer` of `[flow.tcp]`."), false),
 ];
 
 static FIELDS: &[Field] = keys! {
-    /// A trace in either format, by its path from this file's folder.
+    /// Trace file in either format, as a path relative to the scenario's folder.
     "file": Kind::Text, optional "none";
-    /// A synthetic trace, by its name in the Common TCP Evaluation Suite.
+    /// Name of a synthetic trace of the Common TCP Evaluation Suite.
     "trace": Kind::Choice(TRACES), optional "the flow's name, if it is one of these; else `\"r4s1\"`";
-    /// A folder of traces, by its path from this file's: of it the file named as `trace` says and ending with `.org`,
-    /// `.orig`, `.alt` or `.cvec`, in place of the synthetic one.
+    /// Folder of traces, as a path relative to the scenario's folder, instead of synthetic traces. The file has the name in
+    /// `trace` and the extension `.org`, `.orig`, `.alt` or `.cvec`.
     "folder": Kind::Text, optional "none";
     /// Seed of the synthetic traces.
     "trace_seed": SEED, default "1";
-    /// How much of a trace is used; of a shorter one all.
+    /// Length of the part of the trace that is used. A shorter trace is used completely.
     "trace_length": Kind::INTERVAL, default "3000s";
-    /// Time of the run over time of the trace: 2 halves the load.
+    /// Time in the run divided by time in the trace: 2 halves the load.
     "scale": Kind::number(1e-6, 1e9), default "1";
-    /// The trace is cut into bins of so much of the run's time.
+    /// Length of the bins into which the trace is split, in time of the run.
     "bin": Kind::INTERVAL, default "5s";
-    /// Whether the bins come in random order.
+    /// Whether the bins are in random order.
     "shuffle": Kind::Boolean, default "true";
-    /// Seed of that order.
+    /// Seed of the random order.
     "shuffle_seed": SEED, optional "the scenario's `seed`";
-    /// Of connections that start before this time only those that live longer than half of it are kept...
+    /// Of the connections that start before this time, only those with a lifetime above half of it are kept.
     "prefill": Kind::DURATION, default "0s";
-    /// ...and start within this time before its end.
+    /// The kept connections start within this time before the end of `prefill`.
     "prefill_interval": Kind::DURATION, optional "`prefill`";
-    /// The rate by which lives are estimated: a connection's share of the link.
+    /// A connection's share of the link, from which lifetimes are estimated.
     "prefill_share": Kind::RATE, default "1Mbit/s";
     /// Payload of full segments.
     "segments": Kind::Choice(&choices(&SEGMENTS)), default "trace";
-    /// Receive windows.
+    /// Receive windows of connections.
     "windows": Kind::Choice(&choices(&WINDOWS)), default "trace";
-    /// Fill each unit up to whole segments, as ns-2's one-way TCP does.
+    /// Whether each unit is padded to whole segments, as with ns-2's one-way TCP.
     "padded": Kind::Boolean, default "false";
-    /// Whether each exchange has a row in `completions.csv`; response times by size are in `figures.csv` anyway.
+    /// Whether each exchange has a row in `completions.csv`. Response times by size are always in `figures.csv`.
     "exchanges": Kind::Boolean, default "false";
 };
 
-/// Which connections of which trace are played, and when.
+/// The settings of Tmix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TmixSpec {
-    /// Where the connections come from.
+    /// The source of the connections.
     pub trace: TmixTrace,
-    /// Run time over trace time.
+    /// Run time divided by trace time.
     pub scale: f64,
     /// Length of a bin in run time.
     pub bin: Duration,
-    /// Whether bins are shuffled.
+    /// Order of the bins.
     pub order: Order,
-    /// Seed of the shuffle; `None`: the scenario's.
+    /// Seed of the shuffle; `None`: the seed of the scenario.
     pub shuffle_seed: Option<u64>,
-    /// How much of a trace is used.
+    /// Length of the part of a trace that is used.
     pub trace_length: Duration,
-    /// Long connections first.
+    /// The prefill with long-lived connections.
     pub prefill: Prefill,
-    /// What connections take from the trace.
+    /// Which properties connections take from the trace.
     pub options: TmixOptions,
 }
 
-/// Where connection vectors come from.
+/// The source of connection vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TmixTrace {
-    /// Made up by this seed, one of the generator's nine.
+    /// One of the nine synthetic traces.
     Synthetic {
-        /// Its name, `r4s1` to `r6s3`.
+        /// The name, `r4s1` to `r6s3`.
         name: String,
-        /// The generator's seed.
+        /// The seed of the generator.
         seed: u64,
     },
-    /// A file of either format.
+    /// A file in either format.
     File(PathBuf),
 }
 
-/// Endings of trace files.
+/// Extensions of trace files.
 const ENDINGS: [&str; 4] = ["org", "orig", "alt", "cvec"];
 
-/// The file of a trace in a folder; where there is none, the name that is missed when it is to be read.
+/// Returns the file of a trace in a folder. If there is none, returns the first candidate, whose absence is reported when it is
+/// read.
 fn trace_in(folder: &Path, name: &str) -> PathBuf {
     let candidates = ENDINGS.map(|ending| folder.join(format!("{name}.{ending}")));
     let found = candidates.iter().find(|file| file.is_file());
@@ -185,7 +186,7 @@ fn read(reader: &mut Reader<'_, '_>) -> Result<Box<dyn WorkloadSettings>, compon
 }
 
 impl TmixSpec {
-    /// The connections for a run of this seed that lasts so long after the flow's start, made as they are needed.
+    /// Returns the connections for a run with this seed and duration after the flow's start, generated on demand.
     fn connections(&self, seed: u64, duration: Duration) -> Result<SharedTrace, Error> {
         let schedule = Schedule {
             scale: self.scale,
@@ -225,7 +226,7 @@ impl WorkloadSettings for TmixSpec {
             let reason = "connections of a trace file, counted as if they filled the path";
             return Demand::unlimited([true, true]).at_most(reason);
         }
-        // The prefill's connections start within its last interval, and offer the load of any other time.
+        // The prefill's connections start within its last interval and offer the load of any other time.
         let Prefill { time, interval, .. } = self.prefill;
         let time_s = (time_s - time.saturating_sub(interval).as_secs_f64()).max(0.0);
         let played = Synthetic::played(time_s, self.scale);

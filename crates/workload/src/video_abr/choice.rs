@@ -1,38 +1,38 @@
-//! Which bit rate the next segment is to have.
+//! The selection of the next segment's bit rate.
 //!
-//! - By buffer: BBA-0 of Huang, Johari, McKeown, Trunnell and Watson, "A buffer-based approach to rate adaptation",
-//!   SIGCOMM 2014, algorithm 1. A map f of the buffer's level gives the lowest rate up to the reservoir, the
-//!   highest from reservoir plus cushion, and a straight line between. The last rate is kept until f crosses the
-//!   neighbouring step of the ladder; then it becomes the highest step below f on the way up, the lowest above f on the
-//!   way down. The paper's numbers are a reservoir of 90 s and a cushion of 126 s in a buffer of 240 s.
-//! - By throughput: the harmonic mean of the last samples, that of Jiang, Sekar and Zhang (FESTIVE, CoNEXT 2012), which
-//!   one fast sample cannot lift; five samples as in Yin, Jindal, Sekar and Sinopoli (SIGCOMM 2015).
+//! - By buffer: BBA-0 of Huang, Johari, McKeown, Trunnell and Watson, "A buffer-based approach to rate adaptation", SIGCOMM 2014,
+//!   algorithm 1. A function f of the buffer level gives the lowest rate up to the reservoir, the highest from reservoir plus
+//!   cushion, and is linear between. The last rate is kept until f crosses the neighboring step of the ladder. Then the rate
+//!   becomes the highest step below f on the way up, and the lowest above f on the way down. The paper's numbers are a reservoir
+//!   of 90 s and a cushion of 126 s in a buffer of 240 s.
+//! - By throughput: the harmonic mean of the last samples as in Jiang, Sekar and Zhang (FESTIVE, CoNEXT 2012), which a single
+//!   fast sample hardly raises. Five samples are used as in Yin, Jindal, Sekar and Sinopoli (SIGCOMM 2015).
 
 use super::RateChoice;
 use fullpipe_units::{Duration, Rate};
 use std::collections::VecDeque;
 
-/// What the choice is made from, besides the buffer's level.
+/// The state of the selection, besides the buffer level.
 #[derive(Debug)]
 pub(super) struct Chooser {
     choice: RateChoice,
     ladder: Vec<Rate>,
-    /// Step of the ladder that the last segment had.
+    /// Step of the ladder of the last segment.
     step: usize,
     /// Throughputs of the last segments in bit/s.
     samples: VecDeque<f64>,
 }
 
 impl Chooser {
-    /// A chooser that begins at the lowest rate. The ladder is not empty.
+    /// Creates a selection that starts at the lowest rate. The ladder is not empty.
     pub(super) fn new(choice: RateChoice, ladder: Vec<Rate>) -> Self {
         Chooser { choice, ladder, step: 0, samples: VecDeque::new() }
     }
 
-    /// A segment of so many bytes has come in so much time.
+    /// Adds a sample: a segment of `bytes` bytes that arrived in `time`.
     pub(super) fn sample(&mut self, bytes: u64, time: Duration) {
         if let RateChoice::Throughput { samples, .. } = self.choice {
-            // Segments that come in no time at all come in a nanosecond.
+            // A segment that arrives in no time counts as a nanosecond.
             let seconds = time.max(Duration::from_nanos(1)).as_secs_f64();
             self.samples.push_back(bytes as f64 * 8.0 / seconds);
             while self.samples.len() > samples as usize {
@@ -41,7 +41,7 @@ impl Chooser {
         }
     }
 
-    /// The rate of the next segment.
+    /// Returns the rate of the next segment.
     pub(super) fn next(&mut self, level: Duration) -> Rate {
         self.step = match self.choice {
             RateChoice::Buffer { reservoir, cushion } => self.by_buffer(level, reservoir, cushion),
@@ -96,11 +96,11 @@ mod tests {
     }
 
     #[test]
-    fn the_buffer_map_has_hysteresis() {
+    fn buffer_map_has_hysteresis() {
         // Reservoir 10 s, cushion 40 s, 1 to 5 Mbit/s: f = 1 + (B - 10) / 10 Mbit/s.
         let choice = RateChoice::Buffer { reservoir: Duration::from_secs(10), cushion: Duration::from_secs(40) };
         let mut chooser = chooser(choice);
-        // Level in seconds, rate in Mbit/s; in the order of a buffer that fills and drains.
+        // Level in seconds and rate in Mbit/s, for a buffer that fills and then drains.
         for (level, rate) in [
             (0, 1),
             (10, 1),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_harmonic_mean_is_of_the_last_samples() {
+    fn harmonic_mean_covers_the_last_samples() {
         let mut chooser = chooser(RateChoice::Throughput { safety: 0.5, samples: 2 });
         assert_eq!(chooser.next(Duration::ZERO), Rate::from_megabits_per_second(1));
         // A million bytes in 1 s: 8 Mbit/s, half of it 4: step 3.
@@ -131,13 +131,13 @@ mod tests {
         // 8 and 24 Mbit/s: harmonic mean 2 / (1/8 + 1/24) = 12 (arithmetic 16), half of it 6: step 5.
         chooser.sample(3_000_000, Duration::from_secs(1));
         assert_eq!(chooser.next(Duration::ZERO), Rate::from_megabits_per_second(5));
-        // 24 and 2.4: 2 / (1/24 + 10/24) = 48/11 = 4.36; half of it 2.18: step 2. With the 8 still in it would be
-        // 3 / (3/24 + 1/24 + 10/24) = 5.14 and the step 2 as well, so once more with 2.4: 2.4, half 1.2: step 1.
+        // 24 and 2.4: 2 / (1/24 + 10/24) = 48/11 = 4.36; half of it 2.18: step 2. If 8 were still included, the mean would be 3 /
+        // (3/24 + 1/24 + 10/24) = 5.14 and the step also 2. So another sample of 2.4: mean 2.4, half of it 1.2: step 1.
         chooser.sample(300_000, Duration::from_secs(1));
         assert_eq!(chooser.next(Duration::ZERO), Rate::from_megabits_per_second(2));
         chooser.sample(300_000, Duration::from_secs(1));
         assert_eq!(chooser.next(Duration::ZERO), Rate::from_megabits_per_second(1));
-        // Exactly a step is enough: 4 and 4 Mbit/s, half of it 2.
+        // A value equal to a step is sufficient: 4 and 4 Mbit/s, half of it 2.
         chooser.sample(500_000, Duration::from_secs(1));
         chooser.sample(500_000, Duration::from_secs(1));
         assert_eq!(chooser.next(Duration::ZERO), Rate::from_megabits_per_second(2));

@@ -1,4 +1,4 @@
-//! The client: asks for segments, buffers and plays them.
+//! The client, which requests, buffers and plays segments.
 
 use super::choice::Chooser;
 use super::playback::Playback;
@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use fullpipe_transport::{Event, Payload};
 use fullpipe_units::{Duration, Instant, Invalid, Rate};
 
-/// The segment that has been asked for.
+/// The requested segment.
 #[derive(Debug)]
 struct Fetch {
     asked: Instant,
@@ -18,7 +18,7 @@ struct Fetch {
     unread_bytes: u64,
 }
 
-/// The side that watches.
+/// The client of the video.
 #[derive(Debug)]
 pub struct VideoAbrClient {
     spec: VideoAbrSpec,
@@ -26,12 +26,12 @@ pub struct VideoAbrClient {
     playback: Playback,
     start: Instant,
     stream: Option<StreamId>,
-    /// What of the request is not written yet.
+    /// The unwritten part of the request.
     unwritten: Bytes,
     fetch: Option<Fetch>,
-    /// Segments asked for.
+    /// Number of segments requested.
     asked: u64,
-    /// Rates of the segments that have come: sum in bit/s, changes, last.
+    /// Rates of the received segments: sum in bit/s, number of changes, last.
     rate_sum: u128,
     switches: u64,
     last_rate: Option<Rate>,
@@ -40,10 +40,10 @@ pub struct VideoAbrClient {
 }
 
 impl VideoAbrClient {
-    /// The client.
+    /// Creates the client.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &VideoAbrSpec) -> Result<Self, Invalid> {
         spec.check()?;
         Ok(VideoAbrClient {
@@ -130,7 +130,7 @@ impl VideoAbrClient {
         if excess.is_zero() {
             self.ask(level, io);
         } else {
-            // The buffer plays: it has no room.
+            // The buffer has no room, so it is playing.
             let at = io.now().saturating_add(excess);
             io.wake_at(at);
         }
@@ -180,7 +180,7 @@ impl Application for VideoAbrClient {
         playback.advance(end);
         let stalled = self.playback.stalled_until(end).as_secs_f64();
         let mut figures = Metric::figures(&METRICS, [self.completions.len() as f64, self.switches as f64]);
-        // A video that never plays has not stalled, and yet is no video without stalls.
+        // A video that never plays has no stalls, but must not look like one that played without stalls.
         if let Some(started) = self.playback.started {
             figures.extend(Metric::figures(&STALLS, [playback.stalls as f64, stalled]));
             figures.push(STARTUP.figure(started.saturating_since(self.start).as_secs_f64()));

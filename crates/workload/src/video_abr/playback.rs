@@ -1,5 +1,5 @@
-//! The client's buffer and what the viewer sees of it: playback runs at one second per second while there is something
-//! to play, and stalls from the very moment at which there is not.
+//! The client's buffer and its playback, which consumes one second per second while the buffer has content and stalls from the
+//! moment at which it is empty.
 
 use fullpipe_units::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use fullpipe_units::{Duration, Instant};
 enum State {
     Starting,
     Playing,
-    /// Since then.
+    /// Stalled since this time.
     Stalled(Instant),
-    /// All has been fetched: when the buffer is empty, the video is over.
+    /// All segments have arrived: the video ends when the buffer is empty.
     Ending,
 }
 
@@ -18,14 +18,14 @@ pub(super) struct Playback {
     start_level: Duration,
     resume_level: Duration,
     level: Duration,
-    /// The instant of `level`.
+    /// The time to which `level` refers.
     at: Instant,
     state: State,
     /// When playback started.
     pub(super) started: Option<Instant>,
-    /// Time spent in stalls that are over.
+    /// Total time of completed stalls.
     pub(super) stalled: Duration,
-    /// Stalls so far.
+    /// Number of stalls so far.
     pub(super) stalls: u64,
 }
 
@@ -43,7 +43,7 @@ impl Playback {
         }
     }
 
-    /// Plays until `now` and says what is left.
+    /// Plays until `now` and returns the buffer level.
     pub(super) fn advance(&mut self, now: Instant) -> Duration {
         let passed = now.saturating_since(self.at);
         if self.state == State::Playing && passed > self.level {
@@ -59,7 +59,7 @@ impl Playback {
         self.level
     }
 
-    /// A segment has come. `room`: whether another fits at a level; `last`: it was the last.
+    /// Adds a segment. `room`: whether another segment fits at a level; `last`: whether this is the last segment.
     pub(super) fn add(&mut self, now: Instant, segment: Duration, room: impl Fn(Duration) -> bool, last: bool) {
         self.advance(now);
         self.level = self.level.saturating_add(segment);
@@ -80,7 +80,7 @@ impl Playback {
         }
     }
 
-    /// Time spent in stalls until `end`, one that goes on included.
+    /// Total time of stalls until `end`, including a present one.
     pub(super) fn stalled_until(&self, end: Instant) -> Duration {
         let mut then = self.clone();
         then.advance(end);

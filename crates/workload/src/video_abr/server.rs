@@ -1,4 +1,4 @@
-//! The server: reads requests, answers each at once with a segment of the rate that it asks for.
+//! The server, which responds to each request at once with a segment of the requested rate.
 
 use super::{REQUEST_CONTENT_BYTES, VideoAbrSpec};
 use crate::application::{Application, Io, Progress, StreamId};
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 /// One connection.
 #[derive(Debug, Default)]
 struct Served {
-    /// What has come of the current request; of its content no more than counts.
+    /// The received content of the current request, at most the bytes that are needed.
     content: Vec<u8>,
     request_bytes: u64,
     unwritten_bytes: u64,
     peer_finished: bool,
 }
 
-/// The side that has the segments.
+/// The server of the video.
 #[derive(Debug)]
 pub struct VideoAbrServer {
     request_bytes: u64,
@@ -27,10 +27,10 @@ pub struct VideoAbrServer {
 }
 
 impl VideoAbrServer {
-    /// The server.
+    /// Creates the server.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &VideoAbrSpec) -> Result<Self, Invalid> {
         spec.check()?;
         Ok(VideoAbrServer {
@@ -45,7 +45,7 @@ impl VideoAbrServer {
         let now = io.now();
         let Some(served) = self.served.get_mut(&id) else { return };
         let Some(stream) = io.stream(id) else { return };
-        // What comes of another request waits in the stream until this one is answered.
+        // Further requests wait in the stream until this one is answered.
         while served.unwritten_bytes == 0
             && let Some(payload) = stream.read(self.request_bytes - served.request_bytes)
         {
@@ -55,7 +55,7 @@ impl VideoAbrServer {
             if served.request_bytes == self.request_bytes {
                 served.request_bytes = 0;
                 let Some(rate) = rate_asked_for(&std::mem::take(&mut served.content)) else {
-                    // Not a request: what a server answers to that is no video.
+                    // This is not a request, so the server does not respond with video.
                     return stream.abort();
                 };
                 served.unwritten_bytes = rate.bytes_in(self.segment);
@@ -78,7 +78,7 @@ impl VideoAbrServer {
 }
 
 impl Served {
-    /// Keeps the part of the request that says what is wanted.
+    /// Keeps the part of the request that has content.
     fn keep(&mut self, payload: &Payload) {
         if let Payload::Bytes(bytes) = payload {
             let wanted = (REQUEST_CONTENT_BYTES as usize).saturating_sub(self.content.len());

@@ -1,8 +1,8 @@
-//! The browser: page after page, object after object, and what it notes of them.
+//! The browser, which fetches pages and records their load times.
 //!
-//! A [`Browser`] fetches objects by one version of HTTP. A page whose connection is lost has failed: the rest of it is given
-//! up, and the next follows after its reading time on new connections. With `page_interval` several pages can be on their way,
-//! and a lost connection fails all of them.
+//! A [`Browser`] fetches objects with one version of HTTP. A page whose connection is lost has failed: its remaining objects are
+//! abandoned, and the next page follows after the reading time on new connections. With `page_interval` several pages can be in
+//! progress, and a lost connection fails all of them.
 
 mod http1;
 mod http2;
@@ -21,68 +21,68 @@ use fullpipe_units::{Duration, Instant, Invalid, Stream};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How long to wait before asking again for a stream that the peer did not allow.
+/// Time until the next attempt to open a stream after the peer's stream limit was reached.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// How a connection for several streams is opened: it stays until it is closed.
+/// Options of a connection for several streams: it stays open until it is closed explicitly.
 const SEVERAL_STREAMS: OpenOptions = OpenOptions { mss_bytes: None, receive_buffer_bytes: None, several_streams: true };
 
-/// What a browser has learnt from an event.
+/// The results of an event.
 #[derive(Debug, Default)]
 struct News {
     /// Bytes read.
     bytes: u64,
-    /// Objects that have come.
+    /// Objects that have arrived.
     came: Vec<Came>,
-    /// A connection that was needed is lost.
+    /// Whether a required connection is lost.
     lost: bool,
 }
 
-/// An object that has come.
+/// An object that has arrived.
 #[derive(Debug)]
 struct Came {
     request: Request,
-    /// Where streams are told apart.
+    /// The stream, if streams are distinguished.
     stream: Option<u32>,
 }
 
-/// Fetches objects in the way of one version of HTTP.
+/// Fetches objects with one version of HTTP.
 trait Browser: fmt::Debug + Send {
-    /// Requests of what may be requested as much as it can. Says whether it ought to be asked again a little later even if
-    /// nothing happens.
+    /// Sends as many permitted requests as possible. Returns whether it must be called again a little later even without an
+    /// event.
     fn request(&mut self, load: &mut Load, io: &mut dyn Io) -> bool;
 
-    /// Something happened on a stream.
+    /// Handles an event on a stream.
     fn on_stream(&mut self, stream: StreamId, event: Event, io: &mut dyn Io) -> News;
 
-    /// Ends its connections when all is delivered; nothing is on its way.
+    /// Closes its connections after all data are delivered; no request is in progress.
     fn leave(&mut self, io: &mut dyn Io);
 
-    /// Ends its connections at once.
+    /// Closes its connections at once.
     fn abandon(&mut self, io: &mut dyn Io);
 }
 
-/// The side that fetches pages.
+/// The client, which fetches pages.
 #[derive(Debug)]
 pub struct WebClient {
     spec: WebSpec,
     pages: Pages,
     browser: Box<dyn Browser>,
-    /// The pages on their way, by number: one, unless pages overlap.
+    /// The pages in progress, by number; at most one unless pages overlap.
     loads: BTreeMap<u32, Load>,
     /// Number of the next page.
     next: u32,
-    /// When the next page begins, if that is known.
+    /// When the next page starts, if known.
     next_start: Instant,
     results: Results,
     progress: Progress,
 }
 
 impl WebClient {
-    /// The client; `random` is equal to that of the server.
+    /// Creates the client. `random` is a copy of the server's random stream.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &WebSpec, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         let browser: Box<dyn Browser> = match spec.http {
@@ -124,7 +124,7 @@ impl WebClient {
         io.wake_at(at);
     }
 
-    /// Requests what may be requested, of earlier pages first.
+    /// Sends the permitted requests, those of earlier pages first.
     fn request(&mut self, io: &mut dyn Io) {
         let mut again = false;
         for load in self.loads.values_mut() {
@@ -151,7 +151,7 @@ impl WebClient {
         for &number in &complete {
             self.complete(number, io);
         }
-        // Without overlapping pages the next one has begun by itself, on a connection that is not the lost one.
+        // If pages do not overlap, the next one has already started, on a connection that is not the lost one.
         if (complete.is_empty() || self.spec.page_interval_s.is_some()) && !self.loads.is_empty() {
             if news.lost {
                 self.fail(io);
@@ -188,7 +188,7 @@ impl WebClient {
             self.progress.completed = Some(now);
             io.wake_at(Instant::NEVER);
         } else if load.page.interval.is_some() {
-            // The next page begins, or has begun, whatever has come of this one.
+            // With `page_interval`, the next page starts independently of this one.
         } else if load.page.reading.is_zero() {
             self.begin(io);
         } else {
@@ -196,7 +196,7 @@ impl WebClient {
         }
     }
 
-    /// Gives up the pages on their way.
+    /// Abandons the pages in progress.
     fn fail(&mut self, io: &mut dyn Io) {
         let loads = std::mem::take(&mut self.loads);
         if loads.is_empty() {
@@ -205,14 +205,14 @@ impl WebClient {
         loads.values().for_each(|_| self.results.page_failed());
         self.browser.abandon(io);
         if self.spec.page_interval_s.is_none() {
-            // At least a nanosecond: where every connection is refused at once, time goes on all the same.
+            // At least a nanosecond, so that time advances even if every connection is refused at once.
             let reading = loads.values().map(|load| load.page.reading).max().unwrap_or_default();
             self.start_next_at(io.now().saturating_add(reading.max(Duration::from_nanos(1))), io);
         }
     }
 }
 
-/// Streams that are told apart in results.
+/// Number of streams that results distinguish.
 fn streams_told_apart(spec: &WebSpec) -> usize {
     if spec.http == Http::Streams { spec.streams() as usize } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! The keys of web pages, and what they state.
+//! The keys and settings of web pages.
 
 use super::results::METRICS;
 use super::{
@@ -27,7 +27,7 @@ pub(crate) static WEB: WorkloadComponent = WorkloadComponent {
     ..WorkloadComponent::EMPTY
 };
 
-/// A header in one frame of HTTP/2.
+/// Largest header, which fits into one HTTP/2 frame.
 const LARGEST_HEADER: u64 = super::MAX_HEADER_BYTES as u64;
 const URGENCY: Kind = Kind::integer(0, 7);
 const LARGEST_OBJECT: u64 = 1 << 50;
@@ -39,23 +39,26 @@ static HTTP: [(Choice, Http); 4] = named! {
     "2" => Http::Two;
     /// one connection, a stream for each object (QUIC).
     "3" => Http::Three;
-    /// one connection with a few streams; one request per page, answered on all of them (QUIC).
+    /// one connection with a few streams; one request per page, with responses on all streams (QUIC).
     "streams" => Http::Streams;
 };
 
 static LAWS: [(Choice, fn() -> PageLaws); 2] = named! {
-    /// the laws that Pries et al. (2012) fitted to their data.
+    /// the distributions that Pries et al. (2012) fitted to their data.
     "fitted" => PageLaws::pries;
-    /// the same, but main objects per page with the mean (1.2) and the standard deviation (2.63) of their data: log-normal
-    /// with mu -3.524706 and sigma 2.234815.
+    /// the same, but main objects per page have the mean (1.2) and the standard deviation (2.63) of their data: log-normal with
+    /// mu -3.524706 and sigma 2.234815.
     "data" => PageLaws::pries_data;
 };
 
 static DEPENDENCIES: [(Choice, Dependencies); 4] = [
     (Choice::new("none", "no object waits for another."), Dependencies::None),
     (Choice::new("main", "embedded objects wait for their main object."), Dependencies::Main),
-    (Choice::new("main-in-turn", "and each main object for the one before."), Dependencies::MainInTurn),
-    (Choice::new("chain", "each object waits for the one before."), Dependencies::Chain),
+    (
+        Choice::new("main-in-turn", "as `main`, and each main object waits for the previous one."),
+        Dependencies::MainInTurn,
+    ),
+    (Choice::new("chain", "each object waits for the previous one."), Dependencies::Chain),
 ];
 
 static COMPLETIONS: [(Choice, WebCompletions); 3] = named! {
@@ -63,90 +66,90 @@ static COMPLETIONS: [(Choice, WebCompletions); 3] = named! {
     "pages" => WebCompletions::Pages;
     /// a row for each object, from its request to its last byte.
     "objects" => WebCompletions::Objects;
-    /// a row for each stream of each page, stream after stream (`http = "streams"`).
+    /// a row for each stream of each page, in the order of the streams (`http = "streams"`).
     "streams" => WebCompletions::Streams;
 };
 
 static FIELDS: &[Field] = keys! {
-    /// How objects are fetched.
+    /// Protocol with which objects are fetched.
     "http": Kind::Choice(&choices(&HTTP)), required;
     /// Number of pages.
     "pages": Kind::integer(1, 1_000_000_000), default "1";
-    /// From the start of a page to the start of the next, whether or not the page is complete, so that pages can overlap.
-    /// `reading` has no effect then. Needs `keep_connections`.
-    "page_interval": TIME_OR_RANDOM, optional "a page starts when the one before is complete and read";
-    /// Laws of drawn pages where no other key sets them.
+    /// Time from the start of a page to the start of the next, even if the page is not complete, so that pages can overlap.
+    /// `reading` then has no effect. Requires `keep_connections`.
+    "page_interval": TIME_OR_RANDOM, optional "a page starts when the previous one is complete and its reading time is over";
+    /// Default distributions of drawn pages.
     "laws": Kind::Choice(&choices(&LAWS)), optional "`fitted`";
-    /// From the end of a page to the begin of the next; `"0s"` switches it off.
+    /// Time from the end of a page to the start of the next; `"0s"` disables it.
     "reading": TIME_OR_RANDOM, optional "log-normal, mu -0.495204 and sigma 2.7731 in seconds (Pries et al. 2012)";
-    /// A longer drawn time counts as this.
+    /// Maximum of the reading time; longer samples are reduced to it.
     "reading_max": Kind::DURATION, default "10000s";
     /// Main objects of a page, rounded; at least one.
     "main_objects": COUNT_OR_RANDOM, optional "log-normal, mu 0.473844 and sigma 0.688471 (Pries et al. 2012)";
-    /// A larger drawn number counts as this.
+    /// Maximum of `main_objects`; larger samples are reduced to it.
     "main_objects_max": Kind::integer(1, 1_000_000), default "212";
     /// Size of a main object.
     "main_size": SIZE_OR_RANDOM, optional "Weibull, shape 0.814944 and scale 28242.8 bytes (Pries et al. 2012)";
-    /// A larger drawn size counts as this.
+    /// Maximum of `main_size`; larger samples are reduced to it.
     "main_size_max": Kind::size(1, LARGEST_OBJECT), default "8MB";
     /// Objects embedded in each main object, rounded.
     "embedded_objects": COUNT_OR_RANDOM, optional "exponential, mean 31.93 (Pries et al. 2012)";
-    /// A larger drawn number counts as this.
+    /// Maximum of `embedded_objects`; larger samples are reduced to it.
     "embedded_objects_max": Kind::integer(0, 1_000_000), default "1920";
     /// Size of an embedded object.
     "embedded_size": SIZE_OR_RANDOM, optional "log-normal, mu 9.17979 and sigma 1.24646 in bytes (Pries et al. 2012)";
-    /// A larger drawn size counts as this.
+    /// Maximum of `embedded_size`; larger samples are reduced to it.
     "embedded_size_max": Kind::size(1, LARGEST_OBJECT), default "8MB";
-    /// Which objects of a drawn page wait until others have come before they are requested.
+    /// Dependencies of a drawn page: which objects are requested only after others have arrived.
     "dependencies": Kind::Choice(&choices(&DEPENDENCIES)), default "main";
-    /// Share of the embedded objects of a drawn page that are above the fold, the first ones in the page's order. Main
-    /// objects are always above it. Adds the metrics `page_fold_mean_s` and `page_fold_median_s`.
+    /// Fraction of the embedded objects of a drawn page that are above the fold: the first ones in the page's order. Main objects
+    /// are always above the fold. Adds the metrics `page_fold_mean_s` and `page_fold_median_s`.
     "above_fold": Kind::number(0.0, 1.0), optional "no such metrics";
-    /// The objects of every page, instead of drawn ones, in the order in which they are requested.
+    /// List of the objects of every page, in the order of requests, instead of drawn objects.
     "objects": Kind::Tables(&OBJECT), optional "pages are drawn";
-    /// HTTP/1.1: most connections at a time.
+    /// HTTP/1.1: largest number of parallel connections.
     "connections": Kind::integer(1, 1000), default "6";
-    /// HTTP/2 and HTTP/3: most requests at a time (the server's limit of concurrent streams).
+    /// HTTP/2 and HTTP/3: largest number of parallel requests (the server's limit of concurrent streams).
     "concurrent": Kind::integer(1, 1_000_000), default "100";
-    /// Whether the next page is fetched on the connections of the one before.
+    /// Whether the connections of a page are kept for the next page.
     "keep_connections": Kind::Boolean, default "true";
-    /// Size of a request: its header, whatever would have compressed it.
+    /// Size of a request, which is a header; compression is not modeled.
     "request": Kind::size(12, LARGEST_HEADER), default "350B";
-    /// Size of a response's header.
+    /// Size of the response header.
     "response_header": Kind::size(0, LARGEST_HEADER), default "300B";
-    /// RFC 9218 urgency of main objects, 0 being the most urgent.
+    /// RFC 9218 urgency of main objects; 0 is the most urgent.
     "main_urgency": URGENCY, default "1";
-    /// RFC 9218 urgency of other objects.
+    /// RFC 9218 urgency of embedded objects.
     "embedded_urgency": URGENCY, default "3";
-    /// Whether of equally urgent embedded objects all go on in turn, instead of one after another (RFC 9218).
+    /// Whether equally urgent embedded objects are interleaved instead of sent one after another (RFC 9218).
     "incremental": Kind::Boolean, default "false";
-    /// HTTP/2: the server makes no further frame while so much is written and not sent (TCP_NOTSENT_LOWAT).
+    /// HTTP/2: the server writes no further frame while this much data is written and unsent (TCP_NOTSENT_LOWAT).
     "low_water": Kind::size(1, 1 << 40), default "16KiB";
-    /// With `streams`: smaller embedded objects go on the first stream, with the main objects, the others on the
-    /// second.
+    /// With `streams`: smaller embedded objects use the first stream, with the main objects; the others use the second.
     "small_below": Kind::size(0, LARGEST_OBJECT), default "12kB";
-    /// With `streams`: how long after it was written a byte of the first, second, ... stream is wanted, for schedulers
-    /// with deadlines; the last holds for all further ones.
+    /// With `streams`: deadline of a byte on the first, second, ... stream, counted from its writing, for schedulers with
+    /// deadlines. The last value applies to all further streams.
     "stream_latencies": Kind::List(&Kind::DURATION), default "[]";
-    /// What the rows of `completions.csv` are.
+    /// Unit of the rows of `completions.csv`.
     "completions": Kind::Choice(&choices(&COMPLETIONS)), default "pages";
 };
 
 static OBJECT: Table = Table {
     name: "web object",
-    text: "An object of a page that is given as a list.",
+    text: "An object of a page that is defined by a list.",
     fields: &[keys! {
-        /// Its size.
+        /// Size of the object.
         "size": Kind::size(1, LARGEST_OBJECT), required;
-        /// The objects that must have come before it is requested: their places in the list, from 1, before its own.
+        /// Objects that must have arrived before this one is requested: their positions in the list, from 1. They must precede
+        /// this object.
         "after": Kind::List(&Kind::integer(1, 1_000_000)), default "[]";
-        /// Whether it is a main object.
+        /// Whether the object is a main object.
         "main": Kind::Boolean, default "false";
-        /// With `streams`: the stream that it comes on, from 1.
+        /// With `streams`: the number of the object's stream, from 1.
         "stream": Kind::integer(1, 100), optional "1 for main objects and those below `small_below`, 2 for others";
         /// RFC 9218 urgency.
         "urgency": URGENCY, optional "`main_urgency` or `embedded_urgency`";
-        /// Whether it is above the fold, for the metrics `page_fold_mean_s` and `page_fold_median_s`.
+        /// Whether the object is above the fold, for the metrics `page_fold_mean_s` and `page_fold_median_s`.
         "above_fold": Kind::Boolean, optional "`false`";
     }],
     ..Table::EMPTY
@@ -156,7 +159,7 @@ fn integer<T: TryFrom<i64>>(value: i64, largest: T) -> T {
     T::try_from(value).unwrap_or(largest)
 }
 
-/// The law that a key describes, or the usual one. What is given as a constant has no other maximum.
+/// Returns the distribution that a key states, or the default one. A constant has no separate maximum.
 fn law(reader: &mut Reader<'_, '_>, key: &str, usual: Law, max: f64) -> Result<Law, component::Invalid> {
     let Some(value) = reader.tree.get(key) else { return Ok(Law { max, ..usual }) };
     let drawn = matches!(value.data, Data::Table(_));
@@ -228,7 +231,7 @@ fn read(reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<Box<dyn Worklo
     Ok(Box::new(spec))
 }
 
-/// Checks that a version of HTTP runs over the flow's transport.
+/// Checks that a version of HTTP can use the flow's transport.
 fn runs_over(http: Http, reader: &mut Reader<'_, '_>, carrier: &Carrier) -> Result<(), component::Invalid> {
     let (name, path) = (reader.tree.choice("http"), reader.path);
     let over_quic = matches!(http, Http::Three | Http::Streams);
@@ -264,13 +267,13 @@ impl WorkloadSettings for WebSpec {
         [true, true]
     }
 
-    /// Pages come from the server.
+    /// The server sends the pages.
     fn main_senders(&self) -> [bool; 2] {
         [false, true]
     }
 
     fn demand(&self, _time_s: f64) -> Demand {
-        /// Few random pages count with so many times the mean size of a page: hardly one is larger.
+        /// The factor on the mean page size if there are few random pages. Hardly any page is larger.
         const MARGIN: f64 = 4.0;
         let mean = |law: &Law| law.law.mean().min(law.max);
         let (objects, bytes, is_random) = match &self.source {
@@ -295,7 +298,7 @@ impl WorkloadSettings for WebSpec {
             timers: 1.0,
             exchanges: Some(Exchanges {
                 most: self.pages.map_or(f64::INFINITY, |pages| pages as f64),
-                // Opening, document, objects.
+                // Connection, document, objects.
                 round_trips: 4.0,
                 pause_s: interval_s,
             }),
@@ -314,7 +317,7 @@ impl WorkloadSettings for WebSpec {
         self.reading_s.check().map_err(|invalid| invalid.of("reading"))?;
         if let Some(law) = &self.page_interval_s {
             law.check().map_err(|invalid| invalid.of("page_interval"))?;
-            // Pages without a time between them would all start at once.
+            // Pages with an interval of zero would all start at once.
             Invalid::unless(law.max > 0.0, "page_interval must be positive")?;
             Invalid::unless(self.keep_connections, "page_interval requires keep_connections = true")?;
             Invalid::unless(self.pages.is_some(), "page_interval requires pages")?;

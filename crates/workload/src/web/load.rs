@@ -1,4 +1,4 @@
-//! A page on its way: which objects may be requested, which have come.
+//! A page in progress: which objects may be requested, and which have arrived.
 
 use super::page::{Object, Page};
 use fullpipe_units::{Duration, Instant};
@@ -7,43 +7,43 @@ use std::collections::VecDeque;
 /// State of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// So many of those that it comes after have not come.
+    /// Number of objects on which it depends that have not arrived.
     Waits(u32),
     Ready,
     Requested(Instant),
     Came,
 }
 
-/// A page on its way.
+/// A page in progress.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) page: Page,
     pub(super) started: Instant,
     stages: Vec<Stage>,
-    /// Who comes after each object.
+    /// The dependents of each object.
     followers: Vec<Vec<u32>>,
-    /// What may be requested, in the order in which it became so; at one time in the page's order.
+    /// Objects that may be requested, in the order in which they became so, then in the page's order.
     ready: VecDeque<u32>,
     missing: usize,
     missing_mains: usize,
     missing_above_fold: usize,
-    /// Of each stream the bytes that have come and when the last did, where streams are told apart.
+    /// Received bytes and time of the last byte of each stream, if streams are distinguished.
     pub(super) streams: Vec<(u64, Instant)>,
 }
 
-/// What has come for the first time with an object.
+/// The result of the first arrival of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     /// When the object was requested.
     pub(super) requested: Instant,
-    /// How long all main objects took, if this was the last of them.
+    /// Time that all main objects took, if this was the last of them.
     pub(super) mains: Option<Duration>,
-    /// How long all objects above the fold took, if this was the last of them.
+    /// Time that all objects above the fold took, if this was the last of them.
     pub(super) above_fold: Option<Duration>,
 }
 
 impl Load {
-    /// A page that is begun now, on so many streams that are told apart.
+    /// Starts a page now. `streams` is the number of streams that are distinguished.
     pub(super) fn new(page: Page, streams: usize, now: Instant) -> Self {
         let mut followers = vec![Vec::new(); page.objects.len()];
         for (number, object) in (0..).zip(&page.objects) {
@@ -72,30 +72,30 @@ impl Load {
         }
     }
 
-    /// Whether something may be requested.
+    /// Whether an object may be requested.
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// The next object to request, which is then requested.
+    /// Marks the next object as requested and returns it.
     pub(super) fn request_next(&mut self, now: Instant) -> Option<u32> {
         let object = self.ready.pop_front()?;
         self.stages[object as usize] = Stage::Requested(now);
         Some(object)
     }
 
-    /// Requests all at once, whatever waits for what.
+    /// Requests all objects at once, regardless of dependencies.
     pub(super) fn request_all(&mut self, now: Instant) {
         self.ready.clear();
         self.stages.fill(Stage::Requested(now));
     }
 
-    /// An object.
+    /// Returns an object.
     pub(super) fn object(&self, number: u32) -> &Object {
         &self.page.objects[number as usize]
     }
 
-    /// An object has come, on a stream where streams are told apart. `None` if it was not requested, or has come before.
+    /// Handles the arrival of an object. `None` if the object was not requested or has already arrived.
     pub(super) fn arrive(&mut self, number: u32, stream: Option<u32>, now: Instant) -> Option<Arrival> {
         let Stage::Requested(requested) = self.stages[number as usize] else { return None };
         self.stages[number as usize] = Stage::Came;
@@ -125,12 +125,12 @@ impl Load {
         Some(Arrival { requested, mains, above_fold })
     }
 
-    /// Whether all has come.
+    /// Whether all objects have arrived.
     pub(super) fn is_complete(&self) -> bool {
         self.missing == 0
     }
 
-    /// Bytes of all objects.
+    /// Total bytes of all objects.
     pub(super) fn bytes(&self) -> u64 {
         self.page.objects.iter().map(|object| object.bytes).fold(0, u64::saturating_add)
     }

@@ -1,4 +1,4 @@
-//! What is to be written to a stream and did not fit yet.
+//! A queue of data that do not yet fit into a stream's send buffer.
 
 use bytes::Bytes;
 use fullpipe_transport::{Payload, Stream};
@@ -24,7 +24,7 @@ impl Outbox {
         }
     }
 
-    /// Writes as much as the stream takes and says whether that was all.
+    /// Writes as much as the stream accepts and returns whether the queue is empty.
     pub(super) fn flush(&mut self, stream: &mut dyn Stream) -> bool {
         while let Some(piece) = self.pieces.front_mut() {
             let written = stream.write(piece.clone());

@@ -1,25 +1,25 @@
-//! What a page is: its objects, their sizes and what each waits for.
+//! Pages: their objects, the sizes of the objects and their dependencies.
 //!
-//! Drawn pages follow Pries, Magyari and Tran-Gia, "An HTTP web traffic model based on the top one million visited web
-//! pages" (NGI 2012): a page has main objects (the document, frames, scripts), each of which has embedded objects. Five laws
-//! say how many and how large, and how long a page is read. Only the fitted laws of that paper are known to us, not their
-//! data: their means differ from the data's, which are printed beside them (main objects per page: law 2.04, data 1.2;
-//! embedded objects: law 21 091 bytes, data 23 915; reading: law 28.5 s, data 39.7 s). A sample above the law's maximum
-//! counts as the maximum. Counts are rounded to the nearest integer, main objects to at least 1; sizes to at least a byte.
+//! Drawn pages follow Pries, Magyari and Tran-Gia, "An HTTP web traffic model based on the top one million visited web pages"
+//! (NGI 2012). A page has main objects (the document, frames, scripts), each of which has embedded objects. Five distributions
+//! give the numbers and sizes of objects and the reading time. Only the fitted distributions of that paper are available, not its
+//! data. Their means differ from those of the data, which the paper states: main objects per page 2.04 (data 1.2), embedded
+//! objects 21 091 bytes (data 23 915), reading 28.5 s (data 39.7 s). A sample above the maximum counts as the maximum. Counts are
+//! rounded to the nearest integer, main objects to at least 1; sizes to at least a byte.
 //!
-//! Page n is a function of n and one random number that both ends have, so either can draw any page at any time. The main
-//! objects come first, then the embedded ones of all main objects in random order.
+//! Page n depends only on n and one random number that both ends have, so either end can draw any page at any time. The main
+//! objects come first, then the embedded objects of all main objects in random order.
 
 use crate::{Distribution, Invalid};
 use fullpipe_units::{Duration, Stream};
 
-/// Most objects that a page can have.
+/// Largest number of objects of a page.
 const MOST_OBJECTS: f64 = 1_000_000.0;
 
-/// Most streams that objects can name.
+/// Largest number of streams of a page.
 pub(super) const MOST_STREAMS: u32 = 100;
 
-/// A distribution that ends at a maximum: samples above count as the maximum.
+/// A distribution with a maximum: larger samples count as the maximum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Law {
     /// The distribution.
@@ -29,12 +29,12 @@ pub struct Law {
 }
 
 impl Law {
-    /// Always this value.
+    /// Returns a constant.
     pub fn constant(value: f64) -> Law {
         Law { law: Distribution::Constant { value }, max: value }
     }
 
-    /// Whether it makes sense.
+    /// Checks the distribution and the maximum.
     ///
     /// # Errors
     /// The rule that is broken.
@@ -43,23 +43,23 @@ impl Law {
         Invalid::unless(self.max >= 0.0 && self.max.is_finite(), "the maximum must not be negative")
     }
 
-    /// A sample; takes one number of the stream. Not below zero.
+    /// Draws a sample, at least 0. Uses one number of the stream.
     pub fn sample(&self, random: &mut Stream) -> f64 {
         self.law.sample(random).min(self.max).max(0.0)
     }
 
-    /// A sample as a size: rounded, at least a byte.
+    /// Draws a sample as a size: rounded, at least one byte.
     fn sample_bytes(&self, random: &mut Stream) -> u64 {
         self.sample(random).round().max(1.0) as u64
     }
 
-    /// A sample as a count: rounded, not below `least`.
+    /// Draws a sample as a count: rounded, at least `least`.
     fn sample_count(&self, random: &mut Stream, least: u32) -> u32 {
         (self.sample(random).round() as u32).max(least)
     }
 }
 
-/// The laws of drawn pages.
+/// The distributions of drawn pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageLaws {
     /// Size of a main object in bytes.
@@ -73,7 +73,7 @@ pub struct PageLaws {
 }
 
 impl PageLaws {
-    /// The fitted laws of Pries et al.
+    /// Returns the fitted distributions of Pries et al.
     pub fn pries() -> Self {
         PageLaws {
             main_bytes: Law { law: Distribution::Weibull { shape: 0.814_944, scale: 28_242.8 }, max: 8e6 },
@@ -83,45 +83,46 @@ impl PageLaws {
         }
     }
 
-    /// The laws of Pries et al., with main objects per page that have the mean (1.2) and the standard deviation (2.63) of
-    /// their data instead of the fitted law's mean of 2.04.
+    /// Returns the distributions of Pries et al., except that main objects per page have the mean (1.2) and the standard
+    /// deviation (2.63) of their data instead of the fitted mean of 2.04.
     ///
-    /// Of a log-normal variable, rounded to the nearest integer, at least 1 and at most 212, mean and deviation are sums over
-    /// the 212 values; mu and sigma solve the two equations.
+    /// Mean and deviation of a log-normal variable, rounded to the nearest integer, at least 1 and at most 212, are sums over the
+    /// 212 values. `mu` and `sigma` solve the two equations.
     pub fn pries_data() -> Self {
         let main_objects = Law { law: Distribution::LogNormal { mu: -3.524_706, sigma: 2.234_815 }, max: 212.0 };
         PageLaws { main_objects, ..PageLaws::pries() }
     }
 }
 
-/// An object of a page that is given as a list.
+/// An object of a page that is defined by a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectSpec {
-    /// Its size (at least 1).
+    /// Size in bytes (at least 1).
     pub bytes: u64,
-    /// Which objects must have come before it is requested: their numbers in the list, from 0, all before its own.
+    /// Objects that must have arrived before this one is requested: their indices in the list, from 0. They must precede this
+    /// object.
     pub after: Vec<u32>,
-    /// Which stream it comes on with [`super::Http::Streams`], from 0; `None`: by its size and kind, as in drawn pages.
+    /// Index of the object's stream with [`super::Http::Streams`], from 0; `None`: by size and kind, as in drawn pages.
     pub stream: Option<u32>,
     /// Whether it is a main object.
     pub main: bool,
-    /// RFC 9218 urgency; `None`: that of its kind.
+    /// RFC 9218 urgency; `None`: the default of its kind.
     pub urgency: Option<u8>,
-    /// Whether it is above the fold: needed to display what the reader sees first.
+    /// Whether it is above the fold, that is, required to display what the reader sees first.
     pub above_fold: bool,
 }
 
-/// Where pages come from.
+/// The source of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PageSource {
-    /// Drawn from laws, each page anew.
+    /// Each page is drawn from distributions.
     Drawn(PageLaws),
     /// Every page consists of these objects.
     Listed(Vec<ObjectSpec>),
 }
 
 impl PageSource {
-    /// Whether it makes sense.
+    /// Checks the source.
     ///
     /// # Errors
     /// The rule that is broken.
@@ -163,17 +164,17 @@ impl ObjectSpec {
     }
 }
 
-/// Which objects of a page wait for which others.
+/// The dependencies between the objects of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dependencies {
-    /// None: all are requested at once.
+    /// No dependencies: all objects are requested at once.
     None,
-    /// Embedded objects wait for their main object; main objects for nothing.
+    /// Embedded objects wait for their main object; main objects do not wait.
     #[default]
     Main,
-    /// The same, and each main object waits for the one before.
+    /// As `Main`, and each main object waits for the previous one.
     MainInTurn,
-    /// Each object waits for the one before.
+    /// Each object waits for the previous one.
     Chain,
 }
 
@@ -182,9 +183,9 @@ pub enum Dependencies {
 pub(super) struct Object {
     pub(super) bytes: u64,
     pub(super) main: bool,
-    /// The objects that must have come before it is requested.
+    /// Objects that must have arrived before this one is requested.
     pub(super) after: Vec<u32>,
-    /// Stream of its own choice, from 0.
+    /// Explicit stream index, from 0.
     pub(super) stream: Option<u32>,
     pub(super) urgency: Option<u8>,
     pub(super) above_fold: bool,
@@ -195,13 +196,13 @@ pub(super) struct Object {
 pub(super) struct Page {
     pub(super) number: u32,
     pub(super) objects: Vec<Object>,
-    /// How long it is read.
+    /// The reading time.
     pub(super) reading: Duration,
-    /// From its begin to the begin of the next page, where pages can overlap.
+    /// Time from its start to the start of the next page, if pages can overlap.
     pub(super) interval: Option<Duration>,
 }
 
-/// All pages, of which any can be had at any time.
+/// All pages, with access to any page at any time.
 #[derive(Debug)]
 pub(super) struct Pages {
     source: PageSource,
@@ -225,7 +226,7 @@ impl Pages {
         }
     }
 
-    /// Page number `number`, from 0.
+    /// Returns page `number`, counted from 0.
     pub(super) fn page(&self, number: u32) -> Page {
         let random = |purpose| Stream::new(self.seed, &format!("page {number}"), purpose);
         let objects = match &self.source {
@@ -254,7 +255,7 @@ fn listed(object: &ObjectSpec) -> Object {
     }
 }
 
-/// Marks the main objects and the first embedded ones as above the fold: `share` of the embedded ones, rounded up.
+/// Marks the main objects and the first embedded ones as above the fold: a fraction `share` of the embedded ones, rounded up.
 fn mark_above_fold(objects: &mut [Object], share: f64) {
     let embedded = objects.iter().filter(|object| !object.main).count();
     let above = (share * embedded as f64).ceil() as usize;
@@ -286,12 +287,12 @@ fn drawn(laws: &PageLaws, dependencies: Dependencies, random: &mut Stream) -> Ve
     objects
 }
 
-/// The object before one.
+/// The object before `number`, if there is one.
 fn before(number: u32) -> Vec<u32> {
     number.checked_sub(1).into_iter().collect()
 }
 
-/// Every order is equally probable (Fisher and Yates).
+/// Shuffles objects so that every order is equally probable (Fisher-Yates).
 fn shuffle(objects: &mut [Object], random: &mut Stream) {
     for last in (1..objects.len()).rev() {
         objects.swap(last, random.below(last as u64 + 1) as usize);
@@ -299,13 +300,13 @@ fn shuffle(objects: &mut [Object], random: &mut Stream) {
 }
 
 impl super::WebSpec {
-    /// Which stream an object comes on, from 0.
+    /// Returns the index of an object's stream, from 0.
     pub(super) fn stream_of(&self, object: &Object) -> u32 {
         let small = object.main || object.bytes < self.small_below_bytes;
         object.stream.unwrap_or(if small { 0 } else { 1 })
     }
 
-    /// How many streams there are.
+    /// Returns the number of streams.
     pub(super) fn streams(&self) -> u32 {
         match &self.source {
             PageSource::Drawn(_) => 2,
@@ -315,7 +316,7 @@ impl super::WebSpec {
         }
     }
 
-    /// How urgent an object is, and whether it is incremental.
+    /// Returns the urgency of an object, and whether it is incremental.
     pub(super) fn urgency_of(&self, object: &Object) -> (u8, bool) {
         let of_kind = if object.main { self.main_urgency } else { self.embedded_urgency };
         (object.urgency.unwrap_or(of_kind), self.incremental && !object.main)
@@ -331,18 +332,18 @@ mod tests {
         Pages::new(&WebSpec { dependencies, ..WebSpec::new(Http::One) }, Stream::new(4, "flow", "workload"))
     }
 
-    /// The mean of samples is the expected one within five of its standard errors, which are small.
+    /// Checks that the mean of the samples is the expected one within five of its standard errors, which are small.
     fn mean_is(name: &str, samples: &[f64], expected: f64, relative: f64) {
         let n = samples.len() as f64;
         let mean = samples.iter().sum::<f64>() / n;
         let variance = samples.iter().map(|sample| (sample - mean) * (sample - mean)).sum::<f64>() / n;
         let bound = 5.0 * (variance / n).sqrt();
         assert!((mean - expected).abs() < bound, "{name}: {mean}, not {expected} +- {bound}");
-        assert!(bound < relative * expected, "{name}: the bound {bound} says nothing");
+        assert!(bound < relative * expected, "{name}: the bound {bound} is too wide");
     }
 
     #[test]
-    fn means_are_those_of_the_fitted_laws() {
+    fn means_are_those_of_the_fitted_distributions() {
         let pages = pages(Dependencies::Main);
         let [mut mains, mut main_bytes, mut embedded, mut embedded_bytes] = [const { Vec::new() }; 4];
         for page in (0..12_000).map(|number| pages.page(number)) {
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_times_end_at_their_maximum() {
+    fn reading_times_are_limited_to_their_maximum() {
         // E(X; X < M) + M P(X > M) with M = 10 000 s: 28.498 Phi((ln M - mu - sigma^2) / sigma) + M (1 - Phi((ln M - mu) /
         // sigma)) = 24.166; without the maximum 28.498.
         let (law, mut random) = (Law::pries_reading(), Stream::new(5, "law", "reading"));
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn main_objects_and_a_share_of_the_others_are_above_the_fold() {
+    fn main_objects_and_a_share_of_the_embedded_ones_are_above_the_fold() {
         let spec = WebSpec { above_fold: Some(0.3), ..WebSpec::new(Http::One) };
         let pages = Pages::new(&spec, Stream::new(4, "flow", "workload"));
         for number in 0..20 {
@@ -398,14 +399,14 @@ mod tests {
             let (mains, others): (Vec<&Object>, Vec<&Object>) = objects.iter().partition(|object| object.main);
             assert!(mains.iter().all(|object| object.above_fold));
             let above: Vec<bool> = others.iter().map(|object| object.above_fold).collect();
-            // Three tenths, rounded up: n tenths of ten are whole numbers.
+            // Three tenths, rounded up. n tenths of ten are whole numbers.
             assert_eq!(above.iter().filter(|&&above| above).count(), (3 * others.len()).div_ceil(10));
-            assert!(above.windows(2).all(|pair| pair[0] || !pair[1]), "the first ones: {above:?}");
+            assert!(above.windows(2).all(|pair| pair[0] || !pair[1]), "the first objects: {above:?}");
         }
     }
 
     #[test]
-    fn any_page_can_be_had_at_any_time() {
+    fn pages_can_be_drawn_in_any_order() {
         let (one, other) = (pages(Dependencies::Main), pages(Dependencies::Main));
         let forwards: Vec<Page> = (0..20).map(|number| one.page(number)).collect();
         for number in (0..20).rev() {
@@ -416,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn main_objects_come_first_and_the_others_in_random_order() {
+    fn main_objects_precede_embedded_ones_in_random_order() {
         let pages = pages(Dependencies::Main);
         let page = (0..).map(|number| pages.page(number)).find(|page| page.objects[1].main && page.objects.len() > 60);
         let objects = page.expect("there is one").objects;
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_is_equally_probable() {
+    fn shuffle_makes_every_order_equally_probable() {
         // Of three objects 6 orders, 60 000 shuffles: 10 000 each, standard deviation sqrt(60 000 x 5 / 36) = 91.
         let mut random = Stream::new(6, "page", "order");
         let mut counts = std::collections::BTreeMap::new();
@@ -450,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_of_drawn_pages() {
+    fn drawn_pages_have_the_dependencies_of_their_setting() {
         let after = |dependencies| -> Vec<(bool, Vec<u32>)> {
             let objects = pages(dependencies).page(3).objects;
             objects.into_iter().map(|object| (object.main, object.after)).collect()

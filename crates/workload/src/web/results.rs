@@ -1,15 +1,15 @@
-//! What a browser has to say of its run.
+//! The metrics of a browser.
 
 use super::WebCompletions;
 use crate::application::{Completion, Figure, Metric, Sorted};
 use fullpipe_units::{Duration, Instant};
 
-/// All that a browser reports. A quantile is the nearest rank.
+/// All metrics of a browser. A quantile is the nearest rank.
 pub(super) const METRICS: &[&[Metric]] = &[&PAGES, &LOAD, &MAIN, &FOLD, &STREAMS[0], &STREAMS[1]];
 
 static PAGES: [Metric; 3] = [
-    Metric::new("pages", "", "Pages that have come. Load times are of these."),
-    Metric::new("pages_failed", "", "Pages that were given up because a connection was lost."),
+    Metric::new("pages", "", "Completely loaded pages, to which load times refer."),
+    Metric::new("pages_failed", "", "Pages that failed because a connection was lost."),
     Metric::new("pages_unfinished", "", "Pages that were being loaded when the run ended."),
 ];
 
@@ -20,8 +20,8 @@ static LOAD: [Metric; 3] = [
 ];
 
 static MAIN: [Metric; 2] = [
-    Metric::new("page_main_mean_s", "s", "Mean time until all main objects of a page had come."),
-    Metric::new("page_main_median_s", "s", "Median of the times until all main objects of a page had come."),
+    Metric::new("page_main_mean_s", "s", "Mean time until all main objects of a page had arrived."),
+    Metric::new("page_main_median_s", "s", "Median of the times until all main objects of a page had arrived."),
 ];
 
 static FOLD: [Metric; 2] = [
@@ -42,7 +42,7 @@ macro_rules! stream_metrics {
                 concat!(
                     "Mean time from the request of a page to its last byte on stream ",
                     $number,
-                    ", over pages that have any there (`http = \"streams\"`)."
+                    ", over pages with data on that stream (`http = \"streams\"`)."
                 ),
             ),
             Metric::new(concat!("stream_", $number, "_load_p5_s"), "s", "5th percentile of these times."),
@@ -54,7 +54,7 @@ macro_rules! stream_metrics {
     };
 }
 
-/// Of each of the first two streams.
+/// The metrics of each of the first two streams.
 static STREAMS: [[Metric; 6]; 2] = [stream_metrics!(1), stream_metrics!(2)];
 
 #[derive(Debug)]
@@ -64,14 +64,15 @@ pub(super) struct Results {
     failed: u64,
     page_loads: Vec<Duration>,
     main_loads: Vec<Duration>,
-    /// Times until all above the fold had come, where that is told apart.
+    /// Times until all objects above the fold had arrived, if the fold is modeled.
     fold_loads: Option<Vec<Duration>>,
-    /// Load times of each stream, of pages that have something on it.
+    /// Load times of each stream, for pages with data on it.
     stream_loads: Vec<Vec<Duration>>,
 }
 
 impl Results {
-    /// Of pages on so many streams (0: they are not told apart). `fold`: objects above the fold are told apart.
+    /// Creates the results. `streams` is the number of streams that are distinguished (0: none). `fold`: whether the fold is
+    /// modeled.
     pub(super) fn new(of: WebCompletions, streams: usize, fold: bool) -> Self {
         Results {
             of,
@@ -90,19 +91,19 @@ impl Results {
         }
     }
 
-    /// The last main object of a page has come.
+    /// Records the arrival of the last main object of a page.
     pub(super) fn mains(&mut self, took: Duration) {
         self.main_loads.push(took);
     }
 
-    /// The last object above the fold has come.
+    /// Records the arrival of the last object above the fold.
     pub(super) fn above_fold(&mut self, took: Duration) {
         if let Some(loads) = &mut self.fold_loads {
             loads.push(took);
         }
     }
 
-    /// A page has come. `streams`: of each stream its bytes and when the last of them came.
+    /// Records a complete page. `streams`: the bytes of each stream and the time of the last one.
     pub(super) fn page(&mut self, page: Completion, streams: &[(u64, Instant)]) {
         self.page_loads.push(page.completed.saturating_since(page.started));
         if self.of == WebCompletions::Pages {
@@ -122,7 +123,7 @@ impl Results {
         self.failed += 1;
     }
 
-    /// `unfinished`: pages that are being loaded.
+    /// Returns the metrics. `unfinished` is the number of pages in progress.
     pub(super) fn figures(&self, unfinished: usize) -> Vec<Figure> {
         let counts = [self.page_loads.len() as f64, self.failed as f64, unfinished as f64];
         let mut figures = Metric::figures(&PAGES, counts);

@@ -1,6 +1,6 @@
-//! The server: knows all pages and answers requests for their objects at once.
+//! The server, which has all pages and responds to requests at once.
 //!
-//! What is no request, or asks for what there is not, ends the stream or connection on which it came.
+//! Invalid data, or a request for a missing object, ends the stream or connection.
 
 mod frames;
 mod responses;
@@ -14,15 +14,15 @@ use crate::component::WorkloadSettings;
 use fullpipe_transport::Event;
 use fullpipe_units::{Invalid, Stream};
 
-/// The side that has the pages.
+/// The server of pages.
 #[derive(Debug)]
 pub struct WebServer(Box<dyn Application>);
 
 impl WebServer {
-    /// The server; `random` is equal to that of the client.
+    /// Creates the server. `random` is a copy of the client's random stream.
     ///
     /// # Errors
-    /// If the description makes no sense.
+    /// If the settings are invalid.
     pub fn new(spec: &WebSpec, random: Stream) -> Result<Self, Invalid> {
         spec.check()?;
         let shelf = Shelf { spec: spec.clone(), pages: Pages::new(spec, random), last: None };
@@ -48,7 +48,7 @@ impl Application for WebServer {
     }
 }
 
-/// The pages; of those that have been asked for the last is kept.
+/// The pages. The last requested page is cached.
 #[derive(Debug)]
 struct Shelf {
     spec: WebSpec,
@@ -57,7 +57,7 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// A page, if there is one of this number.
+    /// Returns the page with this number, if there is one.
     fn page(&mut self, number: u32) -> Option<&Page> {
         if !self.spec.has(number) {
             return None;
@@ -68,7 +68,7 @@ impl Shelf {
         self.last.as_ref()
     }
 
-    /// What a request asks for, if it is there.
+    /// Returns the requested object, if it exists.
     fn object(&mut self, request: Request) -> Option<&Object> {
         self.page(request.page)?.objects.get(request.object as usize)
     }

@@ -1,29 +1,29 @@
-//! What requests and frames look like, as far as anybody reads them.
+//! The wire format of requests and frames, as far as it is evaluated.
 //!
-//! A request begins with `GET `, the page's number and the object's, four bytes each, big-endian; the rest is as long as
-//! headers are. HTTP/2 frames have the header of RFC 9113 section 4.1. Of HTTP/3 there are the sizes of frame headers (RFC 9114
-//! section 7.1, RFC 9000 section 16); a frame's type takes a byte.
+//! A request begins with `GET `, the page number and the object number, four bytes each, big-endian. The remaining bytes give it
+//! the size of its headers. HTTP/2 frames have the header of RFC 9113 section 4.1. For HTTP/3 only the sizes of frame headers are
+//! modeled (RFC 9114 section 7.1, RFC 9000 section 16); a frame's type takes a byte.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use fullpipe_transport::Payload;
 
-/// Bytes of a request that say what is wanted.
+/// Bytes of a request that have content.
 pub(super) const CONTENT_BYTES: usize = 12;
 const METHOD: [u8; 4] = *b"GET ";
 
 /// Header of an HTTP/2 frame.
 pub(super) const FRAME_HEADER_BYTES: usize = 9;
-/// Largest payload of an HTTP/2 frame unless the peer allows more (RFC 9113 section 4.2).
+/// Largest payload of an HTTP/2 frame unless the peer permits more (RFC 9113 section 4.2).
 pub(super) const MAX_FRAME_BYTES: u64 = 16_384;
 /// Frame types.
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
-/// The sender will send nothing more on the stream (DATA and HEADERS).
+/// The sender sends nothing more on the stream (DATA and HEADERS).
 pub(super) const END_STREAM: u8 = 1;
-/// All of the header is in this frame (HEADERS).
+/// The complete header is in this frame (HEADERS).
 pub(super) const END_HEADERS: u8 = 4;
 
-/// What a request asks for.
+/// The object that a request selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) page: u32,
@@ -31,7 +31,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Appends its bytes, `length` in all.
+    /// Appends the request, padded to `length` bytes.
     pub(super) fn put(self, length: u32, bytes: &mut BytesMut) {
         let end = bytes.len() + length as usize;
         bytes.put_slice(&METHOD);
@@ -40,14 +40,14 @@ impl Request {
         bytes.resize(end, 0);
     }
 
-    /// Its bytes.
+    /// Returns the request, padded to `length` bytes.
     pub(super) fn bytes(self, length: u32) -> Bytes {
         let mut bytes = BytesMut::with_capacity(length as usize);
         self.put(length, &mut bytes);
         bytes.freeze()
     }
 
-    /// The request that begins with these bytes.
+    /// Parses the first bytes of a request.
     pub(super) fn parse(content: &[u8; CONTENT_BYTES]) -> Option<Request> {
         let [m0, m1, m2, m3, p0, p1, p2, p3, o0, o1, o2, o3] = *content;
         let page = u32::from_be_bytes([p0, p1, p2, p3]);
@@ -56,7 +56,7 @@ impl Request {
     }
 }
 
-/// Collects a message's first bytes and counts the others, in whatever pieces they come.
+/// Collects the first bytes of a message and counts the others, in pieces of any size.
 #[derive(Debug)]
 pub(super) struct Collector<const CONTENT: usize> {
     content: [u8; CONTENT],
@@ -66,17 +66,17 @@ pub(super) struct Collector<const CONTENT: usize> {
 }
 
 impl<const CONTENT: usize> Collector<CONTENT> {
-    /// Of a message of so many bytes.
+    /// Creates a collector for a message of `length` bytes.
     pub(super) fn new(length: u64) -> Self {
         Collector { content: [0; CONTENT], read_bytes: 0, length }
     }
 
-    /// What is still to come.
+    /// Number of missing bytes.
     pub(super) fn missing_bytes(&self) -> u64 {
         self.length - self.read_bytes
     }
 
-    /// Takes a piece, not longer than what is missing. Returns the first bytes when the message is whole.
+    /// Handles a piece, which is not longer than the missing bytes. Returns the first bytes when the message is complete.
     pub(super) fn take(&mut self, payload: &Payload) -> Option<[u8; CONTENT]> {
         if let Payload::Bytes(bytes) = payload {
             let at = usize::try_from(self.read_bytes).map_or(CONTENT, |read| read.min(CONTENT));
@@ -99,7 +99,7 @@ pub(super) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Appends its bytes.
+    /// Appends the header's bytes.
     pub(super) fn put(self, bytes: &mut BytesMut) {
         bytes.put_uint(u64::from(self.length), 3);
         bytes.put_u8(self.kind);
@@ -107,14 +107,14 @@ impl FrameHeader {
         bytes.put_u32(self.stream);
     }
 
-    /// Its bytes.
+    /// Returns the header's bytes.
     pub(super) fn bytes(self) -> Bytes {
         let mut bytes = BytesMut::with_capacity(FRAME_HEADER_BYTES);
         self.put(&mut bytes);
         bytes.freeze()
     }
 
-    /// The header in these bytes; the reserved bit is ignored.
+    /// Parses a header; the reserved bit is ignored.
     pub(super) fn parse(content: &[u8; FRAME_HEADER_BYTES]) -> FrameHeader {
         let [l0, l1, l2, kind, flags, s0, s1, s2, s3] = *content;
         FrameHeader {
@@ -126,7 +126,7 @@ impl FrameHeader {
     }
 }
 
-/// Bytes that a variable-length integer of QUIC takes (RFC 9000 section 16).
+/// Number of bytes of a QUIC variable-length integer (RFC 9000 section 16).
 fn varint_bytes(value: u64) -> u64 {
     match value {
         0..=0x3f => 1,
@@ -136,7 +136,7 @@ fn varint_bytes(value: u64) -> u64 {
     }
 }
 
-/// An HTTP/3 frame with a payload of so many bytes.
+/// Size of an HTTP/3 frame with this payload, in bytes.
 pub(super) fn http3_frame_bytes(payload_bytes: u64) -> u64 {
     1 + varint_bytes(payload_bytes) + payload_bytes
 }
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_header_is_that_of_the_rfc() {
+    fn frame_header_has_the_layout_of_the_rfc() {
         // Length 24 bits, type 8, flags 8, a reserved bit and the stream's 31: RFC 9113 section 4.1.
         let header =
             FrameHeader { length: 0x01_02_03, kind: HEADERS, flags: END_STREAM | END_HEADERS, stream: 0x0a0b_0c0d };
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_take_what_the_rfc_says() {
+    fn integers_have_the_lengths_of_the_rfc() {
         // RFC 9000 table 4: 63, 16 383, 1 073 741 823 are the largest of one, two and four bytes.
         for (value, bytes) in [(0, 1), (63, 1), (64, 2), (16_383, 2), (16_384, 4), ((1 << 30) - 1, 4), (1 << 30, 8)] {
             assert_eq!(varint_bytes(value), bytes, "{value}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_read_in_any_pieces() {
+    fn requests_are_parsed_from_any_pieces() {
         let request = Request { page: 7, object: 1 << 20 };
         let bytes = request.bytes(40);
         assert_eq!(bytes.len(), 40);
@@ -174,7 +174,7 @@ mod tests {
             let content = first.or_else(|| collector.take(&Payload::Bytes(bytes.slice(cut..)))).unwrap();
             assert_eq!(Request::parse(&content), Some(request), "{cut}");
         }
-        // A length is zeros, which are no request.
+        // Payload without content is zeros, which are not a request.
         let zeros = Collector::<CONTENT_BYTES>::new(40).take(&Payload::Length(40)).unwrap();
         assert_eq!(Request::parse(&zeros), None);
     }

@@ -1,4 +1,4 @@
-//! Samples against the distributions that they are said to come from: means, and the whole curve.
+//! Compares samples with their distributions: means, variances and the distribution function.
 
 use fullpipe_units::{Duration, Stream, math};
 use fullpipe_workload::Distribution;
@@ -23,7 +23,7 @@ fn normal(x: f64) -> f64 {
 
 struct Case {
     distribution: Distribution,
-    /// Mean and variance from the textbook's formulae, put in numbers.
+    /// Mean and variance from the textbook formulas, as numbers.
     mean: f64,
     variance: f64,
     /// Distribution function.
@@ -91,7 +91,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn means_are_those_of_the_closed_forms() {
+fn means_match_the_closed_forms() {
     for (number, case) in cases().iter().enumerate() {
         let claimed = case.distribution.mean();
         assert!((claimed - case.mean).abs() < 1e-9 * case.mean, "{:?}: {claimed}", case.distribution);
@@ -105,23 +105,23 @@ fn means_are_those_of_the_closed_forms() {
 }
 
 #[test]
-fn second_moments_are_those_of_the_closed_forms() {
+fn second_moments_match_the_closed_forms() {
     for (number, case) in cases().iter().enumerate() {
         let mut random = Stream::new(12, "variance", &number.to_string());
         let deviations: Vec<f64> =
             (0..SAMPLES).map(|_| (case.distribution.sample(&mut random) - case.mean).powi(2)).collect();
         let found = deviations.iter().sum::<f64>() / SAMPLES as f64;
-        // Five standard errors, that of the squared deviations taken from the samples themselves. (It is finite: the
-        // Pareto distribution of the table has a fourth moment.)
+        // The bound is five standard errors; the standard error of the squared deviations comes from the samples themselves. It
+        // is finite: the Pareto distribution of the table has a fourth moment.
         let spread = deviations.iter().map(|d| (d - found).powi(2)).sum::<f64>() / SAMPLES as f64;
         let bound = 5.0 * (spread / SAMPLES as f64).sqrt();
         assert!((found - case.variance).abs() < bound, "{:?}: {found}, bound {bound}", case.distribution);
-        assert!(bound < 0.1 * case.variance, "{:?}: the bound {bound} says nothing", case.distribution);
+        assert!(bound < 0.1 * case.variance, "{:?}: the bound {bound} is too wide", case.distribution);
     }
 }
 
 #[test]
-fn samples_follow_the_whole_curve() {
+fn samples_follow_the_distribution_function() {
     for (number, case) in cases().iter().enumerate() {
         let mut random = Stream::new(13, "curve", &number.to_string());
         let mut samples: Vec<f64> = (0..SAMPLES).map(|_| case.distribution.sample(&mut random)).collect();
@@ -131,13 +131,13 @@ fn samples_follow_the_whole_curve() {
             let expected = (case.cumulative)(sample);
             largest.max(expected - rank as f64 / n).max((rank + 1) as f64 / n - expected)
         });
-        // Kolmogorov and Smirnov: sqrt(n) D exceeds 1.95 once in a thousand times (sqrt(ln(2000) / 2) = 1.949).
+        // Kolmogorov-Smirnov: sqrt(n) D exceeds 1.95 in one of a thousand cases (sqrt(ln(2000) / 2) = 1.949).
         assert!(n.sqrt() * distance < 1.95, "{:?}: {}", case.distribution, n.sqrt() * distance);
     }
 }
 
 #[test]
-fn quantiles_by_hand() {
+fn quantiles_match_values_computed_by_hand() {
     let quantile = |distribution: Distribution, probability| distribution.quantile(probability);
     let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12 * expected.abs(), "{found}");
     near(quantile(Distribution::Exponential { mean: 2.0 }, 1.0 - 1.0 / E), 2.0);
@@ -146,7 +146,7 @@ fn quantiles_by_hand() {
     near(quantile(Distribution::BoundedPareto { shape: 2.0, low: 1.0, high: 2.0 }, 0.0), 1.0);
     near(quantile(Distribution::BoundedPareto { shape: 1.0, low: 1.0, high: 4.0 }, 2.0 / 3.0), 2.0);
     near(quantile(Distribution::LogNormal { mu: 2.0, sigma: 3.0 }, 0.5), E * E);
-    // One standard deviation above: probability 0.841 344 746 068 543.
+    // One standard deviation above the mean: probability 0.841 344 746 068 543.
     near(quantile(Distribution::LogNormal { mu: 0.0, sigma: 1.0 }, 0.841_344_746_068_542_9), E);
     near(quantile(Distribution::Weibull { shape: 0.5, scale: 4.0 }, 1.0 - 1.0 / E), 4.0);
     // exp(-exp(0)) = 1/e at the location.
@@ -156,8 +156,8 @@ fn quantiles_by_hand() {
 }
 
 #[test]
-fn tables_may_jump_and_stand_still() {
-    // Two values with probabilities 1/4 and 1/4, then 5..9 with the rest; nothing between 2 and 5.
+fn empirical_tables_may_have_jumps_and_flat_parts() {
+    // Two values with probabilities 1/4 and 1/4, then 5..9 with the rest, and nothing between 2 and 5.
     let table = Distribution::Empirical { points: vec![(1.0, 0.25), (2.0, 0.25), (2.0, 0.5), (5.0, 0.5), (9.0, 1.0)] };
     table.check().unwrap();
     for (probability, value) in [(0.0, 1.0), (0.25, 1.0), (0.3, 2.0), (0.5, 2.0), (0.75, 7.0), (0.999, 8.992)] {
@@ -168,9 +168,9 @@ fn tables_may_jump_and_stand_still() {
 }
 
 #[test]
-fn means_at_the_edges() {
+fn means_at_the_limits_of_parameters_are_correct() {
     assert!(Distribution::Pareto { shape: 1.0, scale: 2.0 }.mean().is_infinite());
-    // Shape 1 on 1..e: the integral of x^-1 is 1, over the kept 1 - 1/e.
+    // Shape 1 on 1..e: the integral of x^-1 is 1, divided by the remaining probability 1 - 1/e.
     let mean = Distribution::BoundedPareto { shape: 1.0, low: 1.0, high: E }.mean();
     assert!((mean - 1.581_976_706_869_326).abs() < 1e-12, "{mean}");
     // Gamma(1 + 2) = 2.
@@ -178,7 +178,7 @@ fn means_at_the_edges() {
 }
 
 #[test]
-fn a_sample_costs_one_number_whatever_the_distribution() {
+fn sample_uses_one_random_number_for_every_distribution() {
     let mut after = Stream::new(1, "a", "b");
     after.uniform();
     let expected = after.uniform();
@@ -191,7 +191,7 @@ fn a_sample_costs_one_number_whatever_the_distribution() {
 }
 
 #[test]
-fn sizes_and_times_stay_within_what_counters_hold() {
+fn sizes_and_times_stay_within_the_range_of_counters() {
     let mut random = Stream::new(2, "a", "b");
     let sizes = |distribution: Distribution, random: &mut Stream| -> Vec<u64> {
         (0..1000).map(|_| distribution.sample_bytes(random)).collect()
@@ -209,7 +209,7 @@ fn sizes_and_times_stay_within_what_counters_hold() {
 }
 
 #[test]
-fn senseless_parameters_are_refused() {
+fn invalid_parameters_are_rejected() {
     for case in cases() {
         case.distribution.check().unwrap();
     }

@@ -1,4 +1,4 @@
-//! Requests and responses, and transfers on a connection each: times by hand, and every byte accounted for.
+//! Tests of request-response and of transfers with a connection each: times computed by hand, and a complete account of bytes.
 
 use crate::way::{Host, Way};
 use fullpipe_transport::{CloseReason, Event, Payload};
@@ -22,7 +22,7 @@ fn millis(at: u64) -> Instant {
     Instant::from_nanos(at * MILLISECOND)
 }
 
-/// A byte per microsecond each way, 10 ms of delay.
+/// One byte per microsecond in each direction, and a delay of 10 ms.
 fn way() -> Way {
     Way::new(Duration::from_millis(10), |_, _| Some(Rate::from_megabits_per_second(8)))
 }
@@ -42,7 +42,7 @@ fn spec(connection: ConnectionUse) -> RequestResponseSpec {
     }
 }
 
-/// Sizes and times at random, so that ends which disagree about them would be found out.
+/// Random sizes and times, so that a disagreement between the ends has an effect.
 fn random_spec(connection: ConnectionUse) -> RequestResponseSpec {
     RequestResponseSpec {
         request_bytes: Distribution::Uniform { low: 1.0, high: 3000.0 },
@@ -67,17 +67,17 @@ fn spans(completions: &[Completion]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn exchanges_on_one_connection_by_hand() {
+fn exchanges_on_one_connection_have_times_computed_by_hand() {
     let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], Instant::NEVER);
-    // The first: connected after 20 ms, request 1 + 10, think 3, response 5 + 10: 49. The others 29, each 50 after the
-    // one before.
+    // The first: connected after 20 ms, request 1 + 10, think time 3, response 5 + 10: 49. The others take 29 and start 50 after
+    // the end of the previous one.
     assert_eq!(spans(client.completions()), [(0, 49), (99, 128), (178, 207)]);
     assert!(client.completions().iter().all(|one| one.bytes == 5000));
     let progress = client.progress();
     assert_eq!((progress.received_bytes, progress.completed), (15_000, Some(millis(207))));
-    // The third request came at 178 + 11.
+    // The third request arrived at 178 + 11.
     let progress = server.progress();
     assert_eq!((progress.received_bytes, progress.completed), (3000, Some(millis(189))));
     assert_eq!((way.opened(), way.live_connections()), (1, 0));
@@ -88,7 +88,7 @@ fn exchanges_on_one_connection_by_hand() {
 }
 
 #[test]
-fn exchanges_on_a_connection_each_pay_the_handshake_each_time() {
+fn exchanges_with_a_connection_each_include_a_handshake_each() {
     let (mut client, mut server) = pair(&spec(ConnectionUse::PerExchange));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], Instant::NEVER);
@@ -98,7 +98,7 @@ fn exchanges_on_a_connection_each_pay_the_handshake_each_time() {
 }
 
 #[test]
-fn without_think_and_idle_time_one_exchange_follows_at_once() {
+fn exchange_follows_at_once_without_think_and_idle_time() {
     let base = spec(ConnectionUse::Kept);
     let (mut client, mut server) = pair(&RequestResponseSpec { think_s: constant(0.0), idle_s: constant(0.0), ..base });
     way().start(&mut [&mut client, &mut server], Instant::NEVER);
@@ -106,11 +106,11 @@ fn without_think_and_idle_time_one_exchange_follows_at_once() {
 }
 
 #[test]
-fn what_the_server_answers_is_what_the_client_reads() {
+fn client_reads_what_the_server_answers() {
     for connection in [ConnectionUse::Kept, ConnectionUse::PerExchange] {
         for send_buffer_bytes in [1 << 40, 700, 1] {
             let mut base = random_spec(connection);
-            // One byte at a time is slow.
+            // One byte at a time is slow, so few exchanges are simulated.
             base.count = if send_buffer_bytes == 1 { Some(5) } else { base.count };
             let (mut client, mut server) = pair(&base);
             let mut way = way();
@@ -134,9 +134,9 @@ fn what_the_server_answers_is_what_the_client_reads() {
 }
 
 #[test]
-fn exchange_times_add_up_to_what_was_drawn() {
-    // Think and idle times are independent of the rest: with 300 exchanges the sum over all is that of transmission,
-    // delay and exponential think times (mean 2 ms, standard error 2 / sqrt(300) ms each).
+fn exchange_times_add_up_to_the_drawn_times() {
+    // Think and idle times are independent of the rest. So the sum over 300 exchanges is that of transmission, delay and
+    // exponential think times (mean 2 ms, standard error 2 / sqrt(300) ms).
     let (mut client, mut server) = pair(&random_spec(ConnectionUse::Kept));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], Instant::NEVER);
@@ -156,14 +156,14 @@ fn exchange_times_add_up_to_what_was_drawn() {
 }
 
 #[test]
-fn a_lost_connection_fails_its_exchange_only() {
+fn lost_connection_fails_only_its_exchange() {
     let (mut client, mut server) = pair(&spec(ConnectionUse::PerExchange));
     let mut way = way();
-    // The second exchange dies while the server thinks (99 + 31 + 1).
+    // The connection of the second exchange is lost during the think time (99 + 31 + 1).
     way.start(&mut [&mut client, &mut server], millis(131));
     way.kill(1, CloseReason::TimedOut);
     way.run(&mut [&mut client, &mut server], Instant::NEVER);
-    // The third begins 50 ms later. The server never saw the second answered and still knows which one the third is.
+    // The third starts 50 ms later. The server never answered the second, but still identifies the third.
     assert_eq!(spans(client.completions()), [(0, 49), (181, 230)]);
     assert_eq!(figure(&client.figures(way.now), "exchanges_failed"), 1.0);
     assert_eq!(client.progress().completed, Some(millis(230)));
@@ -171,9 +171,10 @@ fn a_lost_connection_fails_its_exchange_only() {
 }
 
 #[test]
-fn a_thought_dies_with_its_connection() {
-    // The first exchange dies while the server thinks (from 31 ms on, for 3 s). The second begins at 150 ms on a stream
-    // of the same number; its request is there at 181 ms and is thought about for as long: not until 3031 ms.
+fn think_time_ends_with_its_connection() {
+    // The first connection is lost during the think time (from 31 ms on, for 3 s). The second exchange starts at 150 ms on a
+    // stream with the same number. Its request arrives at 181 ms and has the same think time, so the response is not sent at 3031
+    // ms.
     let base = RequestResponseSpec { think_s: constant(3.0), count: Some(2), ..spec(ConnectionUse::PerExchange) };
     let (mut client, mut server) = pair(&base);
     let mut way = way();
@@ -184,12 +185,12 @@ fn a_thought_dies_with_its_connection() {
 }
 
 #[test]
-fn whatever_connections_are_lost_the_server_answers_what_was_asked() {
+fn server_answers_the_right_request_whichever_connections_are_lost() {
     let base = random_spec(ConnectionUse::PerExchange);
     let (mut client, mut server) = pair(&base);
     let mut way = way();
     way.start(&mut [&mut client, &mut server], millis(37));
-    // Every 113 ms the newest connection dies: before the handshake, with half a request, while the server thinks ...
+    // Every 113 ms the newest connection is lost: before the handshake, with half a request, during the think time, and so on.
     for at in (113..).step_by(113).take(80) {
         way.run(&mut [&mut client, &mut server], millis(at));
         way.kill(way.opened() - 1, CloseReason::TimedOut);
@@ -199,7 +200,7 @@ fn whatever_connections_are_lost_the_server_answers_what_was_asked() {
     let failed = figure(&figures, "exchanges_failed") as usize;
     assert_eq!(client.completions().len() + failed, 300);
     assert!(failed > 40, "{failed}");
-    // What the client has read in each exchange, the server has written on one connection.
+    // The server wrote each response that the client read on one connection.
     let mut answers = vec![0; 300];
     way.writes[1].iter().for_each(|&(connection, bytes)| answers[connection as usize] += bytes);
     let mut at = 0;
@@ -209,7 +210,7 @@ fn whatever_connections_are_lost_the_server_answers_what_was_asked() {
     assert_eq!(way.live_connections(), 0);
 }
 
-/// A client of its own kind: writes so much at once, finishes, and counts what comes.
+/// A special client, which writes a number of bytes at once, finishes, and counts received bytes.
 #[derive(Debug)]
 struct Raw {
     bytes: u64,
@@ -235,8 +236,8 @@ impl Application for Raw {
 }
 
 #[test]
-fn requests_that_come_together_are_answered_one_after_the_other() {
-    // Two requests of 1000 bytes and half a third in one go, and the end of the stream behind them.
+fn requests_that_arrive_together_are_answered_one_after_the_other() {
+    // Two requests of 1000 bytes and half of a third in one write, followed by the end of the stream.
     let (_, mut server) = pair(&spec(ConnectionUse::Kept));
     let mut raw = Raw { bytes: 2500, read: Vec::new(), closed: None };
     let mut way = way();
@@ -247,7 +248,7 @@ fn requests_that_come_together_are_answered_one_after_the_other() {
 }
 
 #[test]
-fn a_wake_during_an_exchange_begins_no_other() {
+fn timer_during_an_exchange_starts_no_other() {
     let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], millis(30));
@@ -257,7 +258,7 @@ fn a_wake_during_an_exchange_begins_no_other() {
 }
 
 #[test]
-fn a_lost_connection_that_was_to_be_kept_ends_it_all() {
+fn loss_of_the_shared_connection_ends_all_exchanges() {
     let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], millis(110));
@@ -268,7 +269,7 @@ fn a_lost_connection_that_was_to_be_kept_ends_it_all() {
 }
 
 #[test]
-fn a_connection_that_is_lost_between_exchanges_ends_them_too() {
+fn loss_of_the_shared_connection_between_exchanges_ends_all_exchanges() {
     let (mut client, mut server) = pair(&spec(ConnectionUse::Kept));
     let mut way = way();
     way.start(&mut [&mut client, &mut server], millis(60));
@@ -292,8 +293,8 @@ fn ends(spec: &PoissonTransfersSpec) -> (PoissonTransfers, PoissonTransfersAccep
 }
 
 #[test]
-fn a_transfer_takes_handshake_transmission_and_delay() {
-    // Connections do not share the rate here: 20 + size / (byte per us) + 10 ms, each.
+fn transfer_takes_handshake_transmission_and_delay() {
+    // Connections do not share the rate here. Each takes 20 + size / (byte per us) + 10 ms.
     let mut initiator = PoissonTransfers::new(&transfers(500), random()).unwrap();
     let mut acceptor = PoissonTransfersAcceptor::new(&transfers(500), random(), millis(3000)).unwrap();
     let mut way = way();
@@ -311,10 +312,10 @@ fn a_transfer_takes_handshake_transmission_and_delay() {
 }
 
 #[test]
-fn transfers_are_told_apart_in_whatever_order_their_connections_come() {
+fn transfers_are_identified_in_any_order_of_their_connections() {
     let (mut initiator, mut acceptor) = ends(&transfers(500));
     let mut way = way();
-    // Every third handshake takes 200 ms more: ten arrivals or so overtake it.
+    // Every third handshake takes 200 ms more, so about ten later arrivals overtake it.
     way.handshake_delay = Box::new(|connection| Duration::from_millis(if connection % 3 == 0 { 200 } else { 0 }));
     way.send_buffer_bytes = 5000;
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
@@ -325,7 +326,7 @@ fn transfers_are_told_apart_in_whatever_order_their_connections_come() {
         late += u32::from(over > 0);
         total += one.bytes;
     }
-    // Numbers 0, 3, ... 498.
+    // The transfers 0, 3, ... 498.
     assert_eq!((acceptor.completions().len(), late), (500, 167));
     let overtaken = acceptor.completions().windows(2).filter(|pair| pair[1].started < pair[0].started).count();
     assert!(overtaken > 100, "{overtaken}");
@@ -334,7 +335,7 @@ fn transfers_are_told_apart_in_whatever_order_their_connections_come() {
 }
 
 #[test]
-fn transfers_arrive_as_a_poisson_process_of_their_sizes() {
+fn transfers_arrive_as_a_poisson_process_with_their_sizes() {
     let spec = PoissonTransfersSpec { size_bytes: Distribution::Exponential { mean: 4000.0 }, ..transfers(20_000) };
     let (mut initiator, mut acceptor) = ends(&spec);
     let mut way = way();
@@ -342,23 +343,23 @@ fn transfers_arrive_as_a_poisson_process_of_their_sizes() {
     let mut starts: Vec<u64> = acceptor.completions().iter().map(|one| one.started.as_nanos()).collect();
     starts.sort_unstable();
     let n = starts.len() as f64;
-    // The n-th arrival is n mean intervals after the start, with standard deviation sqrt(n) of them; the mean size has
-    // standard error 4000 / sqrt(n).
+    // The n-th arrival is n mean intervals after the start, with a standard deviation of sqrt(n) intervals. The mean size has a
+    // standard error of 4000 / sqrt(n).
     let last = *starts.last().unwrap() as f64 / 20e6;
     assert!((last - n).abs() < 5.0 * n.sqrt(), "{last}");
     let mean = acceptor.progress().received_bytes as f64 / n;
     assert!((mean - 4000.0).abs() < 5.0 * 4000.0 / n.sqrt(), "{mean}");
-    // Squares of exponential intervals: mean 2, variance 20.
+    // Squares of exponential intervals have mean 2 and variance 20.
     let squares = starts.windows(2).map(|pair| ((pair[1] - pair[0]) as f64 / 20e6).powi(2)).sum::<f64>() / (n - 1.0);
     assert!((squares - 2.0).abs() < 5.0 * (20.0 / n).sqrt(), "{squares}");
 }
 
 #[test]
-fn a_transfer_that_dies_is_not_complete() {
+fn lost_transfer_is_not_complete() {
     let spec = PoissonTransfersSpec { size_bytes: constant(1000.0), ..transfers(2) };
     let (mut initiator, mut acceptor) = ends(&spec);
     let mut way = way();
-    // Both have begun long before 10 s; a third of the handshake delay keeps them open.
+    // Both have started long before 10 s; the handshake delay keeps them open.
     way.handshake_delay = Box::new(|_| Duration::from_secs(10));
     way.start(&mut [&mut initiator, &mut acceptor], millis(5000));
     way.kill(1, CloseReason::TimedOut);

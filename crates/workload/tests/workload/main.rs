@@ -1,4 +1,4 @@
-//! What applications send and when.
+//! Tests of what applications send and when.
 
 mod distributions;
 mod exchanges;

@@ -1,5 +1,5 @@
-//! Sources of packets: every packet's time worked out by hand where nothing is random, rates and means within bounds
-//! derived from the model where something is.
+//! Tests of packet sources: packet times computed by hand if nothing is random, otherwise rates and means within bounds derived
+//! from the model.
 
 use crate::way::Way;
 use fullpipe_units::{Duration, Instant, Rate, Stream, math};
@@ -20,14 +20,14 @@ fn random(purpose: &str) -> Stream {
     Stream::new(5, "source", purpose)
 }
 
-/// What both ends send as datagrams over a way of 7 ms, from the start at 0 to `until_s`.
+/// The datagrams that both ends send over a path of 7 ms, from 0 to `until_s`.
 fn datagrams(initiator: &mut dyn Application, acceptor: &mut dyn Application, until_s: u64) -> [Vec<(u64, u32)>; 2] {
     let mut way = Way::new(Duration::from_millis(7), |_, _| None);
     way.start(&mut [initiator, acceptor], Instant::from_nanos(until_s * SECOND));
     way.datagrams
 }
 
-/// As [`datagrams`], with an acceptor that only listens, to which datagrams need not come.
+/// As [`datagrams`], with an acceptor that only receives and to which no datagrams are delivered.
 fn sent(source: &mut dyn Application, until_s: u64) -> Vec<(u64, u32)> {
     let mut way = Way::new(Duration::ZERO, |_, _| None);
     way.datagrams_arrive = false;
@@ -53,19 +53,19 @@ fn on_off(on_s: Distribution, off_s: Distribution, count: Option<u64>) -> OnOffS
 }
 
 #[test]
-fn the_clock_of_an_on_off_source_stands_still_in_off_periods() {
+fn clock_of_an_on_off_source_stops_in_off_periods() {
     let spec = on_off(constant(0.025), constant(0.100), Some(8));
     let found = sent(&mut OnOff::new(&spec, false, random("a")).unwrap(), 10);
-    // On time 0, 10, 20 | 30, 40 | 50, 60, 70; the periods are 0..25, 125..150, 250..275, and on time 50 is the very
-    // end of the second, so the packet belongs to the third.
+    // On time 0, 10, 20, then 30, 40, then 50, 60, 70. The periods are 0..25, 125..150 and 250..275. On time 50 is the very end
+    // of the second period, so its packet belongs to the third.
     assert_eq!(times_ms(&found), [0.0, 10.0, 20.0, 130.0, 140.0, 250.0, 260.0, 270.0]);
     assert!(found.iter().all(|&(_, bytes)| bytes == 100));
 }
 
 #[test]
-fn an_on_off_source_does_not_drift() {
-    // 1500 bytes at 7 Mbit/s: 12 000 bits in 1 714 285.71 ns; seven of them take 12 ms exactly. Without off periods
-    // the periods do not show.
+fn on_off_source_does_not_drift() {
+    // 1500 bytes at 7 Mbit/s are 12 000 bits in 1 714 285.71 ns; seven of them take 12 ms exactly. Without off periods the
+    // periods have no effect.
     let spec = OnOffSpec {
         rate: Rate::from_megabits_per_second(7),
         payload_bytes: 1500,
@@ -81,16 +81,16 @@ fn an_on_off_source_does_not_drift() {
 }
 
 #[test]
-fn a_long_off_period_passes_over_several_packets_once() {
-    // On periods shorter than a packet time: on time 4 ms per second, so a packet (10 ms) in the third on period after,
-    // with what is left: on time 10 is 2 ms into the third (2 s + 2 ms), on time 20 the very end of the fifth.
+fn long_off_period_delays_a_packet_only_once() {
+    // On periods are shorter than a packet time. On time advances by 4 ms per second, so a packet (10 ms) is due in the third on
+    // period, at the remaining offset. On time 10 is 2 ms into the third (2 s + 2 ms), on time 20 the very end of the fifth.
     let spec = on_off(constant(0.004), constant(0.996), Some(4));
     let found = sent(&mut OnOff::new(&spec, false, random("a")).unwrap(), 100);
     assert_eq!(times_ms(&found), [0.0, 2002.0, 5000.0, 7002.0]);
 }
 
 #[test]
-fn writes_of_an_on_off_source_and_its_end() {
+fn on_off_source_writes_to_a_stream_and_finishes_it() {
     let spec = on_off(constant(0.025), constant(0.100), Some(4));
     let mut source = OnOff::new(&spec, true, random("a")).unwrap();
     let mut sink = Sink::new(true);
@@ -103,9 +103,9 @@ fn writes_of_an_on_off_source_and_its_end() {
 }
 
 #[test]
-fn the_rate_of_an_exponential_on_off_source() {
-    // Alternating renewal process: of a time T it is on for T / (1 + 1.35) on average, with variance
-    // T 2 (1 * 1.35)^2 / 2.35^3 (Cox, Renewal Theory, 1962, for exponential periods). A packet per 10 ms of on time.
+fn exponential_on_off_source_has_its_mean_rate() {
+    // In an alternating renewal process, the on time within T is T / (1 + 1.35) on average, with variance T 2 (1 * 1.35)^2 /
+    // 2.35^3 (Cox, Renewal Theory, 1962, for exponential periods). There is a packet per 10 ms of on time.
     let spec = on_off(Distribution::Exponential { mean: 1.0 }, Distribution::Exponential { mean: 1.35 }, None);
     let seconds = 40_000;
     let found = sent(&mut OnOff::new(&spec, false, random("exponential")).unwrap(), seconds).len() as f64;
@@ -117,7 +117,7 @@ fn the_rate_of_an_exponential_on_off_source() {
 #[test]
 fn pareto_periods_have_their_smallest_length() {
     let pareto = |scale| Distribution::Pareto { shape: 1.5, scale };
-    // On at least 50 ms (five packets), off at least 200 ms: no run of packets is shorter, no gap between either.
+    // On periods have at least 50 ms (five packets), off periods at least 200 ms. No run of packets and no gap is shorter.
     let found = sent(&mut OnOff::new(&on_off(pareto(0.05), pareto(0.2), None), false, random("p")).unwrap(), 2000);
     let mut run = 1;
     let mut runs = Vec::new();
@@ -132,7 +132,7 @@ fn pareto_periods_have_their_smallest_length() {
     }
     assert!(runs.len() > 1000, "{}", runs.len());
     assert!(runs.iter().all(|&run| run >= 5), "{runs:?}");
-    // P(on > 500 ms) = (1/10)^1.5 = 0.0316: a run of more than 50 packets happens.
+    // P(on > 500 ms) = (1/10)^1.5 = 0.0316, so a run of more than 50 packets occurs.
     assert!(runs.iter().any(|&run| run > 50));
 }
 
@@ -155,11 +155,11 @@ fn poisson_arrivals_are_exponential_and_independent() {
     let n = count as f64;
     let mut intervals: Vec<f64> = found.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64 / 800_000.0).collect();
     intervals.push(found[0].0 as f64 / 800_000.0);
-    // Mean 1 with standard error 1/sqrt(n); correlation of neighbours 0 with 1/sqrt(n).
+    // The mean is 1 with standard error 1/sqrt(n), the correlation of neighbors 0 with 1/sqrt(n).
     assert_within(mean(intervals.iter().copied()), 1.0, 5.0 / n.sqrt());
     let correlation = mean(intervals.windows(2).map(|pair| (pair[0] - 1.0) * (pair[1] - 1.0)));
     assert_within(correlation, 0.0, 5.0 / n.sqrt());
-    // Arrivals in windows of ten mean intervals: variance over mean is 1, standard error sqrt(2 / windows).
+    // For arrivals in windows of ten mean intervals, variance over mean is 1 with standard error sqrt(2 / windows).
     let windows = 19_000;
     let mut counts = vec![0f64; windows];
     found.iter().for_each(|&(at, _)| {
@@ -170,7 +170,7 @@ fn poisson_arrivals_are_exponential_and_independent() {
     let average = mean(counts.iter().copied());
     let variance = mean(counts.iter().map(|count| (count - average).powi(2)));
     assert_within(variance / average, 1.0, 5.0 * (2.0 / windows as f64).sqrt());
-    // The whole curve (Kolmogorov and Smirnov, once in a thousand).
+    // The distribution function (Kolmogorov-Smirnov, exceeded in one of a thousand cases).
     intervals.sort_by(f64::total_cmp);
     let distance = intervals.iter().enumerate().fold(0.0f64, |largest, (rank, &interval)| {
         let expected = 1.0 - math::exp(-interval);
@@ -180,8 +180,8 @@ fn poisson_arrivals_are_exponential_and_independent() {
 }
 
 #[test]
-fn no_two_poisson_arrivals_come_at_once() {
-    // At a mean of a nanosecond, 1 - e^(-1/2) = 39 % of the intervals would round to none.
+fn poisson_arrivals_are_never_simultaneous() {
+    // At a mean of a nanosecond, 1 - e^(-1/2) = 39 % of the intervals would round to zero.
     let spec = PoissonPacketsSpec { mean_interval: Duration::from_nanos(1), ..poisson(constant(1.0), 1000) };
     let found = sent(&mut PoissonPackets::new(&spec, random("dense")).unwrap(), 10);
     assert_eq!(found.len(), 1000);
@@ -189,7 +189,7 @@ fn no_two_poisson_arrivals_come_at_once() {
 }
 
 #[test]
-fn packet_sizes_include_headers_if_told_to_and_are_cut() {
+fn packet_sizes_include_headers_if_configured_and_are_limited() {
     let spec = PoissonPacketsSpec { header_bytes: 28, ..poisson(constant(1000.0), 3) };
     let found = sent(&mut PoissonPackets::new(&spec, random("a")).unwrap(), 10);
     assert_eq!(found.iter().map(|&(_, bytes)| bytes).collect::<Vec<_>>(), [972; 3]);
@@ -200,7 +200,7 @@ fn packet_sizes_include_headers_if_told_to_and_are_cut() {
 }
 
 #[test]
-fn exponential_packet_sizes_do_not_depend_on_the_times() {
+fn exponential_packet_sizes_are_independent_of_the_times() {
     let count = 100_000;
     let spec = poisson(Distribution::Exponential { mean: 1000.0 }, count);
     let found = sent(&mut PoissonPackets::new(&spec, random("sizes")).unwrap(), 1000);
@@ -229,8 +229,8 @@ fn video() -> VideoCbrSpec {
 
 #[test]
 fn video_frames_have_their_shares_of_the_group() {
-    // A group of 5 frames at 25 frames/s and 1 Mbit/s has 25 000 bytes; seven shares of 3571.43, three of them for the
-    // I frame. Up to the frames' ends: 10 714.29, 14 285.71, 17 857.14, 21 428.57, 25 000.
+    // A group of 5 frames at 25 frames/s and 1 Mbit/s has 25 000 bytes: seven shares of 3571.43, three of them for the I frame.
+    // Cumulative sizes at the ends of the frames: 10 714.29, 14 285.71, 17 857.14, 21 428.57, 25 000.
     let found = sent(&mut VideoCbr::new(&video(), false).unwrap(), 10);
     let frame = |number: u64| -> Vec<u32> {
         found.iter().filter(|&&(at, _)| at == number * 40 * MILLISECOND).map(|&(_, bytes)| bytes).collect()
@@ -246,8 +246,8 @@ fn video_frames_have_their_shares_of_the_group() {
 
 #[test]
 fn video_keeps_its_rate_and_its_frame_rate_for_hours() {
-    // 29.97 frames/s for 1000 s are 29 970 frames; the next is due at 1000 s sharp. 700 kbit/s are then 87.5 million
-    // bytes. One size of frame.
+    // 29.97 frames/s for 1000 s are 29 970 frames; the next is due at exactly 1000 s. At 700 kbit/s these are 87.5 million bytes.
+    // All frames have one size.
     let spec = VideoCbrSpec {
         rate: Rate::from_bits_per_second(700_000),
         frames_per_s: 29.97,
@@ -264,7 +264,7 @@ fn video_keeps_its_rate_and_its_frame_rate_for_hours() {
 }
 
 #[test]
-fn video_on_a_stream_is_a_write_per_frame() {
+fn video_on_a_stream_is_one_write_per_frame() {
     let mut source = VideoCbr::new(&video(), true).unwrap();
     let mut sink = Sink::new(true);
     let mut way = Way::new(Duration::ZERO, |_, _| None);
@@ -283,15 +283,15 @@ fn voice_without_silence_suppression_is_constant() {
         10,
     );
     assert_eq!(times_ms(&caller), [0.0, 20.0, 40.0, 60.0, 80.0]);
-    // 64 kbit/s for 20 ms are 160 bytes, and 12 of RTP.
+    // 64 kbit/s for 20 ms are 160 bytes, plus 12 of RTP.
     assert!(caller.iter().all(|&(_, bytes)| bytes == 172));
     assert!(callee.is_empty());
-    // 8 kbit/s for 20 ms; 254 bits, filled up to 32 bytes.
+    // G.729: 8 kbit/s for 20 ms. AMR: 254 bits, padded to 32 bytes.
     assert_eq!((VoiceSpec::g729().payload_bytes, VoiceSpec::amr_12_2().payload_bytes), (32, 44));
 }
 
 #[test]
-fn a_callee_who_speaks_answers_the_first_packet() {
+fn callee_that_speaks_starts_at_the_first_packet() {
     let both = VoiceSpec { both_ways: true, duration: Some(Duration::from_millis(50)), ..VoiceSpec::g729() };
     let [_, callee] = datagrams(
         &mut Voice::caller(&both, random("caller")).unwrap(),
@@ -299,7 +299,7 @@ fn a_callee_who_speaks_answers_the_first_packet() {
         10,
     );
     assert_eq!(times_ms(&callee), [7.0, 27.0, 47.0]);
-    // With talk spurts it begins with a pause.
+    // With talk spurts the callee starts with a pause.
     let spurts = TalkSpurts { talk_s: constant(0.030), pause_s: constant(0.100) };
     let spec = VoiceSpec { talk_spurts: Some(spurts), duration: Some(Duration::from_millis(250)), ..both };
     let [caller, callee] = datagrams(
@@ -312,8 +312,8 @@ fn a_callee_who_speaks_answers_the_first_packet() {
 }
 
 #[test]
-fn talk_spurts_of_constant_length() {
-    // 50 ms of talk: packets at 0, 20 and 40; then 30 ms of pause. With 40 ms the packet at 40 is not sent.
+fn talk_spurts_of_constant_length_have_packets_computed_by_hand() {
+    // 50 ms of talk have packets at 0, 20 and 40, then 30 ms of pause follow. With 40 ms of talk, the packet at 40 is not sent.
     for (talk_s, expected) in [
         (0.050, vec![0.0, 20.0, 40.0, 80.0, 100.0, 120.0, 160.0, 180.0]),
         (0.040, vec![0.0, 20.0, 70.0, 90.0, 140.0, 160.0]),
@@ -329,41 +329,41 @@ fn talk_spurts_of_constant_length() {
 
 #[test]
 fn speech_has_the_activity_of_p59() {
-    // A spurt has k packets or more if it is longer than k - 1 packet times: on average 1 / (1 - e^(-20/1004)) =
-    // 50.70 per cycle of 2.591 s. Variance of the number in a time T, of a renewal process with rewards:
-    // T / 2.591 * (s^2 + (r - 1/20 ms)^2 1.004^2 + r^2 1.587^2), r = 50.70 / 2.591 per s, with s^2 < 1 for rounding up.
+    // A spurt has k packets or more if it is longer than k - 1 packet times: on average 1 / (1 - e^(-20/1004)) = 50.70 per cycle
+    // of 2.591 s. The variance of the number in a time T, for a renewal process with rewards, is T / 2.591 * (s^2 + (r - 1/20
+    // ms)^2 1.004^2 + r^2 1.587^2), r = 50.70 / 2.591 per s, with s^2 < 1 for rounding up.
     let spec = VoiceSpec { talk_spurts: Some(TalkSpurts::p59()), ..VoiceSpec::g711() };
     let seconds = 100_000;
     let found = sent(&mut Voice::caller(&spec, random("p59")).unwrap(), seconds).len() as f64;
     let rate = 1.0 / (1.0 - math::exp(-20.0 / 1004.0)) / 2.591;
     let variance = (1.0 + (rate - 50.0).powi(2) * 1.004f64.powi(2) + (rate * 1.587).powi(2)) / 2.591;
     assert_within(found, rate * seconds as f64, 5.0 * (variance * seconds as f64).sqrt());
-    // About 38.75 % of what it would be without silence suppression.
+    // About 38.75 % of the packets without silence suppression.
     assert_within(found / (50.0 * seconds as f64), 1.004 / 2.591, 0.02);
 }
 
 #[test]
-fn a_game_of_counter_strike() {
+fn counter_strike_packets_have_the_published_distributions() {
     let spec = GamingSpec { duration: Some(Duration::from_secs(2000)), ..GamingSpec::counter_strike() };
     let [client, server] = datagrams(
         &mut Gaming::client(&spec, random("client")).unwrap(),
         &mut Gaming::server(&spec, random("server")).unwrap(),
         3000,
     );
-    // The client every 40 ms, from 0 to below 2000 s.
+    // The client sends every 40 ms, from 0 to below 2000 s.
     assert_eq!(client.len(), 50_000);
     assert!(client.iter().enumerate().all(|(n, &(at, _))| at == n as u64 * 40 * MILLISECOND));
-    // The server begins when the first packet comes and sends for as long.
+    // The server starts when the first packet arrives and sends for the same time.
     assert_eq!(server[0].0, 7 * MILLISECOND);
     assert!(server.last().is_some_and(|&(at, _)| at < 2000 * SECOND + 7 * MILLISECOND));
-    // Largest extreme value (a, b): mean a + 0.577 216 b, deviation b pi / sqrt(6).
+    // The largest extreme value distribution (a, b) has mean a + 0.577 216 b and deviation b pi / sqrt(6).
     let check = |values: Vec<f64>, location: f64, scale: f64| {
         let n = values.len() as f64;
         let deviation = scale * PI / 6f64.sqrt();
         assert_within(mean(values.iter().copied()), location + 0.577_216 * scale, 5.0 * deviation / n.sqrt());
         // Its distribution function is 1/e at the location.
         let below = values.iter().filter(|&&value| value <= location).count() as f64 / n;
-        // Rounding to whole bytes moves the location by half a byte: density 1/(e b) there.
+        // Rounding to whole bytes moves the location by half a byte; the density there is 1/(e b).
         let rounding = if location > 60.0 { 0.5 / (scale * std::f64::consts::E) } else { 0.0 };
         assert_within(below, 1.0 / std::f64::consts::E, 5.0 * (0.3679f64 * 0.6321 / n).sqrt() + rounding);
     };
@@ -374,7 +374,7 @@ fn a_game_of_counter_strike() {
 }
 
 #[test]
-fn the_gaming_user_of_ngmn() {
+fn first_packets_of_the_ngmn_gaming_user_are_uniform() {
     let spec = GamingSpec { duration: Some(Duration::from_secs(1)), ..GamingSpec::ngmn() };
     let mut firsts = Vec::new();
     for run in 0..200 {
@@ -388,7 +388,7 @@ fn the_gaming_user_of_ngmn() {
 }
 
 #[test]
-fn equal_streams_give_equal_packets_and_others_do_not() {
+fn equal_streams_give_equal_packets_and_different_streams_do_not() {
     let spec = poisson(Distribution::Exponential { mean: 500.0 }, 100);
     let run = |purpose: &str| sent(&mut PoissonPackets::new(&spec, random(purpose)).unwrap(), 10);
     assert_eq!(run("one"), run("one"));
@@ -396,7 +396,7 @@ fn equal_streams_give_equal_packets_and_others_do_not() {
 }
 
 #[test]
-fn senseless_descriptions_are_refused() {
+fn invalid_settings_are_rejected() {
     let on_off = |change: fn(&mut OnOffSpec)| {
         let mut spec = on_off(constant(1.0), constant(1.0), None);
         change(&mut spec);

@@ -1,4 +1,4 @@
-//! Adaptive video over a link whose throughput is known: rates, stalls and times by hand.
+//! Tests of adaptive video over a link with known throughput: rates, stalls and times computed by hand.
 
 use crate::way::{Host, Way};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ fn seconds(at: u64) -> Instant {
     Instant::from_nanos(at * SECOND)
 }
 
-/// Requests take no time; segments come at this rate of kbit/s, that at the moment at which they are written.
+/// Requests take no time. Segments have this rate in kbit/s, evaluated when they are written.
 fn way(rate: impl Fn(Instant) -> u64 + 'static) -> Way {
     let down = move |end, at| (end == 1).then(|| Rate::from_bits_per_second(1000 * rate(at)));
     Way::new(Duration::ZERO, down)
@@ -55,7 +55,7 @@ fn rates(client: &VideoAbrClient) -> Vec<u64> {
 }
 
 #[test]
-fn by_throughput_the_highest_rate_below_it_is_found_at_once() {
+fn selection_by_throughput_finds_the_highest_rate_at_once() {
     // 0.9 times 3, 10 and 1.5 Mbit/s: 2.7, 9 and 1.35. The first segment has the lowest rate.
     for (kilobits, steady) in [(3000, 2), (10_000, 4), (1500, 1)] {
         let mut way = way(move |_| kilobits);
@@ -74,10 +74,10 @@ fn by_throughput_the_highest_rate_below_it_is_found_at_once() {
 }
 
 #[test]
-fn the_buffer_fills_and_then_one_segment_comes_per_segment_played() {
-    // 8 Mbit/s and one rate of 2: 1 s per segment of 4 s. Playback starts at 1 s with 4 s. Level after the n-th segment
-    // (at n s): 4 n - (n - 1); at 5 s it is 16 (20 - 4), room for one more; at 6 s it is 19. The next has room when the
-    // level is 16: at 9 s; it comes at 10 s, when the level is 15 + 4, and so on: asked for at 9, 13, 17 ...
+fn full_buffer_receives_one_segment_per_segment_played() {
+    // 8 Mbit/s and one rate of 2: a segment of 4 s takes 1 s. Playback starts at 1 s with 4 s. After the n-th segment (at n s)
+    // the level is 4 n - (n - 1): 16 (20 - 4) at 5 s, with room for one more, and 19 at 6 s. The next has room when the level is
+    // 16, at 9 s. It arrives at 10 s, when the level is 15 + 4, and so on: requests at 9, 13, 17 ...
     let spec = VideoAbrSpec { ladder: vec![Rate::from_megabits_per_second(2)], segments: Some(10), ..by_throughput() };
     let client = run(&spec, &mut way(|_| 8000), Instant::NEVER);
     let asked: Vec<u64> = client.completions().iter().map(|one| one.started.as_nanos() / SECOND).collect();
@@ -101,10 +101,10 @@ fn drop(at: Instant) -> u64 {
 }
 
 #[test]
-fn rebuffering_after_a_drop_by_hand() {
-    // 2 s per segment: they come at 2 (playback starts), 4 (level 6), 6 (8), 8 (10: no room until 10 s). The fifth, asked
-    // for at 10 s with 8 s in the buffer, takes 16 s: empty at 18, a stall of 8 s until 26. The sixth takes 16 s again,
-    // with 4 s in the buffer: empty at 30, a stall of 12 s until 42.
+fn rebuffering_after_a_rate_drop_has_times_computed_by_hand() {
+    // Segments take 2 s and arrive at 2 (playback starts), 4 (level 6), 6 (8) and 8 (10: no room until 10 s). The fifth is
+    // requested at 10 s with 8 s in the buffer and takes 16 s: the buffer is empty at 18, a stall of 8 s until 26. The sixth
+    // takes 16 s again, with 4 s in the buffer: empty at 30, a stall of 12 s until 42.
     let mut way = way(drop);
     let client = run(&single(6), &mut way, Instant::NEVER);
     let come: Vec<u64> = client.completions().iter().map(|one| one.completed.as_nanos() / SECOND).collect();
@@ -117,8 +117,8 @@ fn rebuffering_after_a_drop_by_hand() {
 }
 
 #[test]
-fn a_stall_counts_as_far_as_it_has_come() {
-    // The same, looked at while it goes on: from 18 to 26 and from 30.
+fn stall_in_progress_counts_until_the_end_of_the_run() {
+    // The same video, evaluated while stalls are in progress: from 18 to 26 and from 30.
     for (end, stalls, stalled) in [(17, 0.0, 0.0), (18, 0.0, 0.0), (21, 1.0, 3.0), (29, 1.0, 8.0), (35, 2.0, 13.0)] {
         let client = run(&single(6), &mut way(drop), seconds(end));
         let figures = client.figures(seconds(end));
@@ -127,19 +127,19 @@ fn a_stall_counts_as_far_as_it_has_come() {
 }
 
 #[test]
-fn playback_resumes_at_its_own_level() {
-    // With 8 s wanted after a stall, the one that begins at 18 lasts until the sixth segment comes, at 42.
+fn playback_resumes_at_the_resume_level() {
+    // With a resume level of 8 s, the stall that begins at 18 lasts until the sixth segment arrives, at 42.
     let spec = VideoAbrSpec { resume_level: Duration::from_secs(8), ..single(7) };
     let mut way = way(drop);
     let client = run(&spec, &mut way, Instant::NEVER);
-    // 8 s in the buffer at 42: the seventh, due at 58, is waited for from 50 on.
+    // 8 s are in the buffer at 42. The seventh arrives at 58, so playback stalls from 50 on.
     let figures = client.figures(way.now);
     assert_eq!((figure(&figures, "rebuffers"), figure(&figures, "rebuffer_s")), (2.0, 24.0 + 8.0));
 }
 
 #[test]
-fn a_buffer_without_room_plays_whatever_level_was_wanted() {
-    // 12 s are wanted to start, and room is for 10: two segments. A short video starts with its last segment.
+fn buffer_without_room_plays_below_the_start_level() {
+    // The start level is 12 s, but the buffer has room for 10: two segments. A short video starts with its last segment.
     let spec = VideoAbrSpec {
         start_level: Duration::from_secs(12),
         max_level: Duration::from_secs(10),
@@ -166,8 +166,8 @@ fn by_buffer() -> VideoAbrSpec {
 }
 
 #[test]
-fn by_buffer_the_highest_rate_is_reached_and_held_when_there_is_enough() {
-    // At 10 Mbit/s the buffer grows whatever the rate, so it ends up above reservoir and cushion (50 s): 4 Mbit/s.
+fn selection_by_buffer_reaches_and_keeps_the_highest_rate_if_the_link_is_fast() {
+    // At 10 Mbit/s the buffer grows at every rate, so it exceeds reservoir and cushion (50 s): 4 Mbit/s.
     let mut way = way(|_| 10_000);
     let client = run(&by_buffer(), &mut way, Instant::NEVER);
     let rates = rates(&client);
@@ -178,7 +178,7 @@ fn by_buffer_the_highest_rate_is_reached_and_held_when_there_is_enough() {
 }
 
 #[test]
-fn a_video_that_never_plays_has_no_stalls_to_report() {
+fn video_that_never_plays_reports_no_stalls() {
     // The first segment, 4 Mbit at the lowest rate, takes 40 s at 0.1 Mbit/s.
     let mut way = way(|_| 100);
     let client = run(&by_throughput(), &mut way, Instant::ZERO + Duration::from_secs(30));
@@ -190,9 +190,9 @@ fn a_video_that_never_plays_has_no_stalls_to_report() {
 }
 
 #[test]
-fn by_buffer_the_lowest_rate_is_held_when_there_is_not_even_enough_for_that() {
-    // 0.8 Mbit/s: 5 s per segment of 4 s. The buffer never exceeds one segment: lowest rate, and a stall of 1 s for every
-    // segment but the first, each.
+fn selection_by_buffer_keeps_the_lowest_rate_if_the_link_is_slow() {
+    // At 0.8 Mbit/s a segment of 4 s takes 5 s. The buffer never exceeds one segment, so the rate is the lowest. Every segment
+    // but the first has a stall of 1 s.
     let spec = VideoAbrSpec { segments: Some(20), ..by_buffer() };
     let mut way = way(|_| 800);
     let client = run(&spec, &mut way, Instant::NEVER);
@@ -202,10 +202,10 @@ fn by_buffer_the_lowest_rate_is_held_when_there_is_not_even_enough_for_that() {
 }
 
 #[test]
-fn by_buffer_the_mean_rate_between_two_steps_is_the_throughput() {
-    // The link never rests (the buffer stays below 56 s, where there is no room), so the bits fetched are throughput
-    // times time, and the video fetched is the time played plus what is in the buffer: the mean rate of the segments
-    // differs from the throughput by at most the buffer's and the start's share of 2000 s, 56 s / 2000 s.
+fn selection_by_buffer_between_two_steps_has_the_throughput_as_mean_rate() {
+    // The link is never idle, since the buffer stays below 56 s. So the bits fetched are throughput times time, and the video
+    // fetched is the time played plus the buffer. The mean rate of the segments differs from the throughput by at most the share
+    // of the buffer and the start in 2000 s, 56 s / 2000 s.
     for (kilobits, low, high) in [(3000, 2, 4), (1500, 1, 2)] {
         let mut way = way(move |_| kilobits);
         let client = run(&by_buffer(), &mut way, Instant::NEVER);
@@ -220,20 +220,20 @@ fn by_buffer_the_mean_rate_between_two_steps_is_the_throughput() {
 }
 
 #[test]
-fn requests_and_segments_in_small_pieces() {
-    // A send buffer of 1000 bytes: the segment leaves in 500 pieces and more, and takes as long.
+fn requests_and_segments_in_small_pieces_take_the_same_time() {
+    // With a send buffer of 1000 bytes the segment is sent in more than 500 pieces, and takes as long.
     let spec = VideoAbrSpec { request_bytes: 2500, ..single(6) };
     let mut way = way(drop);
     way.send_buffer_bytes = 1000;
     let client = run(&spec, &mut way, Instant::NEVER);
     assert!(way.writes[0].len() == 18 && way.writes[1].len() >= 6000, "{}", way.writes[1].len());
-    // The fifth segment is asked for at 10 s sharp, when the rate drops.
+    // The fifth segment is requested at exactly 10 s, when the rate drops.
     assert_eq!(client.completions()[4].completed, seconds(26));
     assert_eq!(figure(&client.figures(way.now), "rebuffer_s"), 20.0);
 }
 
 #[test]
-fn a_lost_connection_leaves_the_viewer_waiting() {
+fn lost_connection_stalls_playback_until_the_end() {
     let spec = single(6);
     let (mut client, mut server) = (VideoAbrClient::new(&spec).unwrap(), VideoAbrServer::new(&spec).unwrap());
     let mut way = way(drop);
@@ -245,7 +245,7 @@ fn a_lost_connection_leaves_the_viewer_waiting() {
     assert!((figure(&client.figures(seconds(48)), "rebuffer_s") - 30.0).abs() < 1e-9);
 }
 
-/// Opens a connection, writes one thing and finishes.
+/// Opens a connection, makes one write and finishes.
 #[derive(Debug)]
 struct Writes(Payload, Option<CloseReason>);
 
@@ -264,7 +264,7 @@ impl Application for Writes {
 }
 
 #[test]
-fn what_is_no_request_is_not_answered() {
+fn invalid_requests_are_not_answered() {
     let mut zero_rate = vec![0; 300];
     zero_rate[15] = 1;
     for request in [Payload::Length(300), Payload::Bytes(Bytes::from(zero_rate))] {
@@ -278,8 +278,8 @@ fn what_is_no_request_is_not_answered() {
 }
 
 #[test]
-fn requests_that_come_together_are_answered_one_after_the_other() {
-    // For 1 and 2 Mbit/s: 500 000 and 1 000 000 bytes for 4 s each, through a buffer that holds neither.
+fn requests_that_arrive_together_are_answered_one_after_the_other() {
+    // For 1 and 2 Mbit/s: 500 000 and 1 000 000 bytes for 4 s each, through a buffer that is smaller than either.
     let mut requests = vec![0; 600];
     requests[..8].copy_from_slice(&1_000_000u64.to_be_bytes());
     requests[300..308].copy_from_slice(&2_000_000u64.to_be_bytes());
@@ -295,7 +295,7 @@ fn requests_that_come_together_are_answered_one_after_the_other() {
 }
 
 #[test]
-fn senseless_videos_are_refused() {
+fn invalid_videos_are_rejected() {
     let refused = |change: fn(&mut VideoAbrSpec)| {
         let mut spec = by_throughput();
         change(&mut spec);
@@ -318,7 +318,7 @@ fn senseless_videos_are_refused() {
 }
 
 #[test]
-fn a_wake_without_purpose_changes_nothing() {
+fn unexpected_timer_changes_nothing() {
     let spec = single(6);
     let (mut client, mut server) = (VideoAbrClient::new(&spec).unwrap(), VideoAbrServer::new(&spec).unwrap());
     let mut way = way(drop);

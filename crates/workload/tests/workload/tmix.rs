@@ -1,4 +1,4 @@
-//! Connection vectors played over a way whose times are known: waits to the nanosecond, every byte, every close.
+//! Tests of connection vectors on a path with known times: waits to the nanosecond, every byte, every close.
 
 use crate::way::Way;
 use fullpipe_tmix::{
@@ -46,7 +46,7 @@ fn schedule(trace: BoxedTrace) -> Scheduled<BoxedTrace> {
         duration: Duration::from_secs(3000),
         prefill: Prefill::NONE,
     };
-    schedule.stream(trace).expect("the schedule makes sense")
+    schedule.stream(trace).expect("the schedule is valid")
 }
 
 fn pair(trace: &dyn Fn() -> BoxedTrace, options: TmixOptions) -> (TmixInitiator, TmixAcceptor) {
@@ -69,7 +69,7 @@ fn in_memory(connections: Vec<ConnectionVector>) -> impl Fn() -> BoxedTrace {
     move || Box::new(InMemory::new("test", Duration::from_secs(10), connections.clone()))
 }
 
-/// A byte per microsecond each way, 10 ms of delay.
+/// One byte per microsecond in each direction, and a delay of 10 ms.
 fn way() -> Way {
     Way::new(Duration::from_millis(10), |_, _| Some(Rate::from_megabits_per_second(8)))
 }
@@ -80,7 +80,7 @@ fn figure(application: &dyn Application, name: &str) -> f64 {
 }
 
 #[test]
-fn a_sequential_connection_by_hand() {
+fn sequential_connection_has_times_computed_by_hand() {
     let sequential = connection(
         100_000,
         Kind::Sequential { epochs: 2 },
@@ -97,24 +97,25 @@ fn a_sequential_connection_by_hand() {
     let (mut initiator, mut acceptor) = pair(&trace, TOLD);
     let mut way = way();
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
-    // In ms: opened at 100, connected at 120, the request is there at 120 + 1 + 10 = 131. Written 3 later, 134, and 7 after
-    // that was written, 141; the last of it leaves at 141 + 2 and is there at 153. Without the acceptor's 3 + 7 the exchange
-    // began at 130. The second request: 153 + 50 = 203, there at 213.5; the answer leaves at 214.5, is there at 224.6.
+    // In ms: opened at 100, connected at 120; the request arrives at 120 + 1 + 10 = 131. The responses are written 3 later, at
+    // 134, and 7 after that, at 141. The last byte is sent at 141 + 2 and arrives at 153. Without the acceptor's 3 + 7 the
+    // exchange began at 130. The second request is written at 153 + 50 = 203 and arrives at 213.5; the response is sent at 214.5
+    // and arrives at 224.6.
     let told: Vec<_> = initiator.completions().iter().map(|one| (one.started, one.completed, one.bytes)).collect();
     assert_eq!(told, [(at(130_000), at(153_000), 7000), (at(204_000), at(224_600), 100)]);
     assert_eq!(initiator.progress().received_bytes, 7100);
     assert_eq!(acceptor.progress().received_bytes, 1500);
     assert_eq!(acceptor.progress().last_received, Some(at(213_500)));
-    // It closes 2 ms later, 226.6; the other side answers 10 later, and 10 later all is over.
+    // The initiator closes 2 ms later, at 226.6. The other side closes 10 ms later, and the connection ends after another 10 ms.
     assert_eq!(way.now, at(246_600));
     assert_eq!(figure(&initiator, "connections_finished"), 1.0);
     assert_eq!(way.live_connections(), 0);
-    // 7000 bytes are above 1 kB, 100 are not; the mean of one is itself: 23 and 20.6 ms.
+    // 7000 bytes are above 1 kB, 100 are not. The mean of one time is that time: 23 and 20.6 ms.
     assert_eq!((figure(&initiator, "responses_1kB"), figure(&initiator, "responses_10kB")), (1.0, 1.0));
     assert!((figure(&initiator, "mean_response_1kB_s") - 0.0206).abs() < 1e-12);
     assert!((figure(&initiator, "p95_response_10kB_s") - 0.023).abs() < 1e-12);
-    // Of a run that is measured from 204 ms on the second exchange counts, a microsecond later neither; of none there is
-    // no mean.
+    // If the measured interval starts at 204 ms, only the second exchange counts; a microsecond later, none. Without exchanges
+    // there is no mean.
     for (from, told) in [(204_000, 1), (204_001, 0)] {
         let (mut initiator, mut acceptor) = pair(&trace, TmixOptions { measured_from: at(from), ..TOLD });
         self::way().start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
@@ -122,13 +123,13 @@ fn a_sequential_connection_by_hand() {
         assert_eq!((figure(&initiator, "responses_10kB"), figure(&initiator, "responses_1kB")), (0.0, told as f64));
         assert!(figure(&initiator, "mean_response_10kB_s").is_nan());
         assert_eq!(figure(&initiator, "mean_response_1kB_s").is_nan(), told == 0);
-        // Bytes are told of all the same.
+        // Received bytes are reported in any case.
         assert_eq!(initiator.progress().received_bytes, 7100);
     }
 }
 
 #[test]
-fn a_concurrent_connection_by_hand() {
+fn concurrent_connection_has_times_computed_by_hand() {
     let concurrent = connection(
         100_000,
         Kind::Concurrent { adus: PerSide { initiator: 2, acceptor: 1 } },
@@ -137,8 +138,8 @@ fn a_concurrent_connection_by_hand() {
     let (mut initiator, mut acceptor) = pair(&in_memory(vec![concurrent]), TOLD);
     let mut way = way();
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
-    // The acceptor is connected at 110 and waits for nobody: it writes at 112; this way lets nothing leave before 120: there
-    // at 120 + 1 + 10 = 131. The initiator writes at 120 and 125: there at 135.3.
+    // The acceptor is connected at 110 and does not wait for the peer: it writes at 112. This path sends nothing before 120, so
+    // the data arrive at 120 + 1 + 10 = 131. The initiator writes at 120 and 125, and the data arrive at 135.3.
     assert_eq!(initiator.progress().last_received, Some(at(131_000)));
     assert_eq!(acceptor.progress().last_received, Some(at(135_300)));
     // The acceptor closes 30 ms after it wrote, at 142.
@@ -147,13 +148,13 @@ fn a_concurrent_connection_by_hand() {
 }
 
 #[test]
-fn an_acceptor_that_speaks_first_and_a_side_without_a_close() {
+fn acceptor_that_sends_first_and_side_without_close_have_times_computed_by_hand() {
     let first = connection(0, Kind::Sequential { epochs: 2 }, &[(A, 0, 0, 100), (I, 0, 4_000, 200), (I, 6_000, 0, 0)]);
     let (mut initiator, mut acceptor) = pair(&in_memory(vec![first]), TOLD);
     let mut way = way();
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
-    // The greeting, written at 10, leaves at 20 and is there at 30.1; 4 ms later 200 bytes, there at 34.3 + 10. The close is 6
-    // ms after they were written, at 40.1; the acceptor answers it at 50.1.
+    // The greeting, written at 10, is sent at 20 and arrives at 30.1. 4 ms later 200 bytes follow, which arrive at 34.3 + 10. The
+    // close is 6 ms after their writing, at 40.1; the acceptor closes at 50.1.
     assert_eq!(acceptor.progress().last_received, Some(at(44_300)));
     assert_eq!(way.now, at(60_100));
     assert_eq!(figure(&initiator, "connections_finished"), 1.0);
@@ -161,8 +162,8 @@ fn an_acceptor_that_speaks_first_and_a_side_without_a_close() {
 
 #[test]
 fn units_wait_for_room_in_the_send_buffer() {
-    // A unit of 10 000 bytes through a buffer of 4000: it is written whole when the last 4000 begin to leave, and the send
-    // wait runs from then.
+    // A unit of 10 000 bytes passes a buffer of 4000. It is completely written when the transmission of the last 4000 begins, and
+    // the send wait starts then.
     let body = [(I, 0, 0, 10_000), (I, 1_000, 0, 500), (I, 1_000, 0, 0)];
     let (mut initiator, mut acceptor) =
         pair(&in_memory(vec![connection(0, Kind::Sequential { epochs: 2 }, &body)]), TOLD);
@@ -170,9 +171,9 @@ fn units_wait_for_room_in_the_send_buffer() {
     way.send_buffer_bytes = 4000;
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
     assert_eq!(acceptor.progress().received_bytes, 10_500);
-    // Connected at 20; 10 500 bytes take 10.5 at least, and the last piece of the first unit could be written only when
-    // 6000 had left: at 26 or later. The 500 are there 1 + 10 ms after the first unit's end left or later.
-    let last = acceptor.progress().last_received.expect("it came");
+    // Connected at 20. 10 500 bytes take at least 10.5. The last piece of the first unit can be written only after 6000 bytes
+    // have been sent, at 26 or later. The 500 bytes arrive at least 1 + 10 ms after the end of the first unit is sent.
+    let last = acceptor.progress().last_received.expect("data arrived");
     assert!(last >= at(20_000 + 10_500 + 10_000), "{last:?}");
 }
 
@@ -191,9 +192,9 @@ fn padding_fills_segments() {
 fn every_byte_of_a_trace_arrives_and_every_connection_ends() {
     let length = Duration::from_secs(3);
     let trace = || -> BoxedTrace { Box::new(Synthetic::new(5, "r5s2", length).expect("one of the nine")) };
-    let all = trace().connections(Duration::ZERO, length).expect("it is made up");
+    let all = trace().connections(Duration::ZERO, length).expect("it is generated");
     let (mut initiator, mut acceptor) = pair(&trace, TmixOptions { exchanges: false, ..TOLD });
-    // Connections overlap, and arrive in another order than they were opened.
+    // Connections overlap, and arrive in a different order than they were opened.
     let mut way = Way::new(Duration::from_millis(10), |_, _| Some(Rate::from_megabits_per_second(1000)));
     way.handshake_delay = Box::new(|connection| us(u64::from(connection * 7919 % 50_000)));
     way.start(&mut [&mut initiator, &mut acceptor], Instant::NEVER);
@@ -209,7 +210,7 @@ fn every_byte_of_a_trace_arrives_and_every_connection_ends() {
 }
 
 #[test]
-fn a_connection_that_breaks_off_is_counted_and_forgotten() {
+fn broken_connection_is_counted_and_removed() {
     let body = [(I, 0, 0, 1000), (A, 0, 500_000, 5000), (I, 0, 2_000, 0)];
     let (mut initiator, mut acceptor) =
         pair(&in_memory(vec![connection(0, Kind::Sequential { epochs: 1 }, &body)]), TOLD);

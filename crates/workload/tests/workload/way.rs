@@ -1,12 +1,11 @@
-//! Two applications and what lies between them: datagrams and streams over a way of constant delay and given rate.
+//! A path between two applications: datagrams and streams with constant delay and a given rate.
 //!
-//! A stream's bytes leave one after another at the rate of their direction and arrive, write by write, a delay later; a
-//! write's bytes leave the send buffer when they are on the way. Data written before the handshake is over leave when
-//! it is. Nothing is lost. Streams have different numbers at the two ends, and those of streams that are gone are used
-//! again.
+//! The bytes of a stream are sent one after another at the rate of their direction. Each write arrives one delay later. The bytes
+//! of a write leave the send buffer when they are in transmission. Data written during the handshake are sent after it. Nothing
+//! is lost. Streams have different numbers at the two ends, and numbers of closed streams are reused.
 //!
-//! Each stream has the whole rate for itself, or all share one pipe for each direction, first written first sent. A
-//! connection may have several streams; the acceptor hears of those opened beside another when something comes on them.
+//! Each stream has the whole rate, or all share one pipe per direction in the order of writing. A connection may have several
+//! streams. The acceptor accepts additional streams when their first data arrive.
 
 use fullpipe_transport::{CloseReason, Event, Payload, Priority, Stream};
 use fullpipe_units::{Duration, Instant, Rate};
@@ -20,7 +19,7 @@ use std::rc::Rc;
 struct End {
     limit: u64,
     held: u64,
-    /// What was written and waits, each with its place among all writes.
+    /// Writes that wait, each with its position in the order of all writes.
     written: VecDeque<(u64, Payload)>,
     writes: Rc<Cell<u64>>,
     inbox: VecDeque<Payload>,
@@ -28,11 +27,11 @@ struct End {
     finish_sent: bool,
     peer_finished: bool,
     aborted: bool,
-    /// When its direction is free again, at first when the connection is established.
+    /// When its direction is free again; initially, when the connection is established.
     free: Instant,
     /// When the connection is established.
     established: Instant,
-    /// Whether the application knows of the stream.
+    /// Whether the application has accepted the stream.
     known: bool,
 }
 
@@ -81,7 +80,7 @@ impl Stream for End {
     }
 }
 
-/// Something that is to happen at an end (0: initiator).
+/// An event at an end (0: initiator).
 #[derive(Debug)]
 enum Happening {
     Connected,
@@ -92,42 +91,43 @@ enum Happening {
     Datagram(u32),
 }
 
-/// What lies between.
+/// The path.
 pub(crate) struct Way {
     pub(crate) now: Instant,
     delay: Duration,
-    /// Rate of the direction from an end at an instant; `None`: no time at all.
+    /// Rate of the direction from an end at a time; `None`: transmission takes no time.
     rate: Box<dyn Fn(usize, Instant) -> Option<Rate>>,
     /// Additional delay of the n-th connection's handshake.
     pub(crate) handshake_delay: Box<dyn Fn(u32) -> Duration>,
-    /// Send buffer of both ends.
+    /// Send buffer of both ends in bytes.
     pub(crate) send_buffer_bytes: u64,
-    /// Where all streams share one pipe for each direction: when it is free again.
+    /// When the shared pipe of each direction is free again, if streams share one.
     pub(crate) shared: Option<[Instant; 2]>,
-    /// Most streams that a connection may have at a time.
+    /// Largest number of parallel streams of a connection.
     pub(crate) most_streams: usize,
     order: Rc<Cell<u64>>,
     opened: u32,
-    /// Streams opened so far, the first of connections included.
+    /// Number of streams opened, including the first of each connection.
     streams: u32,
-    /// By the number of the stream among all. Where each connection has one, that is the connection's.
+    /// Both ends of each stream, by the global number of the stream. If each connection has one stream, that is the connection's
+    /// number.
     connections: BTreeMap<u32, [End; 2]>,
-    /// Of each stream its connection and its number there; also of those that are gone.
+    /// Connection of each stream, and its number there, including closed streams.
     places: BTreeMap<u32, (u32, u64)>,
-    /// Connection that has the n-th number for its stream at the initiator, and that plus 1000 at the acceptor.
+    /// The stream that has number n at the initiator, and n + 1000 at the acceptor.
     numbers: Vec<Option<u32>>,
-    /// Connections whose end is on its way.
+    /// Connections whose close is in transmission.
     closing: BTreeSet<u32>,
     happenings: BTreeMap<(Instant, u64), (usize, u32, Happening)>,
     sequence: u64,
     wakes: [Instant; 2],
-    /// Datagrams sent by each end: when, and how many bytes.
+    /// Datagrams sent by each end: time and bytes.
     pub(crate) datagrams: [Vec<(u64, u32)>; 2],
-    /// Bytes written to streams by each end, write by write: connection and length.
+    /// Bytes written to streams by each end, per write: connection and length.
     pub(crate) writes: [Vec<(u32, u64)>; 2],
     /// Whether datagrams arrive.
     pub(crate) datagrams_arrive: bool,
-    /// Priorities that were set: connection and stream number, and what.
+    /// Priorities set: connection and stream number, and priority.
     pub(crate) priorities: Vec<((u32, u64), Priority)>,
 }
 
@@ -166,7 +166,7 @@ impl Way {
         self.connections.len()
     }
 
-    /// Ends a connection for both.
+    /// Closes a connection at both ends.
     pub(crate) fn kill(&mut self, connection: u32, reason: CloseReason) {
         self.close(connection, reason, [self.now; 2]);
     }
@@ -192,7 +192,7 @@ impl Way {
         self.happenings.insert((at, self.sequence), (end, connection, happening));
     }
 
-    /// Another stream, by its connection and its number there.
+    /// Adds a stream, given its connection and its number there.
     fn add(&mut self, place: (u32, u64), established: Instant) -> u32 {
         let stream = self.streams;
         self.streams += 1;
@@ -208,12 +208,12 @@ impl Way {
         stream
     }
 
-    /// Sends what has been written, to whatever stream, in the order of writing: into the pipe that all share.
+    /// Sends the writes of all streams into the shared pipe, in the order of writing.
     fn fill_pipe(&mut self) {
         let now = self.now;
         for end in 0..2 {
             let first = |connections: &BTreeMap<u32, [End; 2]>| {
-                // Nobody waits in the pipe for a handshake.
+                // A write that waits for its handshake does not block the pipe.
                 let open = connections.iter().filter(|(_, ends)| now >= ends[end].established);
                 open.filter_map(|(stream, ends)| Some((ends[end].written.front()?.0, *stream))).min()
             };
@@ -227,7 +227,7 @@ impl Way {
         }
     }
 
-    /// A write goes on its way.
+    /// Transmits a write.
     fn launch(&mut self, state: &mut End, end: usize, stream: u32, payload: Payload) {
         self.writes[end].push((stream, payload.len()));
         let free = self.shared.map_or(state.free, |free| free[end]);
@@ -241,7 +241,7 @@ impl Way {
         self.put(state.free + self.delay, 1 - end, stream, Happening::Arrived(payload));
     }
 
-    /// Sends what has been written.
+    /// Sends the writes of a connection.
     fn service(&mut self, connection: u32) {
         if self.shared.is_some() {
             self.fill_pipe();
@@ -272,7 +272,7 @@ impl Way {
         }
     }
 
-    /// Puts a happening into the state of its connection and says what the application is told.
+    /// Updates the state of the connection and returns the event for the application.
     fn apply(&mut self, end: usize, connection: u32, happening: Happening) -> Option<Event> {
         let state = &mut self.connections.get_mut(&connection)?[end];
         Some(match happening {
@@ -297,7 +297,7 @@ impl Way {
         })
     }
 
-    /// Runs two applications until nothing happens any more, or until an instant.
+    /// Runs two applications until there are no more events, or until a time.
     pub(crate) fn run(&mut self, applications: &mut [&mut dyn Application; 2], until: Instant) {
         loop {
             let happening = self.happenings.first_key_value().map_or(Instant::NEVER, |(&(at, _), _)| at);
@@ -329,11 +329,11 @@ impl Way {
         let comes = matches!(happening, Happening::Arrived(_) | Happening::Finished);
         let known = self.connections.get(&connection).is_none_or(|ends| ends[end].known);
         if comes && !known && self.places[&connection].1 > 0 {
-            self.connections.get_mut(&connection).expect("it was there")[end].known = true;
+            self.connections.get_mut(&connection).expect("the connection exists")[end].known = true;
             let id = self.id(connection, end);
             applications[end].on_stream(id, Event::Connected, &mut Host { way: self, end });
         }
-        // Both ends hear of the end; then the connection is gone.
+        // Both ends receive the close; then the connection is removed.
         if let Some(event) = self.apply(end, connection, happening) {
             let id = self.id(connection, end);
             applications[end].on_stream(id, event, &mut Host { way: self, end });
@@ -354,7 +354,7 @@ impl Way {
     }
 }
 
-/// What one application can do.
+/// The [`Io`] of one application.
 pub(crate) struct Host<'a> {
     pub(crate) way: &'a mut Way,
     pub(crate) end: usize,
@@ -365,7 +365,7 @@ impl Io for Host<'_> {
         self.way.now
     }
     fn wake_at(&mut self, at: Instant) {
-        assert!(at >= self.way.now, "a wake in the past");
+        assert!(at >= self.way.now, "a timer in the past");
         self.way.wakes[self.end] = at;
     }
     fn open_with(&mut self, _options: &fullpipe_workload::OpenOptions) -> StreamId {

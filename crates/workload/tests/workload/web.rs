@@ -1,7 +1,7 @@
-//! Web pages over an ideal pipe of a byte per microsecond and 10 ms: load times by hand.
+//! Tests of web pages over an ideal pipe with one byte per microsecond and 10 ms of delay: load times computed by hand.
 //!
-//! A connection is established 20 ms after it is opened, and what was written before leaves then. Requests are of 350 bytes,
-//! response headers of 300.
+//! A connection is established 20 ms after it is opened; data written earlier are sent then. Requests have 350 bytes, response
+//! headers 300.
 
 use crate::way::Way;
 use fullpipe_units::{Duration, Instant, Rate, Stream};
@@ -26,7 +26,7 @@ pub(crate) fn pair(spec: &WebSpec) -> (WebClient, WebServer) {
 pub(crate) fn run(spec: &WebSpec, way: &mut Way) -> WebClient {
     let (mut client, mut server) = pair(spec);
     way.start(&mut [&mut client, &mut server], Instant::NEVER);
-    assert_eq!(way.live_connections(), 0, "everything is closed");
+    assert_eq!(way.live_connections(), 0, "all connections are closed");
     client
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn listed(http: Http, objects: Vec<ObjectSpec>) -> WebSpec {
     WebSpec { source: PageSource::Listed(objects), reading_s: Law::constant(0.0), ..WebSpec::new(http) }
 }
 
-/// Begin and end in microseconds.
+/// Start and end in microseconds.
 fn span(completion: &Completion) -> (u64, u64) {
     let micros = |at: Instant| {
         assert_eq!(at.as_nanos() % 1000, 0);
@@ -55,7 +55,7 @@ fn spans(client: &WebClient) -> Vec<(u64, u64)> {
     client.completions().iter().map(span).collect()
 }
 
-/// A document of 10 000 bytes and twelve objects of 5000 that are known when it has come.
+/// A document of 10 000 bytes, and twelve objects of 5000 bytes that depend on it.
 fn document_and_twelve(http: Http) -> WebSpec {
     let mut objects = vec![object(10_000, true, &[])];
     objects.extend((0..12).map(|_| object(5000, false, &[0])));
@@ -63,12 +63,12 @@ fn document_and_twelve(http: Http) -> WebSpec {
 }
 
 #[test]
-fn http_1_with_six_connections_by_hand() {
+fn http_1_with_six_connections_has_the_load_time_computed_by_hand() {
     let client = run(&document_and_twelve(Http::One), &mut pipe());
-    // Document: handshake 20, request 0.35 + 10, response 10.3 + 10 = 50.65 ms. The connection asks on at once; five more take
-    // a handshake: 70.65, and their requests one after another, the first at the server at 81.0 ms. Its own next request is
-    // answered by then (61.0 + 5.3). From 81.0 the pipe never rests, for a next request is there long before those five
-    // responses are through: the six others. Eleven responses of 5.3 and 10 ms: 149.3.
+    // Document: handshake 20, request 0.35 + 10, response 10.3 + 10 = 50.65 ms. The connection sends the next request at once.
+    // Five more connections need a handshake, until 70.65; their requests follow each other, and the first arrives at 81.0 ms. By
+    // then the first connection's next request is answered (61.0 + 5.3). From 81.0 on the pipe is never idle, since each next
+    // request arrives long before those five responses are sent. Eleven responses of 5.3 and 10 ms: 149.3.
     assert_eq!(spans(&client), [(0, 149_300)]);
     let figures = client.figures(Instant::ZERO);
     assert!((figure(&figures, "page_load_mean_s") - 0.1493).abs() < 1e-12);
@@ -78,7 +78,7 @@ fn http_1_with_six_connections_by_hand() {
 }
 
 #[test]
-fn http_1_opens_no_more_connections_than_it_may_and_no_more_than_it_needs() {
+fn http_1_opens_only_permitted_and_needed_connections() {
     for (most, objects, opened) in [(6, 12, 6), (6, 3, 3), (1, 12, 1), (100, 12, 12)] {
         let mut list = vec![object(10_000, true, &[])];
         list.extend((0..objects).map(|_| object(5000, false, &[0])));
@@ -90,34 +90,35 @@ fn http_1_opens_no_more_connections_than_it_may_and_no_more_than_it_needs() {
 }
 
 #[test]
-fn http_2_by_hand() {
+fn http_2_has_the_load_time_computed_by_hand() {
     let client = run(&document_and_twelve(Http::Two), &mut pipe());
-    // Frames have 9 bytes: request 359, responses 309 + 10 009 and 309 + 5009. Document: 20 + 0.359 + 10 + 10.318 + 10 =
-    // 50.677. Then all twelve at once, the first at the server at 61.036: 12 x 5.318 + 10.
+    // Frame headers have 9 bytes: request 359, responses 309 + 10 009 and 309 + 5009. Document: 20 + 0.359 + 10 + 10.318 + 10 =
+    // 50.677. Then all twelve are requested at once, and the first request arrives at 61.036: 12 x 5.318 + 10.
     assert_eq!(spans(&client), [(0, 61_036 + 63_816 + 10_000)]);
     assert!((figure(&client.figures(Instant::ZERO), "page_main_mean_s") - 0.050_677).abs() < 1e-12);
 }
 
 #[test]
-fn http_3_by_hand() {
+fn http_3_has_the_load_time_computed_by_hand() {
     let mut way = pipe();
     let client = run(&document_and_twelve(Http::Three), &mut way);
-    // The control stream begins with 3 bytes. A frame's header is a byte and 2 for lengths of 64 to 16 383: request 353,
-    // responses 303 + 10 003 and 303 + 5003. Document: 20 + 0.003 + 0.353 + 10 + 10.306 + 10 = 50.662. Then twelve: the first
-    // at the server at 61.015, 12 x 5.306 + 10.
+    // The control stream begins with 3 bytes. A frame header has one byte for the type and 2 for lengths of 64 to 16 383: request
+    // 353, responses 303 + 10 003 and 303 + 5003. Document: 20 + 0.003 + 0.353 + 10 + 10.306 + 10 = 50.662. Then twelve follow;
+    // the first request arrives at 61.015: 12 x 5.306 + 10.
     assert_eq!(spans(&client), [(0, 61_015 + 63_672 + 10_000)]);
     assert_eq!(way.opened(), 1);
-    // The document's response is urgent, the others as usual; what is not incremental goes in the order of streams.
+    // The document's response has urgency 1, the others the default. Responses that are not incremental are sent in the order of
+    // streams.
     let urgencies: Vec<(u64, u8)> = way.priorities.iter().map(|((_, stream), set)| (*stream, set.urgency)).collect();
     let expected: Vec<(u64, u8)> = std::iter::once((1, 1)).chain((2..=13).map(|stream| (stream, 3))).collect();
     assert_eq!(urgencies, expected);
 }
 
 #[test]
-fn streams_by_hand() {
-    // Three objects on each stream, turn and turn about. The request leaves at 20 ms and is at the server at 30.35, where the first
-    // object goes, 5.3; before that is through the second stream has been heard of, too, and all goes in the page's order:
-    // the first stream's third object after 3 x 5.3 and 2 x 20.3, the second's 20.3 later; and 10 ms.
+fn streams_have_the_load_times_computed_by_hand() {
+    // Each stream has three objects, in alternation. The request is sent at 20 ms and arrives at 30.35. The first object of 5.3
+    // ms follows; before it is sent, the second stream is open too. So all objects are sent in the page's order: the first
+    // stream's third object after 3 x 5.3 and 2 x 20.3, the second's 20.3 later; and 10 ms.
     let on = |bytes, stream| ObjectSpec { stream: Some(stream), ..object(bytes, stream == 0, &[]) };
     let objects = (0..6).map(|n| if n % 2 == 0 { on(5000, 0) } else { on(20_000, 1) }).collect();
     let mut spec = listed(Http::Streams, objects);
@@ -142,7 +143,7 @@ fn streams_by_hand() {
 }
 
 #[test]
-fn large_embedded_objects_go_on_the_second_stream() {
+fn large_embedded_objects_use_the_second_stream() {
     let objects = vec![
         object(50_000, true, &[]),
         object(11_999, false, &[0]),
@@ -160,8 +161,8 @@ fn large_embedded_objects_go_on_the_second_stream() {
 }
 
 #[test]
-fn what_depends_on_others_waits_for_them() {
-    // A diamond: 0; 1 and 2 after it; 3 after both. Each by its own size. HTTP/3 with sizes up to 16 383 bytes: 306 more.
+fn objects_wait_for_their_dependencies() {
+    // A diamond: 0; 1 and 2 after it; 3 after both. Each has a distinct size. HTTP/3 adds 306 bytes for sizes up to 16 383 bytes.
     let objects = vec![
         object(1000, true, &[]),
         object(2000, false, &[0]),
@@ -173,21 +174,22 @@ fn what_depends_on_others_waits_for_them() {
         let mut spec = listed(http, objects.clone());
         spec.completions = WebCompletions::Objects;
         let client = run(&spec, &mut pipe());
-        let of = |bytes| span(client.completions().iter().find(|one| one.bytes == bytes).expect("it has come"));
+        let of =
+            |bytes| span(client.completions().iter().find(|one| one.bytes == bytes).expect("the object has arrived"));
         assert_eq!(client.completions().len(), 5);
         assert_eq!(of(2000).0, of(1000).1);
         assert_eq!(of(9000).0, of(1000).1);
         assert_eq!(of(3000).0, of(9000).1.max(of(2000).1));
         assert_eq!(of(500).0, of(3000).1);
     }
-    // The last two by hand, over HTTP/3: 0 by 20.356 + 10 + 1.306 + 10 = 41.662; 1 and 2 are both through by 41.662 + 10.353 +
-    // 2.306 + 9.306 + 10 = 73.627; each of the others then takes 20.353 and its size.
+    // The last two over HTTP/3: 0 arrives at 20.356 + 10 + 1.306 + 10 = 41.662. 1 and 2 have both arrived at 41.662 + 10.353 +
+    // 2.306 + 9.306 + 10 = 73.627. Each of the others then takes 20.353 and its size.
     let client = run(&listed(Http::Three, objects), &mut pipe());
     assert_eq!(spans(&client), [(0, 73_627 + 20_353 + 3306 + 20_353 + 806)]);
 }
 
 #[test]
-fn a_chain_takes_a_round_trip_for_each() {
+fn chain_takes_a_round_trip_per_object() {
     let objects: Vec<ObjectSpec> =
         (0u32..5).map(|n| object(1000, true, &n.checked_sub(1).map_or(vec![], |n| vec![n]))).collect();
     let mut way = pipe();
@@ -198,7 +200,7 @@ fn a_chain_takes_a_round_trip_for_each() {
 }
 
 #[test]
-fn pages_follow_after_reading_times_on_the_same_connections_or_new_ones() {
+fn pages_follow_after_reading_times_on_kept_or_new_connections() {
     for (keep_connections, opened, second) in [(true, 1, 21_650), (false, 3, 41_650)] {
         let mut spec = listed(Http::One, vec![object(1000, true, &[])]);
         spec.pages = Some(3);
@@ -206,7 +208,7 @@ fn pages_follow_after_reading_times_on_the_same_connections_or_new_ones() {
         spec.reading_s = Law::constant(0.5);
         let mut way = pipe();
         let client = run(&spec, &mut way);
-        // The first with a handshake: 20 + 0.35 + 10 + 1.3 + 10 = 41.65; 500 ms later the next.
+        // The first page includes a handshake: 20 + 0.35 + 10 + 1.3 + 10 = 41.65. The next starts 500 ms later.
         let third = 541_650 + second + 500_000;
         assert_eq!(spans(&client), [(0, 41_650), (541_650, 541_650 + second), (third, third + second)]);
         assert_eq!(way.opened(), opened);
@@ -215,46 +217,47 @@ fn pages_follow_after_reading_times_on_the_same_connections_or_new_ones() {
 }
 
 #[test]
-fn http_2_lets_the_urgent_overtake() {
-    // A large picture is asked for first, then the document. The server hears of the picture at 30.359 ms and makes a frame
-    // of headers and one of data, 309 + 16 393 bytes, more than the low-water mark, through at 47.061. Then the document:
-    // 309 + 10 009, there at 67.379.
+fn http_2_lets_urgent_responses_overtake() {
+    // A large picture is requested first, then the document. The picture's request arrives at 30.359 ms, and the server writes a
+    // HEADERS frame and a DATA frame, 309 + 16 393 bytes. They exceed the low-water mark and are sent by 47.061. Then the
+    // document follows: 309 + 10 009, which arrives at 67.379.
     let objects = vec![object(100_000, false, &[]), object(10_000, true, &[])];
     let mut spec = listed(Http::Two, objects);
     spec.completions = WebCompletions::Objects;
-    // The picture's other frames: 100 000 - 16 384 bytes in six frames, 83 616 + 54, after the document's: 57.379 + 83.67.
+    // The picture's other frames follow the document's: 100 000 - 16 384 bytes in six frames, 83 616 + 54: 57.379 + 83.67.
     assert_eq!(spans(&run(&spec, &mut pipe())), [(0, 67_379), (0, 151_049)]);
-    // Without a mark all of the picture is written before the document is asked for: 309 + 100 063 first.
+    // Without a mark the whole picture is written before the document is requested: 309 + 100 063 first.
     spec.low_water_bytes = 1 << 40;
     assert_eq!(spans(&run(&spec, &mut pipe())), [(0, 140_731), (0, 151_049)]);
 }
 
 #[test]
-fn http_2_takes_incremental_ones_in_turn() {
-    // Two of two frames. The first frame of the first goes before the second is asked for (until 47.061 ms).
+fn http_2_interleaves_incremental_responses() {
+    // Two objects of two frames. The first frame of the first object is sent before the second is requested (until 47.061 ms).
     let mut spec = listed(Http::Two, vec![object(32_768, false, &[]), object(32_768, false, &[])]);
     spec.completions = WebCompletions::Objects;
     // One after the other: 16 393; then 309 + 2 x 16 393.
     assert_eq!(spans(&run(&spec, &mut pipe())), [(0, 73_454), (0, 106_549)]);
-    // In turn: 309 + 16 393 of the second, then the first's last frame, then the second's.
+    // Interleaved: 309 + 16 393 of the second, then the first's last frame, then the second's.
     spec.incremental = true;
     assert_eq!(spans(&run(&spec, &mut pipe())), [(0, 90_156), (0, 106_549)]);
 }
 
 #[test]
-fn no_more_requests_than_the_server_allows() {
+fn client_sends_no_more_parallel_requests_than_permitted() {
     for http in [Http::Two, Http::Three] {
         let mut spec = listed(http, (0..5).map(|_| object(1000, true, &[])).collect());
         spec.concurrent = 1;
         let client = run(&spec, &mut pipe());
-        // As a chain. HTTP/2: 0.359 + 10 + 0.309 + 1.009 + 10; HTTP/3: 0.353 + 10 + 0.303 + 1.003 + 10, and 3 bytes at first.
+        // The requests form a chain. HTTP/2: 0.359 + 10 + 0.309 + 1.009 + 10. HTTP/3: 0.353 + 10 + 0.303 + 1.003 + 10, and 3
+        // bytes at first.
         let expected = if http == Http::Two { 20_000 + 5 * 21_677 } else { 20_003 + 5 * 21_659 };
         assert_eq!(spans(&client), [(0, expected)], "{http:?}");
     }
 }
 
 #[test]
-fn a_peer_that_allows_few_streams_is_asked_again() {
+fn client_retries_when_the_peer_permits_few_streams() {
     let mut spec = listed(Http::Three, (0..20).map(|_| object(1000, true, &[])).collect());
     spec.completions = WebCompletions::Objects;
     let mut way = pipe();
@@ -264,7 +267,7 @@ fn a_peer_that_allows_few_streams_is_asked_again() {
 }
 
 #[test]
-fn a_stream_without_objects_of_a_page_has_no_load_time() {
+fn stream_without_objects_of_a_page_has_no_load_time() {
     let on_second = ObjectSpec { stream: Some(1), ..object(1000, false, &[]) };
     let mut spec = listed(Http::Streams, vec![on_second]);
     spec.completions = WebCompletions::Streams;
@@ -276,21 +279,21 @@ fn a_stream_without_objects_of_a_page_has_no_load_time() {
 }
 
 #[test]
-fn pages_overlap_when_they_begin_at_intervals() {
+fn pages_with_an_interval_overlap() {
     let mut spec = listed(Http::Streams, vec![object(20_000, true, &[])]);
     (spec.pages, spec.page_interval_s) = (Some(3), Some(Law::constant(0.015)));
     let client = run(&spec, &mut pipe());
-    // The handshake ends at 20 ms. Pages begin at 0, 15 and 30 ms, whatever has come. The first two requests leave at 20 ms, one
-    // behind the other, and are at the server at 30.35 and 30.7 ms; the third leaves at 30 ms. A response has 20 300 bytes, 20.3 ms,
-    // and the three follow each other without a pause: 30.35 + 20.3 + 10 = 60.65, 80.95 and 101.25 ms.
+    // The handshake ends at 20 ms. Pages start at 0, 15 and 30 ms, even if earlier ones are not complete. The first two requests
+    // are sent at 20 ms, one after the other, and arrive at 30.35 and 30.7 ms; the third is sent at 30 ms. A response has 20 300
+    // bytes, 20.3 ms, and the three follow each other without a pause: 30.35 + 20.3 + 10 = 60.65, 80.95 and 101.25 ms.
     assert_eq!(spans(&client), [(0, 60_650), (15_000, 80_950), (30_000, 101_250)]);
-    // One after another they begin when the one before is complete.
+    // Without an interval a page starts when the previous one is complete.
     spec.page_interval_s = None;
     assert_eq!(spans(&run(&spec, &mut pipe()))[1].0, 60_650);
 }
 
 #[test]
-fn an_interval_longer_than_a_page_leaves_a_pause() {
+fn interval_longer_than_a_page_leaves_a_pause() {
     let mut spec = listed(Http::Streams, vec![object(20_000, true, &[])]);
     (spec.pages, spec.page_interval_s, spec.reading_s) = (Some(2), Some(Law::constant(1.0)), Law::constant(5.0));
     // Request 0.35 + 10, response 20.3 + 10 ms; the reading time has no effect.
@@ -298,7 +301,7 @@ fn an_interval_longer_than_a_page_leaves_a_pause() {
 }
 
 #[test]
-fn the_time_above_the_fold_ends_with_its_last_object() {
+fn time_above_the_fold_ends_with_its_last_object() {
     let mut spec = document_and_twelve(Http::Two);
     let figures = run(&spec, &mut pipe()).figures(Instant::ZERO);
     assert!(figure(&figures, "page_fold_mean_s").is_nan(), "only on request");
@@ -306,14 +309,14 @@ fn the_time_above_the_fold_ends_with_its_last_object() {
     objects[..4].iter_mut().for_each(|object| object.above_fold = true);
     let figures = run(&spec, &mut pipe()).figures(Instant::ZERO);
     // The document: handshake 20, request of 359 bytes 0.359 + 10, response of 309 + 10 009 bytes 10.318 + 10: 50.677 ms. Twelve
-    // requests leave together; the first is at the server 10.359 ms later, at 61.036. Responses of 309 + 5009 bytes follow each
-    // other in the order of their requests: the third object is there 3 x 5.318 + 10 ms later, at 86.99 ms.
+    // requests are sent together; the first arrives 10.359 ms later, at 61.036. Responses of 309 + 5009 bytes follow in the order
+    // of their requests: the third object arrives 3 x 5.318 + 10 ms later, at 86.99 ms.
     assert!((figure(&figures, "page_fold_mean_s") - 0.086_990).abs() < 1e-9, "{figures:?}");
     assert!((figure(&figures, "page_main_mean_s") - 0.050_677).abs() < 1e-9);
 }
 
 #[test]
-fn intervals_that_make_no_sense_are_refused() {
+fn invalid_intervals_are_rejected() {
     let interval = |seconds| WebSpec { page_interval_s: Some(Law::constant(seconds)), ..WebSpec::new(Http::Two) };
     assert!(WebClient::new(&interval(1.0), random()).is_ok());
     let refused = [

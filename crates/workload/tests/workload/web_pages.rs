@@ -1,4 +1,4 @@
-//! Drawn pages and whatever may go wrong: every object once, and an end.
+//! Tests of drawn pages and of failures: every object is fetched once, and every page ends.
 
 use crate::web::{figure, listed, object, pair, pipe, random, run};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -16,15 +16,15 @@ fn ten(http: Http) -> WebSpec {
     WebSpec { pages: Some(10), completions: WebCompletions::Objects, ..WebSpec::new(http) }
 }
 
-/// Sizes of the objects that have come, in ascending order.
+/// Sizes of the objects that have arrived, in ascending order.
 fn sizes(client: &WebClient) -> Vec<u64> {
     let mut sizes: Vec<u64> = client.completions().iter().map(|one| one.bytes).collect();
     sizes.sort_unstable();
     sizes
 }
 
-/// Fetches the pages of `spec` with each version of HTTP, and demands that the same objects come each time and that what is
-/// read is what was written: objects, headers and frames.
+/// Fetches the pages of `spec` with each version of HTTP. Checks that each fetches the same objects, and that the bytes read are
+/// the bytes written: objects, headers and frames.
 fn every_object_once(spec: &dyn Fn(Http) -> WebSpec, send_buffer_bytes: u64) {
     let reference = sizes(&run(&spec(Http::One), &mut pipe()));
     assert!((100..5000).contains(&reference.len()), "{}", reference.len());
@@ -41,9 +41,9 @@ fn every_object_once(spec: &dyn Fn(Http) -> WebSpec, send_buffer_bytes: u64) {
         assert_eq!(client.progress().received_bytes, written);
         let around = |bytes: &u64| match http {
             Http::One | Http::Streams => 300,
-            // A frame of headers, and one of data for each 16 384 bytes.
+            // A HEADERS frame, and a DATA frame for each 16 384 bytes.
             Http::Two => 309 + 9 * bytes.div_ceil(16_384),
-            // A frame of headers with its 3 bytes; the other frame's type and length of 1, 2 or 4 bytes.
+            // A HEADERS frame with a 3-byte header; the DATA frame's type and a length of 1, 2 or 4 bytes.
             Http::Three if *bytes < 64 => 303 + 2,
             Http::Three if *bytes < 16_384 => 303 + 3,
             Http::Three => 303 + 5,
@@ -53,31 +53,31 @@ fn every_object_once(spec: &dyn Fn(Http) -> WebSpec, send_buffer_bytes: u64) {
 }
 
 #[test]
-fn every_object_comes_once_over_whatever_version() {
-    // Ten pages have 10 x 2.09 x (1 + 31.9) = 690 objects in the mean.
+fn every_object_arrives_once_with_every_http_version() {
+    // Ten pages have 10 x 2.09 x (1 + 31.9) = 690 objects on average.
     every_object_once(&ten, 1 << 40);
     every_object_once(&ten, 20_000);
 }
 
 #[test]
-fn every_object_of_overlapping_pages_comes_once() {
+fn every_object_of_overlapping_pages_arrives_once() {
     let one_by_one = sizes(&run(&ten(Http::One), &mut pipe()));
     for http in ALL {
-        // Pages of about 1.5 MB, 1.5 s on this pipe, begin each 0.5 s.
+        // Pages of about 1.5 MB, which take 1.5 s on this pipe, start every 0.5 s.
         let spec = WebSpec { page_interval_s: Some(Law::constant(0.5)), ..ten(http) };
         let client = run(&spec, &mut pipe());
         assert_eq!(sizes(&client), one_by_one, "{http:?}");
         let figures = client.figures(Instant::ZERO);
         assert_eq!((figure(&figures, "pages"), figure(&figures, "pages_failed")), (10.0, 0.0), "{http:?}");
-        // They overlap: together they take less than the sum of their load times.
+        // They overlap: their total time is less than the sum of their load times.
         let end = client.progress().completed.expect("an end").as_secs_f64();
         assert!(end < 0.7 * 10.0 * figure(&figures, "page_load_mean_s"), "{http:?}: {end}");
     }
 }
 
 #[test]
-fn every_object_comes_once_through_a_buffer_that_holds_none() {
-    // Small objects, for it takes a while.
+fn every_object_arrives_once_through_a_small_buffer() {
+    // Objects are small because this test is slow.
     every_object_once(
         &|http| {
             let mut laws = PageLaws::pries();
@@ -89,8 +89,8 @@ fn every_object_comes_once_through_a_buffer_that_holds_none() {
 }
 
 #[test]
-fn responses_are_whole_whatever_connection_they_come_on() {
-    // Connections of HTTP/1.1 arrive in any order; each response is one write, of the object that was asked for.
+fn responses_are_complete_on_connections_in_any_order() {
+    // HTTP/1.1 connections arrive in any order. Each response is one write, of the requested object.
     let mut way = pipe();
     way.handshake_delay = Box::new(|connection| Duration::from_millis(u64::from(7 * connection % 5) * 13));
     let client = run(&WebSpec { keep_connections: false, ..ten(Http::One) }, &mut way);
@@ -118,7 +118,7 @@ fn dependencies_change_the_time_and_not_the_page() {
 }
 
 #[test]
-fn a_lost_connection_fails_its_page_and_no_other() {
+fn lost_connection_fails_only_its_page() {
     for http in ALL {
         let mut spec = WebSpec { pages: Some(3), ..listed(http, vec![object(200_000, true, &[])]) };
         spec.reading_s = Law::constant(0.1);
@@ -136,7 +136,7 @@ fn a_lost_connection_fails_its_page_and_no_other() {
     }
 }
 
-/// Opens a connection, writes one thing and finishes.
+/// Opens a connection, makes one write and finishes.
 #[derive(Debug)]
 struct Writes(Bytes, Option<CloseReason>);
 
@@ -154,7 +154,7 @@ impl Application for Writes {
     }
 }
 
-/// A request of 350 bytes, with a frame's header before for HTTP/2.
+/// A request of 350 bytes, preceded by a frame header for HTTP/2.
 fn request(http: Http, method: &[u8; 4], page: u32, object: u32) -> Bytes {
     let mut bytes = BytesMut::new();
     if http == Http::Two {
@@ -170,7 +170,7 @@ fn request(http: Http, method: &[u8; 4], page: u32, object: u32) -> Bytes {
 }
 
 #[test]
-fn what_is_no_request_is_not_answered() {
+fn invalid_requests_are_not_answered() {
     for http in [Http::One, Http::Two, Http::Streams] {
         let answer = |bytes: Bytes| {
             let spec = listed(http, vec![object(1000, true, &[])]);
@@ -191,12 +191,12 @@ fn what_is_no_request_is_not_answered() {
         if http != Http::Streams {
             assert_eq!(answer(request(http, b"GET ", 0, 1)), bad, "{http:?}");
         }
-        // Half a request is none; nothing is said to it.
+        // Half of a request gets no response.
         assert_eq!(answer(request(http, b"GET ", 0, 0).slice(..100)), (Some(CloseReason::Finished), 0), "{http:?}");
     }
 }
 
-/// Answers whatever comes with bytes, or with the end of the connection.
+/// Responds to any data with bytes, or closes the connection.
 #[derive(Debug)]
 struct Babbles(Option<Bytes>);
 
@@ -217,7 +217,7 @@ impl Application for Babbles {
 }
 
 #[test]
-fn a_server_that_answers_nonsense_fails_the_page() {
+fn invalid_response_fails_the_page() {
     let frame = |length: u8, stream| Some(Bytes::from(vec![0, length, 0, 0, 0, 0, 0, 0, stream]));
     let answers = [
         (Http::One, None),
@@ -225,7 +225,7 @@ fn a_server_that_answers_nonsense_fails_the_page() {
         (Http::Three, None),
         (Http::Streams, None),
         (Http::Two, Some(Bytes::from(vec![7; 100]))),
-        // A stream that was not asked for; more than the response has.
+        // A stream that was not requested; more bytes than the response has.
         (Http::Two, frame(1, 3)),
         (Http::Two, frame(6, 1)),
     ];
@@ -239,7 +239,7 @@ fn a_server_that_answers_nonsense_fails_the_page() {
 }
 
 #[test]
-fn senseless_pages_are_refused() {
+fn invalid_pages_are_rejected() {
     let refused = |change: fn(&mut WebSpec)| {
         let mut spec = WebSpec::new(Http::Two);
         change(&mut spec);
@@ -248,8 +248,8 @@ fn senseless_pages_are_refused() {
     let list = |objects: Vec<ObjectSpec>| PageSource::Listed(objects);
     assert!(!refused(|_| ()));
     assert!(refused(|spec| spec.source = PageSource::Listed(Vec::new())));
-    assert!(list(vec![object(1, true, &[0])]).check().is_err(), "after itself");
-    assert!(list(vec![object(0, true, &[])]).check().is_err(), "without a byte");
+    assert!(list(vec![object(1, true, &[0])]).check().is_err(), "an object that depends on itself");
+    assert!(list(vec![object(0, true, &[])]).check().is_err(), "an object without bytes");
     assert!(list(vec![ObjectSpec { stream: Some(100), ..object(1, true, &[]) }]).check().is_err());
     assert!(list(vec![ObjectSpec { urgency: Some(8), ..object(1, true, &[]) }]).check().is_err());
     assert!(list(vec![object(1, true, &[]), object(1, true, &[0])]).check().is_ok());

@@ -1,36 +1,36 @@
-//! How much arrives at once beyond what the bandwidth brings: acknowledgements that a radio link, a cable network or a
-//! receiver has gathered.
+//! Estimates the aggregation of acknowledgements, such as on a radio link, in a cable network or in a receiver: the bytes
+//! acknowledged at once beyond those that the bandwidth delivers.
 //!
-//! **Model.** An epoch begins whenever no more has been acknowledged since its start than the bandwidth would bring in
-//! that time. What was acknowledged beyond it is the excess; the window gets the largest excess of the last five to ten
-//! rounds, but no more than the bandwidth brings in 100 ms, and only once the path was filled.
+//! **Model.** An epoch begins when the bytes acknowledged since the last start do not exceed what the bandwidth delivers in that
+//! time. Bytes acknowledged beyond that are the excess. The window is increased by the largest excess of the last five to ten
+//! rounds, at most by what the bandwidth delivers in 100 ms, and only once the path was filled.
 //!
-//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_update_ack_aggregation`, `bbr_ack_aggregation_cwnd`); not in the
-//! draft.
+//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_update_ack_aggregation`, `bbr_ack_aggregation_cwnd`). The draft does not
+//! contain it.
 
 use crate::bbr::bytes_in;
 use crate::control::{Ack, Control};
 use crate::window::segment;
 use fullpipe_units::{Duration, Instant};
 
-/// Rounds after which the older of the two maxima is forgotten.
+/// The number of rounds after which the older of the two maxima is discarded.
 const WINDOW_ROUNDS: u8 = 5;
 const LARGEST_TIME: Duration = Duration::from_millis(100);
-/// An epoch with this many segments acknowledged is long enough.
+/// An epoch ends when this many segments have been acknowledged.
 const LONGEST_EPOCH_SEGMENTS: u64 = 1 << 20;
 
-/// Measures the excess.
+/// The state of the estimator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Aggregation {
     epoch_at: Instant,
     epoch_bytes: u64,
-    /// The largest excess of the present and of the last five rounds.
+    /// The largest excess of the current and of the preceding five rounds.
     excess_bytes: [u64; 2],
     rounds: u8,
 }
 
 impl Aggregation {
-    /// A new epoch begins, after idling.
+    /// Begins a new epoch after an idle period.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.epoch_at = now;
         self.epoch_bytes = 0;
@@ -58,12 +58,12 @@ impl Aggregation {
         self.excess_bytes[0] = self.excess_bytes[0].max(excess);
     }
 
-    /// The largest excess seen of late.
+    /// The largest recent excess.
     pub(crate) fn extra_bytes(&self) -> u64 {
         self.excess_bytes[0].max(self.excess_bytes[1])
     }
 
-    /// What the window gets.
+    /// The increase of the window in bytes.
     pub(crate) fn window_bytes(&self, bandwidth_bps: u64) -> u64 {
         self.extra_bytes().min(bytes_in(bandwidth_bps, LARGEST_TIME))
     }

@@ -1,27 +1,27 @@
-//! Recognises a token-bucket policer: a device that lets a fixed rate through, saves up for bursts, and drops the rest.
+//! Detects a token-bucket policer: a device that forwards a fixed rate and saved-up bursts, and drops the rest.
 //!
-//! **Model.** To a measurement of the largest delivery rate the saved-up bursts look like bandwidth, and sending at
-//! that rate loses most of what is sent. So from the first loss on, the rate over stretches of four to sixteen rounds
-//! that end with a loss and lost at least one byte for five delivered (50/256) is measured. Two stretches in a row with
-//! nearly the same rate (within an eighth, or 4 kbit/s) are taken for a policer's: their mean is then the bandwidth,
-//! for 48 rounds of PROBE_BW, with a gain of 1. Limits of the application end a measurement.
+//! **Model.** The largest delivery rate includes the saved-up bursts of a policer, and a sender at that rate loses most of its
+//! packets. From the first loss on, the control therefore measures the rate over intervals of four to sixteen rounds. An interval
+//! ends with a loss, and at least one byte is lost for five delivered (50/256). If two successive intervals have nearly the same
+//! rate (within an eighth, or 4 kbit/s), a policer is assumed. The bandwidth is then the mean of both rates for 48 rounds of
+//! PROBE_BW, with a gain of 1. An application-limited phase ends a measurement.
 //!
-//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_lt_bw_sampling`); not in the draft.
+//! **Source.** Linux 6.12 `net/ipv4/tcp_bbr.c` (`bbr_lt_bw_sampling`). The draft does not contain it.
 
 use fullpipe_units::Instant;
 
 const SHORTEST_ROUNDS: u8 = 4;
 const LONGEST_ROUNDS: u8 = 4 * SHORTEST_ROUNDS;
 const BELIEVED_ROUNDS: u8 = 48;
-/// Bytes lost per 256 delivered that make a stretch.
+/// The minimum number of bytes lost per 256 bytes delivered in an interval.
 const LOST_OF_256: u64 = 50;
-/// Two rates are the same if they differ by this part of the first, or by so many bits per second.
+/// Two rates are equal if they differ by at most this fraction of the first, or by this many bits per second.
 const SAME_PART: u64 = 8;
 const SAME_BPS: u64 = 4_000;
-/// Linux counts whole milliseconds.
+/// The shortest interval; Linux counts whole milliseconds.
 const SHORTEST_MILLISECONDS: u64 = 1;
 
-/// An acknowledgement, as far as it matters here.
+/// The values of an acknowledgement that the detector uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) now: Instant,
@@ -31,31 +31,31 @@ pub(crate) struct Event {
     pub(crate) round_start: bool,
 }
 
-/// What to do after an acknowledgement.
+/// The action of the control after an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Nothing,
-    /// The policer's rate has been believed for long enough: probe again.
+    /// The policer's rate has been used for the maximum time; probe again.
     GaveUp,
 }
 
-/// Measures the long-term rate.
+/// The state of the detector, which measures the long-term rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Policer {
     lost_bytes: u64,
     sampling: bool,
     believed: bool,
     rounds: u8,
-    /// Rate of the last stretch, or the policer's; 0 if there is none.
+    /// The rate of the last interval, or that of the policer; 0 if there is none.
     rate_bps: u64,
-    // At the start of the stretch.
+    // Values at the start of the interval.
     start_at: Instant,
     start_delivered_bytes: u64,
     start_lost_bytes: u64,
 }
 
 impl Policer {
-    /// The policer's rate in bits per second, if one is believed to be there.
+    /// The policer's rate in bits per second, if one is detected.
     pub(crate) fn bandwidth(&self) -> Option<u64> {
         self.believed.then_some(self.rate_bps)
     }
@@ -64,12 +64,12 @@ impl Policer {
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
     }
 
-    /// The connection begins.
+    /// Resets the detector at the beginning of the connection.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.forget(now, 0);
     }
 
-    /// Forgets what was measured.
+    /// Discards the measurements.
     pub(crate) fn forget(&mut self, now: Instant, delivered_bytes: u64) {
         self.rate_bps = 0;
         self.believed = false;
@@ -111,7 +111,7 @@ impl Policer {
         Verdict::Nothing
     }
 
-    /// A loss may end the stretch.
+    /// Ends the interval at a loss, if it is long enough.
     fn end(&mut self, event: &Event) {
         let lost = self.lost_bytes.saturating_sub(self.start_lost_bytes);
         let delivered = event.delivered_bytes.saturating_sub(self.start_delivered_bytes);
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use fullpipe_units::Duration;
 
-    /// A round of 100 ms in which so much is delivered and lost; the loss is known at its end.
+    /// A round of 100 ms with this much delivered and lost. The loss is detected at its end.
     fn round(policer: &mut Policer, state: &mut (u64, u64), delivered: u64, lost: u64) -> Verdict {
         state.0 += 100;
         state.1 += delivered;
@@ -157,16 +157,16 @@ mod tests {
     }
 
     #[test]
-    fn two_stretches_of_the_same_rate_are_a_policer() {
-        // 125 000 bytes per round of 100 ms are 10 Mbit/s; 25 000 lost of that are 51/256, above 50/256.
+    fn two_intervals_with_the_same_rate_indicate_a_policer() {
+        // 125 000 bytes per round of 100 ms are 10 Mbit/s. A loss of 25 000 bytes is 51/256, above 50/256.
         let (mut policer, mut state) = (Policer::default(), (0, 0));
         for n in 1..=8 {
             round(&mut policer, &mut state, 125_000, 25_000);
-            // The loss of the first round begins the first stretch and counts as its first round, so it ends with the
-            // fourth: three rounds of 125 000 in 300 ms. The second needs four more: 8 rounds.
+            // The loss of the first round begins the first interval and counts as its first round. The interval thus ends with
+            // the fourth round: three rounds of 125 000 bytes in 300 ms. The second interval needs four more: 8 rounds.
             assert_eq!(policer.bandwidth(), (n == 8).then_some(10_000_000), "{n}");
         }
-        // It is believed for 48 rounds.
+        // The rate is used for 48 rounds.
         for n in 1..=48 {
             let verdict = round(&mut policer, &mut state, 125_000, 25_000);
             assert_eq!(verdict == Verdict::GaveUp, n == 48, "{n}");
@@ -175,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn fewer_losses_than_a_fifth_are_none() {
-        // 24 000 of 125 000 are 49.2/256.
+    fn an_interval_with_a_lower_loss_ratio_does_not_count() {
+        // 24 000 of 125 000 bytes are 49.2/256.
         let (mut policer, mut state) = (Policer::default(), (0, 0));
         for _ in 0..60 {
             round(&mut policer, &mut state, 125_000, 24_000);
@@ -185,8 +185,8 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_differ_by_more_than_an_eighth_are_not_the_same() {
-        // The first stretch has 10 Mbit/s, the second 11.25 Mbit/s (exactly an eighth more) or a little above.
+    fn rates_that_differ_by_more_than_an_eighth_do_not_indicate_a_policer() {
+        // The first interval has 10 Mbit/s, the second exactly an eighth more (11.25 Mbit/s) or slightly more than that.
         for (second, same) in [(140_625, true), (140_700, false)] {
             let (mut policer, mut state) = (Policer::default(), (0, 0));
             for _ in 0..4 {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_the_application_ends_the_measurement() {
+    fn an_application_limited_phase_ends_the_measurement() {
         let (mut policer, mut state) = (Policer::default(), (0, 0));
         for _ in 0..7 {
             round(&mut policer, &mut state, 125_000, 25_000);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_without_loss_at_its_end_is_forgotten_after_sixteen_rounds() {
+    fn an_interval_without_a_final_loss_is_discarded_after_sixteen_rounds() {
         let (mut policer, mut state) = (Policer::default(), (0, 0));
         round(&mut policer, &mut state, 125_000, 25_000);
         for _ in 0..15 {

@@ -1,4 +1,4 @@
-//! The states of BBRv3, and when they change.
+//! The states of BBRv3 and their transitions.
 //!
 //! **Source.** draft-ietf-ccwg-bbr-06, section "State Machine Operation".
 
@@ -10,45 +10,45 @@ use crate::control::{Ack, Control};
 use crate::window::segment;
 use fullpipe_units::{Duration, Instant, Stream};
 
-/// Growth of the delivery rate below which a round counts as one without growth, and the number of such rounds.
+/// A round with less than this growth of the delivery rate counts as one without growth; below, the number of such rounds.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u8 = 3;
-/// Acknowledgements with losses in a round of recovery that end Startup.
+/// The number of acknowledgements with losses in a round of recovery that ends Startup.
 const STARTUP_LOSS_EVENTS: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
-/// Share of the long-term bound that is left to others.
+/// The share of the long-term bound that is left to other flows.
 const HEADROOM: f64 = 0.15;
-/// Time between bandwidth probes: this and up to a second more.
+/// The minimum time between bandwidth probes; a random part up to `WAIT_SPREAD` is added.
 const SHORTEST_WAIT: Duration = Duration::from_secs(2);
 const WAIT_SPREAD: Duration = Duration::from_secs(1);
-/// Rounds between bandwidth probes at most, so that Reno has its share.
+/// The maximum number of rounds between bandwidth probes, for coexistence with Reno.
 const RENO_ROUNDS: u64 = 63;
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 /// The long-term bound grows by at most 2^30 segments per round.
 const MOST_DOUBLINGS: u32 = 30;
 
-/// What acknowledgements say of the bandwidth probe.
+/// The phase of the bandwidth probe to which the current acknowledgements belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
-    /// Nothing.
+    /// No probe.
     Init,
-    /// Sent while the pipe is refilled.
+    /// The packets were sent while the pipe was refilled.
     Refilling,
-    /// The probe has begun; what comes was sent before it.
+    /// The probe has begun; the acknowledged packets were sent before it.
     ProbeStarting,
-    /// Sent in the probe.
+    /// The packets were sent in the probe.
     ProbeFeedback,
-    /// The probe is over; what comes may have been sent in it.
+    /// The probe is over; the acknowledged packets may have been sent in it.
     ProbeStopping,
 }
 
-/// The state of the state machine.
+/// The data of the state machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Cycle {
     random: Stream,
     ack_phase: AckPhase,
     pub(crate) is_bw_probe_sample: bool,
-    /// Whether the bandwidth was ever reached, and whether since the last look for more.
+    /// Whether the full bandwidth was ever reached, and whether it was reached since the last probe.
     pub(crate) full_bw_reached: bool,
     full_bw_now: bool,
     full_bw_bps: u64,
@@ -58,11 +58,11 @@ pub(crate) struct Cycle {
     bw_probe_wait: Duration,
     bw_probe_up_rounds: u32,
     bw_probe_up_acked_bytes: u64,
-    /// Bytes acknowledged for which the long-term bound grows by a segment.
+    /// The number of acknowledged bytes for which the long-term bound grows by a segment.
     probe_up_acked_per_segment: u64,
     prev_probe_too_high: bool,
     prev_probe_precautionary: bool,
-    /// When ProbeRTT may end; `None` until little enough is in flight.
+    /// When ProbeRTT may end; `None` until the bytes in flight are low enough.
     probe_rtt_done_at: Option<Instant>,
     probe_rtt_round_done: bool,
 }
@@ -90,14 +90,14 @@ impl Cycle {
         }
     }
 
-    /// Growth is measured from this rate on.
+    /// Measures growth relative to this rate from now on.
     pub(crate) fn reset_full_bandwidth(&mut self, rate_bps: u64) {
         self.full_bw_bps = rate_bps;
         self.full_bw_count = 0;
         self.full_bw_now = false;
     }
 
-    /// The bound grows by 1, 2, 4, ... segments in the rounds of a probe.
+    /// Raises the slope: the bound grows by 1, 2, 4, ... segments in successive rounds of a probe.
     fn raise_slope(&mut self, control: &Control) {
         let growth = 1u64 << self.bw_probe_up_rounds;
         self.bw_probe_up_rounds = (self.bw_probe_up_rounds + 1).min(MOST_DOUBLINGS);
@@ -214,10 +214,10 @@ impl Bbr3 {
         }
     }
 
-    /// Whether it was time for the next bandwidth probe (`IsTimeToProbeBW`).
+    /// Begins the next bandwidth probe if it is due; returns whether it was (`IsTimeToProbeBW`).
     fn probe_if_time(&mut self, control: &Control, now: Instant) -> bool {
         let waited = now > self.cycle.started_at.saturating_add(self.cycle.bw_probe_wait);
-        // Reno grows a segment per round and needs a round per segment of the window to come back.
+        // Reno grows by a segment per round, so its recovery takes one round per segment of the window.
         let reno_rounds = (self.target_in_flight(control) / segment(control)).min(RENO_ROUNDS);
         let time = waited || self.model.rounds_since_probe_up >= reno_rounds;
         if time {
@@ -238,14 +238,14 @@ impl Bbr3 {
             return true;
         }
         if ack.cwnd_limited && control.cwnd_bytes >= bound {
-            // The bound, not the path, limits the rate.
+            // The bound limits the rate, not the path.
             self.cycle.reset_full_bandwidth(sample.rate_bps);
             return false;
         }
         self.cycle.full_bw_now
     }
 
-    /// The long-term bound less what is left to others.
+    /// The long-term bound less the headroom for other flows.
     pub(crate) fn in_flight_with_headroom(&self, control: &Control) -> u64 {
         let bound = self.losses.inflight_longterm;
         if bound == UNBOUNDED {
@@ -255,7 +255,7 @@ impl Bbr3 {
         bound.saturating_sub(headroom).max(four_segments(control))
     }
 
-    /// What the acknowledgements of a probe say of bandwidth and bound. Returns whether it chose a state.
+    /// Updates bandwidth and bound from the acknowledgements of a probe. Returns whether it changed the state.
     fn adapt_long_term_model(&mut self, control: &Control, sample: &Sample, ack: &Ack) -> bool {
         let round_start = self.model.rounds.start;
         if self.cycle.ack_phase == AckPhase::ProbeStarting && round_start {
@@ -299,7 +299,7 @@ impl Bbr3 {
         }
     }
 
-    /// A packet sent in a bandwidth probe was lost, and too many with it.
+    /// Handles the loss of a packet that was sent in a bandwidth probe, with too many other losses.
     pub(crate) fn handle_in_flight_too_high(
         &mut self,
         control: &Control,

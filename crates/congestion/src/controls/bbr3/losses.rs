@@ -1,4 +1,4 @@
-//! How losses bound BBRv3, and how a recovery that was for nothing is undone.
+//! The bounds that BBRv3 derives from losses, and the undo of a spurious recovery.
 //!
 //! **Source.** draft-ietf-ccwg-bbr-06, sections "Updating the Model Upon Packet Loss" and "Updating the Model Upon
 //! Detecting a Spurious Loss Recovery".
@@ -9,12 +9,12 @@ use crate::bbr::{UNBOUNDED, times};
 use crate::control::{Ack, Control, PacketState};
 use fullpipe_units::Instant;
 
-/// Share lost in a round beyond which too much was in flight.
+/// The share lost in a round above which too much was in flight.
 const LOSS_THRESHOLD: f64 = 0.02;
-/// The most by which a reduction multiplies.
+/// The smallest factor of a reduction.
 pub(crate) const BETA: f64 = 0.7;
 
-/// Bounds, and the signals of the present round.
+/// The bounds, and the signals of the current round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Losses {
     pub(crate) bw_shortterm: u64,
@@ -22,16 +22,16 @@ pub(crate) struct Losses {
     pub(crate) inflight_longterm: u64,
     /// Bytes declared lost on the connection.
     lost_bytes: u64,
-    /// Largest rate and volume of the present round.
+    /// The largest rate and the largest volume of the current round.
     bw_latest_bps: u64,
     pub(crate) inflight_latest_bytes: u64,
-    /// A round of losses ends when something sent after this much was delivered is acknowledged.
+    /// A round of losses ends when a packet is acknowledged that was sent after this number of bytes was delivered.
     round_delivered_bytes: u64,
     pub(crate) round_start: bool,
     in_round: bool,
-    /// Acknowledgements of this round that found losses.
+    /// The number of acknowledgements in this round that detected losses.
     pub(crate) events_in_round: u32,
-    /// Whether what follows was saved in the present recovery.
+    /// Whether the following fields were saved in the current recovery.
     pub(crate) saved: bool,
     pub(crate) undo_state: Option<State>,
     undo_bw_shortterm: u64,
@@ -79,7 +79,7 @@ impl Losses {
         }
     }
 
-    /// A cycle begins.
+    /// Resets the signals at the beginning of a cycle.
     pub(crate) fn reset_signals(&mut self) {
         self.in_round = false;
         self.bw_latest_bps = 0;
@@ -91,7 +91,7 @@ impl Losses {
         self.inflight_shortterm = UNBOUNDED;
     }
 
-    /// Once per round with losses, towards what was just delivered.
+    /// Lowers the short-term bounds towards what was just delivered, once per round with losses.
     fn lower_short_term(&mut self, max_bw_bps: u64, cwnd_bytes: u64) {
         let or = |bound: u64, first: u64| if bound == UNBOUNDED { first } else { bound };
         let bandwidth = or(self.bw_shortterm, max_bw_bps);
@@ -101,12 +101,12 @@ impl Losses {
     }
 }
 
-/// Whether more was lost than a probe may cost.
+/// Whether the loss exceeds what a probe may cost.
 pub(crate) fn too_much_lost(lost_bytes: u64, tx_in_flight_bytes: u64) -> bool {
     lost_bytes as f64 > tx_in_flight_bytes as f64 * LOSS_THRESHOLD
 }
 
-/// How much was in flight when the share lost passed the threshold, somewhere within this packet (`InflightAtLoss`).
+/// The bytes in flight when the share lost exceeded the threshold, at a position within this packet (`InflightAtLoss`).
 pub(crate) fn in_flight_at_loss(bytes: u64, tx_in_flight_bytes: u64, lost_bytes: u64) -> u64 {
     let in_flight_before = tx_in_flight_bytes.saturating_sub(bytes) as f64;
     let lost_before = lost_bytes.saturating_sub(bytes) as f64;
@@ -145,7 +145,7 @@ impl Bbr3 {
         }
     }
 
-    /// Saves what a recovery may have to give back, once per recovery (`SaveStateUponLoss`).
+    /// Saves the state for an undo, once per recovery (`SaveStateUponLoss`).
     pub(crate) fn save_state(&mut self, control: &Control) {
         self.save_window(control);
         if self.losses.saved {
@@ -158,7 +158,7 @@ impl Bbr3 {
         self.losses.undo_inflight_longterm = self.losses.inflight_longterm;
     }
 
-    /// The recovery was for nothing (`HandleSpuriousLossDetection`).
+    /// Restores the state, because the recovery was spurious (`HandleSpuriousLossDetection`).
     pub(crate) fn undo(&mut self, control: &mut Control) {
         let losses = &mut self.losses;
         losses.in_round = false;

@@ -1,4 +1,4 @@
-//! What BBRv3 measures of the path: rounds, bandwidth, round-trip time, aggregation.
+//! The path model of BBRv3: rounds, bandwidth, round-trip time and aggregation.
 //!
 //! **Source.** draft-ietf-ccwg-bbr-06, sections "Updating Network Path Model Parameters" (up to `extra_acked`) and
 //! "ProbeRTT Logic" (`UpdateMinRTT`).
@@ -13,14 +13,14 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 /// The rate sample of an acknowledgement (the draft's RS).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
-    /// 0 if there is none.
+    /// The delivery rate; 0 if there is no sample.
     pub(crate) rate_bps: u64,
     pub(crate) delivered_bytes: u64,
-    /// `None` if there is no sample.
+    /// Bytes that had been delivered when the packet was sent; `None` if there is no sample.
     pub(crate) prior_delivered_bytes: Option<u64>,
-    /// In flight when the packet was sent, itself included.
+    /// Bytes in flight when the packet was sent, including it.
     pub(crate) tx_in_flight_bytes: u64,
-    /// Lost since it was sent.
+    /// Bytes lost since the packet was sent.
     pub(crate) lost_bytes: u64,
     pub(crate) app_limited: bool,
 }
@@ -46,9 +46,9 @@ pub(crate) struct Model {
     pub(crate) rounds_since_probe_up: u64,
     pub(crate) delivered_bytes: u64,
     pub(crate) own_limit: OwnLimit,
-    /// The rate to send at: the bandwidth, within the short-term bound.
+    /// The rate to send at: the bandwidth, limited by the short-term bound.
     pub(crate) bw_bps: u64,
-    /// Largest rate of the last and of the present cycle.
+    /// The largest rate of the last and of the current cycle.
     cycles_bps: [u64; 2],
     min_rtt: Option<Duration>,
     min_rtt_at: Instant,
@@ -84,7 +84,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// The connection is established.
+    /// Initializes the model when the connection is established.
     pub(crate) fn begin(&mut self, now: Instant, rtt: Option<Duration>) {
         self.min_rtt = rtt;
         self.min_rtt_at = now;
@@ -101,12 +101,12 @@ impl Model {
         self.cycles_bps[0].max(self.cycles_bps[1])
     }
 
-    /// What a bandwidth puts into the path; `None` before the first round-trip sample.
+    /// The bandwidth-delay product at this bandwidth; `None` before the first round-trip sample.
     pub(crate) fn bdp_bytes(&self, bandwidth_bps: u64) -> Option<u64> {
         self.min_rtt.map(|rtt| bytes_in(bandwidth_bps, rtt))
     }
 
-    /// What was delivered, and when the marks on packets end.
+    /// Updates the bytes delivered, and ends the marking of packets.
     pub(crate) fn on_delivery(&mut self, ack: &Ack) {
         self.delivered_bytes = ack.delivered_bytes;
         self.own_limit.on_ack(ack.delivered_bytes);
@@ -120,7 +120,7 @@ impl Model {
         }
     }
 
-    /// A cycle is over.
+    /// Begins the next cycle of the bandwidth filter.
     pub(crate) fn advance_max_bandwidth(&mut self) {
         if self.cycles_bps[1] > 0 {
             self.cycles_bps = [self.cycles_bps[1], 0];
@@ -131,7 +131,7 @@ impl Model {
         self.bw_bps = self.max_bw_bps().min(bw_shortterm);
     }
 
-    /// Sending begins again after idling.
+    /// Restarts the aggregation estimate after an idle period.
     pub(crate) fn restart_aggregation(&mut self, now: Instant) {
         self.epoch_at = now;
     }
@@ -146,7 +146,7 @@ impl Model {
         self.epoch_bytes = self.epoch_bytes.saturating_add(ack.acked_bytes);
         let extra = self.epoch_bytes.saturating_sub(expected).min(control.cwnd_bytes);
         self.extra_acked.update(self.rounds.count, extra);
-        // In Startup, only what the last round brought.
+        // In Startup, only the last round counts.
         self.extra_acked_rounds = if full_bw_reached { crate::bbr::FILTER_ROUNDS } else { 1 };
     }
 

@@ -9,7 +9,7 @@ use crate::application::{self, Io, StreamId};
 use fullpipe_transport::Event;
 use std::collections::BTreeMap;
 
-/// An object on its way.
+/// An object in progress.
 #[derive(Debug)]
 struct Fetch {
     request: Request,
@@ -33,7 +33,7 @@ impl Http1 {
         Http1 { spec: spec.clone(), connections: BTreeMap::new() }
     }
 
-    /// A connection that has nothing to do; opened if there is none and there may be another.
+    /// Returns an idle connection; opens one if there is none and the limit permits.
     fn idle(&mut self, io: &mut dyn Io) -> Option<StreamId> {
         let idle = self.connections.iter().find(|(_, connection)| connection.fetch.is_none());
         idle.map(|(&id, _)| id).or_else(|| {
@@ -65,7 +65,7 @@ impl Http1 {
         }
     }
 
-    /// Nothing will come on a connection any more.
+    /// Handles the end of a connection.
     fn over(&mut self, id: StreamId, news: &mut News) {
         if let Some(connection) = self.connections.remove(&id) {
             news.lost = connection.fetch.is_some();

@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 /// Largest number of a stream (RFC 9113 section 5.1.1: 31 bits).
 const LAST_STREAM: u32 = (1 << 31) - 1;
 
-/// A response on its way.
+/// A response in progress.
 #[derive(Debug)]
 struct Fetch {
     request: Request,
-    /// Of header and object.
+    /// Missing bytes of header and object.
     missing_bytes: u64,
 }
 
-/// Where in the responses the client is.
+/// The position in the sequence of responses.
 #[derive(Debug)]
 enum Reading {
     Header(Collector<FRAME_HEADER_BYTES>),
@@ -46,7 +46,7 @@ struct Connection {
     id: StreamId,
     out: Outbox,
     reading: Reading,
-    /// By the number of the stream (HTTP/2's, within the connection).
+    /// Responses by the number of the HTTP/2 stream.
     fetches: BTreeMap<u32, Fetch>,
     next_stream: u32,
 }
@@ -95,14 +95,14 @@ impl Connection {
         while let Some(payload) = stream.read(self.reading.missing_bytes()) {
             news.bytes += payload.len();
             if self.take(&payload, news).is_none() {
-                // Frames of a stream that is not there: not a server that can be talked to.
+                // A frame of an unknown stream is a protocol error of the server.
                 news.lost = true;
                 return;
             }
         }
     }
 
-    /// Takes a piece; `None` if it makes no sense.
+    /// Handles a piece of data; `None` if it is invalid.
     fn take(&mut self, payload: &Payload, news: &mut News) -> Option<()> {
         match &mut self.reading {
             Reading::Header(collector) => {

@@ -1,6 +1,6 @@
-//! HTTP/3: one connection, on which each object has a stream.
+//! HTTP/3: one connection with a stream for each object.
 //!
-//! The connection's first stream is the control stream: it stays, and others are opened beside it.
+//! The connection's first stream is the control stream, which stays open. Other streams are opened on the same connection.
 
 use super::super::WebSpec;
 use super::super::load::Load;
@@ -12,7 +12,7 @@ use bytes::BytesMut;
 use fullpipe_transport::Event;
 use std::collections::BTreeMap;
 
-/// An object on its way.
+/// An object in progress.
 #[derive(Debug)]
 struct Fetch {
     request: Request,
@@ -21,7 +21,7 @@ struct Fetch {
 }
 
 impl Fetch {
-    /// Writes the request; when all is written there will be no more.
+    /// Writes the request and finishes the stream after it.
     fn write(&mut self, id: StreamId, io: &mut dyn Io) {
         if let Some(stream) = io.stream(id)
             && !self.out.is_empty()
@@ -45,12 +45,12 @@ impl Http3 {
         Http3 { spec: spec.clone(), control: None, settings: Outbox::default(), fetches: BTreeMap::new() }
     }
 
-    /// The control stream, opened if there is none.
+    /// Returns the control stream; opens it if there is none.
     fn control(&mut self, io: &mut dyn Io) -> StreamId {
         *self.control.get_or_insert_with(|| {
             let id = io.open_with(&SEVERAL_STREAMS);
             self.settings = Outbox::default();
-            // The stream's type and an empty frame of settings.
+            // The stream type and an empty SETTINGS frame.
             self.settings.push_length(1 + wire::http3_frame_bytes(0));
             if let Some(stream) = io.stream(id) {
                 self.settings.flush(stream);
@@ -60,7 +60,7 @@ impl Http3 {
     }
 
     fn request_bytes(&self, request: Request) -> bytes::Bytes {
-        // At most 16 KiB and a frame's header.
+        // At most 16 KiB and a frame header.
         let length = u32::try_from(self.spec.request_length()).unwrap_or(u32::MAX);
         let mut bytes = BytesMut::with_capacity(length as usize);
         request.put(length, &mut bytes);
@@ -115,7 +115,7 @@ impl Browser for Http3 {
             Event::Connected | Event::Writable => self.write(stream, io),
             Event::Readable => self.read(stream, &mut news, io),
             Event::PeerFinished | Event::Closed(_) if self.control == Some(stream) => {
-                // The connection is over. Where it never came about, nothing has been requested yet.
+                // The connection is closed. If it was never established, no request has been sent.
                 self.control = None;
                 news.lost = true;
             }

@@ -1,4 +1,4 @@
-//! A few long-lived streams on one connection: one request per page on the first; objects come on all of them.
+//! A few long-lived streams on one connection. The first carries one request per page; objects arrive on all of them.
 
 use super::super::WebSpec;
 use super::super::load::Load;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 struct Channel {
     id: Option<StreamId>,
     out: Outbox,
-    /// Objects that will come, in order, with what is missing of each.
+    /// Expected objects in order, with the missing bytes of each.
     expected: VecDeque<(Request, u64)>,
 }
 
@@ -37,7 +37,7 @@ impl Streams {
         Streams { spec: spec.clone(), channels: (0..spec.streams()).map(|_| Channel::default()).collect() }
     }
 
-    /// Opens the streams that are not there, and says whether all are. What a stream begins with tells the server of it.
+    /// Opens the missing streams and returns whether all are open. The first bytes of a stream make the server accept it.
     fn open(&mut self, io: &mut dyn Io) -> bool {
         let Some((first, others)) = self.channels.split_first_mut() else { return true };
         let beside = *first.id.get_or_insert_with(|| io.open_with(&SEVERAL_STREAMS));
@@ -99,7 +99,7 @@ impl Browser for Streams {
             Event::PeerFinished | Event::Closed(_) => {
                 if self.channels.iter().any(|channel| channel.id == Some(stream)) {
                     news.lost = true;
-                    // Without one of its streams the connection is of no use.
+                    // The connection cannot be used without one of its streams.
                     self.abandon(io);
                 }
             }

@@ -1,9 +1,10 @@
 //! HTTP/2: frames of several responses on one connection, the most urgent first (RFC 9218 section 10).
 //!
-//! Of equally urgent responses first those that are not incremental, whole, in the order of their streams; then the
-//! incremental ones, a frame each in turn. What has been written to the transport cannot be overtaken, so no frame is made
-//! while the transport holds `low_water_bytes` that it has not sent (Linux programs ask for that by TCP_NOTSENT_LOWAT). A
-//! transport sends after it has told of an event, and does not tell that it has sent: so the server asks again at the same
+//! Of equally urgent responses, those that are not incremental are sent first, completely and in the order of their streams. The
+//! incremental ones follow, one frame each in turn. Data written to the transport cannot be overtaken. So the server writes no
+//! frame while the transport holds `low_water_bytes` of unsent data (Linux programs use TCP_NOTSENT_LOWAT for this). A transport
+//! sends only after it has delivered an event, and delivers no event for data sent. So the server checks again at the same
+//! instant until nothing changes.
 //! instant, until that changes nothing.
 
 use super::super::outbox::Outbox;
@@ -13,33 +14,33 @@ use crate::application::{Application, Io, Progress, StreamId};
 use fullpipe_transport::{Event, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a connection's requests begin with, frame header and content.
+/// Bytes at the beginning of a request that are evaluated: frame header and content.
 const FIRST_BYTES: usize = FRAME_HEADER_BYTES + CONTENT_BYTES;
 
-/// Whose turn it is: the smallest goes on.
+/// The priority of a response: the smallest is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     urgency: u8,
     incremental: bool,
-    /// Of responses that are not incremental the stream, of others when they had a frame.
+    /// The stream of a response that is not incremental; for an incremental one, the time of its last frame.
     order: u64,
 }
 
-/// What is left of a response.
+/// The unsent part of a response.
 #[derive(Debug)]
 struct Response {
     stream: u32,
-    /// Nothing has gone yet: the header goes first.
+    /// Whether nothing has been written yet: the header is next.
     fresh: bool,
     object_bytes: u64,
 }
 
 #[derive(Debug)]
 struct Connection {
-    /// The request that is coming.
+    /// The incoming request.
     request: Collector<FIRST_BYTES>,
     responses: BTreeMap<Turn, Response>,
-    /// Frames made so far.
+    /// Number of frames written.
     frames: u64,
     out: Outbox,
     peer_finished: bool,
@@ -48,11 +49,11 @@ struct Connection {
 /// Why no more frames are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filled {
-    /// There are no more.
+    /// There are no more frames.
     All,
-    /// The transport takes no more; it will tell when it does.
+    /// The transport accepts no more data; it will deliver an event when it does.
     Full,
-    /// The transport holds enough that it has not sent; whether some of it was written just now.
+    /// The transport holds enough unsent data. `written`: whether some of it was written just now.
     Enough { written: bool },
 }
 
@@ -60,7 +61,7 @@ enum Filled {
 pub(super) struct Frames {
     shelf: Shelf,
     connections: BTreeMap<StreamId, Connection>,
-    /// Connections to look at again when the transport has sent.
+    /// Connections to check again after the transport has sent.
     again: BTreeSet<StreamId>,
     progress: Progress,
 }
@@ -102,8 +103,8 @@ impl Frames {
         self.write(id, true, io);
     }
 
-    /// Makes frames as long as the transport has sent most of what it was given. `told`: the transport has told of an event,
-    /// and may send as soon as this is over.
+    /// Writes frames until the transport holds enough unsent data. `told`: the transport has delivered an event and may send as
+    /// soon as this call returns.
     fn write(&mut self, id: StreamId, told: bool, io: &mut dyn Io) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Some(stream) = io.stream(id) else { return };
@@ -117,7 +118,7 @@ impl Frames {
     }
 }
 
-/// The response to a request and its turn.
+/// Returns the response to a request and its priority.
 fn asked(shelf: &mut Shelf, content: &[u8; FIRST_BYTES]) -> Option<(Turn, Response)> {
     let (header, content) = content.split_first_chunk::<FRAME_HEADER_BYTES>()?;
     let header = FrameHeader::parse(header);
@@ -131,7 +132,7 @@ fn asked(shelf: &mut Shelf, content: &[u8; FIRST_BYTES]) -> Option<(Turn, Respon
 }
 
 impl Connection {
-    /// Writes frames until there are none or the transport holds enough.
+    /// Writes frames until there are none or the transport holds enough unsent data.
     fn fill(&mut self, low_water_bytes: u64, header_bytes: u32, stream: &mut dyn Stream) -> Filled {
         let mut written = !self.out.is_empty();
         while self.out.flush(stream) {
@@ -150,7 +151,7 @@ impl Connection {
         Filled::Full
     }
 
-    /// Makes the next frame, and a frame of headers before a response's first.
+    /// Writes the next frame, preceded by a HEADERS frame if it is the response's first.
     fn frame(&mut self, header_bytes: u32) {
         let Some((turn, mut response)) = self.responses.pop_first() else { return };
         self.frames += 1;
@@ -167,7 +168,7 @@ impl Connection {
         self.out.push_bytes(header.bytes());
         self.out.push_length(length);
         if response.object_bytes > 0 {
-            // Behind the incremental ones that had their turn before; streams have numbers below 2^31.
+            // After the incremental responses that had their turn earlier. Stream numbers are below 2^31.
             let order = if turn.incremental { (1 << 32) + self.frames } else { turn.order };
             self.responses.insert(Turn { order, ..turn }, response);
         }

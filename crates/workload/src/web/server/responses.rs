@@ -1,4 +1,4 @@
-//! HTTP/1.1 and HTTP/3: a stream carries request after request (HTTP/1.1) or one (HTTP/3), and the responses.
+//! HTTP/1.1 and HTTP/3: a stream carries consecutive requests (HTTP/1.1) or a single one (HTTP/3), and the responses.
 
 use super::super::Http;
 use super::super::outbox::Outbox;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// A stream.
 #[derive(Debug)]
 struct Served {
-    /// The request that is coming.
+    /// The incoming request.
     request: Collector<CONTENT_BYTES>,
     out: Outbox,
     peer_finished: bool,
@@ -30,7 +30,7 @@ impl Responses {
     }
 
     fn accept(&mut self, id: StreamId, io: &mut dyn Io) {
-        // HTTP/3's control stream is not served: what comes on it is read and forgotten.
+        // The server ignores data on HTTP/3's control stream.
         let control = self.shelf.spec.http == Http::Three && io.stream_number(id) == Some(0);
         if !control {
             let request = Collector::new(self.shelf.spec.request_length());
@@ -38,8 +38,8 @@ impl Responses {
         }
     }
 
-    /// Goes on with responses and requests as far as possible: what comes of another request waits in the stream until the
-    /// one before is answered.
+    /// Continues responses and requests as far as possible. Further requests wait in the stream until the previous one is
+    /// answered.
     fn serve(&mut self, id: StreamId, io: &mut dyn Io) {
         let Some(served) = self.served.get_mut(&id) else {
             let bytes = application::read_length(id, u64::MAX, io);

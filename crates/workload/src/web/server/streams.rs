@@ -1,7 +1,7 @@
-//! Streams: a request for a page is answered with all its objects, in the page's order, each on its stream.
+//! Streams: the response to a request for a page is all its objects, in the page's order, each on its stream.
 //!
-//! That order decides what goes first where a transport sends in the order of writing. So an object whose stream has not been
-//! heard of yet holds up those behind it.
+//! The order of writing determines what is sent first if the transport sends in that order. So an object whose stream is not open
+//! yet delays the objects after it.
 
 use super::super::outbox::Outbox;
 use super::super::page::Object;
@@ -11,7 +11,7 @@ use crate::application::{self, Application, Io, Progress, StreamId};
 use fullpipe_transport::{Event, Priority};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A stream, once it has been heard of.
+/// A stream, from its first event.
 #[derive(Debug, Default)]
 struct Channel {
     id: Option<StreamId>,
@@ -28,15 +28,15 @@ impl Channel {
 
 #[derive(Debug)]
 struct Connection {
-    /// The request that is coming.
+    /// The incoming request.
     request: Collector<CONTENT_BYTES>,
     channels: Vec<Channel>,
-    /// Streams and lengths of what is still to be written, in order.
+    /// Streams and lengths of the objects still to write, in order.
     queue: VecDeque<(usize, u64)>,
 }
 
 impl Connection {
-    /// Writes as long as the streams are there.
+    /// Writes objects as long as their streams are open.
     fn write(&mut self, io: &mut dyn Io) {
         while let Some(&(number, length)) = self.queue.front()
             && let Some(channel) = self.channels.get_mut(number).filter(|channel| channel.id.is_some())
@@ -51,9 +51,9 @@ impl Connection {
 #[derive(Debug)]
 pub(super) struct Streams {
     shelf: Shelf,
-    /// By the connection's number.
+    /// Connections by number.
     connections: BTreeMap<u32, Connection>,
-    /// Connection and number in it of each stream.
+    /// Connection and index in it of each stream.
     streams: BTreeMap<StreamId, (u32, usize)>,
     progress: Progress,
 }
@@ -82,7 +82,7 @@ impl Streams {
     fn read(&mut self, id: StreamId, io: &mut dyn Io) {
         let now = io.now();
         let Some(&(connection, 0)) = self.streams.get(&id) else {
-            // What further streams begin with says nothing new.
+            // The first bytes of the other streams carry no information.
             let bytes = application::read_length(id, u64::MAX, io);
             return self.progress.receive(bytes, now);
         };
@@ -108,7 +108,7 @@ impl Streams {
         }
     }
 
-    /// The peer will send nothing more on a stream, or it is gone: that is the end of the connection.
+    /// Handles the end of a stream in one direction or both: the connection ends.
     fn over(&mut self, id: StreamId, io: &mut dyn Io) {
         if let Some((connection, _)) = self.streams.remove(&id) {
             self.connections.remove(&connection);
@@ -129,7 +129,7 @@ fn answer(shelf: &mut Shelf, content: &[u8; CONTENT_BYTES]) -> Option<Vec<(usize
 }
 
 impl super::super::WebSpec {
-    /// Streams are the more urgent the lower their number.
+    /// Returns the priority of a stream: the lower its number, the more urgent.
     fn priority_of_stream(&self, number: usize) -> Priority {
         let latency = self.stream_latencies.get(number).or(self.stream_latencies.last()).copied();
         let urgency = u8::try_from(number.min(7)).unwrap_or(7);
