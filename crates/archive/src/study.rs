@@ -89,6 +89,8 @@ toml_table! {
     seed: u64 = default(SEED, "1"), "Study seed: run r of every point has the seed f(seed, r).";
     exact_seed: Option<bool> = optional(Kind::Boolean, "false"),
         "Written into the records of `fullpipe run`: `seed` is the seed of the only run.";
+    more_seeds: Option<Vec<u64>> = optional(Kind::List(&SEED), "none"),
+        "Written into the records of `fullpipe run`: seeds of the other runs in the folder.";
     study_seeds: Option<u64> = optional(RUNS, "1"),
         "Written into records (`--seeds`): number of study seeds under which each run is repeated. Verdicts are those \
          of all runs together.";
@@ -170,6 +172,7 @@ toml_table! {
     pub struct ExperimentRecord;
     static EXPERIMENT = "experiment": "A sweep over one scenario.";
     name: String = required(Kind::Name), "Name.";
+    former: Option<Vec<String>> = optional(NAMES, "none"), "Former names, which `--set experiments` accepts with a hint.";
     scenario: String = required(Kind::Name), "Name of its scenario.";
     text: String = default(Kind::Text, ""), "Description.";
     runs: Option<u64> = optional(RUNS, "the study's"), "Runs per point.";
@@ -359,6 +362,6 @@ impl StudyRecord {
 
     /// Whether this is the record of one run rather than of a study.
     pub fn is_single_run(&self) -> bool {
-        self.exact_seed == Some(true)
+        self.exact_seed == Some(true) && self.more_seeds.as_ref().is_none_or(Vec::is_empty)
     }
 }

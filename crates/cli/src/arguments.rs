@@ -122,6 +122,12 @@ pub(crate) enum Command {
         /// A command, or the words to search for
         topic: Vec<String>,
     },
+    /// Print the JSON Schema of scenario files, or of study files, for editors
+    Schema {
+        /// The kind of file
+        #[arg(default_value = "scenario")]
+        of: SchemaOf,
+    },
     /// Print the completion script of a shell
     Completions {
         /// The shell
@@ -138,6 +144,15 @@ pub(crate) enum Command {
     /// Slips of the finger
     #[command(external_subcommand)]
     Later(Vec<OsString>),
+}
+
+/// A kind of file that has a schema.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// Scenario files
+    Scenario,
+    /// Study files
+    Study,
 }
 
 #[derive(Debug, Subcommand)]

@@ -13,6 +13,11 @@ const MOST_PATHS: usize = 6;
 
 /// Prints everything that has a name.
 pub(crate) fn explain(name: &str) -> Result<(), Failure> {
+    if name.trim().is_empty() {
+        return Err(Failure::usage(
+            "the name is empty; expected a key, a column, a metric or another name, such as `cwnd_bytes`",
+        ));
+    }
     let all = names::all();
     let found = find(&all, name);
     if found.is_empty() {

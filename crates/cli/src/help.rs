@@ -16,7 +16,7 @@ const WIDTH: usize = 120;
 
 /// `fullpipe help`.
 pub(crate) fn help(topic: &[String]) -> Result<(), Failure> {
-    if topic.is_empty() {
+    if topic.iter().all(|word| word.trim().is_empty()) {
         print_line!("{}", Arguments::command().render_long_help().to_string().trim_end());
         return Ok(());
     }

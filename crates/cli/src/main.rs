@@ -17,6 +17,7 @@ mod explain;
 mod flow_table;
 mod help;
 mod init;
+mod json_schema;
 mod junit;
 mod list;
 mod manual;
@@ -94,6 +95,10 @@ fn run(command: Command) -> Result<(), exit::Failure> {
         Command::Init { template, file } => init::init(&template, file.as_deref()),
         Command::Explain { name } => explain::explain(&name),
         Command::Help { topic } => help::help(&topic),
+        Command::Schema { of } => {
+            json_schema::print(of);
+            Ok(())
+        }
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command, out } => manual::manual(&command, out.as_deref()),
         Command::Later(words) => {

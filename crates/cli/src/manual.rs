@@ -64,8 +64,12 @@ fn page(command: Command) -> io::Result<Vec<u8>> {
 
 /// Writes `fullpipe.1`, `fullpipe-study-run.1` and so on.
 fn write_all(folder: &Path) -> Result<(), Failure> {
-    let failed = |path: &Path, error: io::Error| Failure::machine(format!("{}: {error}", path.display()));
-    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    if folder.exists() && !folder.is_dir() {
+        return Err(Failure::usage(format!("--out {} is a file; expected a folder for the pages", folder.display())));
+    }
+    let failed = |path: &Path, error: io::Error| Failure::machine(format!("cannot write {}: {error}", path.display()));
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::machine(format!("cannot create the folder {}: {error}", folder.display())))?;
     let mut commands = vec![all()];
     let mut pages = 0;
     while let Some(command) = commands.pop() {
@@ -77,6 +81,10 @@ fn write_all(folder: &Path) -> Result<(), Failure> {
         std::fs::write(&path, page).map_err(|error| failed(&path, error))?;
         pages += 1;
     }
-    eprintln!("{pages} pages in {}", folder.display());
+    eprintln!(
+        "{pages} manual pages written to {}; `man -l {}` shows the first",
+        folder.display(),
+        folder.join("fullpipe.1").display()
+    );
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Lines on standard output and standard error, for readers that may close the pipe (`fullpipe list queues | head -1`).
 
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 use std::{fmt, process};
 
@@ -12,7 +13,26 @@ pub(crate) use print_line;
 
 /// Writes a line to standard output.
 pub(crate) fn write_line(line: fmt::Arguments<'_>) {
-    if let Err(error) = writeln!(io::stdout(), "{line}") {
+    if let Err(error) = writeln!(io::stdout(), "{}", printable(&line.to_string())) {
+        cannot_write(&error);
+    }
+}
+
+/// A text with its control characters escaped, except ends of lines and tabs. Names and notes of files may contain control
+/// characters, which a terminal would interpret.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
+}
+
+/// Writes what a program has printed to standard output, as it is.
+#[cfg(all(feature = "real-time", target_os = "linux"))]
+pub(crate) fn copy(bytes: &[u8]) {
+    if let Err(error) = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
         cannot_write(&error);
     }
 }
@@ -20,10 +40,16 @@ pub(crate) fn write_line(line: fmt::Arguments<'_>) {
 /// Writes a line to standard error. A line that cannot be written for another reason than a closed pipe is lost: there is
 /// no other place for it.
 pub(crate) fn write_error_line(line: fmt::Arguments<'_>) {
-    match writeln!(io::stderr(), "{line}") {
+    match writeln!(io::stderr(), "{}", printable(&line.to_string())) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => end_by_closed_pipe(),
         _ => {}
     }
+}
+
+/// Writes a line of progress to standard error. If nobody reads it, the work continues: its results are in files and on
+/// standard output.
+pub(crate) fn write_progress(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
 /// Ends the command after an error of standard output.

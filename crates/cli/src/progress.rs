@@ -1,6 +1,7 @@
 //! Progress of long work on standard error: a bar on a terminal, a line every few seconds elsewhere.
 
 use crate::measurement::elapsed_seconds;
+use crate::output;
 use fullpipe::study::{FinishedRun, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -36,7 +37,7 @@ impl Shown {
     pub(crate) fn done(&mut self) {
         match self {
             Shown::Nothing => {}
-            Shown::Lines(lines) => lines.last().iter().for_each(|line| eprintln!("{line}")),
+            Shown::Lines(lines) => lines.last().iter().for_each(|line| output::write_progress(line)),
             Shown::Bar(bar) => bar.finish_and_clear(),
         }
     }
@@ -52,12 +53,12 @@ impl Progress for Shown {
     fn finished(&mut self, run: &FinishedRun<'_>) {
         match self {
             Shown::Nothing => {}
-            Shown::Lines(lines) => lines.finished(now_s(), run).iter().for_each(|line| eprintln!("{line}")),
+            Shown::Lines(lines) => lines.finished(now_s(), run).iter().for_each(|line| output::write_progress(line)),
             Shown::Bar(bar) => {
                 bar.set_position(run.finished as u64);
-                bar.set_message(run.label.to_string());
+                bar.set_message(output::printable(run.label).into_owned());
                 if let Some(reason) = run.failure {
-                    bar.println(format!("{} failed: {reason}", run.label));
+                    bar.println(output::printable(&format!("{} failed: {reason}", run.label)));
                 }
             }
         }
@@ -66,8 +67,8 @@ impl Progress for Shown {
     fn message(&mut self, text: &str) {
         match self {
             Shown::Nothing => {}
-            Shown::Lines(_) => eprintln!("{text}"),
-            Shown::Bar(bar) => bar.println(text),
+            Shown::Lines(_) => output::write_progress(text),
+            Shown::Bar(bar) => bar.println(output::printable(text)),
         }
     }
 }

@@ -26,7 +26,7 @@ use fullpipe::{BUILD, embedded, scenario};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) fn failure_of(error: StudyError) -> Failure {
     Failure { status: error.exit_status(), message: error.to_string() }
@@ -213,6 +213,41 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
+/// The time that runs have to end after a signal: more than programs of a real-time run have until they are killed.
+#[cfg(unix)]
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Ends the command with exit status 130 some time after a signal, whatever it is doing then: computing a long run, or waiting
+/// for a reader of its output. Finished runs are in the folder already. To be called after the last fork.
+#[cfg(unix)]
+fn end_if_blocked() -> Result<(), Failure> {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    let refused = |error: std::io::Error| Failure::machine(format!("cannot handle signals: {error}"));
+    let (mut reader, writer) = UnixStream::pair().map_err(refused)?;
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::low_level::pipe::register(signal, writer.try_clone().map_err(refused)?).map_err(refused)?;
+    }
+    let wait = move || {
+        if reader.read_exact(&mut [0]).is_ok() {
+            std::thread::sleep(PATIENCE);
+            // Standard error may be what blocks.
+            std::thread::spawn(|| {
+                eprintln!("fullpipe: interrupted: finished runs are kept; the same command continues after them");
+            });
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            std::process::exit(130);
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map(|_| ()).map_err(refused)
+}
+
+#[cfg(not(unix))]
+fn end_if_blocked() -> Result<(), Failure> {
+    Ok(())
+}
+
 /// Runs a study, writes its report, prints its summary.
 fn make(
     study: &Study,
@@ -224,10 +259,13 @@ fn make(
     let folder = common.out.as_deref().unwrap_or(default_folder);
     let junit = common.junit.as_deref().map(junit::Target::open).transpose()?;
     let stop = stop_flag()?;
+    end_if_blocked()?;
     let clocks = || [elapsed_seconds(), cpu_seconds()];
     let begun = clocks();
     let mut progress = Shown::new(common.quiet);
     let outcome = study::run(study, laboratory, folder, &Files::new(), options, &mut progress, &stop);
+    // All runs are stored. A signal from now on ends the command at once: the same call makes the report again.
+    stop.store(true, Ordering::Relaxed);
     progress.done();
     let outcome = outcome.map_err(failure_of)?;
     let built = if outcome.failed.is_empty() {
@@ -546,11 +584,18 @@ fn warnings_of_study(plan: &study::plan::Plan) -> Result<Vec<Warning>, String> {
     Ok(warnings)
 }
 
-/// A study has experiments; a scenario has flows.
+/// A study has experiments; a scenario has flows. Only keys of the file itself count: `experiments` below another table is a key
+/// of that table.
 pub(crate) fn is_study(text: &str) -> bool {
-    let keys = text.lines().map(str::trim_start);
-    keys.filter(|line| !line.starts_with('#'))
-        .any(|line| line.starts_with("[[experiment") || line.starts_with("experiment"))
+    let mut is_in_table = false;
+    for line in text.lines().map(str::trim_start) {
+        let is_header = line.starts_with('[');
+        is_in_table |= is_header;
+        if (is_header || !is_in_table) && line.trim_start_matches('[').trim_start().starts_with("experiment") {
+            return true;
+        }
+    }
+    false
 }
 
 /// A scenario has a network and flows; a study names scenarios.

@@ -74,7 +74,7 @@ fn an_invalid_result_is_exit_status_3_and_an_error_even_if_an_expectation_fails(
 fn check_and_run_report_an_unknown_metric_or_flow_with_the_nearest_name() {
     for (set, says) in [
         ("expect.0.metric=goodput_pbs", "unknown metric goodput_pbs"),
-        ("expect.0.flow=downlaod", "there is no flow \"downlaod\""),
+        ("expect.0.flow=downlaod", "unknown flow \"downlaod\""),
     ] {
         let (status, _, errors, xml) = run("unknown", &["--set", set]);
         assert_eq!(status, Some(2), "{errors}");

@@ -3,5 +3,7 @@
 mod architecture;
 mod builder;
 mod components;
+mod errors;
 mod floors;
+mod style;
 mod version;

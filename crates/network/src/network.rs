@@ -23,7 +23,7 @@ use fullpipe_schema::metric::Times;
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whoever lives at the hosts: gets packets and timers, answers through [`Network`].
+/// The host endpoints: receive packets and timers, and send through [`Network`].
 pub trait Hosts<O: Observer> {
     /// A whole packet has reached `node`. The callee releases it.
     fn receive(&mut self, network: &mut Network<O>, node: NodeId, packet: Handle);

@@ -1,7 +1,7 @@
 //! What routers have to tell the source of a real packet, or to answer themselves.
 //!
 //! A packet that a router cannot pass on, or that is for the router itself, ends there. If its source has asked to hear of
-//! such ends ([`Network::notify_sources`]), whoever lives at the hosts gets a [`Notice`] at that instant, with the bytes of the
+//! such ends ([`Network::notify_sources`]), the host endpoints get a [`Notice`] at that instant, with the bytes of the
 //! packet as its source sent them but for the hops that it has made and the mark that it got. What to say, and how
 //! often, is theirs. Nothing of this costs a network without real hosts anything.
 

@@ -204,7 +204,7 @@ pub struct Link {
     pub framing_bytes: u32,
     /// Limit of the drop-tail queue; the packet in transmission does not count.
     pub queue: QueueLimit,
-    /// A discipline above the device queue, which then holds packets back instead of dropping them (back-pressure).
+    /// A discipline above the device queue, whose queue then exerts backpressure on the discipline instead of dropping.
     /// `None`: the device queue alone.
     pub discipline: Option<Discipline>,
     /// Rate and delay over time.

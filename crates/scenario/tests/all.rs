@@ -2,10 +2,12 @@
 
 mod declared_keys;
 mod files;
+mod former;
 mod hostile;
 mod lte;
 mod presets;
 mod queue_limits;
+mod raw_quantity;
 mod real_time;
 mod reference;
 mod round_trips;

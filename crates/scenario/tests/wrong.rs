@@ -1,6 +1,7 @@
 //! Wrong files, one for each mistake that a file can have: where it is found, what the offending token is, what is
 //! expected, what is suggested and what is said.
 
+use crate::raw_quantity::raw_quantity;
 use fullpipe_scenario::{Error, Override, load};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "unknown-key", line: 9, found: "congestoin", expected: &["workload", "name", "from", "to", "count", "protocol", "congestion", "tcp", "start", "start_spread", "size", "write_size", MORE], suggestion: Some("congestion"), says: "congestoin is not a key of a flow" },
     Wrong { file: "unknown-key-of-the-file", line: 1, found: "durration", expected: FILE, suggestion: Some("duration"), says: "durration is not a key of this file" },
     Wrong { file: "unknown-table", line: 8, found: "probes", expected: FILE, suggestion: Some("probe"), says: "probes is not a key" },
-    Wrong { file: "later-key", line: 9, found: "clock", expected: &[], suggestion: None, says: "clock is not supported in this version" },
+    Wrong { file: "later-key", line: 9, found: "clock", expected: FILE, suggestion: None, says: "clock is not supported in this version" },
     Wrong { file: "rate-unit", line: 4, found: r#""10 Mbps/s""#, expected: RATE, suggestion: Some(r#""10Mbit/s""#), says: "has the unknown unit Mbps/s" },
     Wrong { file: "rate-case", line: 4, found: r#""10mbit/s""#, expected: RATE, suggestion: Some(r#""10Mbit/s""#), says: "has the unknown unit mbit/s" },
     Wrong { file: "rate-zero", line: 4, found: r#""0Mbit/s""#, expected: RATE, suggestion: None, says: "below 1 bit/s" },
@@ -72,7 +73,7 @@ const FILES: &[Wrong] = &[
     Wrong { file: "rate-without-unit", line: 4, found: "1000000", expected: RATE, suggestion: None, says: "is an integer" },
     Wrong { file: "rate-above-all", line: 4, found: r#""2000Tbit/s""#, expected: RATE, suggestion: None, says: r#"topology.bottleneck.rate = "2000Tbit/s" is above 1000Tbit/s"# },
     Wrong { file: "rate-of-bytes", line: 4, found: r#""10MB/s""#, expected: RATE, suggestion: None, says: "counts bytes" },
-    Wrong { file: "rate-missing", line: 4, found: "", expected: RATE, suggestion: None, says: "topology.bottleneck.rate is missing" },
+    Wrong { file: "rate-missing", line: 4, found: "", expected: &[r#"a rate such as "100Mbit/s""#, "a trace"], suggestion: None, says: "topology.bottleneck.rate is missing" },
     Wrong { file: "delay-negative", line: 4, found: r#""-5ms""#, expected: DELAY, suggestion: None, says: r#"topology.bottleneck.delay = "-5ms" is negative"# },
     Wrong { file: "delay-without-unit", line: 4, found: r#""5""#, expected: DELAY, suggestion: None, says: r#"topology.bottleneck.delay = "5" has no unit"# },
     Wrong { file: "delay-integer", line: 4, found: "0", expected: DELAY, suggestion: Some(r#""0s""#), says: "is an integer" },
@@ -101,11 +102,11 @@ const FILES: &[Wrong] = &[
     Wrong { file: "queue-negative", line: 4, found: r#""-1packets""#, expected: QUEUE, suggestion: None, says: "negative" },
     Wrong { file: "discipline-later", line: 4, found: r#""cake""#, expected: DISCIPLINES, suggestion: None, says: "not supported in this version" },
     Wrong { file: "discipline-limit-missing", line: 4, found: "", expected: QUEUE, suggestion: None, says: "discipline.limit is missing" },
-    Wrong { file: "discipline-not-a-table", line: 4, found: r#""fifo""#, expected: &["a table (discipline)"], suggestion: None, says: "is a string" },
+    Wrong { file: "discipline-not-a-table", line: 4, found: r#""fifo""#, expected: &["a table (discipline)"], suggestion: Some(r#"{ kind = "fifo" }"#), says: "is a string" },
     Wrong { file: "topology-kind-missing", line: 1, found: "", expected: TOPOLOGIES, suggestion: None, says: "topology.kind is missing" },
     Wrong { file: "topology-later", line: 2, found: r#""tree""#, expected: TOPOLOGIES, suggestion: None, says: "not supported in this version" },
     Wrong { file: "topology-kind", line: 2, found: r#""dumbell""#, expected: TOPOLOGIES, suggestion: Some(r#""dumbbell""#), says: "for topology.kind" },
-    Wrong { file: "expect-unknown-flow", line: 12, found: r#""downlaod""#, expected: &[r#""download""#], suggestion: Some(r#""download""#), says: r#"there is no flow "downlaod""# },
+    Wrong { file: "expect-unknown-flow", line: 12, found: r#""downlaod""#, expected: &[r#""download""#], suggestion: Some(r#""download""#), says: r#"unknown flow "downlaod""# },
     Wrong { file: "expect-without-bound", line: 10, found: "", expected: &["min", "max"], suggestion: None, says: "the expectation has no bound" },
     Wrong { file: "expect-unknown-key", line: 12, found: "minimum", expected: &["metric", "flow", "min", "max"], suggestion: None, says: "minimum is not a key of an expectation" },
     Wrong { file: "expect-bound-kind", line: 12, found: "true", expected: &["a number", "a string"], suggestion: None, says: "is a boolean" },
@@ -179,8 +180,8 @@ const FILES: &[Wrong] = &[
     Wrong { file: "web-1-over-quic", line: 11, found: r#""1.1""#, expected: &[r#""3""#, r#""streams""#], suggestion: None, says: r#"http = "1.1" requires TCP, but flow.0 has protocol = "quic""# },
     Wrong { file: "web-streams-over-noq", line: 11, found: r#""streams""#, expected: &[r#"quic.stack = "model""#], suggestion: None, says: r#"http = "streams" requires several streams, but a connection of the stack noq has only one here"# },
     Wrong { file: "web-over-udp", line: 9, found: r#""web""#, expected: &[r#""constant-rate""#, r#""gaming""#, MORE], suggestion: None, says: r#"workload = "web" requires protocol = "tcp" or "quic", but flow.0 has protocol = "udp""# },
-    Wrong { file: "web-object-after-itself", line: 6, found: "[[flow]]", expected: &[], suggestion: None, says: r#"flow.0 with workload = "web": the objects named by after must precede the object in the list"# },
-    Wrong { file: "web-too-many-objects", line: 6, found: "[[flow]]", expected: &[], suggestion: None, says: r#"flow.0 with workload = "web": the maxima of main_objects and embedded_objects must give at most 1 million objects in a page"# },
+    Wrong { file: "web-object-after-itself", line: 11, found: r#"[{ size = "1kB", after = [1] }]"#, expected: &[], suggestion: None, says: r#"flow.0.objects = [{ size = "1kB", after = [1] }], but the objects named by after must precede the object in the list"# },
+    Wrong { file: "web-too-many-objects", line: 11, found: "1000", expected: &[], suggestion: None, says: r#"flow.0.main_objects = 1000, but the maxima of main_objects and embedded_objects must give at most 1 million objects in a page"# },
     Wrong { file: "workload-key-of-another", line: 10, found: "size", expected: &["workload", "name", "from", "to", "count", "protocol", "congestion", "tcp", "start", "start_spread", MORE], suggestion: None, says: r#"flow.0.size requires workload = "bulk" or "poisson-packets" or "poisson-transfers", but this is a flow with workload = "idle""# },
     Wrong { file: "transfers-out-of-order", line: 10, found: r#""1s""#, expected: &["transfers in ascending order of time"], suggestion: None, says: "flow.0.transfers.1.at = 1s is earlier than the transfer before it" },
     Wrong { file: "transfers-empty", line: 10, found: "[]", expected: &["at least one transfer"], suggestion: None, says: "empty" },
@@ -217,20 +218,20 @@ const FILES: &[Wrong] = &[
     Wrong { file: "ethernet-with-a-router", line: 21, found: r#""r""#, expected: &["a host"], suggestion: None, says: "r is a router" },
     Wrong { file: "ethernet-host-twice", line: 21, found: r#""a""#, expected: &["each host once"], suggestion: None, says: "attached twice" },
     Wrong { file: "arp-delays", line: 6, found: r#"["1ms", "2ms", "3ms"]"#, expected: &["at most one value for each host"], suggestion: None, says: "fixed_delays has 3 values for 2 hosts" },
-    Wrong { file: "schedule-out-of-order", line: 4, found: r#"[{ at = "2s" }, { at = "1s" }]"#, expected: &[], suggestion: None, says: "topology.bottleneck.schedule: step 2 must be later than step 1" },
+    Wrong { file: "schedule-out-of-order", line: 4, found: r#"[{ at = "2s" }, { at = "1s" }]"#, expected: &["later times for later steps"], suggestion: None, says: "topology.bottleneck.schedule has steps at [2s, 1s], but step 2 must be later than step 1" },
     Wrong { file: "schedule-with-rate-and-outage", line: 4, found: r#""1Mbit/s""#, expected: &["only one of them"], suggestion: None, says: "topology.bottleneck.schedule.0 has both rate and outage" },
     Wrong { file: "schedule-and-trace", line: 4, found: r#"[1, 2]"#, expected: &["only one of them"], suggestion: None, says: "topology.bottleneck has both schedule and trace" },
     Wrong { file: "repeat-without-schedule", line: 4, found: r#""1s""#, expected: &["a schedule"], suggestion: None, says: "topology.bottleneck has schedule_repeat, but no schedule" },
     Wrong { file: "trace-without-a-file", line: 4, found: r#""no-such-file""#, expected: &["a file with one whole number of milliseconds per line, in ascending order"], suggestion: None, says: "cannot use the trace no-such-file: No such file or directory (os error 2)" },
-    Wrong { file: "trace-goes-back", line: 4, found: r#"[5, 4]"#, expected: &["whole numbers of milliseconds in ascending order"], suggestion: None, says: "topology.bottleneck.trace: line 2 is earlier than the line before it" },
+    Wrong { file: "trace-goes-back", line: 4, found: r#"[5, 4]"#, expected: &["whole numbers of milliseconds in ascending order"], suggestion: None, says: "topology.bottleneck.trace = [5, 4]: line 2 is earlier than the line before it" },
     Wrong { file: "black-hole-upside-down", line: 4, found: r#""1s""#, expected: &["a later time"], suggestion: None, says: "topology.bottleneck.blackholes.0.until = 1s is not after from = 2s" },
     Wrong { file: "corruption-twice", line: 4, found: r#"{ probability = 0.1, bit_error_rate = 0.1 }"#, expected: &["exactly one of them"], suggestion: None, says: "topology.bottleneck.corruption has both probability and bit_error_rate" },
     Wrong { file: "red-thresholds", line: 4, found: r#""5packets""#, expected: &["min below max"], suggestion: None, says: "is not below" },
-    Wrong { file: "distribution-upside-down", line: 12, found: r#"{ kind = "uniform", low = "2s", high = "1s" }"#, expected: &[], suggestion: None, says: "flow.0.on: a uniform distribution must have 0 <= low <= high" },
-    Wrong { file: "reaction-upside-down", line: 2, found: r#"{ kind = "uniform", low = "2ms", high = "1ms" }"#, expected: &[], suggestion: None, says: "quic.reaction: a uniform distribution must have 0 <= low <= high" },
-    Wrong { file: "tunnel-reaction-upside-down", line: 2, found: r#"{ kind = "uniform", low = "2ms", high = "1ms" }"#, expected: &[], suggestion: None, says: "masque.reaction: a uniform distribution must have 0 <= low <= high" },
-    Wrong { file: "distribution-of-unequal-lists", line: 11, found: "[1.0]", expected: &["one probability for each value"], suggestion: None, says: "flow.0.size has 2 values, but 1 probabilities" },
-    Wrong { file: "ladder-descends", line: 6, found: "[[flow]]", expected: &[], suggestion: None, says: r#"flow.0 with workload = "video-abr": the bit rates of ladder must ascend"# },
+    Wrong { file: "distribution-upside-down", line: 12, found: r#"{ kind = "uniform", low = "2s", high = "1s" }"#, expected: &[], suggestion: None, says: r#"flow.0.on has low = "2s" and high = "1s", but a uniform distribution must have 0 <= low <= high"# },
+    Wrong { file: "reaction-upside-down", line: 2, found: r#"{ kind = "uniform", low = "2ms", high = "1ms" }"#, expected: &[], suggestion: None, says: r#"quic.reaction has low = "2ms" and high = "1ms", but a uniform distribution must have 0 <= low <= high"# },
+    Wrong { file: "tunnel-reaction-upside-down", line: 2, found: r#"{ kind = "uniform", low = "2ms", high = "1ms" }"#, expected: &[], suggestion: None, says: r#"masque.reaction has low = "2ms" and high = "1ms", but a uniform distribution must have 0 <= low <= high"# },
+    Wrong { file: "distribution-of-unequal-lists", line: 11, found: "[1.0]", expected: &["one probability for each value"], suggestion: None, says: "flow.0.size has 2 values, but 1 probability" },
+    Wrong { file: "ladder-descends", line: 10, found: r#"["2Mbit/s", "1Mbit/s"]"#, expected: &[], suggestion: None, says: r#"flow.0.ladder = ["2Mbit/s", "1Mbit/s"], but the bit rates of ladder must ascend"# },
     Wrong { file: "gaming-over-tcp", line: 9, found: r#""gaming""#, expected: &[r#""bulk""#, r#""idle""#, MORE], suggestion: None, says: r#"workload = "gaming" requires protocol = "udp", but flow.0 has protocol = "tcp""# },
     Wrong { file: "duplex", line: 6, found: r#""haf""#, expected: &[r#""half""#, r#""full""#], suggestion: Some(r#""half""#), says: "for topology.duplex" },
     Wrong { file: "hosts-with-one-address", line: 6, found: r#""192.0.2.1""#, expected: &["a [[host]] without count"], suggestion: None, says: "host.1 has count, so its hosts would share ipv4" },
@@ -402,40 +403,26 @@ fn the_messages_of_wrong_files_are_those_of_the_golden_file() {
     assert!(messages == stored, "messages differ from {} (RENEW=1 writes it){difference}", golden.display());
 }
 
-/// A raw quantity: five digits of nanoseconds, or six digits of bytes.
-fn raw_quantity(text: &str) -> Option<&str> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let rest = text.get(at + digits..).unwrap_or_default();
-        let is = |unit: &str| {
-            let rest = rest.strip_prefix(' ').unwrap_or(rest);
-            rest.strip_prefix(unit).is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_alphanumeric()))
-        };
-        if (digits >= 5 && is("ns")) || (digits >= 6 && ["B", "byte", "bytes"].into_iter().any(is)) {
-            return text.get(at..(at + digits + 6).min(text.len()));
-        }
-        at += digits.max(1);
-    }
-    None
-}
-
+/// Rule 6 of the style of messages: where, what, and what is accepted or the nearest valid value. Distinct messages are counted
+/// without what they quote: names, numbers, paths and lists.
 #[test]
-fn raw_quantities_are_found() {
-    for (text, raw) in [
-        ("took 219797607ns", true),
-        ("took 12345 ns,", true),
-        ("took 1234ns", false),
-        ("took 219.8 ms", false),
-        ("of 1448000 bytes", true),
-        ("at most 65535B", false),
-        ("at least 1000000B; then", true),
-        ("1000000Bits", false),
-        ("from 100000 to 200000 packets", false),
-    ] {
-        assert_eq!(raw_quantity(text).is_some(), raw, "{text}");
+fn at_least_a_hundred_different_messages_state_place_problem_and_what_is_accepted() {
+    let messages = std::fs::read_to_string(folder().with_file_name("wrong-messages.txt")).unwrap();
+    let mut kinds = BTreeSet::new();
+    for line in messages.lines() {
+        let mut parts = line.splitn(4, ':');
+        let file = parts.next().unwrap_or_default();
+        assert!(file.ends_with(".toml"), "{line}");
+        let [at, column] = [parts.next(), parts.next()].map(|part| part.and_then(|part| part.parse::<usize>().ok()));
+        assert!(at >= Some(1) && column >= Some(1), "{line}");
+        let problem = parts.next().unwrap_or_default().trim();
+        let accepted = ["; expected ", "(expected ", "; did you mean ", " must "];
+        assert!(accepted.iter().any(|words| problem.contains(words)), "{line}: what is accepted?");
+        let stated = problem.split([';', '(']).next().unwrap_or_default();
+        let words = stated.split_whitespace().filter(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == ','));
+        kinds.insert(words.collect::<Vec<_>>().join(" "));
     }
+    assert!(kinds.len() >= 100, "{} kinds of messages: {kinds:#?}", kinds.len());
 }
 
 const GOOD: &str = "[topology]\nkind = 'dumbbell'\naccess = { rate = '1Gbit/s', delay = '1ms' }\n\
@@ -498,7 +485,7 @@ fn each_wrong_override_is_answered() {
             Some("\"right1\""),
             "unknown host or router \"right2\"",
         ),
-        ("clock.drift=5", "clock", &[], None, "not supported in this version"),
+        ("clock.drift=5", "clock", FILE, None, "not supported in this version"),
         ("seed=[1", "[1", &["an integer, at least 0"], None, "is a string"),
         ("tcp=5", "5", &["a table (tcp)"], None, "is an integer"),
     ] {

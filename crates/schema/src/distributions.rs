@@ -179,7 +179,8 @@ pub fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Op
     let path = format!("{path}.{key}");
     if table.choice("kind") == "empirical" && table.list("values").len() != table.list("probabilities").len() {
         let (values, probabilities) = (table.list("values").len(), table.list("probabilities").len());
-        let message = format!("{path} has {values} values, but {probabilities} probabilities");
+        let plural = if probabilities == 1 { "probability" } else { "probabilities" };
+        let message = format!("{path} has {values} values, but {probabilities} {plural}");
         check.error(table.place_of("probabilities"), &path, message, vec!["one probability for each value".into()]);
         return None;
     }
@@ -187,7 +188,12 @@ pub fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Op
     match distribution.check() {
         Ok(()) => Some(distribution),
         Err(rule) => {
-            check.error(value.place, &path, format!("{path}: {rule}"), Vec::new());
+            let found: Vec<String> = table
+                .iter()
+                .filter(|(key, value)| *key != "kind" && value.given)
+                .map(|(key, value)| format!("{key} = {}", check.sources.found(value.place)))
+                .collect();
+            check.error(value.place, &path, format!("{path} has {}, but {rule}", found.join(" and ")), Vec::new());
             None
         }
     }

@@ -132,15 +132,19 @@ pub fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String>
 }
 
 /// The candidate with the smallest Damerau-Levenshtein distance to `found`; the first of several. The distance is at most
-/// a third of the length of `found`, but two is always accepted, or one if `found` is shorter than four characters.
+/// a third of the length of `found`, but two is always accepted, or one if `found` is shorter than four characters. If `found`
+/// begins with a number, candidates with other digits are different values and not near: "20" is no misspelling of "30".
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = found.chars().count();
     if length > 64 {
         return None;
     }
     let found = found.to_lowercase();
+    let digits = |text: &str| text.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect::<String>();
+    let is_number = found.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit());
+    let is_comparable = |candidate: &&str| candidate.len() <= 80 && (!is_number || digits(candidate) == digits(&found));
     let mut best: Option<(usize, &str)> = None;
-    for candidate in candidates.into_iter().filter(|candidate| candidate.len() <= 80) {
+    for candidate in candidates.into_iter().filter(is_comparable) {
         let distance = strsim::damerau_levenshtein(&found, &candidate.to_lowercase());
         if best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
@@ -162,6 +166,9 @@ mod tests {
         assert_eq!(nearest("reno", names), None);
         assert_eq!(nearest("linuxreno", names), Some("linux-reno"));
         assert_eq!(nearest("", names), None);
+        assert_eq!(nearest("20", ["10", "30"]), None);
+        assert_eq!(nearest("3Mbit/s", ["1Mbit/s", "2Mbit/s"]), None);
+        assert_eq!(nearest("3mbit/s", ["1Mbit/s", "3Mbit/s"]), Some("3Mbit/s"));
         assert_eq!(nearest(&"x".repeat(1_000_000), names), None);
     }
 

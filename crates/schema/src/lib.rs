@@ -1,6 +1,6 @@
 //! Declared file formats. A schema is data: keys, kinds, units, defaults and texts. From it this crate derives the check
-//! of a file, its error messages, the typed values, the resolved file with every default, overrides by dotted path, and
-//! the reference page.
+//! of a file, its error messages, the typed values, the resolved file with every default, overrides by dotted path, the
+//! reference page, and a JSON Schema for editors.
 //!
 //! ```
 //! use fullpipe_schema::{self as schema, Kind, Table, keys};
@@ -29,6 +29,7 @@ pub mod check;
 pub mod component;
 pub mod distributions;
 pub mod error;
+mod json_schema;
 mod load;
 pub mod metric;
 pub mod node;
@@ -43,6 +44,7 @@ mod walk;
 
 pub use check::Check;
 pub use error::{Error, Errors, Hint, nearest, some_of};
+pub use json_schema::json_schema;
 pub use load::{Loaded, load};
 pub use node::{Content, Entry, Node, Override, Place, Sources};
 pub use pattern::{is_pattern, matches, natural_order};

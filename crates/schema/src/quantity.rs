@@ -205,6 +205,38 @@ pub fn parse_link_queue_limit(text: &str) -> Result<LinkQueueLimit, Malformed> {
     }
 }
 
+/// The regular expression of a number with one of these units, or of one of these words, for JSON Schema.
+fn pattern(units: &[Units], words: &[&str]) -> String {
+    let units: Vec<&str> = units.iter().flat_map(|list| list.iter()).map(|(name, _)| *name).collect();
+    let words: String = words.iter().map(|word| format!("|{word}")).collect();
+    format!(r"^\s*(\+?[0-9]+(\.[0-9]*)?\s*({}){words})\s*$", units.join("|"))
+}
+
+/// What [`parse_duration`] accepts, but for its bounds.
+pub(crate) fn duration_pattern() -> String {
+    pattern(&[DURATIONS], &[])
+}
+
+/// What [`parse_rate`] accepts, but for its bounds.
+pub(crate) fn rate_pattern() -> String {
+    pattern(&[RATES], &[])
+}
+
+/// What [`parse_size`] accepts, but for its bounds.
+pub(crate) fn size_pattern() -> String {
+    pattern(&[SIZES], &[])
+}
+
+/// What [`parse_queue_limit`] accepts, but for its bounds.
+pub(crate) fn queue_limit_pattern() -> String {
+    pattern(&[PACKETS, SIZES, DURATIONS], &["unlimited"])
+}
+
+/// What [`parse_link_queue_limit`] accepts, but for its bounds.
+pub(crate) fn link_queue_limit_pattern() -> String {
+    pattern(&[PACKETS, SIZES, DURATIONS, BDP], &["unlimited"])
+}
+
 /// Formats a size in the largest unit in which it is a whole number, decimal units first: "250kB", "64KiB", "1448B".
 pub fn format_size(bytes: u64) -> String {
     if bytes > 0 {

@@ -192,6 +192,11 @@ impl Walker<'_> {
             (Kind::Tables(_), Content::Table(_)) if matches!(path, Path::Key(Path::Root, _)) => {
                 Some(format!("[[{path}]]"))
             }
+            // A name in place of the table that it selects.
+            (Kind::Table(table), Content::Text(text)) => table
+                .variants
+                .filter(|variants| variants.find(text).is_some())
+                .map(|variants| format!("{{ {} = {} }}", variants.key, crate::node::quote(text))),
             _ => None,
         };
         self.wrong(node, path, &format!("it is {}", node.type_name()), kind, suggestion);
@@ -450,11 +455,12 @@ pub(crate) fn unknown_key(
     path: &str,
 ) -> Option<Error> {
     let table = if schema.name.is_empty() { "this file".to_string() } else { with_article(schema.name) };
-    if schema.later.contains(&key) {
-        return Some(sources.error(place, path, format!("{path} is not supported in this version"), Vec::new()));
-    }
     let mut valid: Vec<&str> = schema.variants.iter().map(|variants| variants.key).collect();
     valid.extend(schema.common().map(|field| field.key));
+    if schema.later.contains(&key) {
+        let valid = valid.iter().map(|key| (*key).to_string()).collect();
+        return Some(sources.error(place, path, format!("{path} is not supported in this version"), valid));
+    }
     if let Some(variants) = schema.variants {
         let owner = variants.list.iter().find(|variant| variant.fields().any(|field| field.key == key));
         match (variant, owner) {

@@ -2,12 +2,12 @@
 //! flows, a study the means of its metrics at points. After the runs, each expectation has a row in `expectations.csv`.
 
 use crate::bound::{expected_of, in_unit};
-use crate::flow_values::{RunTables, flow_metrics, flow_unit};
+use crate::flow_values::{RunTables, flow_metrics, flow_unit, never_has};
 use crate::plan::Plan;
 use crate::study::{Expectation, Experiment, Metric, Study, Subjects, label_of};
 use fullpipe_archive::{Bound, ExpectRecord, ExpectationRow, SummaryRow, of_key};
 use fullpipe_scenario::Loaded;
-use fullpipe_scenario::schema::{Content, Error, Errors, Node, Sources, Tree, Value, nearest, some_of};
+use fullpipe_scenario::schema::{Content, Error, Errors, Node, Sources, Tree, Value, matches, nearest, some_of};
 use fullpipe_units::words::{in_words, with_digits};
 use std::path::Path;
 
@@ -34,6 +34,17 @@ pub fn of_scenario(loaded: &Loaded) -> Result<Vec<Expectation>, Errors> {
             errors.push(error);
             continue;
         };
+        let wanted = tree.text("flow");
+        let (pattern, is_reverse) = wanted.strip_suffix(".reverse").map_or((wanted, false), |flows| (flows, true));
+        let mut selected = loaded.scenario.flows.iter().enumerate().filter(|(_, flow)| matches(pattern, &flow.name));
+        // The first of them is enough: flows of one pattern are mostly alike.
+        if let Some((message, expected)) =
+            selected.find_map(|(flow, _)| never_has(metric, is_reverse, &loaded.scenario, flow))
+        {
+            let key = if tree.is_given("flow") { "flow" } else { "metric" };
+            errors.push(loaded.sources.error(tree.place_of(key), &format!("{path}.{key}"), message, expected));
+            continue;
+        }
         let [min, max] = bounds(tree, &path, unit, &loaded.sources, &mut errors);
         let of = Subjects::Flows(tree.text("flow").to_owned());
         expectations.push(Expectation { metric: metric.to_owned(), unit: unit.to_owned(), min, max, of, record: None });

@@ -2,7 +2,10 @@
 //! application metrics of `figures.csv`.
 
 use fullpipe_archive::{FIGURES, FLOWS, FigureRow, FlowRow, RecordError};
+use fullpipe_scenario::Scenario;
+use fullpipe_scenario::description::{Player, Program, Transport};
 use fullpipe_scenario::schema::matches;
+use fullpipe_workload::{Metric, WORKLOADS};
 use std::path::Path;
 
 /// The metrics of flows that are derived from several columns of `flows.csv`, with their units.
@@ -43,7 +46,63 @@ pub(crate) fn flow_unit(metric: &str) -> Option<&'static str> {
     derived.or_else(column).or_else(reported).or_else(of_program)
 }
 
-/// The tables of a run that contain metrics of flows.
+/// Why a flow of a scenario can never have a value of a metric, and what has one; `None` if it can.
+pub(crate) fn never_has(
+    metric: &str,
+    is_reverse: bool,
+    scenario: &Scenario,
+    flow: usize,
+) -> Option<(String, Vec<String>)> {
+    let described = &scenario.flows[flow];
+    let reports = |program: &Program| program.figures_of == Some(flow);
+    let has_program = scenario.programs.iter().any(reports);
+    // What real programs send is not known before the run.
+    if has_program || [described.from_by, described.to_by].contains(&Player::Program) {
+        return None;
+    }
+    let (name, workload) = (&described.name, described.workload.name());
+    let is_udp = matches!(described.transport, Transport::Udp);
+    if is_of_flows(metric) {
+        if is_udp && is_reverse && !described.workload.senders()[1] {
+            let message = format!("flow {name} sends no packets in its reverse direction");
+            return Some((message, vec![format!("flow = \"{name}\"")]));
+        }
+        return match metric {
+            "completion_s" if described.workload.is_unlimited() => Some((
+                format!("flow {name} has no {metric}, because its workload {workload} has no end"),
+                vec!["a flow with a limited amount of data, such as a size".to_owned()],
+            )),
+            "retransmitted_packets" if is_udp => Some((
+                format!("flow {name} has no {metric}, because UDP retransmits nothing"),
+                vec!["a flow with protocol = \"tcp\" or \"quic\"".to_owned()],
+            )),
+            _ => None,
+        };
+    }
+    let declares = |metrics: &[&'static Metric]| metrics.iter().any(|declared| declared.name == metric);
+    let owners: Vec<&str> =
+        fullpipe_lab::metrics().filter(|(_, metrics)| declares(metrics)).map(|(owner, _)| owner).collect();
+    let protocol = described.transport.protocol().name();
+    if owners.iter().any(|owner| *owner == workload || *owner == protocol) {
+        return None;
+    }
+    let of = |owner: &&str| match WORKLOADS.iter().any(|workload| workload.declaration.name == *owner) {
+        true => format!("a flow with workload = \"{owner}\""),
+        false => format!("a flow with protocol = \"{owner}\""),
+    };
+    let mut expected: Vec<String> = owners.iter().map(of).collect();
+    if expected.is_empty() {
+        expected.push("a flow whose metrics a [[program]] reports (figures_of)".to_owned());
+    }
+    Some((format!("flow {name} has no {metric}: its workload is {workload}, its protocol {protocol}"), expected))
+}
+
+/// Whether a metric is of the directions of flows, in contrast to application metrics, which are of their ends.
+fn is_of_flows(metric: &str) -> bool {
+    DERIVED.iter().any(|(name, _)| *name == metric) || FLOWS.numeric_column(metric).is_some()
+}
+
+/// The tables of a run that have metrics of flows.
 pub(crate) struct RunTables {
     flows: Vec<FlowRow>,
     figures: Vec<FigureRow>,
@@ -72,8 +131,7 @@ impl RunTables {
             let is_direction = if is_reverse { row.flow.ends_with(".reverse") } else { row.is_main() };
             is_direction && matches(flows, &base(&row.flow))
         };
-        let of_flows = DERIVED.iter().any(|(name, _)| *name == metric) || FLOWS.numeric_column(metric).is_some();
-        if of_flows {
+        if is_of_flows(metric) {
             let rows = self.flows.iter().filter(is_selected);
             let values: Vec<_> = rows.map(|row| (row.flow.clone(), flow_value(metric, row))).collect();
             return if values.is_empty() { vec![(pattern.to_owned(), None)] } else { values };

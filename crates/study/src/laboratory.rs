@@ -169,7 +169,7 @@ impl Laboratory for VirtualLaboratory {
         }
         let shared = self.scenario(scenario, options)?;
         if let Some(reason) = shared.needs_real_time() {
-            return Err(RunError::Failed(format!("{reason}, and virtual time has none")));
+            return Err(RunError::Failed(format!("it cannot run in virtual time: {reason}")));
         }
         let mut own = Scenario::clone(&shared);
         own.seed = seed;

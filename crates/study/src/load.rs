@@ -130,6 +130,10 @@ impl Loader<'_> {
             source: root.text("source").to_owned(),
             description: root.text("description").to_owned(),
             seeds: if exact { Seeds::Exactly(seed) } else { Seeds::Derived(seed) },
+            more_seeds: root
+                .get("more_seeds")
+                .map(|value| value.list().iter().map(|seed| seed.integer().unsigned_abs()).collect())
+                .unwrap_or_default(),
             study_seeds: root.get("study_seeds").map_or(1, |value| value.integer().unsigned_abs()),
             raised: root.integer("raised").unsigned_abs(),
             robust,
@@ -253,7 +257,7 @@ impl Loader<'_> {
     /// Checks the name of an axis or a parameter, which is also a column, a word in expressions and a name for `--set`.
     fn usable_name(&mut self, name: &str, place: Place, what: &str) {
         if RESERVED.contains(&name) {
-            let message = format!("{name} means something else already, so no {what} can be called so");
+            let message = format!("{name} is a reserved name; it cannot be the name of {what}");
             self.wrong(place, what, message, &["another name"]);
         } else if !schema::is_name(name) || name.contains('-') {
             let message = format!("{name} is not the name of {what}, which is a word in expressions");
@@ -314,6 +318,13 @@ impl Loader<'_> {
         }
         let experiment = Experiment {
             name: tree.text("name").to_owned(),
+            former: tree
+                .get("former")
+                .map(Value::list)
+                .unwrap_or_default()
+                .iter()
+                .map(|name| name.text().to_owned())
+                .collect(),
             text: tree.text("text").to_owned(),
             scenario: scenario.to_owned(),
             set: tree.map("set").iter().flat_map(|entry| flattened(&entry.name, entry.value.raw())).collect(),

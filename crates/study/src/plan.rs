@@ -101,16 +101,25 @@ pub fn plan(study: &Study, laboratory: &dyn Laboratory) -> Result<Plan, StudyErr
             };
             let (mut point, scenario) = scenario_of(0)?;
             check_metrics(study, &point, &scenario)?;
-            let runs = if matches!(study.seeds, Seeds::Exactly(_)) { 1 } else { experiment.runs };
-            let study_seeds = if matches!(study.seeds, Seeds::Exactly(_)) { 1 } else { study.study_seeds.max(1) };
-            let runs_of_one_seed = runs;
+            let is_exact = matches!(study.seeds, Seeds::Exactly(_));
+            let (runs_of_one_seed, study_seeds) = match is_exact {
+                true => (1 + study.more_seeds.len() as u64, 1),
+                false => (experiment.runs, study.study_seeds.max(1)),
+            };
             let runs = runs_of_one_seed * study_seeds;
             for run in 0..runs {
-                let seed = study.seeds.of_run_under(run / runs_of_one_seed, run % runs_of_one_seed);
+                let more = if is_exact { run.checked_sub(1) } else { None };
+                let more = more.and_then(|index| study.more_seeds.get(index as usize)).copied();
+                let seed =
+                    more.unwrap_or_else(|| study.seeds.of_run_under(run / runs_of_one_seed, run % runs_of_one_seed));
                 let scenario = if varies { scenario_of(run)?.1 } else { scenario.clone() };
                 let key = key(&scenario.content, seed, &build);
                 let index = *by_key.entry(key.clone()).or_insert_with(|| {
-                    let number = if runs > 1 { format!("run {}", run + 1) } else { String::new() };
+                    let number = match runs {
+                        0 | 1 => String::new(),
+                        _ if is_exact => format!("seed {seed}"),
+                        _ => format!("run {}", run + 1),
+                    };
                     let label: Vec<&str> =
                         [point.label.as_str(), &number].into_iter().filter(|l| !l.is_empty()).collect();
                     let label = if label.is_empty() { study.name.clone() } else { label.join(", ") };

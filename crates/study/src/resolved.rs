@@ -22,6 +22,7 @@ pub fn resolved(study: &Study, build: &str) -> String {
         description: study.description.clone(),
         seed: study.seeds.number(),
         exact_seed: matches!(study.seeds, Seeds::Exactly(_)).then_some(true),
+        more_seeds: Some(study.more_seeds.clone()).filter(|seeds| !seeds.is_empty()),
         study_seeds: Some(study.study_seeds).filter(|seeds| *seeds > 1),
         clock: Clock::Virtual,
         runs: None,
@@ -102,6 +103,7 @@ fn experiment_record(experiment: &Experiment) -> ExperimentRecord {
     };
     ExperimentRecord {
         name: experiment.name.clone(),
+        former: Some(experiment.former.clone()).filter(|former| !former.is_empty()),
         scenario: experiment.scenario.clone(),
         text: experiment.text.clone(),
         runs: Some(experiment.runs),

@@ -14,8 +14,8 @@ use crate::study::{Experiment, Metric, Seeds, Study};
 use crate::summary::{Measured, SeedVerdicts, cpu_of, json};
 use crate::sweep::{Progress, RunResult, Sweep};
 use fullpipe_archive::{
-    EXPECTATIONS, ExpectationRow, FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, SUMMARY, SummaryRow,
-    Verdict, Warning, WarningKind,
+    EXPECTATIONS, ExpectationRow, FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, RunRecord, SUMMARY,
+    SummaryRow, Verdict, Warning, WarningKind,
 };
 use fullpipe_units::Duration;
 use std::collections::BTreeMap;
@@ -103,7 +103,12 @@ pub fn run(
     progress: &mut dyn Progress,
     stop: &AtomicBool,
 ) -> Result<Outcome, StudyError> {
-    let plan = plan(study, laboratory)?;
+    let mut plan = plan(study, laboratory)?;
+    let of_more_seeds = with_more_seeds(study, &plan, folder, files, &laboratory.build())?;
+    let study = of_more_seeds.as_ref().unwrap_or(study);
+    if of_more_seeds.is_some() {
+        plan = crate::plan::plan(study, laboratory)?;
+    }
     if let Some(reason) = plan.runs.iter().find_map(|run| run.scenario.unsupported.clone()) {
         return Err(StudyError::Usage(reason));
     }
@@ -193,7 +198,35 @@ pub fn run(
     Ok(outcome)
 }
 
-/// The warnings of all runs. A warning of several runs occurs once, with their number.
+/// The study with the seeds of the runs that the folder already has, if a scenario is run on its own and the folder has runs of
+/// it with other seeds: a run with another seed adds a row to the tables. Runs of another content or build are not among them.
+fn with_more_seeds(
+    study: &Study,
+    plan: &Plan,
+    folder: &Path,
+    files: &Files,
+    build: &str,
+) -> Result<Option<Study>, StudyError> {
+    let (Seeds::Exactly(own), [run]) = (study.seeds, plan.runs.as_slice()) else { return Ok(None) };
+    let runs = folder.join("runs");
+    // A folder of something else is rejected later, with its reason.
+    if !runs.is_dir() {
+        return Ok(None);
+    }
+    let mut seeds = Vec::new();
+    for key in files.names_in(&runs)? {
+        let file = runs.join(&key).join(RunRecord::FILE);
+        let Some(record) = files.read(&file)?.and_then(|bytes| RunRecord::parse(&file, &bytes).ok()) else { continue };
+        let is_same = record.key == key && key == crate::plan::key(&run.scenario.content, record.seed, build);
+        if is_same && record.seed != own {
+            seeds.push(record.seed);
+        }
+    }
+    seeds.sort_unstable();
+    Ok((!seeds.is_empty()).then(|| Study { more_seeds: seeds, ..study.clone() }))
+}
+
+/// The warnings of all runs. A warning that several runs give is there once, with their number.
 fn of_runs(plan: &Plan, results: &[RunResult]) -> Vec<Warning> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut found: Vec<(&str, &Warning, usize)> = Vec::new();
@@ -286,6 +319,7 @@ pub fn single(name: &str, title: &str, scenario: ScenarioSource, seed: u64) -> S
         source: String::new(),
         description: String::new(),
         seeds: Seeds::Exactly(seed),
+        more_seeds: Vec::new(),
         study_seeds: 1,
         raised: 0,
         robust: Vec::new(),

@@ -150,9 +150,18 @@ impl Applier<'_> {
         Box::new(error)
     }
 
-    fn choose_experiments(&self, study: &mut Study, index: usize, value: &Node) -> Outcome<()> {
+    fn choose_experiments(&mut self, study: &mut Study, index: usize, value: &Node) -> Outcome<()> {
         let names: Vec<String> = study.experiments.iter().map(|experiment| experiment.name.clone()).collect();
-        let chosen: Vec<String> = as_list(value).into_iter().map(label_of).collect();
+        let mut chosen: Vec<String> = as_list(value).into_iter().map(label_of).collect();
+        for name in chosen.iter_mut().filter(|name| !names.contains(name)) {
+            if let Some(present) = study.experiments.iter().find(|experiment| experiment.former.contains(name)) {
+                let present = &present.name;
+                self.messages.push(format!(
+                    "hint: the experiment {name} is now called {present} ({name} is accepted until the next version)"
+                ));
+                name.clone_from(present);
+            }
+        }
         if let Some(unknown) = chosen.iter().find(|name| !names.contains(name)) {
             let valid: Vec<&str> = names.iter().map(String::as_str).collect();
             let message = format!("there is no experiment {unknown}");

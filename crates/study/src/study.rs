@@ -23,7 +23,9 @@ pub struct Study {
     pub description: String,
     /// The seed from which the seeds of runs are derived.
     pub seeds: Seeds,
-    /// The number of study seeds under which each run is repeated.
+    /// Further runs if there is one seed exactly: those of other seeds of the same scenario in the folder of records.
+    pub more_seeds: Vec<u64>,
+    /// Study seeds under which each run is repeated.
     pub study_seeds: u64,
     /// The number of times that the number of runs was increased after the verdict `undecided`.
     pub raised: u64,
@@ -74,7 +76,7 @@ pub(crate) fn clocks(clock: Clock) -> &'static [Clock] {
 pub enum Seeds {
     /// Run r has the seed [`fullpipe_units::random::run_seed`] of this number and r, at each point.
     Derived(u64),
-    /// The only run has this seed.
+    /// The run has this seed; further runs have those of [`Study::more_seeds`].
     Exactly(u64),
 }
 
@@ -121,7 +123,9 @@ pub struct Setting {
 pub struct Experiment {
     /// The name of the experiment.
     pub name: String,
-    /// The description for reports.
+    /// Its former names, which are accepted with a hint.
+    pub former: Vec<String>,
+    /// What it is about, for reports.
     pub text: String,
     /// The name of its scenario.
     pub scenario: String,

@@ -7,7 +7,7 @@ use crate::evaluate;
 use crate::experience::Experience;
 use crate::plan::{Plan, PlannedRun};
 use crate::port::{Laboratory, RunError, RunOptions};
-use crate::study::Study;
+use crate::study::{Seeds, Study};
 use crate::tables::{AtHalf, AtPoint, WantedSeries, half_tolerance};
 use fullpipe_archive::Warning;
 use fullpipe_archive::json::Json;
@@ -244,10 +244,18 @@ impl Sweep<'_> {
         let Some(laboratory) = laboratory else {
             return Ok(RunResult::Failed("it takes the wall clock, which this laboratory does not have".to_owned()));
         };
-        let reuse = options.resume || laboratory.repeats();
-        let found = if reuse { self.archive.find(&run.key, options).map_err(machine)? } else { None };
-        // A late run is not trusted, unless late runs count. The machine may be on time in another attempt.
-        let enough = |finished: &Finished| laboratory.repeats() || !finished.is_late() || self.counts_late(run);
+        // A run with another seed of a scenario stays as it is.
+        let is_kept = matches!(self.study.seeds, Seeds::Exactly(seed) if seed != run.seed);
+        let found = if is_kept {
+            self.archive.find(&run.key, &RunOptions::default()).map_err(machine)?
+        } else if options.resume || laboratory.repeats() {
+            self.archive.find(&run.key, options).map_err(machine)?
+        } else {
+            None
+        };
+        // What fell behind supports nothing, unless that is what is looked at; another time the machine may keep up.
+        let enough =
+            |finished: &Finished| is_kept || laboratory.repeats() || !finished.is_late() || self.counts_late(run);
         if let Some(finished) = found.filter(enough)
             && let Ok(result) = self.values(run, &finished, true)
         {

@@ -93,7 +93,7 @@ fn a_wrong_expectation_of_a_study_is_an_error_with_the_nearest_name() {
         ("metric = 'packets'\nwhere = { sise = 10 }\nmin = 1", "unknown axis sise;|did you mean size?"),
         (
             "metric = 'packets'\nwhere = { size = 11 }\nmin = 1",
-            "11 is not a value of the axis size; did you mean 10? (expected one of 10, 20",
+            "11 is not a value of the axis size; expected one of 10, 20",
         ),
         ("metric = 'per_size'\nexperiments = ['shapes']\nmin = 1", "no point with the metric per_size is selected"),
         ("metric = 'packets'", "the expectation has no bound; expected min or max"),
@@ -132,6 +132,12 @@ name = 'endless'
 from = 'left1'
 to = 'right1'
 start = '4s'
+[[flow]]
+name = 'huge'
+from = 'left1'
+to = 'right1'
+start = '4s'
+size = '1GB'
 ";
 
 fn run_single(name: &str, expectations: &str) -> Outcome {
@@ -158,23 +164,61 @@ fn expectations_of_a_scenario_are_of_its_flows() {
         "expectations-single",
         "[[expect]]\nmetric = 'goodput_bps'\nflow = 'download'\nmin = '1Mbit/s'\n\
          [[expect]]\nmetric = 'goodput_bps'\nflow = 'download'\nmin = '20Mbit/s'\n\
-         [[expect]]\nmetric = 'completion_s'\nflow = '*d*'\nmax = '1s'\n\
+         [[expect]]\nmetric = 'completion_s'\nflow = 'huge'\nmax = '1s'\n\
          [[expect]]\nmetric = 'loss_ratio'\nmax = '50%'\n\
          [[expect]]\nmetric = 'rebuffer_s'\nflow = 'video'\nmax = '5s'\n\
-         [[expect]]\nmetric = 'rebuffer_s'\nflow = 'download'\nmax = '5s'\n\
          [[expect]]\nmetric = 'tx_packets'\nflow = 'video.reverse'\nmin = 1\n",
     );
     let results: Vec<&str> = outcome.expectations.iter().map(|row| row.outcome.as_str()).collect();
     let notes: Vec<&str> = outcome.expectations.iter().map(|row| row.note.as_str()).collect();
-    assert_eq!(results, ["met", "failed", "failed", "met", "met", "failed", "met"], "{notes:?}");
+    assert_eq!(results, ["met", "failed", "failed", "met", "met", "met"], "{notes:?}");
     assert!(notes[1].ends_with("Mbit/s is below the minimum 20 Mbit/s"), "{}", notes[1]);
-    // The video and the flow without an end are not complete. Of several flows without a value, one is named.
+    // A gigabyte takes longer than the run.
     assert!(notes[2].starts_with("there is no value (the flow is not complete"), "{}", notes[2]);
-    assert_eq!(notes[5], "there is no value");
-    // The data of a video is sent from `to` to `from`.
-    assert_eq!(outcome.expectations[6].subject, "video.reverse");
+    // A video's data goes from `to` to `from`.
+    assert_eq!(outcome.expectations[5].subject, "video.reverse");
     assert!(outcome.expectations[4].subject.starts_with("video@"), "{}", outcome.expectations[4].subject);
     assert_eq!(outcome.exit_status(), 4);
+}
+
+/// Bulk without a size has no end, a download no rebuffering, datagrams no retransmission, and no reverse direction.
+#[test]
+fn an_expectation_that_can_never_have_a_value_is_an_error() {
+    let udp = "[[flow]]\nname = 'call'\nfrom = 'left1'\nto = 'right1'\nprotocol = 'udp'\nworkload = 'constant-rate'\n\
+               interval = '20ms'\npayload = '172B'\n";
+    for (metric, flow, says) in [
+        (
+            "completion_s",
+            "endless",
+            "flow endless has no completion_s, because its workload bulk has no end; expected a flow",
+        ),
+        ("completion_s", "*", "flow endless has no completion_s"),
+        (
+            "rebuffer_s",
+            "download",
+            "flow download has no rebuffer_s: its workload is bulk, its protocol tcp; expected a flow with workload = \"video-abr\"",
+        ),
+        ("quic_mean_rtt_s", "download", "expected a flow with protocol = \"quic\""),
+        ("program_x_s", "download", "whose metrics a [[program]] reports"),
+        ("retransmitted_packets", "call", "because UDP retransmits nothing"),
+        ("tx_packets", "call.reverse", "flow call sends no packets in its reverse direction"),
+    ] {
+        let text = format!("{LINK}{udp}[[expect]]\nmetric = '{metric}'\nflow = '{flow}'\nmax = 1\n");
+        let loaded = fullpipe_scenario::load(&text, "link.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        let error = of_scenario(&loaded).expect_err(metric).to_string();
+        assert!(error.contains(says), "{metric}: {error}");
+    }
+    for (metric, flow) in [
+        ("completion_s", "download"),
+        ("rebuffer_s", "video"),
+        ("completion_s", "video.reverse"),
+        ("retransmitted_packets", "endless"),
+        ("tx_packets", "endless.reverse"),
+    ] {
+        let text = format!("{LINK}[[expect]]\nmetric = '{metric}'\nflow = '{flow}'\nmax = 1\n");
+        let loaded = fullpipe_scenario::load(&text, "link.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        assert!(of_scenario(&loaded).is_ok(), "{metric}, {flow}");
+    }
 }
 
 #[test]

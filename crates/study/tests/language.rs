@@ -108,7 +108,7 @@ fn names_that_are_there_already_or_mean_something_else() {
         "name = \"runs\"",
         "name = \"runs\"",
         "\"runs\"",
-        "runs means something else",
+        "runs is a reserved name",
         "another name",
     );
     wrong("name = \"shape\"", "name = \"the-shape\"", "the-shape", "\"the-shape\"", "not the name of an axis", "\"_\"");
@@ -120,7 +120,7 @@ fn names_that_are_there_already_or_mean_something_else() {
         "another column",
         "another name",
     );
-    wrong("[parameters.colour]", "[parameters.clock]", "clock", "clock", "clock means something else", "another name");
+    wrong("[parameters.colour]", "[parameters.clock]", "clock", "clock", "clock is a reserved name", "another name");
     wrong(
         "explained_by = \"more-is-more\"",
         "explained_by = \"less-is-more\"",

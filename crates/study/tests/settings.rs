@@ -320,3 +320,36 @@ fn a_scenario_that_is_wrong_at_a_point_names_the_point() {
         "study fake, experiment shapes at shape=square:\nsetting corner=4: there is no corner"
     );
 }
+
+/// Former names of experiments in the studies of the repository, as users' scripts have them.
+#[test]
+fn a_former_name_of_an_experiment_is_accepted_with_a_hint() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+    let mut checked = 0;
+    for folder in std::fs::read_dir(folder).expect("the studies").flatten() {
+        let file = folder.path().join("study.toml");
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        if !text.contains("\nformer = ") {
+            continue;
+        }
+        let study = fullpipe_study::open(&file).unwrap_or_else(|errors| panic!("{errors}"));
+        for experiment in &study.experiments {
+            for former in &experiment.former {
+                let chosen = |name: &str| {
+                    let set = Override::parse(&format!("experiments=[\"{name}\"]")).expect("an override");
+                    let settings = Settings { set: vec![set], ..Settings::default() };
+                    let mut study = study.clone();
+                    let messages = study.apply(&settings, &Fake::new()).expect("settings");
+                    (study.selected, messages)
+                };
+                let (selected, messages) = chosen(former);
+                assert_eq!(selected, [experiment.name.clone()]);
+                let expected = format!("hint: the experiment {former} is now called {}", experiment.name);
+                assert!(messages.iter().any(|message| message.starts_with(&expected)), "{messages:?}");
+                assert!(chosen(&experiment.name).1.is_empty());
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 3, "{checked}");
+}

@@ -47,7 +47,7 @@ pub enum EcnFeedback {
 /// Keep-alive (RFC 9293 section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Silence after which the peer is asked for a sign of life.
+    /// Idle time after which keep-alive probes are sent.
     pub idle: Duration,
     /// Time between questions.
     pub interval: Duration,
@@ -388,7 +388,7 @@ pub(crate) static KEYS: [Key<Config>; 40] = setting_keys! {
     "user_timeout": Kind::INTERVAL, optional "off" => at!(user_timeout);
     /// Longest stay in FIN-WAIT-2.
     "fin_wait_2_timeout": Kind::INTERVAL, optional "off" => at!(fin_wait_2_timeout);
-    /// Silence after which the peer is asked for a sign of life (RFC 9293 section 3.8.4), then each 75 s, nine times.
+    /// Idle time after which keep-alive probes are sent (RFC 9293 section 3.8.4): nine at most, 75 s apart.
     "keep_alive": Kind::INTERVAL, optional "off" => at!(keep_alive);
     /// Length of TIME-WAIT.
     "time_wait": Kind::duration(Duration::ZERO, Duration::from_secs(3600)), optional BY_PRESET => at!(time_wait);

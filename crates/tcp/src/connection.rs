@@ -78,7 +78,7 @@ mod pending {
     pub(super) const ACK_TWICE: u8 = 8;
     /// The reset in `reply`.
     pub(super) const RESET: u8 = 16;
-    /// A question for a sign of life.
+    /// A keep-alive probe.
     pub(super) const KEEP_ALIVE: u8 = 32;
     /// All that need more than a look at data and the acknowledgement.
     pub(super) const UNUSUAL: u8 = SYN | ACK_FIRST | ACK_TWICE | RESET | KEEP_ALIVE;
@@ -413,7 +413,7 @@ impl Connection {
             if start == -1 && header.has(flags::SYN) && header.has(flags::ACK) {
                 self.note_repeated_answer(segment);
             }
-            // A probe for a sign of life has a number one too low: it is always answered.
+            // A keep-alive probe has a number one too low: it is always answered.
             let probe = length == 0 && !header.has(flags::SYN) && start == next - 1;
             return self.object(now, plain_data || probe);
         }

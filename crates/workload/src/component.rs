@@ -332,7 +332,19 @@ impl WorkloadCatalogue {
         }
         let settings = (component.read)(reader, carrier)?;
         settings.check().map_err(|rule| {
-            reader.check.error(place, path, format!("{path} with workload = \"{name}\": {rule}"), Vec::new());
+            let rule = rule.to_string();
+            // A rule names the key that breaks it, if a single one does.
+            let is_named =
+                |key: &str| rule.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == key);
+            let given = reader.tree.iter().find(|(key, value)| value.given && is_named(key));
+            let (place, path, message) = match given {
+                Some((key, value)) => {
+                    let found = reader.check.sources.found(value.place);
+                    (value.place, format!("{path}.{key}"), format!("{path}.{key} = {found}, but {rule}"))
+                }
+                None => (place, path.to_owned(), format!("{path} with workload = \"{name}\": {rule}")),
+            };
+            reader.check.error(place, &path, message, Vec::new());
             component::Invalid
         })?;
         Ok(Workload { component, settings: settings.into() })

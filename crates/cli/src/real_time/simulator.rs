@@ -5,6 +5,7 @@ mod probe;
 
 use super::arguments::SimulatorArguments;
 use crate::exit::Failure;
+use crate::output;
 use crate::records::stop_flag;
 use forwarding::Blocked;
 use fullpipe::lab::Options;
@@ -12,7 +13,7 @@ use fullpipe::lab::real_time::{self, FrameCapture, Home, Lateness, RealOutcome, 
 use fullpipe::scenario::simulator::{CROSS_TRAFFIC, Hosts, translate};
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
@@ -119,8 +120,9 @@ fn tell(result: &RealOutcome, logs: Option<&Path>) -> Result<(), Failure> {
                     .map_err(|error| Failure::machine(format!("{}: {error}", path.display())))?;
             }
         }
-        print!("{}", String::from_utf8_lossy(&ended.output));
-        eprint!("{}", String::from_utf8_lossy(&ended.errors));
+        output::copy(&ended.output);
+        // Standard error may be closed; the records of the run do not depend on it.
+        let _ = io::stderr().write_all(&ended.errors);
     }
     if let Some(row) = result.outcome.flow(CROSS_TRAFFIC) {
         let counters = &row.counters;

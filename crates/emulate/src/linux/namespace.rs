@@ -19,14 +19,16 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use std::env;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -268,6 +270,10 @@ impl Home {
 #[derive(Debug)]
 pub(crate) struct Nursery {
     home: OwnedFd,
+    /// A folder with one file, the link `fullpipe` to this executable.
+    own_name: OwnedFd,
+    /// The file of this executable, found before `/proc` is that of the programs.
+    pub(crate) executable: Option<PathBuf>,
     first: sys::First,
     of_this_thread: PhantomData<*const ()>,
 }
@@ -277,10 +283,23 @@ impl Nursery {
     pub(crate) fn new(home: &Home, names: &[(IpAddr, String)]) -> io::Result<Self> {
         sys::unshare(UnshareFlags::NEWNS)?;
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        set_names(names)?;
+        let (own_name, executable) = (make_files(names)?, env::current_exe().ok());
         sys::unshare(UnshareFlags::NEWPID)?;
-        let first = sys::First::start()?;
-        Ok(Nursery { home: home.network.try_clone()?, first, of_this_thread: PhantomData })
+        let first = sys::First::start(own_name.as_fd())?;
+        Ok(Nursery { home: home.network.try_clone()?, own_name, executable, first, of_this_thread: PhantomData })
+    }
+
+    /// The folders in which programs are searched: first one in which `fullpipe` is this executable, whatever its file is
+    /// called, then the executable's own, then those of the environment.
+    pub(crate) fn search_path(&self) -> OsString {
+        // In `/proc` of the programs, or in that of this process where the kernel allows no other.
+        let by_descriptor =
+            [1, std::process::id()].map(|process| format!("/proc/{process}/fd/{}", self.own_name.as_raw_fd()));
+        let own_folder = self.executable.as_ref().and_then(|own| Some(own.parent()?.to_owned()));
+        let others = env::var_os("PATH").unwrap_or_default();
+        let folders = by_descriptor.into_iter().map(PathBuf::from).chain(own_folder).chain(env::split_paths(&others));
+        // A folder with a colon in its name cannot be in a path.
+        env::join_paths(folders).unwrap_or(others)
     }
 
     /// Starts a program at a host: in its network namespace and with its host name (uts_namespaces(7)), which resolves
@@ -304,9 +323,10 @@ impl Nursery {
 /// The kernel's limit (sethostname(2)).
 const MAX_HOST_NAME_BYTES: usize = 64;
 
-/// Sets the contents of `/etc/hosts` in the mount namespace of this thread. There are no name servers, since none could
-/// be reached. The lookup of any other name therefore fails at once, without a timeout.
-fn set_names(names: &[(IpAddr, String)]) -> io::Result<()> {
+/// Makes names known: in the mount namespace of this thread, `/etc/hosts` has these names from now on. There are no name
+/// servers, since none can be reached: a query for another name fails at once, instead of after a time-out. Returns a folder
+/// with the link `fullpipe` to this executable.
+fn make_files(names: &[(IpAddr, String)]) -> io::Result<OwnedFd> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     names.iter().for_each(|(address, name)| text += &format!("{address} {name}\n"));
     // The files are in a separate, detached file system, which exists while a file of it is mounted.
@@ -322,11 +342,22 @@ fn set_names(names: &[(IpAddr, String)]) -> io::Result<()> {
         }
     };
     let put = put("hosts", &text, "/etc/hosts").and_then(|()| put("resolv.conf", "", "/etc/resolv.conf"));
+    let own_name = put.and_then(|()| own_name(&place.join("bin")));
     unmount(place, UnmountFlags::DETACH)?;
-    put
+    own_name
 }
 
-/// Default gateway of all hosts, regardless of their addresses. It is link-local, so no other host has it.
+/// Makes a folder with the link `fullpipe` to this executable.
+fn own_name(folder: &Path) -> io::Result<OwnedFd> {
+    fs::create_dir(folder)?;
+    symlink(env::current_exe()?, folder.join(OWN_NAME))?;
+    Ok(open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// The name by which programs of a scenario start this executable.
+pub(crate) const OWN_NAME: &str = "fullpipe";
+
+/// The gateway that hosts send everything to, whatever their addresses: link-local, so that it is nobody else's.
 const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// The IPv6 gateway.
 const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);

@@ -4,15 +4,16 @@
 //! kept in bounded memory. If the run is killed, no files remain.
 
 use super::clock::WallClock;
-use super::namespace::{Home, HostNamespace, Nursery};
+use super::namespace::{Home, HostNamespace, Nursery, OWN_NAME};
 use super::output::Output;
 use super::sys;
 use fullpipe_units::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsStr;
 use std::io;
 use std::net::IpAddr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -308,7 +309,9 @@ impl Keeper<'_> {
 
     fn start_one(&mut self, number: usize, now: Instant) {
         let entry = &mut self.entries[number];
-        let started = Self::command(&entry.settings).and_then(|(mut command, output, errors)| {
+        let search_path = self.nursery.search_path();
+        let own = self.nursery.executable.as_deref();
+        let started = Self::command(&entry.settings, &search_path, own).and_then(|(mut command, output, errors)| {
             let child = self.nursery.spawn(&self.hosts[entry.settings.host], &mut command)?;
             Ok(Running { child, output, errors, started: now })
         });
@@ -325,7 +328,11 @@ impl Keeper<'_> {
         }
     }
 
-    fn command(settings: &ProgramSettings) -> io::Result<(Command, Output, Output)> {
+    fn command(
+        settings: &ProgramSettings,
+        search_path: &OsStr,
+        own: Option<&Path>,
+    ) -> io::Result<(Command, Output, Output)> {
         let [program, arguments @ ..] = settings.command.as_slice() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
         };
@@ -335,8 +342,13 @@ impl Keeper<'_> {
         };
         let (output, to_output) = Output::new(wanted)?;
         let (errors, to_errors) = Output::new(wanted)?;
-        let mut command = Command::new(program);
-        command.args(arguments).envs(settings.environment.iter().map(|(name, value)| (name, value)));
+        // Even if the scenario has a `PATH` of its own.
+        let own = own.filter(|_| program == OWN_NAME);
+        let mut command = own.map_or_else(|| Command::new(program), Command::new);
+        command
+            .args(arguments)
+            .env("PATH", search_path)
+            .envs(settings.environment.iter().map(|(name, value)| (name, value)));
         if settings.terminal {
             sys::start_in_foreground(&mut command);
         } else {
@@ -462,12 +474,15 @@ mod tests {
     }
 
     #[test]
-    fn program_gets_its_environment_and_its_output_is_read() {
-        let (mut command, mut output, mut errors) =
-            Keeper::command(&settings(&["/bin/sh", "-c", "echo $GREETING; echo bad >&2; exit 4"]))
-                .expect("the command is valid");
-        let status = command.status().expect("a shell can be started");
-        // Until then, the command holds the program's ends of the pipes.
+    fn a_program_has_its_environment_and_its_output_is_read() {
+        let (mut command, mut output, mut errors) = Keeper::command(
+            &settings(&["/bin/sh", "-c", "echo $GREETING; echo bad >&2; exit 4"]),
+            OsStr::new("/bin"),
+            None,
+        )
+        .expect("a command");
+        let status = command.status().expect("a shell");
+        // The ends that the program had are the command's until then.
         drop(command);
         output.read_rest();
         errors.read_rest();
@@ -477,11 +492,11 @@ mod tests {
     }
 
     #[test]
-    fn command_that_cannot_start_is_rejected_in_advance() {
-        let none = Keeper::command(&settings(&[])).expect_err("the command is empty");
+    fn what_cannot_be_started_is_told_before() {
+        let none = Keeper::command(&settings(&[]), OsStr::new("/bin"), None).expect_err("nothing to start");
         assert_eq!(none.to_string(), "no command");
         let nowhere = ProgramSettings { folder: Some(PathBuf::from("/no/such/folder")), ..settings(&["true"]) };
-        let nowhere = Keeper::command(&nowhere).expect_err("the folder does not exist");
+        let nowhere = Keeper::command(&nowhere, OsStr::new("/bin"), None).expect_err("no folder");
         assert_eq!(nowhere.to_string(), "there is no folder /no/such/folder");
     }
 

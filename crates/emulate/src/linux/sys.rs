@@ -423,12 +423,14 @@ pub(crate) struct First {
 }
 
 impl First {
-    /// Starts a process that waits to be killed, and that the kernel kills when the calling thread ends. It mounts
-    /// `/proc` again in the mount namespace of the calling thread, where the kernel permits that.
+    /// Starts it: a process that waits for its death, and is killed when the calling thread ends. It mounts `/proc` anew, in
+    /// the mount namespace of the calling thread, where the kernel allows that. It keeps one descriptor open, which the
+    /// processes of its namespace find below `/proc/1/fd`.
     ///
     /// # Errors
-    /// Returns the kernel's error.
-    pub(crate) fn start() -> io::Result<First> {
+    /// The kernel's.
+    pub(crate) fn start(kept: BorrowedFd<'_>) -> io::Result<First> {
+        let kept = kept.as_raw_fd();
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // SAFETY: the child of a program with several threads may make only calls that are safe in a signal handler: it
         // makes system calls with constants and nothing else, and never returns.
@@ -446,7 +448,10 @@ impl First {
                 }
                 let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
                 libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), flags, ptr::null());
-                libc::syscall(libc::SYS_close_range, 0, c_int::MAX, 0);
+                if kept > 0 {
+                    libc::syscall(libc::SYS_close_range, 0, kept - 1, 0);
+                }
+                libc::syscall(libc::SYS_close_range, kept + 1, c_int::MAX, 0);
                 loop {
                     libc::pause();
                 }

@@ -34,7 +34,7 @@ pub(super) fn check(root: &Tree, flows: &[Flow], check: &mut Check) {
         let pattern = wanted.strip_suffix(".reverse").unwrap_or(wanted);
         if !flows.iter().any(|flow| matches(pattern, &flow.name)) {
             let names = flows.iter().map(|flow| flow.name.as_str());
-            let message = format!("there is no flow \"{wanted}\"");
+            let message = format!("unknown flow \"{wanted}\"");
             check.unknown_name(tree.place_of("flow"), &format!("{path}.flow"), message, pattern, names);
         }
         if !["min", "max"].into_iter().any(|key| tree.is_given(key)) {

@@ -31,19 +31,19 @@ pub(super) static SCENARIO: Table = Table {
         keys! {
             /// One line for reports.
             "title": Kind::Text, default "";
-            /// When the run ends at the latest. It ends earlier when nothing is left to happen.
+            /// Longest duration of the run. It ends earlier if no event is left.
             "duration": Kind::INTERVAL, default "60s";
-            /// Seed of every random stream of the run; another seed is another sample of the same scenario.
+            /// Seed of all random streams of the run.
             "seed": Kind::integer(0, i64::MAX), default "1";
-            /// Longest random time that a host takes before each packet it sends: without it, flows that share a queue or
-            /// a medium have phase effects (Floyd and Jacobson 1991), and replications agree. `"0s"` switches it off.
+            /// Longest random time between a host's decision to send a packet and its transmission. Without it, flows that share a
+            /// queue or a medium have phase effects (Floyd and Jacobson 1991), and replications are equal. `"0s"` disables it.
             "processing_jitter": Kind::DURATION, optional "one packet at the slowest link or medium that a host's flows share with others; none for a single flow";
-            /// Each flow starts later by a random part of this many base round-trip times: those of a full packet and a
-            /// small one back in an empty network. So runs show whether a result depends on the phase between flows.
+            /// Each flow starts later by a random part of this many base round-trip times: those of a full packet
+            /// and a small one back in an empty network. Runs then show whether a result depends on the phase between flows.
             "phase_jitter": Kind::number(0.0, 100.0), optional "none";
-            /// A common network in a few lines.
+            /// A common network.
             "topology": Kind::Table(&topology::TOPOLOGY), optional "none";
-            /// The hosts of a network of your own.
+            /// Hosts of a network without `topology`.
             "host": Kind::Tables(&HOST), optional "none";
             /// Its routers.
             "router": Kind::Tables(&ROUTER), optional "none";
@@ -55,22 +55,22 @@ pub(super) static SCENARIO: Table = Table {
         keys! {
             /// Routers that translate addresses, in any network.
             "nat": Kind::Tables(&nat::NAT), optional "none";
-            /// TCP settings of all flows that do not say otherwise.
+            /// TCP settings of all flows without their own.
             "tcp": Kind::Table(&tcp::TCP), empty;
-            /// QUIC settings of all flows with `protocol = "quic"` that do not say otherwise.
+            /// QUIC settings of all flows with `protocol = "quic"` without their own.
             "quic": Kind::Table(&quic::QUIC), optional "the defaults";
-            /// Settings of all tunnels, flows with `protocol = "masque"`, that do not say otherwise.
+            /// Settings of all tunnels, flows with `protocol = "masque"`, without their own.
             "masque": Kind::Table(&masque::MASQUE), optional "the defaults";
-            /// Who talks to whom.
+            /// Traffic between hosts.
             "flow": Kind::Tables(&traffic::FLOW), optional "none; there must be one, or a program";
             /// Real programs at hosts, in real time.
             "program": Kind::Tables(&programs::PROGRAM), optional "none";
             PROBE;
-            /// What to sum up into `links.csv`.
-            "measurement": Kind::Table(&measurement::MEASUREMENT), optional "no link is summed up";
+            /// The measured interval, and the links in `links.csv`.
+            "measurement": Kind::Table(&measurement::MEASUREMENT), optional "the whole run; no links";
             /// Bounds on metrics of flows, for continuous integration. `fullpipe run` ends with exit status 4 if one is not met.
             "expect": Kind::Tables(&expect::EXPECT), optional "none";
-            /// How the wall clock is kept in real time.
+            /// Settings of real time.
             "real_time": Kind::Table(&real_time::REAL_TIME), empty;
         },
     ],
@@ -80,19 +80,19 @@ pub(super) static SCENARIO: Table = Table {
 
 static HOST: Table = Table {
     name: "host",
-    text: "An end system: runs transports and applications, forwards nothing.",
+    text: "An end system: it runs transports and applications, and does not forward packets.",
     fields: &[
         keys! {
             /// Its name.
             "name": Kind::Name, required;
-            /// So many hosts, called by the name and a number from 1: `phone1`, `phone2`, ...
+            /// Number of hosts, named by the name and a number from 1: `phone1`, `phone2`, ...
             "count" ["hosts"]: Kind::integer(1, MOST as i64), optional "one host, of this name";
         },
         identity::ADDRESSES,
         keys! {
-            /// In real time, the interface of this machine that stands for the host, such as `eth0`: whatever is beyond
-            /// it is the host.
-            "interface": Kind::Text, optional "a network namespace, if real software stands here";
+            /// In real time, an interface of this machine, such as `eth0`. The system connected to it takes the place of the
+            /// host.
+            "interface": Kind::Text, optional "a network namespace, if programs or kernel sockets run at the host";
         },
     ],
     ..Table::EMPTY
@@ -100,7 +100,7 @@ static HOST: Table = Table {
 
 static ROUTER: Table = Table {
     name: "router",
-    text: "Forwards packets. Routes are static: the fewest hops, ties to the link that the file names first.",
+    text: "Forwards packets. Routes are static, with the fewest hops; of equal routes the one over the link that is first in the file.",
     fields: &[&[Field::required("name", Kind::Name, "Its name.")], identity::ADDRESSES],
     ..Table::EMPTY
 };
@@ -111,8 +111,8 @@ const BDP_RTT: &str = "Round-trip time of the bandwidth-delay product: a limit o
 
 /// Keys of a link that both directions have.
 const LINK_FIELDS: &[Field] = keys! {
-    /// Serialisation rate.
-    "rate": Kind::RATE, required;
+    /// Bit rate. A link with a `trace` delivers by the trace; its `rate` converts queue limits in time.
+    "rate": Kind::RATE, optional "the mean rate of `trace`; required without a trace";
     /// Propagation delay.
     "delay": DELAY, required;
     /// Largest IP packet; larger ones are fragmented.
@@ -120,20 +120,21 @@ const LINK_FIELDS: &[Field] = keys! {
     /// Bytes that framing adds to each IP packet, on the wire and in queues limited by bytes. The default is what
     /// ns-3's point-to-point links (PPP) count; 18B counts like Ethernet.
     "framing": FRAMING, default "2B";
-    /// How much the device's drop-tail queue holds; the packet in transmission does not count. A limit in time is what the
+    /// Limit of the device's drop-tail queue; the packet in transmission does not count. A limit in time is what the
     /// link transmits in that time. `discipline.limit` limits the queue under every discipline, `"none"` included.
-    "queue": Kind::LinkQueueLimit, optional "`\"1000packets\"`; below a discipline nothing, all wait in it";
+    "queue": Kind::LinkQueueLimit, optional "`\"1000packets\"`; none below a discipline, where all packets wait";
     Field::optional("bdp_rtt", Kind::INTERVAL, BASE_RTT, BDP_RTT);
-    /// A queue discipline above the queue, which then holds packets back instead of dropping them.
+    /// A queue discipline above the device's queue. The device's queue then exerts backpressure on the discipline instead of
+    /// dropping packets.
     "discipline": Kind::Table(&DISCIPLINE), empty;
-    /// What is different in the other direction, for example `reverse = { rate = "1Mbit/s" }`.
-    "reverse": Kind::Table(&REVERSE), optional "as the first direction, without what holds for one direction only";
+    /// Settings of the other direction that differ, for example `reverse = { rate = "1Mbit/s" }`.
+    "reverse": Kind::Table(&REVERSE), optional "as the first direction, without keys that each direction has for itself";
 };
 
 /// A link of a topology.
 pub(super) static LINE: Table = Table {
     name: "topology link",
-    text: "A point-to-point link of a topology; where it begins and ends, the topology says.",
+    text: "A point-to-point link of a topology, which determines its ends.",
     fields: &[LINK_FIELDS, &impairment::KEYS, links::OWN],
     ..Table::EMPTY
 };
@@ -145,8 +146,8 @@ static LINK: Table = Table {
     fields: &[
         &[
             Field::required("name", Kind::Name, "Its name."),
-            Field::required("from", Kind::Name, "Where its first direction begins."),
-            Field::required("to", Kind::Name, "Where its first direction ends."),
+            Field::required("from", Kind::Name, "Sender of its first direction: a host or router."),
+            Field::required("to", Kind::Name, "Receiver of its first direction: a host or router."),
             rebinding::KEY,
         ],
         LINK_FIELDS,
@@ -167,11 +168,11 @@ static REVERSE: Table = Table {
     text: "The other direction of a link.",
     fields: &[
         &[
-            Field::optional("rate", Kind::RATE, AS_FIRST, "Serialisation rate."),
+            Field::optional("rate", Kind::RATE, AS_FIRST, "Bit rate."),
             Field::optional("delay", DELAY, AS_FIRST, "Propagation delay."),
             Field::optional("mtu", MTU, AS_FIRST, "Largest IP packet."),
             Field::optional("framing", FRAMING, AS_FIRST, "Bytes that framing adds."),
-            Field::optional("queue", Kind::LinkQueueLimit, AS_FIRST, "How much the device's drop-tail queue holds."),
+            Field::optional("queue", Kind::LinkQueueLimit, AS_FIRST, "Limit of the device's drop-tail queue."),
             Field::optional("bdp_rtt", Kind::INTERVAL, AS_FIRST, "Round-trip time of the bandwidth-delay product."),
             Field::optional("discipline", Kind::Table(&DISCIPLINE), AS_FIRST, "A queue discipline above the queue."),
         ],
@@ -213,15 +214,15 @@ pub(super) const ETHERNET_FIELDS: &[Field] = keys! {
     "framing": FRAMING, default "18B";
     /// Smallest frame, header and check sequence counted; shorter ones are padded.
     "min_frame": Kind::size(0, 65_535), default "64B";
-    /// How long a station leaves the medium after its own frame.
+    /// Time for which a station does not transmit after its own frame.
     "interframe_gap" ["bit times"]: Kind::integer(0, 1_000_000), default "96";
     /// Slot of the back-off.
     "slot": Kind::duration(Duration::from_nanos(1), Duration::from_secs(1)), default "1us";
     /// Largest exponent of the back-off: before retry k a station waits floor(U[1, 2^min(k, ceiling) - 1)) slots.
     "backoff_ceiling": Kind::integer(1, 30), default "10";
-    /// Retries after which a frame is given up.
+    /// Retries after which a frame is dropped.
     "max_retries": Kind::integer(1, 1_000_000), default "1000";
-    /// How much each station's device queue holds.
+    /// Limit of each station's device queue.
     "queue": Kind::LinkQueueLimit, default "100packets";
     Field::optional("bdp_rtt", Kind::INTERVAL, BASE_RTT, BDP_RTT);
     /// A queue discipline above each station's device queue.
@@ -233,21 +234,21 @@ pub(super) const ETHERNET_FIELDS: &[Field] = keys! {
 static ARP: Table = Table {
     name: "arp",
     text: "Address resolution (RFC 826) on a segment. The defaults are ns-3's, which the study of a shared segment uses; \
-           a real host asks without delay (`request_jitter = \"0s\"`).",
+           a real host sends requests without delay (`request_jitter = \"0s\"`).",
     fields: &[keys! {
-        /// Whether addresses must be resolved; otherwise all are known from the start.
+        /// Whether addresses must be resolved. Otherwise all are known from the start.
         "enabled": Kind::Boolean, default "true";
-        /// Packets that may wait for one address; the rest is dropped.
+        /// Packets that may wait for one address; further ones are dropped.
         "pending" ["packets"]: Kind::integer(1, 1_000_000), default "3";
-        /// A request is delayed by a random time below this...
+        /// Upper bound of the random delay of a request.
         "request_jitter": DELAY, default "10ms";
-        /// ...drawn as a multiple of this (whole milliseconds, as ns-3 draws); `"0s"`: any nanosecond.
+        /// Step of the random delay of a request (whole milliseconds, as in ns-3); `"0s"`: any nanosecond.
         "request_jitter_step": DELAY, default "1ms";
-        /// Delays to use instead of draws, one for each station in order; stations beyond the list draw.
+        /// Fixed delays instead of random ones, one for each station in order; further stations have random delays.
         "fixed_delays": Kind::List(&DELAY), default "[]";
-        /// How long to wait for a reply before asking again.
+        /// Time after which a request without a reply is repeated.
         "reply_timeout": Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600)), default "1s";
-        /// Requests before the waiting packets are dropped: one and three repetitions.
+        /// Requests after which the waiting packets are dropped: one and three repetitions.
         "max_requests": Kind::integer(1, 1000), default "4";
     }],
     ..Table::EMPTY

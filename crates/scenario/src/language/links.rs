@@ -1,9 +1,10 @@
-//! What a link does besides transmitting at one rate with one delay: keys and plain description.
+//! Schedules and traces of links: their keys, and their description.
 
 use super::Check;
 use crate::schema::component::Reader;
 use crate::schema::{Data, Field, Kind, Table, Tree, Value, keys};
 use fullpipe_network::link::DELAY;
+use fullpipe_network::mahimahi::TraceError;
 use fullpipe_network::{Course, Impairments, Schedule, Step, Trace};
 use fullpipe_units::Rate;
 use std::path::Path;
@@ -15,27 +16,27 @@ const MILLISECONDS: Kind = Kind::Integer { min: 0, max: 1_000_000_000_000 };
 /// over.
 pub(super) const OWN: &[Field] = keys! {
     /// Changes of rate and delay at their times, for example `[{ at = "5s", rate = "1Mbit/s" }]`. A frame in
-    /// transmission goes on at the new rate; a frame takes the delay that holds when its last bit leaves, and overtakes
-    /// none.
+    /// transmission continues at the new rate. A frame has the delay at the time at which its last bit leaves, and does not
+    /// overtake other frames.
     "schedule": Kind::Tables(&STEP), optional "none";
-    /// The schedule begins again after this time.
+    /// Time after which the schedule begins again.
     "schedule_repeat": Kind::INTERVAL, optional "never";
-    /// Delivery opportunities as mahimahi records them, instead of `rate`: milliseconds, each of which delivers 1504
+    /// Delivery opportunities as mahimahi records them: milliseconds, each of which delivers 1504
     /// bytes; a list, or a file with one number a line, by its path from this file's folder. The trace repeats.
     "trace": Kind::Either(&Kind::List(&MILLISECONDS), &Kind::Text), optional "none";
 };
 
 static STEP: Table = Table {
     name: "step",
-    text: "A change of a link's rate, its delay or both; what is not named stays.",
+    text: "A change of a link's rate, its delay or both; keys that are not given keep their values.",
     fields: &[keys! {
-        /// When, since the start of the run or of the round.
+        /// Time, from the start of the run or of the repetition.
         "at": Kind::DURATION, required;
-        /// The rate from then on.
+        /// New rate.
         "rate": Kind::RATE, optional "as before";
-        /// Whether nothing is transmitted from then on, instead of `rate`.
+        /// Whether the link stops transmitting, instead of `rate`.
         "outage": Kind::Boolean, default "false";
-        /// The delay from then on.
+        /// New delay.
         "delay": DELAY, optional "as before";
     }],
     ..Table::EMPTY
@@ -59,6 +60,19 @@ pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Check) {
             link.remove("trace");
         }
     }
+}
+
+/// The rate of a link with a trace and without `rate`: the mean rate of the trace.
+pub(super) fn fill_rate(link: &mut Tree) {
+    let Some(Value { data: Data::List(opportunities), .. }) = link.get("trace") else { return };
+    // `describe` reports what is wrong with the trace; any rate will do until then.
+    let rate = parse(opportunities).map_or(Rate::from_bits_per_second(1), |trace| trace.mean_rate());
+    link.fill("rate", Data::Rate(rate));
+}
+
+fn parse(opportunities: &[Value]) -> Result<Trace, TraceError> {
+    let lines: Vec<String> = opportunities.iter().map(|ms| ms.integer().to_string()).collect();
+    Trace::parse(&lines.join("\n"))
 }
 
 /// Largest file of a trace.
@@ -116,7 +130,10 @@ fn schedule(tree: &Tree, path: &str, check: &mut Check) -> Option<Schedule> {
     match Schedule::new(steps, repeat) {
         Ok(schedule) => Some(schedule),
         Err(reason) => {
-            check.error(value.place, &path, format!("{path}: {reason}"), Vec::new());
+            let times: Vec<String> = value.tables().iter().map(|step| step.duration("at").to_string()).collect();
+            let repeat = repeat.map_or_else(String::new, |repeat| format!(" and repeats after {repeat}"));
+            let message = format!("{path} has steps at [{}]{repeat}, but {reason}", times.join(", "));
+            check.error(value.place, &path, message, vec!["later times for later steps".into()]);
             None
         }
     }
@@ -124,14 +141,13 @@ fn schedule(tree: &Tree, path: &str, check: &mut Check) -> Option<Schedule> {
 
 fn trace(tree: &Tree, path: &str, check: &mut Check) -> Option<Trace> {
     let value = tree.get("trace")?;
-    let lines: Vec<String> = value.list().iter().map(|ms| ms.integer().to_string()).collect();
-    match Trace::parse(&lines.join("\n")) {
+    match parse(value.list()) {
         Ok(trace) => Some(trace),
         Err(reason) => {
             check.error(
                 value.place,
                 &format!("{path}.trace"),
-                format!("{path}.trace: {reason}"),
+                format!("{path}.trace = {}: {reason}", check.sources.found(value.place)),
                 vec!["whole numbers of milliseconds in ascending order".into()],
             );
             None

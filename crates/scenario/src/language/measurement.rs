@@ -9,10 +9,10 @@ use fullpipe_units::Duration;
 
 pub(super) static MEASUREMENT: Table = Table {
     name: "measurement",
-    text: "What `links.csv` sums up: a row for each named direction of a link, from an instant on until the end of the run. \
-           Whatever happens at an instant before is left out, as the run warms up. Observing changes nothing of the run.",
+    text: "The measured interval, and the links in `links.csv`: a row for each named direction of a link. \
+           Earlier events are not counted, because the run warms up. A measurement does not change the run.",
     fields: &[keys! {
-        /// When the measurement begins; before the end of the run.
+        /// Start of the measured interval; it ends with the run.
         "from": Kind::DURATION, default "0s";
         /// Directions of links, by name or pattern: `bottleneck`, `bottleneck.reverse`, `access-*`.
         "links": Kind::List(&Kind::Text), default "[]";

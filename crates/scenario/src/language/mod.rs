@@ -171,8 +171,8 @@ const INTRODUCTION: &str = "\
 
 # Scenario files
 
-A scenario is one TOML file: a network and who talks over it. `fullpipe check FILE` checks one, `fullpipe run FILE` runs
-it. Every key is on this page; what a run really used is in its record, with every default written out.
+A scenario is one TOML file: a network and the flows over it. `fullpipe check FILE` checks one, `fullpipe run FILE` runs
+it. Every key is on this page. The record of a run contains its scenario with all defaults.
 
 Values with a unit are strings:
 

@@ -13,16 +13,16 @@ const PORT: Kind = Kind::Integer { min: 1, max: 65_535 };
 
 static ALLOCATIONS: [(Choice, PortAllocation); 3] = [
     (Choice::new("preserve", "the inside port where it is free, else the first free one."), PortAllocation::Preserve),
-    (Choice::new("sequential", "the port after the last that was given out."), PortAllocation::Sequential),
+    (Choice::new("sequential", "the port after the last one that was allocated."), PortAllocation::Sequential),
     (Choice::new("random", "a random one."), PortAllocation::Random),
 ];
 
 static FILTERS: [(Choice, NatFilter); 3] = named! {
-    /// lets in packets from anywhere.
+    /// accepts packets from any address.
     "endpoint-independent" => NatFilter::EndpointIndependent;
-    /// lets in packets from addresses that the inside host has sent to.
+    /// accepts packets from addresses to which the inside host has sent.
     "address-dependent" => NatFilter::AddressDependent;
-    /// lets in packets from addresses and ports it has sent to.
+    /// accepts packets from addresses and ports to which it has sent.
     "address-and-port-dependent" => NatFilter::AddressAndPortDependent;
 };
 
@@ -33,28 +33,28 @@ pub(super) static NAT: Table = Table {
     fields: &[keys! {
         /// The router.
         "router": Kind::Name, required;
-        /// Hosts inside, by name or pattern; those behind further translators inside included. All their ways out lead
-        /// by the router.
+        /// Hosts inside, by name or pattern; those behind further translators inside included. All outbound routes pass
+        /// through the router.
         "inside": Kind::List(&Kind::Text), required;
         /// First port of the pool; UDP and TCP each have a pool.
         "first_port": PORT, default "1024";
         /// Last port of the pool.
         "last_port": PORT, default "65535";
-        /// Which outside port a mapping gets.
+        /// How the outside port of a mapping is chosen.
         "allocation": Kind::Choice(&choices(&ALLOCATIONS)), default "preserve";
-        /// What a mapping lets in.
+        /// The packets from outside that a mapping accepts.
         "filter": Kind::Choice(&choices(&FILTERS)), default "address-and-port-dependent";
         /// Most ports of one protocol that one inside host may hold (RFC 6888).
         "ports_per_host": PORT, optional "not limited";
-        /// How long a port rests after its mapping has ended.
+        /// Time for which a port is not allocated again after its mapping has ended.
         "port_rest": Kind::DURATION, default "0s";
         /// Idle time after which a UDP mapping ends.
         "udp_timeout": Kind::INTERVAL, default "2min";
-        /// Whether packets from outside keep a UDP mapping alive too.
+        /// Whether packets from outside refresh a UDP mapping.
         "udp_inbound_refresh": Kind::Boolean, default "false";
-        /// Idle time after which an established TCP connection is forgotten.
+        /// Idle time after which the mapping of an established TCP connection ends.
         "tcp_established_timeout": Kind::INTERVAL, default "124min";
-        /// The same while it is being opened or closed.
+        /// Idle time after which the mapping of a TCP connection that is being opened or closed ends.
         "tcp_transitory_timeout": Kind::INTERVAL, default "4min";
     }],
     ..Table::EMPTY

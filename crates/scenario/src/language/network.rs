@@ -54,13 +54,23 @@ const SHARED: [&str; 7] = ["rate", "delay", "mtu", "framing", "queue", "bdp_rtt"
 
 pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
     impairment::fill(link);
+    let (has_rate, has_trace) = (link.get("rate").is_some(), link.get("trace").is_some());
     links::fill(link, path, check);
+    links::fill_rate(link);
+    if !has_rate && !has_trace {
+        let expected = vec!["a rate such as \"100Mbit/s\"".to_owned(), "a trace".to_owned()];
+        check.missing(link.place, &format!("{path}.rate"), format!("{path}.rate is missing"), expected);
+    }
     let shared: Vec<(&'static str, Data)> =
         SHARED.iter().filter_map(|key| Some((*key, link.get(key)?.data.clone()))).collect();
     let place = link.place;
     link.fill("reverse", Data::Table(Tree::at(place)));
     if let Some(Data::Table(reverse)) = link.get_mut("reverse").map(|value| &mut value.data) {
         let own_queue = reverse.is_given("queue");
+        links::fill(reverse, &format!("{path}.reverse"), check);
+        if !has_rate {
+            links::fill_rate(reverse);
+        }
         for (key, mut data) in shared {
             // The other direction's own `queue` counts, not the limit that the first has in its place.
             if let Data::Table(discipline) = &mut data
@@ -72,7 +82,6 @@ pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
             reverse.fill(key, data);
         }
         impairment::fill(reverse);
-        links::fill(reverse, &format!("{path}.reverse"), check);
     }
 }
 

@@ -79,12 +79,12 @@ const ENDS: [&str; 2] = ["client", "server"];
 
 static PROBE: Table = Table {
     name: "probe",
-    text: "What to sample. It watches flows, links, segments or stations of an access network: one of the keys up to `metrics` is \
+    text: "What to sample of flows, links, segments or stations of an access network: one of the keys up to `metrics` is \
            given. A pattern watches all that it matches. Observing changes nothing of the run.",
     fields: &[
         keys! {
-            /// Flows, by name or pattern; the name of a `[[flow]]` means all that it stands for. Where a pattern means
-            /// flows of several kinds, each is asked for what it has.
+            /// Flows, by name or pattern; the name of a `[[flow]]` with `count` selects all its flows. If a pattern
+            /// selects flows of several kinds, each is sampled for the metrics that it has.
             "flow": Kind::Text, optional ONE_SUBJECT;
             /// Directions of links: `bottleneck`, `bottleneck.reverse`, `access-*`.
             "link": Kind::Text, optional ONE_SUBJECT;
@@ -100,7 +100,7 @@ static PROBE: Table = Table {
             /// `server` (the host of `to`), or one of these hosts by its name, which comes first. Its samples have the name of
             /// the direction in which it sends.
             "end": Kind::Text, optional "the sender of `direction`; without `direction` the sender of the main direction; of a tunnel the client";
-            /// From one sample to the next.
+            /// Time from one sample to the next.
             "interval": Kind::duration(Duration::from_micros(1), crate::schema::LONGEST), default "10ms";
         },
     ],

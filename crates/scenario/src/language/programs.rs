@@ -12,36 +12,36 @@ const MOST_PROGRAMS: usize = 10_000;
 
 pub(super) static PROGRAM: Table = Table {
     name: "program",
-    text: "A real program at a host, in real time: the host becomes a network namespace of this machine.",
+    text: "A real program at a host, in real time. The host becomes a network namespace of this machine.",
     fields: &[keys! {
         /// Its name, unique among programs.
         "name": Kind::Name, optional "the host's name";
         /// The host at which it runs.
         "host": Kind::Name, required;
-        /// The program and its arguments, such as `["iperf3", "-s"]`; or a text, which goes to `/bin/sh -c`.
+        /// The program and its arguments, such as `["iperf3", "-s"]`; or a text, which `/bin/sh -c` runs.
         "command": Kind::Either(&Kind::List(&Kind::Text), &Kind::Text), required;
-        /// Variables that it has in addition, such as `["NAME=value"]`.
+        /// Additional environment variables, such as `["NAME=value"]`.
         "environment": Kind::List(&Kind::Text), default "[]";
-        /// Where it starts, relative to the folder of the scenario file.
+        /// Working directory, relative to the folder of the scenario file.
         "directory": Kind::Text, default ".";
-        /// It starts when these programs are ready.
+        /// Programs that must be ready before it starts.
         "after": Kind::List(&Kind::Name), default "[]";
-        /// When it counts as ready.
+        /// Condition under which it is ready.
         "ready": Kind::Table(&READY), empty;
-        /// It does not start before this time of the run.
+        /// Earliest start, from the start of the run.
         "start": Kind::DURATION, default "0s";
-        /// So long after its start it is ended, and the run has failed. It means nothing in the background: what runs
-        /// there is ended with the run.
+        /// Longest time that it may take. After this time it is killed and the run has failed. A program in the background has
+        /// no such limit: it is ended with the run.
         "timeout": Kind::INTERVAL, optional "the run's `duration`";
         /// Whether it is ended with the run. The run ends when all programs that are not in the background have ended.
-        /// One in the background may end before, but not by a signal.
+        /// A program in the background may end earlier, but not by a signal.
         "background": Kind::Boolean, default "false";
-        /// What it must end with.
-        "exit_status": Kind::integer(0, 255), optional "`0`; in the background any";
-        /// The flow whose figures it tells: of its standard output the last line that is a JSON object, such as
-        /// `{"quic_mean_rtt_s": 0.041}`, has rows of `figures.csv` for its numbers. If all programs that are not in the
-        /// background do so, the file can be run in virtual time, too: the model plays these flows in their place.
-        "figures_of": Kind::Text, optional "it tells none";
+        /// Exit status with which it must end.
+        "exit_status": Kind::integer(0, 255), optional "`0`; any in the background";
+        /// The flow whose application metrics it reports. The last line of its standard output that is a JSON object, such as
+        /// `{"quic_mean_rtt_s": 0.041}`, becomes rows of `figures.csv`. If all programs that are not in the background have
+        /// this key, the file also runs in virtual time: the model plays these flows in their place.
+        "figures_of": Kind::Text, optional "it reports none";
     }],
     ..Table::EMPTY
 };
@@ -50,22 +50,27 @@ const PORTS: &[Field] = &[Field::required("port", PORT, "The port.")];
 
 static READY: Table = Table {
     name: "ready",
-    text: "When a program counts as ready, so that those that wait for it start.",
-    fields: &[&[Field::default("timeout", Kind::INTERVAL, "10s", "If it is not ready by then, the run has failed.")]],
+    text: "When a program is ready. Programs that name it in `after` start then.",
+    fields: &[&[Field::default(
+        "timeout",
+        Kind::INTERVAL,
+        "10s",
+        "Longest time until it is ready. After this time the run has failed.",
+    )]],
     variants: Some(&Variants {
         key: "kind",
         default: Some("started"),
-        text: "It says what is waited for.",
+        text: "It selects the condition.",
         list: &[
             Variant::new("started", "as soon as it has started.", &[]),
-            Variant::new("tcp-port", "when somebody at its host listens at a TCP port.", &[PORTS]),
-            Variant::new("udp-port", "when somebody at its host has bound a UDP port.", &[PORTS]),
+            Variant::new("tcp-port", "when a process on its host listens on the TCP port.", &[PORTS]),
+            Variant::new("udp-port", "when a process on its host has bound the UDP port.", &[PORTS]),
             Variant::new(
                 "output",
                 "when it has written a line with a text.",
                 &[&[Field::required("text", Kind::Text, "The text, part of one line.")]],
             ),
-            Variant::new("exit", "when it has ended as it must.", &[]),
+            Variant::new("exit", "when it has ended with its exit status.", &[]),
         ],
         later: &[],
     }),

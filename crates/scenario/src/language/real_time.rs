@@ -18,7 +18,7 @@ static PLAYERS: [(Choice, Player); 3] = named! {
     /// a socket of this machine's kernel, driven by Fullpipe as the workload says (`bulk` and `constant-rate`, without
     /// TLS); in virtual time the model.
     "kernel" => Player::Kernel;
-    /// a `[[program]]` of the host, or whatever is beyond its `interface`.
+    /// a `[[program]]` of the host, or the system connected to its `interface`.
     "program" => Player::Program;
 };
 
@@ -28,13 +28,19 @@ static PLAYER_NAMES: [Choice; 3] = choices(&PLAYERS);
 pub(super) const PLAYER: Kind = Kind::Choice(&PLAYER_NAMES);
 
 static POLICIES: [(Choice, LatenessPolicy); 2] = [
-    (Choice::new("best-effort", "results that came late are marked as such."), LatenessPolicy::BestEffort),
-    (Choice::new("hard-limit", "a verdict \"late\" ends the run with exit status 3."), LatenessPolicy::HardLimit),
+    (
+        Choice::new("best-effort", "the run is marked as late; the exit status does not change."),
+        LatenessPolicy::BestEffort,
+    ),
+    (
+        Choice::new("hard-limit", "the result is not valid, and the command ends with exit status 3."),
+        LatenessPolicy::HardLimit,
+    ),
 ];
 
 static AFTER_STALL: [(Choice, AfterStall); 2] = [
     (Choice::new("catch-up", "overdue packets leave at once."), AfterStall::CatchUp),
-    (Choice::new("pause", "the model's clock stood still meanwhile."), AfterStall::Pause),
+    (Choice::new("pause", "the model's clock is stopped for the time of the stall."), AfterStall::Pause),
 ];
 
 static ATTACHMENTS: [(Choice, Attachment); 2] = named! {
@@ -46,24 +52,24 @@ static ATTACHMENTS: [(Choice, Attachment); 2] = named! {
 
 pub(super) static REAL_TIME: Table = Table {
     name: "real time",
-    text: "How the wall clock is kept with `fullpipe run --real-time`, where `[[program]]`s and sockets of this machine's \
-           kernel talk over the network of the file. A host is real if it has a program, an `interface`, or an end of a flow \
-           that the kernel or a program plays; the model plays no end of a flow there. In virtual time these keys are only \
-           checked.",
+    text: "Settings of `fullpipe run --real-time`, where `[[program]]`s and sockets of this machine's kernel \
+           communicate over the network of the file. A host is real if it has a program, an `interface`, or an end of a flow \
+           that the kernel or a program implements; the model implements no end of a flow there. In virtual time these keys \
+           have no effect.",
     fields: &[keys! {
-        /// What follows from a verdict "late".
+        /// Consequence if the run fell behind real time.
         "policy": Kind::Choice(&choices(&POLICIES)), default "best-effort";
-        /// An event or packet more than this late counts as late.
+        /// Lateness above which an event or packet counts as late.
         "late_after": Kind::DURATION, default "1ms";
-        /// Largest share of late ones with which the verdict is still good.
+        /// Largest share of late events, subframes, packets and arrivals, for each of the four, with which the run is on time.
         "late_share": Kind::PROBABILITY, default "0.01";
-        /// A gap of the emulator's own loop longer than this is a stall.
+        /// A gap in the emulator's loop that is longer than this is a stall.
         "stall_after": Kind::INTERVAL, default "25ms";
-        /// What becomes of the time of a stall.
+        /// Treatment of the time of a stall.
         "after_stall": Kind::Choice(&choices(&AFTER_STALL)), default "catch-up";
-        /// How the namespaces of hosts are joined to the emulator.
+        /// How the namespaces of hosts are connected to the emulator.
         "attachment": Kind::Choice(&choices(&ATTACHMENTS)), default "veth";
-        /// Whether every arrival is written with its stamp, for replay in virtual time.
+        /// Whether all arrivals are written with their timestamps, for replay in virtual time.
         "record_arrivals": Kind::Boolean, default "false";
     }],
     ..Table::EMPTY

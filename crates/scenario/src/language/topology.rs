@@ -21,7 +21,7 @@ pub(super) static TOPOLOGY: Table = Table {
     variants: Some(&Variants {
         key: "kind",
         default: None,
-        text: "It names the network.",
+        text: "It selects the network.",
         list: &[
             Variant {
                 name: "dumbbell",
@@ -46,7 +46,7 @@ pub(super) static TOPOLOGY: Table = Table {
                 text: "hosts `host1`, `host2`, ... each on its link `access1`, ... to the router `hub`. The first \
                        direction of every link points to the hub.",
                 fields: &[&[
-                    Field::required("hosts", Kind::integer(2, MOST_HOSTS), "How many hosts."),
+                    Field::required("hosts", Kind::integer(2, MOST_HOSTS), "Number of hosts."),
                     Field::required("access", Kind::Table(&LINE), "The link of each host."),
                 ]],
             },
@@ -58,7 +58,7 @@ pub(super) static TOPOLOGY: Table = Table {
                        (`access-cross-source`n, `access-cross-sink`n). The first direction of every link points from \
                        source to sink.",
                 fields: &[&[
-                    Field::required("hops", Kind::integer(1, MOST_HOPS), "How many bottlenecks.").unit("links"),
+                    Field::required("hops", Kind::integer(1, MOST_HOPS), "Number of bottlenecks.").unit("links"),
                     Field::required("bottleneck", Kind::Table(&LINE), "Each link between two routers."),
                     Field::required("access", Kind::Table(&LINE), "The link of each host."),
                 ]],
@@ -68,7 +68,7 @@ pub(super) static TOPOLOGY: Table = Table {
                 text: "hosts on one shared Ethernet segment named `ethernet`.",
                 fields: &[
                     keys! {
-                        /// How many (they are `host1`, `host2`, ...), or their names.
+                        /// Number of hosts (named `host1`, `host2`, ...), or their names.
                         "hosts": Kind::Either(&Kind::integer(2, MOST_STATIONS), &Kind::List(&Kind::Name)), required;
                     },
                     ETHERNET_FIELDS,
@@ -85,18 +85,18 @@ const LINES: [&str; 3] = ["access", "bottleneck", "access_right"];
 
 /// Fills in what depends on other keys.
 pub(super) fn fill(topology: &mut Tree, check: &mut Check) {
-    match topology.choice("kind") {
-        "dumbbell" => {
-            let access = topology.table("access").clone();
-            topology.fill("access_right", Data::Table(access));
-        }
-        "chain" => fill_links(topology, "topology.", check),
-        _ => {}
+    if topology.choice("kind") == "chain" {
+        fill_links(topology, "topology.", check);
     }
     for key in LINES {
         if let Some(Data::Table(link)) = topology.get_mut(key).map(|value| &mut value.data) {
             fill_link(link, &format!("topology.{key}"), check);
         }
+    }
+    if topology.choice("kind") == "dumbbell" {
+        // Filled already, so that an error in it is reported once.
+        let access = topology.table("access").clone();
+        topology.fill("access_right", Data::Table(access));
     }
 }
 

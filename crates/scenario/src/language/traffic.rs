@@ -22,18 +22,18 @@ const MOST_FLOWS_OF_A_PAIR: u32 = 60_000;
 
 pub(crate) static FLOW: Table = Table {
     name: "flow",
-    text: "A conversation, or a group of like ones. If it stands for several, they are named NAME.1, NAME.2, ....",
+    text: "Traffic between two hosts, or a group of equal flows. With `count`, they are named NAME.1, NAME.2, ....",
     fields: &[keys! {
         /// Its name.
         "name": Kind::Name, optional "`flow1` for the first, `flow2` for the second, ...";
-        /// The host where data come from, or a pattern such as `left*`. Two patterns pair up in the order of the names:
-        /// left1 with right1, left2 with right2. One host may face many.
+        /// The host that opens the flow: the sender of bulk data, the client of requests; or a pattern such as `left*`. Two patterns pair hosts in the order of their
+        /// names: left1 with right1, left2 with right2. A single host is paired with each host of the other pattern.
         "from": Kind::Text, required;
-        /// The host where data go, or a pattern.
+        /// The host that accepts the flow, or a pattern.
         "to": Kind::Text, required;
-        /// How many flows; they go round the pairs in turn.
+        /// Number of flows, distributed over the pairs in turn.
         "count" ["flows"]: Kind::integer(1, MOST as i64), optional "one for each pair of hosts";
-        /// Over what.
+        /// Transport protocol.
         "protocol": Kind::Choice(&choices(&PROTOCOLS)), optional "`\"tcp\"`, or `\"udp\"` or `\"masque\"` where the workload needs it";
         /// Version of the Internet Protocol. With IPv6 the `mss` of a preset is 20 bytes smaller.
         "ip": Kind::Choice(&choices(&IP)), default "ipv4";
@@ -46,34 +46,34 @@ pub(crate) static FLOW: Table = Table {
         "quic": Kind::Table(&quic::QUIC), optional "as `[quic]`";
         /// Settings of this tunnel.
         "masque": Kind::Table(&masque::MASQUE), optional "as `[masque]`";
-        /// Name of a `[[flow]]` with `protocol = "masque"` from the host of `from` or of `to`: the tunnel that it goes
-        /// through (QUIC flows). Its packets then begin at the proxy, where they are counted. If the tunnel begins at the
+        /// Name of a `[[flow]]` with `protocol = "masque"` from the host of `from` or of `to`: the tunnel of this QUIC
+        /// flow. Its packets then begin at the proxy, where they are counted. If the tunnel begins at the
         /// host of `to`, the flow is a download: that host opens the connection and asks for the data with one byte, and in
         /// records the data are in the reverse direction.
         "via": Kind::Text, optional "`\"\"`: straight to the host of `to`";
-        /// How its payloads travel between client and proxy, whatever the other requests of the tunnel do. In real time programs
+        /// Tunnel mode of its payloads between client and proxy, independent of the other requests of the tunnel. In real time programs
         /// have options of their own.
         "via_mode": Kind::Choice(&choices(&masque::MODES)), optional "the tunnel's `masque.mode`";
         /// Band of its packets, both ways, at links with strict priority by flow; 0 is served first.
         "priority": Kind::integer(0, 63), optional "the last band";
-        /// When it starts.
+        /// Start time.
         "start": Kind::DURATION, default "0s";
-        /// Flow number i (from 0) of n starts at start + start_spread * i / n.
+        /// Interval over which the starts of several flows are spread: flow i (from 0) of n starts at start + start_spread * i / n.
         "start_spread": Kind::DURATION, default "0s";
         /// Longest random time that is added to the start of each flow, uniformly distributed and drawn from the seed.
         "start_jitter": Kind::DURATION, optional "none";
-        /// Port at which the host of `to` listens. Where a tunnel's proxy already has it, or the host has another
-        /// connection through a tunnel, the next free one.
+        /// Port on which the host of `to` listens. If a tunnel's proxy or another connection through a tunnel uses it, the next
+        /// free port.
         "port": real_time::PORT, optional "by workload, see there";
-        /// Who plays the end at `from` in real time.
+        /// Implementation of the end at `from` in real time.
         "from_by": real_time::PLAYER, default "model";
-        /// Who plays the end at `to` in real time.
+        /// Implementation of the end at `to` in real time.
         "to_by": real_time::PLAYER, default "model";
     }],
     variants: Some(&Variants {
         key: WorkloadCatalogue::KEY,
         default: Some("bulk"),
-        text: "It says what is sent.",
+        text: "It selects what is sent.",
         list: &VARIANTS,
         later: &["ftp"],
     }),
@@ -82,14 +82,17 @@ pub(crate) static FLOW: Table = Table {
 };
 
 static IP: [(Choice, IpVersion); 2] = [
-    (Choice::new("ipv4", "headers of 20 bytes; a link cuts packets larger than its MTU, except TCP's."), IpVersion::V4),
-    (Choice::new("ipv6", "headers of 40 bytes; only the sender cuts packets."), IpVersion::V6),
+    (
+        Choice::new("ipv4", "headers of 20 bytes; a link fragments packets larger than its MTU, except TCP segments."),
+        IpVersion::V4,
+    ),
+    (Choice::new("ipv6", "headers of 40 bytes; only the sender fragments packets."), IpVersion::V6),
 ];
 
 static PROTOCOLS: [(Choice, Protocol); 4] = [
     (Choice::new(Protocol::Tcp.name(), ""), Protocol::Tcp),
     (Choice::new(Protocol::Udp.name(), ""), Protocol::Udp),
-    (Choice::new(Protocol::Quic.name(), "played by a real stack, see `[quic]`."), Protocol::Quic),
+    (Choice::new(Protocol::Quic.name(), "QUIC, see `[quic]`."), Protocol::Quic),
     (
         Choice::new(Protocol::Masque.name(), "a tunnel (CONNECT-UDP) between a client and a proxy, see `[masque]`."),
         Protocol::Masque,

@@ -16,7 +16,7 @@ use fullpipe_units::Instant;
 pub(super) struct Life {
     /// When to look whether the peer is alive.
     keep_alive_at: Instant,
-    /// Segments that ask for a sign of life since the last one.
+    /// Keep-alive probes since the last segment of the peer.
     unanswered: u32,
     /// When FIN-WAIT-2 ends.
     half_close_at: Instant,

@@ -1,7 +1,7 @@
 //! What a connection sends: which segment next, and what it says (RFC 9293 section 3.10.7.4, RFC 7323, RFC 2018).
 //!
 //! **Model.** The host asks for segments until there is none. Whatever is out of the ordinary goes first: a reset, a SYN,
-//! a question for a sign of life, acknowledgements that must not wait for data. Then comes data as far as the sending
+//! a keep-alive probe, acknowledgements that must not wait for data. Then comes data as far as the sending
 //! half lets it leave, each segment with the acknowledgement, and last an acknowledgement of its own if one is still due.
 
 use super::{Connection, pending};

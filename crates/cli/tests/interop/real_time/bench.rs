@@ -28,6 +28,8 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// A folder with a copy of the command, and a mark in the environment by which its processes are known.
 pub(crate) struct Bench {
     folder: PathBuf,
+    /// The file of the command in this folder.
+    executable: &'static str,
     user: User,
     mark: String,
     interfaces: BTreeSet<String>,
@@ -58,6 +60,7 @@ impl Bench {
         fs::set_permissions(folder.join("fullpipe"), fs::Permissions::from_mode(0o755)).expect("to run");
         let mut bench = Bench {
             folder,
+            executable: "fullpipe",
             user,
             mark,
             interfaces: interfaces(),
@@ -78,9 +81,15 @@ impl Bench {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o644)).expect("for everybody");
     }
 
+    /// Gives the executable another name.
+    pub(crate) fn rename_executable(&mut self, name: &'static str) {
+        fs::rename(self.path(self.executable), self.path(name)).expect("a new name");
+        self.executable = name;
+    }
+
     /// The command, about to be called.
     fn command(&self, arguments: &[&str]) -> Command {
-        let program = self.path("fullpipe");
+        let program = self.path(self.executable);
         let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
         let mut command = if is_root && self.user == User::Nobody {
             let mut command = Command::new("setpriv");

@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, Called, Namespaces, User};
 use crate::ordinary::{download, serve};
+use crate::world::World;
 use std::fs;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -59,6 +60,34 @@ fn killed_at_random_moments_it_leaves_nothing_of_nobodys() {
 #[test]
 fn killed_at_random_moments_it_leaves_nothing_of_the_callers() {
     killed_at_random_moments(User::Caller, 21);
+}
+
+/// Starts a run whose program prints "ready" and then waits, sends a signal when it waits, and returns how the command ended.
+fn interrupted(bench: &Bench, program: &str, name: &str) -> Called {
+    let hosts = World::new("60s").hosts(&["left", "right"]).link("left", "right", "rate = '1Mbit/s', delay = '1ms'");
+    bench.write_scenario(&hosts.shell("probe", "left", &format!("touch waits; {program}"), ""));
+    let run = bench.start(&["run", "scenario.toml", "--real-time", "--out", "out"]);
+    while !bench.path("waits").exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let namespaces = bench.namespaces();
+    signal(&run, name);
+    let called = Called::new(bench, run.wait_with_output().expect("its end"));
+    bench.assert_nothing_left(&namespaces);
+    called
+}
+
+#[test]
+fn interrupted_in_real_time_the_command_ends_its_programs_with_status_130() {
+    for (name, program) in [("-INT", "sleep 60"), ("-TERM", "sleep 60"), ("-TERM", "trap '' TERM; sleep 60; sleep 60")]
+    {
+        let bench = Bench::new("interrupted", User::Nobody);
+        let begin = std::time::Instant::now();
+        interrupted(&bench, program, name).ended_with(130).said("interrupted: 0 of 1 runs are finished");
+        // 2 s until the program is killed, and something for a busy machine.
+        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+        assert_eq!(fs::read_dir(bench.path("out/runs")).expect("the folder").count(), 0);
+    }
 }
 
 /// A run in which the emulator stands still for 50 ms while packets flow.

@@ -110,6 +110,25 @@ fn of_megabytes_the_beginning_and_the_end_are_kept() {
     assert!(text.contains(&format!("[fullpipe: {left_out} bytes are left out here]")));
 }
 
+/// Whatever the file of the executable is called, and although another program `fullpipe` is in `PATH`.
+#[test]
+fn fullpipe_is_the_executable_that_runs_the_scenario() {
+    let mut bench = Bench::new("own-name", User::Nobody);
+    bench.rename_executable("network-laboratory");
+    let world = hosts()
+        .shell("by-shell", "left", "fullpipe --version && exec fullpipe --version", "")
+        .entry("program", "name = 'by-name', host = 'right', command = ['fullpipe', '--version']")
+        .entry(
+            "program",
+            "name = 'own-path', host = 'right', command = ['fullpipe', '--version'], environment = ['PATH=/no-such-folder']",
+        );
+    run(&bench, &world).ended_with(0);
+    let version = bench.said("by-name");
+    assert!(version.starts_with("fullpipe "), "{version}");
+    assert_eq!(bench.said("by-shell"), version.repeat(2));
+    assert_eq!(bench.said("own-path"), version);
+}
+
 #[test]
 fn a_program_that_prints_for_ever_ends_with_the_run() {
     let bench = Bench::new("chatter", User::Nobody);

@@ -6,7 +6,6 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Program, Ready};
 use fullpipe_units::{Instant, NodeId};
 use serde_json::Value;
-use std::env;
 use std::path::Path;
 
 /// `real`: the nodes of the namespaces, in order. `folder`: what relative folders are relative to. `at_terminal`: the name of
@@ -32,7 +31,7 @@ fn one(program: &Program, scenario: &Scenario, real: &[NodeId], folder: Option<&
         name: program.name.clone(),
         host: real.iter().position(|node| *node == program.host).expect("a host with a program is real"),
         command: program.command.words(),
-        environment: own_folder_first().into_iter().chain(program.environment.iter().cloned()).collect(),
+        environment: program.environment.clone(),
         folder: folder.map(|folder| folder.join(&program.directory)),
         after: program.after.iter().filter_map(place).collect(),
         readiness: match &program.ready {
@@ -49,14 +48,6 @@ fn one(program: &Program, scenario: &Scenario, real: &[NodeId], folder: Option<&
         exit_status: program.exit_status,
         terminal: false,
     }
-}
-
-/// A `PATH` by which programs that say `fullpipe` get this very program.
-fn own_folder_first() -> Option<(String, String)> {
-    let own = env::current_exe().ok()?;
-    let others = env::var_os("PATH").unwrap_or_default();
-    let folders = [own.parent()?.to_path_buf()].into_iter().chain(env::split_paths(&others));
-    Some(("PATH".to_owned(), env::join_paths(folders).ok()?.into_string().ok()?))
 }
 
 /// The figures that programs have told, in the order of the scenario.
