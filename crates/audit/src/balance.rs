@@ -19,6 +19,12 @@ impl Amount {
         Amount(u64::from(bytes) + (1 << BYTE_BITS))
     }
 
+    /// So many packets of this size.
+    #[inline(always)]
+    pub(crate) fn packets(number: u32, bytes: u32) -> Amount {
+        Amount(Amount::packet(bytes).0.wrapping_mul(u64::from(number)))
+    }
+
     /// So many packets with so many bytes together.
     pub(crate) fn of(packets: u64, bytes: u64) -> Amount {
         Amount((packets << BYTE_BITS).wrapping_add(bytes))

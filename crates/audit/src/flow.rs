@@ -150,6 +150,27 @@ pub(crate) fn accepts_sent(pair: &mut [FlowState; 2], side: usize, packet: &Pack
     true
 }
 
+/// Does for the segments of a burst what [`accepts_sent`] does for each, if they are ordinary and new: they carry the same
+/// acknowledgement, and the last one ends highest. Otherwise returns false and counts nothing: they have to be taken one by one.
+#[inline(always)]
+pub(crate) fn accepts_sent_burst(
+    pair: &mut [FlowState; 2],
+    side: usize,
+    first: &PacketView,
+    packets: u32,
+    step_bytes: u32,
+) -> bool {
+    let Some(tcp) = &first.tcp else { return false };
+    let is_new = has_content(tcp) && distance(tcp.sequence_end, pair[side & 1].sent_end) > 0 && step_bytes <= WINDOW;
+    if !(is_new && tcp.has_ack && !tcp.syn && pair[(side ^ 1) & 1].was_delivered(tcp.acknowledgement)) {
+        return false;
+    }
+    let flow = &mut pair[side & 1];
+    flow.in_flight.add(Amount::packets(packets, first.ip_bytes));
+    flow.sent_end = tcp.sequence_end.wrapping_add(packets.wrapping_sub(1).wrapping_mul(step_bytes));
+    true
+}
+
 /// Judges a segment that `accepts_sent` has counted and not taken.
 #[cold]
 #[inline(never)]

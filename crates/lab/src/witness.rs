@@ -282,6 +282,14 @@ impl Observer for Witness {
     }
 
     #[inline(always)]
+    fn sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, step_bytes: u32) -> bool {
+        // Others see each packet before it comes to its first link.
+        self.more.is_none()
+            && self.monitor.sent_burst(now, first, packets, step_bytes)
+            && self.auditor.sent_burst(now, first, packets, step_bytes)
+    }
+
+    #[inline(always)]
     fn delivered(&mut self, now: Instant, packet: &PacketView, sent: Instant) {
         self.data_packets += u64::from(packet.payload_bytes > 0);
         self.monitor.delivered(now, packet, sent);

@@ -365,6 +365,21 @@ mod tests {
         ]
     }
 
+    /// A frame comes each microsecond and waits for half of one, at a link whose queue is counted and has no limit: at most one waits
+    /// at a time.
+    #[test]
+    fn a_backlog_without_a_limit_does_not_grow_with_the_frames_that_have_left() {
+        let mut backlog = Backlog::default();
+        for microsecond in 0..1000 {
+            let at = Instant::from_nanos(1000 * microsecond);
+            assert!(backlog.admit(at, at + Duration::from_nanos(500), 1500, Limit::Packets(u64::MAX)));
+        }
+        // The smallest room that a `VecDeque` of such entries takes.
+        assert_eq!(backlog.starts.capacity(), VecDeque::<(Instant, u32)>::from([(Instant::ZERO, 0); 4]).capacity());
+        backlog.settle(Instant::from_nanos(1_000_000));
+        assert_eq!((backlog.packets(), backlog.bytes()), (0, 0));
+    }
+
     proptest! {
         /// The reference removes at each arrival all frames whose transmission has begun.
         #[test]

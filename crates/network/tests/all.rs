@@ -1,6 +1,7 @@
 //! All tests of the crate in one binary, which saves building and linking one for each file.
 
 mod audited;
+mod bursts;
 mod bytes;
 mod common;
 mod declared_disciplines;

@@ -72,6 +72,17 @@ pub struct PacketView {
     pub tcp: Option<TcpView>,
 }
 
+impl PacketView {
+    /// The sequence numbers of a TCP segment become larger.
+    #[inline(always)]
+    pub fn advance_sequence(&mut self, bytes: u32) {
+        if let Some(tcp) = &mut self.tcp {
+            tcp.sequence = tcp.sequence.wrapping_add(bytes);
+            tcp.sequence_end = tcp.sequence_end.wrapping_add(bytes);
+        }
+    }
+}
+
 /// One packet's passage over one link.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmission {
@@ -104,6 +115,14 @@ pub trait Observer {
     /// A packet was handed to the network by its source.
     #[inline(always)]
     fn sent(&mut self, _now: Instant, _packet: &PacketView) {}
+
+    /// TCP segments, `packets` of them and at least one, were handed to the network by their source that differ in their sequence
+    /// numbers alone: `first`, and others whose number is larger by `step_bytes` than that of the one before. Returns whether the observer has taken them all, as
+    /// [`Observer::sent`] would one by one. Otherwise each is reported by that, before it comes to its first link.
+    #[inline(always)]
+    fn sent_burst(&mut self, _now: Instant, _first: &PacketView, _packets: u32, _step_bytes: u32) -> bool {
+        false
+    }
 
     /// A packet reached its destination host, whole; `sent` is when it was handed to the network.
     #[inline(always)]

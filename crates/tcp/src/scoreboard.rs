@@ -572,3 +572,36 @@ impl Scoreboard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An undone reduction ([`Scoreboard::unmark_lost`]) takes back that a retransmission was lost. Nothing but its flag then
+    /// says that it is one: the board is not troubled, and acknowledgements take the short path. By Karn's rule the segment gives no
+    /// round-trip time, so it is not taken with the originals.
+    #[test]
+    fn a_retransmission_that_was_not_lost_after_all_is_not_taken_as_an_original() {
+        let state = |nanoseconds| PacketState { sent_at: Instant::from_nanos(nanoseconds), ..PacketState::default() };
+        let mut board = Scoreboard::new(1000, false);
+        for number in 0..3 {
+            board.push(Segment::new(1000 * number, 1000, false, &state(number)), &state(number));
+        }
+        board.mark_lost(1);
+        board.retransmit(1, &state(100));
+        board.mark_lost(1);
+        assert_eq!(board.oldest_retransmission(), None);
+        board.unmark_lost();
+        board.check(0);
+        assert!(!board.is_troubled());
+
+        let originals = board.acknowledge_originals(3000);
+        assert_eq!((originals.bytes, originals.end, originals.are_all), (1000, 1000, false));
+        board.check(0);
+        let mut rest = Vec::new();
+        assert!(
+            !board.acknowledge_whole(3000, |segment, _| rest.push((segment.start, segment.has(flag::RETRANSMITTED))))
+        );
+        assert_eq!(rest, [(1000, true), (2000, false)]);
+    }
+}

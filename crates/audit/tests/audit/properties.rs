@@ -1,6 +1,8 @@
 //! Random networks that are right never fail; with one thing wrong they always do.
 
 use crate::world::{Event, Link, Random, Run, Traffic, World};
+use fullpipe_audit::{Auditor, DeclaredFlow};
+use fullpipe_record::{Observer, PacketView, TcpView};
 use fullpipe_units::{Codepoint, FlowId, Instant};
 use proptest::prelude::*;
 
@@ -345,5 +347,56 @@ proptest! {
         }
         let verdict = run.streaming().and(run.packets());
         prop_assert!(!verdict.to_string().is_empty());
+    }
+}
+
+/// Sequence numbers that are close to each other, to their wrap-around, or half of all numbers apart.
+fn number() -> impl Strategy<Value = u32> {
+    let bases =
+        prop_oneof![4 => Just(0u32), 1 => Just(u32::MAX - 3000), 1 => Just(i32::MAX as u32 - 3000), 1 => any::<u32>()];
+    (bases, 0u32..8).prop_map(|(base, segments)| base.wrapping_add(1000 * segments))
+}
+
+/// A segment of one of two conversations, of which the auditor knows one.
+fn segment() -> impl Strategy<Value = PacketView> {
+    let flow = prop_oneof![20 => 0u32..2, 1 => 2u32..4];
+    let length = prop_oneof![6 => Just(1000u32), 1 => Just(0), 1 => any::<u32>()];
+    (flow, number(), length, number(), prop::bool::weighted(0.9), prop::bool::weighted(0.1)).prop_map(
+        |(flow, sequence, length, acknowledgement, has_ack, syn)| PacketView {
+            flow: FlowId(flow),
+            ip_bytes: 40 + length % 1461,
+            payload_bytes: length % 1461,
+            codepoint: Codepoint::NotEct,
+            tcp: Some(TcpView { sequence, sequence_end: sequence.wrapping_add(length), acknowledgement, has_ack, syn }),
+        },
+    )
+}
+
+proptest! {
+    /// Segments that are reported as a burst leave the auditor as they do one by one: all of its state, with the failures noted, is
+    /// the same after each.
+    #[test]
+    fn a_burst_has_the_effect_of_its_segments_one_by_one(
+        steps in prop::collection::vec((segment(), 1u32..5, prop_oneof![4 => Just(1000u32), 1 => any::<u32>()], any::<bool>()), 1..60),
+    ) {
+        let mut auditor = Auditor::new(Vec::new());
+        for flow in 0..2 {
+            auditor.add_flow(FlowId(flow), &DeclaredFlow { path: Vec::new(), ipv6: false });
+        }
+        let mut other = auditor.clone();
+        for (at, (segment, packets, step_bytes, is_delivered)) in (0..).zip(steps) {
+            let now = Instant::from_nanos(at);
+            prop_assert!(auditor.sent_burst(now, &segment, packets, step_bytes));
+            let mut next = segment;
+            for _ in 0..packets {
+                other.sent(now, &next);
+                next.advance_sequence(step_bytes);
+            }
+            if is_delivered {
+                auditor.delivered(now, &segment, now);
+                other.delivered(now, &segment, now);
+            }
+            prop_assert_eq!(format!("{auditor:?}"), format!("{other:?}"));
+        }
     }
 }

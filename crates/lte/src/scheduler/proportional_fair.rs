@@ -132,7 +132,7 @@ fn metrics(rates: &Bids, inverse: f32) -> Bids {
 mod tests {
     use super::super::average::next;
     use super::super::tests::{BY_DISTANCE, Buffers, Cell, GROUPS, Reports, Source, assert_close, bytes, full, rates};
-    use super::super::{Groups, NOBODY, Rates, indices};
+    use super::super::{Channel, Groups, NOBODY, Rates, indices};
     use super::*;
     use proptest::prelude::*;
 
@@ -336,6 +336,16 @@ mod tests {
                     },
                     &mut owners,
                 );
+                // Bounds that are kept are those that would be set anew. (One that is too high costs time and changes no owner.)
+                if active.len() > 1 {
+                    let most = &scheduler.rates.most;
+                    let mut anew = Opening::default();
+                    anew.set_all(&active, |&ue| {
+                        let most = &most[usize::from(layers[usize::from(ue)]) - 1];
+                        most[usize::from(reports.ceiling(ue))] * scheduler.averages.inverse(ue)
+                    });
+                    prop_assert_eq!(&scheduler.opening, &anew);
+                }
                 let cqi = |ue: u16, k: usize| reports.subbands[usize::from(ue)][k];
                 let metric = |ue: u16, cqi: u8| f64::from(rate_at(ue, cqi) as f32 * scheduler.averages.inverse(ue));
                 let same = plain(step.free, &active, |ue, k| if cqi(ue, k) > 0 { metric(ue, cqi(ue, k)) } else { 0.0 });
