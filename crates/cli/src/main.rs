@@ -8,6 +8,7 @@ macro_rules! eprintln {
 
 #[cfg(not(all(feature = "stack", feature = "real-time", target_os = "linux")))]
 mod absent;
+mod allocator;
 mod arguments;
 mod bench;
 mod cost;
@@ -43,6 +44,7 @@ use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    allocator::fix_limits();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
