@@ -8,6 +8,7 @@ macro_rules! eprintln {
 
 #[cfg(not(all(feature = "stack", feature = "real-time", feature = "plots", target_os = "linux")))]
 mod absent;
+mod allocator;
 mod arguments;
 mod bench;
 mod cost;
@@ -45,6 +46,7 @@ use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    allocator::fix_limits();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

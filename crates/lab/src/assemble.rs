@@ -277,7 +277,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
         applications.extend(pair);
         let via = described.via.map(|tunnel| tunnel as u32);
         let (from, to, version) = (described.from, described.to, described.ip);
-        flows.push(Flow { from, to, start, version, endpoints, via });
+        flows.push(Flow { from, to, version, endpoints, via });
     }
     Ok((flows, applications))
 }

@@ -232,6 +232,8 @@ impl Outcome {
         world.finish();
         let captured = network.tap.take().map_or(Ok(()), |mut tap| tap.finish());
         let remaining = network.remaining();
+        // What follows needs memory for each link and flow, which is the most of the run unless packets give theirs back.
+        network.release_packets();
         let events = network.events();
         let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();
         let nats = scenario.nats.iter().filter_map(|nat| network.nat_counters(nat.router)).collect();

@@ -283,6 +283,12 @@ impl Link {
         }
     }
 
+    /// Frees the memory of the packets on the link and before it; what it has counted stays.
+    pub(crate) fn release_packets(&mut self) {
+        self.flight = Lane::default();
+        self.backlog = Backlog::default();
+    }
+
     /// Whether departures are events.
     pub(crate) fn is_driven(&self) -> bool {
         self.driven().is_some()

@@ -225,6 +225,7 @@ impl<O: Observer> Network<O> {
         self.link_sources.shrink_to_fit();
         self.nodes.shrink_to_fit();
         self.edges.shrink_to_fit();
+        self.edges.iter_mut().for_each(Vec::shrink_to_fit);
         for &link in &self.observed {
             if let Some(link) = self.links.get_mut(link.index()) {
                 link.observe();
@@ -827,6 +828,12 @@ impl<O: Observer> Network<O> {
             }
         }
         remaining
+    }
+
+    /// Frees the memory of all packets. For the end of a run, when [`Network::remaining`] is known: counters stay.
+    pub fn release_packets(&mut self) {
+        self.arena = Arena::default();
+        self.links.iter_mut().for_each(Link::release_packets);
     }
 
     /// Time that an otherwise empty network needs for a packet: fixed part, and nanoseconds per IP byte. Padding is

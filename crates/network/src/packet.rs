@@ -291,6 +291,10 @@ impl Arena {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> u32 {
+        if self.packets.len() == self.packets.capacity() {
+            // Half as many again: with 10 000 flows, room for twice as many is megabytes that nothing uses.
+            self.packets.reserve_exact((self.packets.len() / 2).max(16));
+        }
         self.packets.push(Packet::new(FlowId(0), NodeId(0), 0, Content::Arp { request: false }));
         self.packets.len() as u32 - 1
     }

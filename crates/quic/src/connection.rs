@@ -87,8 +87,15 @@ pub(crate) struct Rare {
     pub(crate) search_at: Instant,
     /// Packets declared lost since they were last fetched; `None` if they are not recorded.
     pub(crate) losses_noted: Option<Vec<LostPacket>>,
-    /// The peer's transport parameters.
-    pub(crate) peer: Option<TransportParameters>,
+    pub(crate) peer: PeerParameters,
+}
+
+/// The peer's transport parameters. Those of most peers are equal to ours, which the settings have.
+#[derive(Clone, Debug)]
+pub(crate) enum PeerParameters {
+    Unknown,
+    Ours,
+    Other(Box<TransportParameters>),
 }
 
 /// The state that a client keeps about a server for 0-RTT (RFC 9000 section 7.4.1).
@@ -232,7 +239,7 @@ impl Connection {
                 probe_waits_since: Instant::NEVER,
                 search_at: Instant::NEVER,
                 losses_noted: None,
-                peer: None,
+                peer: PeerParameters::Unknown,
             }),
             statistics: Statistics::default(),
             config,
@@ -266,7 +273,21 @@ impl Connection {
 
     /// The state that a client may keep for 0-RTT; `None` before the handshake is complete.
     pub fn entry(&self) -> Option<Entry> {
-        self.rare.peer.map(|parameters| Entry { parameters })
+        self.peer().map(|parameters| Entry { parameters })
+    }
+
+    /// The peer's transport parameters, once they are known.
+    pub(crate) fn peer(&self) -> Option<TransportParameters> {
+        match &self.rare.peer {
+            PeerParameters::Unknown => None,
+            PeerParameters::Ours => Some(self.config.parameters()),
+            PeerParameters::Other(parameters) => Some(**parameters),
+        }
+    }
+
+    /// Whether they are known.
+    pub(crate) fn knows_peer(&self) -> bool {
+        !matches!(self.rare.peer, PeerParameters::Unknown)
     }
 
     /// Opens a stream and returns its index, which is valid until the close of the stream is reported. `None` if the peer
@@ -276,7 +297,7 @@ impl Connection {
             return None;
         }
         // Before the limits are known, as many streams may be opened as this end would permit; their data waits.
-        let is_unknown = self.rare.peer.is_none() && self.streams.send_limit == 0;
+        let is_unknown = !self.knows_peer() && self.streams.send_limit == 0;
         let opened =
             self.streams.open(bidirectional, is_unknown.then_some(self.config.max_streams), &self.windows(), now);
         if opened.is_none() {
@@ -311,7 +332,7 @@ impl Connection {
         // Type, length and data: the limit includes the whole frame.
         let frame = bytes.saturating_add(1 + u64::from(varint_bytes(bytes)));
         let fits = frame.saturating_add(header) <= u64::from(self.mtu.current());
-        let taken = self.rare.peer.is_some_and(|peer| frame <= peer.max_datagram_frame_size);
+        let taken = self.peer().is_some_and(|peer| frame <= peer.max_datagram_frame_size);
         if !fits || !taken || self.state != State::Open {
             return false;
         }
@@ -393,7 +414,10 @@ impl Connection {
         {
             return Err(Violation::TransportParameter);
         }
-        self.rare.peer = Some(*parameters);
+        self.rare.peer = match *parameters == self.config.parameters() {
+            true => PeerParameters::Ours,
+            false => PeerParameters::Other(Box::new(*parameters)),
+        };
         let refused = self.opening.as_ref().is_some_and(|opening| opening.zero_rtt && !parameters.early_data);
         if !self.server && refused {
             self.send_early_data_again();

@@ -551,14 +551,14 @@ impl Connection {
         };
         if piece.fin
             && let Some(parameters) = parameters
-            && self.rare.peer.is_none()
+            && !self.knows_peer()
         {
             self.take_parameters(now, parameters)?;
         }
         let Some(layer) = self.layer(id) else { return Ok(()) };
         if !was_complete && layer.crypto().incoming.is_complete() {
             // RFC 9000 section 7.4: a complete flight contains the transport parameters.
-            if self.rare.peer.is_none() && (id == Id::Initial) == self.server && id != Id::Data {
+            if !self.knows_peer() && (id == Id::Initial) == self.server && id != Id::Data {
                 return Err(Violation::TransportParameter);
             }
             self.on_flight(now, id);

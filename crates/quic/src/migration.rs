@@ -157,11 +157,8 @@ impl Migration {
 impl Connection {
     /// Issues connection IDs up to the peer's limit (section 5.1.1).
     pub(crate) fn issue_connection_ids(&mut self) {
-        let limit = self
-            .rare
-            .peer
-            .map_or(2, |peer| peer.active_connection_id_limit)
-            .min(self.config.active_connection_ids.max(2));
+        let limit =
+            self.peer().map_or(2, |peer| peer.active_connection_id_limit).min(self.config.active_connection_ids.max(2));
         while self.rare.migration.live.len() < limit {
             let sequence = self.rare.migration.issued;
             self.rare.migration.issued += 1;

@@ -801,6 +801,7 @@ impl Connection {
             most = most.min(u32::try_from(opening.credit).unwrap_or(u32::MAX));
         }
         let mut packets = out.spare.packets.pop().unwrap_or_default();
+        // Exactly as many as there are: with ten thousand handshakes at once, 40 000 datagrams are on their way.
         let (mut pads, mut held) = (false, false);
         for id in [Id::Initial, Id::Handshake, Id::Data] {
             let used: u32 = packets.iter().map(|packet| packet.bytes).sum();
@@ -827,6 +828,7 @@ impl Connection {
                 // RFC 9001 section 4.9.1.
                 self.discard(Id::Initial);
             }
+            packets.reserve_exact(1);
             packets.push(packet);
         }
         let bytes: u32 = packets.iter().map(|packet| packet.bytes).sum();

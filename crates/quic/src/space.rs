@@ -268,7 +268,7 @@ fn reserve_one<T>(ring: &mut VecDeque<T>) {
 #[cold]
 #[inline(never)]
 fn grow<T>(ring: &mut VecDeque<T>) {
-    ring.reserve_exact((ring.len() / 2).max(4));
+    ring.reserve_exact((ring.len() / 2).max(2));
 }
 
 impl Space {

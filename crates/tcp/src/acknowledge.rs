@@ -225,7 +225,7 @@ impl Sender {
     #[cold]
     fn process(&mut self, config: &Config, arrival: &Arrival<'_>, advanced: bool, duplicate_form: bool) {
         let now = arrival.now;
-        let presumed_before = self.presumed_bytes;
+        let presumed_before = self.repair().presumed_bytes;
         let prior_in_flight_bytes = self.board.in_flight_bytes;
         let lost_before = self.driver.lost_bytes();
         let una_before = self.una;
@@ -320,7 +320,7 @@ impl Sender {
         let una = self.una;
         let next = self.next;
         let mut batch = Batch::new();
-        let recovery_end = self.recovery_end;
+        let recovery_end = self.repair().recovery_end;
         let Sender { board, driver, rack, rtt, .. } = self;
         let min_rtt = rtt.min().unwrap_or_default();
         let mut original = false;
@@ -366,8 +366,7 @@ impl Sender {
             presumed += arrived;
             batch.delivered.bytes += arrived;
         }
-        self.presumed_bytes = presumed.min(self.board.in_flight_bytes);
-        self.board.in_flight_bytes -= self.presumed_bytes;
+        self.presume(presumed);
     }
 
     /// RFC 8985 section 7.4: was the tail loss probe needed?
@@ -403,8 +402,9 @@ impl Sender {
     /// Marks what is lost by the rules in force, and says when to look again.
     fn find_losses(&mut self, config: &Config, now: Instant) {
         let window = self.reordering_window();
-        let presumed = self.presumed_bytes;
+        let presumed = self.repair().presumed_bytes;
         self.settle_presumed();
+        let recovery_end = self.repair().recovery_end;
         let edge = recovery::lost_below(&self.board, self.driver.control.mss_bytes);
         let Sender { board, rack, driver, .. } = self;
         let mut lost = |(segment, sample): (Segment, Sample)| note_lost(driver, now, &segment, sample);
@@ -420,16 +420,15 @@ impl Sender {
         // recovery without SACK, duplicates of what it repaired must not begin another.
         let third = self.phase.is_calm()
             && u32::from(self.duplicates) >= DUPLICATE_THRESHOLD
-            && (self.sack || self.una > self.recovery_end || self.recovery_end == 0);
+            && (self.sack || self.una > recovery_end || recovery_end == 0);
         let partial =
-            !self.sack && self.phase == Phase::FastRecovery && self.duplicates == 0 && self.una < self.recovery_end;
+            !self.sack && self.phase == Phase::FastRecovery && self.duplicates == 0 && self.una < recovery_end;
         if (third || partial)
             && board.segments.front().is_some_and(|head| head.in_flight() && !head.has(flag::RETRANSMITTED))
         {
             lost(board.mark_lost(0));
         }
-        self.presumed_bytes = presumed.min(self.board.in_flight_bytes);
-        self.board.in_flight_bytes -= self.presumed_bytes;
+        self.presume(presumed);
     }
 
     /// The window of fast recovery, or after a mark.
@@ -455,11 +454,11 @@ impl Sender {
     fn change_phase(&mut self, config: &Config, now: Instant, batch: &Batch, lost_before: u64, widened: bool) {
         if self.phase == Phase::Reduction {
             // Beyond its end, so that the segment with CWR has arrived.
-            if self.una > self.recovery_end {
+            if self.una > self.repair().recovery_end {
                 self.phase = Phase::Open;
                 self.driver.control.cwnd_bytes = self.driver.control.ssthresh_bytes;
             }
-        } else if self.phase != Phase::Open && self.una >= self.recovery_end {
+        } else if self.phase != Phase::Open && self.una >= self.repair().recovery_end {
             let fast = self.phase == Phase::FastRecovery;
             self.phase = Phase::Open;
             if !widened {
@@ -478,7 +477,7 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, config: &Config, now: Instant, delivered_bytes: u64, newly_lost_bytes: u64) {
-        self.counts.recoveries += 1;
+        self.repair_mut().counts.recoveries += 1;
         let reducing = self.phase == Phase::Reduction;
         self.phase = Phase::FastRecovery;
         self.begin_episode(config);
@@ -489,7 +488,7 @@ impl Sender {
             // The reduction that a mark began goes on, and ends where it would have (Linux).
             return;
         }
-        self.recovery_end = self.next;
+        self.repair_mut().recovery_end = self.next;
         // Outstanding less what was selectively acknowledged before this acknowledgement.
         let flight_bytes = self.board.in_flight_bytes + self.board.lost_bytes() + delivered_bytes;
         self.board.loss_mut().prr = Prr::begin(flight_bytes);
@@ -528,7 +527,7 @@ impl Sender {
             {
                 self.driver.control.cwnd_bytes = cwnd_bytes;
                 self.phase = Phase::Reduction;
-                self.recovery_end = self.next;
+                self.repair_mut().recovery_end = self.next;
                 self.board.loss_mut().prr = Prr::begin(in_flight_bytes);
             }
             self.note_reduction();

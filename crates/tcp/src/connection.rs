@@ -127,8 +127,6 @@ pub struct Connection {
     largest_window: u64,
     pub(crate) sender: Sender,
     receiver: Receiver,
-    /// When an objecting acknowledgement may be sent again.
-    challenge_from: Instant,
     /// When a segment of the connection arrived last.
     last_heard_at: Instant,
     /// When one of the timers in `life` is due.
@@ -146,6 +144,8 @@ struct Rare {
     fast_open: FastOpen,
     /// A reset to send.
     reply: TcpHeader,
+    /// When an objecting acknowledgement may be sent again.
+    challenge_from: Instant,
 }
 
 impl Connection {
@@ -196,7 +196,6 @@ impl Connection {
             largest_window: 0,
             sender: Sender::new(&config, controller),
             receiver: Receiver::new(&config),
-            challenge_from: Instant::ZERO,
             last_heard_at: Instant::ZERO,
             life_at: Instant::NEVER,
             writable_threshold: 0,
@@ -256,7 +255,7 @@ impl Connection {
         if now >= self.receiver.tune_at {
             self.tune_receiver(now, header);
         }
-        let (is_due, read) = self.receiver.take_expected(now, u64::from(header.payload_bytes));
+        let (is_due, read) = self.receiver.take_expected(&self.config, now, u64::from(header.payload_bytes));
         if is_due {
             self.pending |= pending::ACK;
         }
@@ -556,7 +555,8 @@ impl Connection {
         }
         let before = self.receiver.in_order_bytes();
         let twice = fin && length > 0 && self.receiver.next_is_acknowledged();
-        match self.receiver.on_data(now, start, length, fin, payload.filter(|bytes| bytes.len() as u64 == length)) {
+        let payload = payload.filter(|bytes| bytes.len() as u64 == length);
+        match self.receiver.on_data(&self.config, now, start, length, fin, payload) {
             Answer::Later => {}
             Answer::Now => self.pending |= pending::ACK,
             Answer::First => self.pending |= pending::ACK | pending::ACK_FIRST,
@@ -646,9 +646,9 @@ impl Connection {
     /// Objects to a segment with an acknowledgement that says where we are; not too often, unless `always`.
     #[cold]
     fn object(&mut self, now: Instant, always: bool) {
-        if always || now >= self.challenge_from {
+        if always || now >= self.rare().challenge_from {
             if !always {
-                self.challenge_from = now.saturating_add(CHALLENGE_INTERVAL);
+                self.rare().challenge_from = now.saturating_add(CHALLENGE_INTERVAL);
             }
             self.pending |= pending::ACK | pending::ACK_FIRST;
         }
@@ -742,10 +742,10 @@ impl Connection {
             State::SynSent | State::SynReceived => {
                 let begun_at = self.opening().begun_at;
                 let too_long = self.config.user_timeout.is_some_and(|most| now.saturating_since(begun_at) >= most);
-                if too_long || self.sender.counts.lost_syns >= self.config.max_syn_retransmissions {
+                if too_long || self.sender.repair().counts.lost_syns >= self.config.max_syn_retransmissions {
                     return self.close(CloseReason::TimedOut);
                 }
-                self.sender.counts.lost_syns += 1;
+                self.sender.repair_mut().counts.lost_syns += 1;
                 self.sender.rtt.on_timeout(&self.config.rtt());
                 self.send_syn(now);
             }
@@ -821,9 +821,9 @@ impl Connection {
 
     /// Counts since the start.
     pub fn statistics(&self) -> Statistics {
-        let counts = self.sender.counts;
+        let counts = self.sender.repair().counts;
         Statistics {
-            data_segments_sent: counts.data_segments,
+            data_segments_sent: self.sender.data_segments,
             retransmitted_segments: u64::from(counts.retransmissions),
             timeouts: u64::from(counts.timeouts),
             tail_loss_probes: u64::from(counts.tail_loss_probes),

@@ -81,7 +81,7 @@ impl Sender {
     /// A router could not forward the packet with this offset: only so much payload passes.
     pub(crate) fn on_too_big(&mut self, config: &Config, now: Instant, payload_bytes: u64) {
         let payload_bytes = payload_bytes.max(1);
-        if let Some(search) = &mut self.search {
+        if let Some(search) = self.repair.as_mut().and_then(|repair| repair.search.as_mut()) {
             search.high_bytes = search.high_bytes.min(payload_bytes);
         }
         if payload_bytes >= self.driver.control.mss_bytes {
@@ -102,7 +102,7 @@ impl Sender {
     fn repair_without_reduction(&mut self) {
         if self.board.lost_bytes() > 0 && self.phase.is_calm() {
             self.phase = Phase::Loss;
-            self.recovery_end = self.next;
+            self.repair_mut().recovery_end = self.next;
             self.duplicates = 0;
             self.tail_probe_end = 0;
             self.probe_at = Instant::NEVER;
@@ -137,8 +137,8 @@ impl Sender {
         if head_bytes <= smaller || smaller >= mss_bytes {
             return;
         }
-        let high_bytes = self.search.as_ref().map_or(mss_bytes, |search| search.high_bytes);
-        self.search = Some(Box::new(PathSearch { high_bytes, probe: None }));
+        let high_bytes = self.repair().search.as_ref().map_or(mss_bytes, |search| search.high_bytes);
+        self.repair_mut().search = Some(Box::new(PathSearch { high_bytes, probe: None }));
         self.set_segment_size(config, now, smaller);
         if !self.driver.has_own_recovery() {
             self.driver.control.cwnd_bytes = smaller;
@@ -148,7 +148,7 @@ impl Sender {
 
     /// What the search has to do now: judge the probe that is out, or send the next one.
     pub(crate) fn poll_search(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
-        let search = **self.search.as_ref()?;
+        let search = **self.repair().search.as_ref()?;
         let outgoing = match search.probe {
             Some(probe) => {
                 self.judge_path_probe(config, now, &probe);
@@ -156,14 +156,14 @@ impl Sender {
             }
             None => self.send_path_probe(now, search.high_bytes),
         };
-        if self.search.is_some() {
+        if self.repair().search.is_some() {
             self.seek_path_probe();
         }
         outgoing
     }
 
     fn judge_path_probe(&mut self, config: &Config, now: Instant, probe: &Probe) {
-        let Some(search) = &mut self.search else { return };
+        let Some(search) = self.repair.as_mut().and_then(|repair| repair.search.as_mut()) else { return };
         let size_bytes = probe.end - probe.start;
         if self.una >= probe.end {
             search.probe = None;
@@ -193,7 +193,7 @@ impl Sender {
     fn send_path_probe(&mut self, now: Instant, high_bytes: u64) -> Option<Outgoing> {
         let mss_bytes = self.driver.control.mss_bytes;
         if high_bytes < mss_bytes + CLOSE_ENOUGH_BYTES {
-            self.search = None;
+            self.repair_mut().search = None;
             return None;
         }
         let size_bytes = (mss_bytes + high_bytes).div_ceil(2);
@@ -212,7 +212,7 @@ impl Sender {
             cwnd_bytes: self.driver.control.cwnd_bytes,
             ssthresh_bytes: self.driver.control.ssthresh_bytes,
         };
-        self.search = Some(Box::new(PathSearch { high_bytes, probe: Some(probe) }));
+        self.repair_mut().search = Some(Box::new(PathSearch { high_bytes, probe: Some(probe) }));
         Some(self.send_new(now, size_bytes, false))
     }
 }

@@ -74,8 +74,6 @@ pub(crate) struct Receiver {
     /// Segments that call for an acknowledgement now.
     ack_threshold: u8,
     delayed_ack_segments: u8,
-    delayed_ack_timeout: Duration,
-    dsack: bool,
     /// The buffer may grow.
     growing: bool,
     pub(crate) quick_ack: QuickAck,
@@ -109,8 +107,6 @@ impl Receiver {
                 delayed_ack_segments
             },
             delayed_ack_segments,
-            delayed_ack_timeout: config.delayed_ack_timeout,
-            dsack: config.dsack,
             growing: false,
             quick_ack: QuickAck::new(config),
         }
@@ -184,6 +180,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(
         &mut self,
+        config: &Config,
         now: Instant,
         start: i64,
         length: u64,
@@ -200,9 +197,9 @@ impl Receiver {
                 self.keep(start as u64, length, payload);
             }
             self.next += length;
-            return self.delay(now);
+            return self.delay(config, now);
         }
-        self.on_unusual_data(now, start, length, fin, payload)
+        self.on_unusual_data(config, now, start, length, fin, payload)
     }
 
     /// Whether so many bytes in order need nothing but [`Receiver::take_expected`]: they fit, nothing is missing, no payload
@@ -219,10 +216,10 @@ impl Receiver {
     /// Receives so many bytes in order and reads all that is readable. Returns whether an acknowledgement is due, and the bytes
     /// read.
     #[inline(always)]
-    pub(crate) fn take_expected(&mut self, now: Instant, length: u64) -> (bool, u64) {
+    pub(crate) fn take_expected(&mut self, config: &Config, now: Instant, length: u64) -> (bool, u64) {
         self.last_data_at = now;
         self.next += length;
-        let is_due = self.delay(now) == Answer::Now;
+        let is_due = self.delay(config, now) == Answer::Now;
         let read = self.next - self.read;
         self.read = self.next;
         (is_due || self.wants_window_update(), read)
@@ -230,7 +227,7 @@ impl Receiver {
 
     /// In-order data: an acknowledgement for every n-th segment, or after the delay (RFC 9293 section 3.8.6.3).
     #[inline(always)]
-    fn delay(&mut self, now: Instant) -> Answer {
+    fn delay(&mut self, config: &Config, now: Instant) -> Answer {
         self.unacknowledged += 1;
         if self.unacknowledged >= u32::from(self.ack_threshold) {
             self.ack_threshold = self.delayed_ack_segments;
@@ -240,7 +237,7 @@ impl Receiver {
             return Answer::Now;
         }
         if self.ack_at.is_never() {
-            self.ack_at = now.saturating_add(self.delayed_ack_timeout);
+            self.ack_at = now.saturating_add(config.delayed_ack_timeout);
         }
         Answer::Later
     }
@@ -324,7 +321,15 @@ impl Receiver {
     }
 
     #[cold]
-    fn on_unusual_data(&mut self, now: Instant, start: i64, length: u64, fin: bool, payload: Option<&Bytes>) -> Answer {
+    fn on_unusual_data(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        start: i64,
+        length: u64,
+        fin: bool,
+        payload: Option<&Bytes>,
+    ) -> Answer {
         let begin = start.max(0) as u64;
         let whole_end = start.saturating_add(length as i64).max(0) as u64;
         // What lies beyond the buffer, or beyond a FIN seen before, is cut off; a FIN cut off comes again.
@@ -338,7 +343,9 @@ impl Receiver {
             self.fin = whole_end;
         }
         let end = if data_end == self.fin { data_end + 1 } else { data_end };
-        self.note_duplicate(begin, data_end);
+        if config.dsack {
+            self.note_duplicate(begin, data_end);
+        }
         if end <= self.next {
             let old_end = whole_end.min(self.next);
             if begin < old_end {
@@ -364,7 +371,7 @@ impl Receiver {
             } else if begin < from {
                 Answer::First
             } else {
-                self.delay(now)
+                self.delay(config, now)
             };
         }
         self.grow();
@@ -385,9 +392,6 @@ impl Receiver {
     /// The first contiguous part of `begin..end` that had arrived before is reported with the next acknowledgement
     /// (RFC 2883 section 4: one block, also where there are several such parts).
     fn note_duplicate(&mut self, begin: u64, end: u64) {
-        if !self.dsack {
-            return;
-        }
         let known = if begin < self.next {
             Some((begin, end.min(self.next)))
         } else {

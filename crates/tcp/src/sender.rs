@@ -90,10 +90,9 @@ pub(crate) struct Burst {
     pub(crate) is_all: bool,
 }
 
-/// Counts that nothing but a report needs.
+/// Counts that only a report reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    pub(crate) data_segments: u64,
     pub(crate) retransmissions: u32,
     pub(crate) timeouts: u32,
     pub(crate) tail_loss_probes: u32,
@@ -104,6 +103,38 @@ pub(crate) struct Counts {
     /// SYN retransmissions.
     pub(crate) lost_syns: u32,
 }
+
+/// What only losses, timeouts and probes need. It is allocated at the first of them: an end that only receives, or an idle
+/// connection, never has it.
+#[derive(Debug, Default)]
+pub(crate) struct Repair {
+    /// The phase ends when this is acknowledged.
+    pub(crate) recovery_end: u64,
+    /// When what is first outstanding was sent, or asked for, that the last time-outs in a row were for.
+    pub(crate) stalled_since: Instant,
+    /// Without SACK: bytes that duplicate acknowledgements say have arrived, whichever they are.
+    pub(crate) presumed_bytes: u64,
+    /// The search for the largest segment that passes, where one is going on.
+    pub(crate) search: Option<Box<PathSearch>>,
+    pub(crate) counts: Counts,
+}
+
+/// That of a connection without any loss, timeout or probe.
+static NO_REPAIR: Repair = Repair {
+    recovery_end: 0,
+    stalled_since: Instant::ZERO,
+    presumed_bytes: 0,
+    search: None,
+    counts: Counts {
+        retransmissions: 0,
+        timeouts: 0,
+        tail_loss_probes: 0,
+        window_probes: 0,
+        recoveries: 0,
+        undone: 0,
+        lost_syns: 0,
+    },
+};
 
 /// The sending half.
 #[derive(Debug)]
@@ -150,26 +181,19 @@ pub(crate) struct Sender {
     rescued: bool,
     /// Time-outs without progress.
     pub(crate) timeouts_in_row: u32,
-    /// When what is first outstanding was sent, or asked for, that the last time-outs in a row were for.
-    stalled_since: Instant,
-
-    // What only losses touch.
-    /// The phase ends when this is acknowledged.
-    pub(crate) recovery_end: u64,
+    /// Data segments sent.
+    pub(crate) data_segments: u64,
     pub(crate) rack: Rack,
     /// A tail loss probe is judged when this is acknowledged; 0 if none is out.
     pub(crate) tail_probe_end: u64,
     pub(crate) tail_probe_was_retransmission: bool,
-    /// Without SACK: bytes that duplicate acknowledgements say have arrived, whichever they are.
-    pub(crate) presumed_bytes: u64,
 
-    /// The search for the largest segment that passes, where one is going on.
-    pub(crate) search: Option<Box<PathSearch>>,
+    /// See [`Sender::repair`].
+    pub(crate) repair: Option<Box<Repair>>,
     /// What is fed back of marks, once ECN is agreed on.
     pub(crate) ecn: Option<Box<EcnHalves>>,
     pub(crate) pacer: Option<Box<Pacer>>,
     pub(crate) bytes: Option<Box<ByteStore>>,
-    pub(crate) counts: Counts,
 }
 
 /// A segment was marked lost.
@@ -211,18 +235,25 @@ impl Sender {
             duplicates: 0,
             rescued: false,
             timeouts_in_row: 0,
-            stalled_since: Instant::ZERO,
-            recovery_end: 0,
+            data_segments: 0,
             rack: Rack::default(),
             tail_probe_end: 0,
             tail_probe_was_retransmission: false,
-            presumed_bytes: 0,
-            search: None,
+            repair: None,
             ecn: None,
             pacer: paced.then(|| Box::new(Pacer::new(0))),
             bytes: None,
-            counts: Counts::default(),
         }
+    }
+
+    /// What only losses, timeouts and probes need.
+    pub(crate) fn repair(&self) -> &Repair {
+        self.repair.as_deref().unwrap_or(&NO_REPAIR)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn repair_mut(&mut self) -> &mut Repair {
+        self.repair.get_or_insert_default()
     }
 
     /// The connection is established. `lost_syns` counts retransmissions of our SYN.
@@ -330,8 +361,10 @@ impl Sender {
         self.pace_at = Instant::NEVER;
         self.pending = 0;
         self.board = Scoreboard::new(self.driver.control.mss_bytes, self.driver.takes_rate_samples());
-        self.presumed_bytes = 0;
-        self.search = None;
+        if let Some(repair) = &mut self.repair {
+            repair.presumed_bytes = 0;
+            repair.search = None;
+        }
         self.bytes = None;
         self.written = self.written.min(self.una);
         self.next = self.una;
@@ -546,12 +579,12 @@ impl Sender {
                 self.tail_probe_end = self.next;
                 self.tail_probe_was_retransmission = !fresh;
                 self.probe_at = Instant::NEVER;
-                self.counts.tail_loss_probes += 1;
+                self.repair_mut().counts.tail_loss_probes += 1;
                 return Some(outgoing);
             }
         }
         if pending & pending::WINDOW_PROBE != 0 && unsent {
-            self.counts.window_probes += 1;
+            self.repair_mut().counts.window_probes += 1;
             let room = self.window_end.saturating_sub(self.next).min(length);
             if room > 0 {
                 // Not a whole segment, but the peer does not open the window further (RFC 9293 section 3.8.6.2.1).
@@ -622,7 +655,7 @@ impl Sender {
             }
             burst.is_all = end <= most;
             self.next = end - mss_bytes;
-            self.counts.data_segments += u64::from(burst.segments) - 1;
+            self.data_segments += u64::from(burst.segments) - 1;
             self.after_send(now, 0);
             if self.tail_loss_probe {
                 self.arm_tail_probe(now);
@@ -647,7 +680,7 @@ impl Sender {
             // Nobody looks at the queue of retransmissions: keep it from growing.
             self.board.loss_mut().retransmissions.clear();
         }
-        self.counts.retransmissions += 1;
+        self.repair_mut().counts.retransmissions += 1;
         self.note_retransmission(config, now, segment.start);
         Outgoing {
             start: segment.start,
@@ -658,7 +691,7 @@ impl Sender {
 
     #[inline(always)]
     fn after_send(&mut self, now: Instant, bytes: u64) {
-        self.counts.data_segments += 1;
+        self.data_segments += 1;
         self.last_sent_at = now;
         self.sent_since_judged = true;
         if self.phase.reduces() {
@@ -751,9 +784,10 @@ impl Sender {
             return false;
         }
         if self.timeouts_in_row == 0 {
-            self.stalled_since = self.board.segments.front().map_or(now, |head| head.sent_at);
+            self.repair_mut().stalled_since = self.board.segments.front().map_or(now, |head| head.sent_at);
         }
-        let give_up_at = config.user_timeout.map_or(Instant::NEVER, |most| self.stalled_since.saturating_add(most));
+        let give_up_at =
+            config.user_timeout.map_or(Instant::NEVER, |most| self.repair().stalled_since.saturating_add(most));
         self.timeouts_in_row += 1;
         if self.timeouts_in_row > config.max_retransmissions || now >= give_up_at {
             return true;
@@ -776,8 +810,8 @@ impl Sender {
     /// RFC 6298 rules 5.4 to 5.6, RFC 5681 section 3.1, RFC 8985 section 6.3.
     #[cold]
     fn on_timeout(&mut self, config: &Config, now: Instant) {
-        self.counts.timeouts += 1;
-        let in_flight_bytes = self.board.in_flight_bytes + self.presumed_bytes;
+        self.repair_mut().counts.timeouts += 1;
+        let in_flight_bytes = self.board.in_flight_bytes + self.repair().presumed_bytes;
         self.settle_presumed();
         if self.board.segments.front().is_some_and(|head| head.has(flag::SACKED)) {
             self.board.renege();
@@ -797,7 +831,7 @@ impl Sender {
         self.board.queue_lost_in_order();
         self.phase = Phase::Loss;
         self.note_reduction();
-        self.recovery_end = self.next;
+        self.repair_mut().recovery_end = self.next;
         self.duplicates = 0;
         self.tail_probe_end = 0;
         if !self.driver.has_own_recovery() {
@@ -830,7 +864,7 @@ impl Sender {
             && config.loss_detection == LossDetection::DuplicateAcks
             && self.phase.is_calm()
             && self.board.in_flight_bytes
-                + self.presumed_bytes
+                + self.repair().presumed_bytes
                 + self.board.sacked_bytes()
                 + self.driver.control.mss_bytes
                 > self.driver.control.cwnd_bytes
@@ -838,7 +872,18 @@ impl Sender {
 
     /// Without SACK: what duplicate acknowledgements took out of flight comes back.
     pub(crate) fn settle_presumed(&mut self) {
-        self.board.in_flight_bytes += std::mem::take(&mut self.presumed_bytes);
+        if let Some(repair) = &mut self.repair {
+            self.board.in_flight_bytes += std::mem::take(&mut repair.presumed_bytes);
+        }
+    }
+
+    /// Takes so much out of flight that duplicate acknowledgements say has arrived, at most all.
+    pub(crate) fn presume(&mut self, bytes: u64) {
+        let presumed_bytes = bytes.min(self.board.in_flight_bytes);
+        if presumed_bytes > 0 {
+            self.repair_mut().presumed_bytes = presumed_bytes;
+            self.board.in_flight_bytes -= presumed_bytes;
+        }
     }
 
     pub(crate) fn begin_rescue(&mut self) {

@@ -166,7 +166,7 @@ impl Bench {
             }
         }
         let sender = &self.connection.sender;
-        sender.board.check(sender.presumed_bytes);
+        sender.board.check(sender.repair().presumed_bytes);
         assert!(self.connection.near_deadline() > self.now, "the host would spin");
         assert!(self.connection.far_deadline() > self.now);
         assert!(self.connection.readable_bytes() <= self.connection.config().receive_buffer_bytes);

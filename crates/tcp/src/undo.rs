@@ -146,7 +146,7 @@ impl Sender {
         // A whole segment, which Nagle's rule does not hold back.
         let end = self.next.saturating_add(self.driver.control.mss_bytes);
         let unsent = end <= self.written && end <= self.window_end;
-        let recovered = self.una >= self.recovery_end;
+        let recovered = self.una >= self.repair().recovery_end;
         let Some(episode) = self.board.loss.as_mut().and_then(|loss| loss.episode.as_mut()) else { return };
         episode.frto = match episode.frto {
             Frto::Begun if advanced && !recovered && unsent => Frto::NewData,
@@ -158,7 +158,7 @@ impl Sender {
     /// Takes the reduction back.
     fn undo(&mut self, now: Instant, widened: bool) {
         self.end_episode();
-        self.counts.undone += 1;
+        self.repair_mut().counts.undone += 1;
         self.settle_presumed();
         if !self.phase.is_calm() {
             self.board.unmark_lost();

@@ -10,8 +10,9 @@ use crate::plugins::{ControlMaker, SchedulerMaker};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Stack};
 use fullpipe_transport::endpoint::EndpointId;
-use fullpipe_units::{Instant, NodeId};
+use fullpipe_units::NodeId;
 use fullpipe_wire::IpVersion;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Creates the endpoints of a flow.
@@ -74,7 +75,6 @@ impl EndpointMaker {
 pub(crate) struct Flow {
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
-    pub(crate) start: Instant,
     pub(crate) version: IpVersion,
     pub(crate) endpoints: EndpointMaker,
     /// Number of the tunnel's flow, if the flow goes through a tunnel.
@@ -93,9 +93,9 @@ pub(super) struct Conversation {
     pub(super) number: u32,
     /// Endpoints of initiator and acceptor, while their connections are not closed.
     pub(super) endpoints: [Option<EndpointId>; 2],
-    /// Retransmitted segments of closed TCP connections. Little is kept of them, because a run can have hundreds of
-    /// thousands.
-    pub(super) retransmitted: [Option<u32>; 2],
+    /// One more than the retransmitted segments of closed TCP connections. Little is kept of them, because a run can have
+    /// hundreds of thousands.
+    pub(super) retransmitted: [Option<NonZeroU32>; 2],
     /// Retransmission timeouts of closed TCP connections, and probe timeouts of closed connections of the QUIC model.
     pub(super) timeouts: [u32; 2],
 }

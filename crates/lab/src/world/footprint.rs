@@ -20,3 +20,9 @@ pub(crate) const QUIC_MODEL_BYTES: usize = size_of::<Option<Box<ModelEndpoint>>>
 pub(crate) const QUIC_MAKER_BYTES: usize = size_of::<ModelMaker>();
 /// An endpoint of the real QUIC stack, without what the stack itself keeps.
 pub(crate) const QUIC_STACK_BYTES: usize = size_of::<Option<Box<StackEndpoint>>>() + size_of::<StackEndpoint>();
+
+// A run can have 200 000 endpoints of TCP, and 20 000 of the QUIC model. What only some of them need is in boxes.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(TCP_BYTES <= 728, "100 000 idle TCP connections take less than 2.5 kB each, both ends together");
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Option<ModelEndpoint>>() <= 1584, "what few QUIC connections need is in a box");

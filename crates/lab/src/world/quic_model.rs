@@ -100,21 +100,23 @@ pub(super) struct ModelEndpoint {
 #[derive(Debug, Default)]
 struct StreamIndices {
     first: Option<u32>,
-    further: Vec<Option<u32>>,
+    #[expect(clippy::box_collection, reason = "nearly all connections have one stream")]
+    further: Option<Box<Vec<Option<u32>>>>,
 }
 
 impl StreamIndices {
     #[inline]
     fn entry(&mut self, number: u32) -> &mut Option<u32> {
         let Some(place) = (number as usize).checked_sub(1) else { return &mut self.first };
-        if self.further.len() <= place {
-            self.further.resize(place + 1, None);
+        let further = self.further.get_or_insert_default();
+        if further.len() <= place {
+            further.resize(place + 1, None);
         }
-        &mut self.further[place]
+        &mut further[place]
     }
 
     fn indices(&self) -> impl Iterator<Item = u32> {
-        self.first.iter().chain(self.further.iter().flatten()).copied()
+        self.first.iter().chain(self.further.iter().flat_map(|further| further.iter().flatten())).copied()
     }
 }
 

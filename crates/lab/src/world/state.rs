@@ -21,6 +21,7 @@ use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_wire::IpVersion;
 use fullpipe_workload::{Application, OpenOptions, Progress, StreamId};
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// An application's timer.
@@ -110,7 +111,7 @@ impl World {
             if self.is_real(self.core.flows[flow].from) {
                 continue;
             }
-            let start = self.core.flows[flow].start;
+            let start = Instant::ZERO.saturating_add(self.core.scenario.flows[flow].start);
             self.core.wake_at(network, application, start);
         }
     }
@@ -238,7 +239,7 @@ impl Core {
         conversation.endpoints[end] = None;
         let counts = endpoint.connection.statistics();
         let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        conversation.retransmitted[end] = Some(short(counts.retransmitted_segments));
+        conversation.retransmitted[end] = NonZeroU32::new(short(counts.retransmitted_segments).saturating_add(1));
         conversation.timeouts[end] = short(super::tcp::timeouts(&counts));
     }
 

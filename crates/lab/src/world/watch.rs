@@ -32,7 +32,7 @@ impl World {
         match known.endpoints[end] {
             Some(id) => self.core.endpoints.report(id),
             None => known.retransmitted[end].map(|segments| EndpointReport {
-                retransmitted_packets: Some(segments.into()),
+                retransmitted_packets: Some(u64::from(segments.get() - 1)),
                 ..EndpointReport::new(EndpointKind::Tcp)
             }),
         }

@@ -151,7 +151,7 @@ impl Connection {
         if length > 0 {
             let payload = segment.payload.filter(|bytes| bytes.len() as u64 == length);
             // The answer to the SYN acknowledges it.
-            let _ = self.receiver.on_data(now, 0, length, false, payload);
+            let _ = self.receiver.on_data(&self.config, now, 0, length, false, payload);
             self.receiver.on_ack_sent();
             self.events |= event::READABLE;
         }

@@ -39,7 +39,7 @@ pub(super) struct Opening {
 impl Connection {
     pub(super) fn send_syn(&mut self, now: Instant) {
         self.pending |= pending::SYN;
-        let first = self.sender.counts.lost_syns == 0;
+        let first = self.sender.repair().counts.lost_syns == 0;
         let opening = self.opening.get_or_insert_default();
         opening.syn_sent_at = now;
         if first {
@@ -176,7 +176,7 @@ impl Connection {
         // A SYN of ours that did not ask forbids ECN-capable packets (RFC 3168 section 6.1.1), but to the client of a
         // server that agreed on accurate feedback (RFC 9768 section 3.1.5).
         let certain = answer.is_some() && agreed == Some(EcnFeedback::Accurate);
-        let plain_syn = !self.opening().passive && ecn::syn_flags(ours, self.sender.counts.lost_syns) == 0;
+        let plain_syn = !self.opening().passive && ecn::syn_flags(ours, self.sender.repair().counts.lost_syns) == 0;
         if plain_syn
             && !certain
             && let Some(ecn) = &mut self.sender.ecn
@@ -224,7 +224,7 @@ impl Connection {
         self.pending &= !pending::SYN;
         let mss = self.agreed_mss();
         let opening = self.opening.take().unwrap_or_default();
-        let lost_syns = self.sender.counts.lost_syns;
+        let lost_syns = self.sender.repair().counts.lost_syns;
         let rtt = if lost_syns == 0 {
             Some(now.saturating_since(opening.syn_sent_at))
         } else if self.options != 0 && header.timestamp_echo != 0 {
@@ -283,7 +283,7 @@ impl Connection {
         };
         out.payload = None;
         out.codepoint = Codepoint::NotEct;
-        let lost_syns = self.sender.counts.lost_syns;
+        let lost_syns = self.sender.repair().counts.lost_syns;
         if answer {
             self.grant_fast_open(header, out);
             let syn_codepoint = self.opening().syn_codepoint;
