@@ -127,7 +127,7 @@ fn a_bare_duplicate_before_the_acknowledgement_moves_on_decides_nothing() {
     let mut script = after_time_out(Config { frto: true, ..config(SACK) });
     script.advance(ms(10));
     sack(&mut script, 0, &[]);
-    assert_eq!(sent(&mut script), []);
+    assert_eq!(sent(&mut script), Vec::<u32>::new());
     sack(&mut script, 1, &[]);
     assert_eq!(sent(&mut script), [10, 11]);
     let mut script = after_time_out(Config { frto: false, ..config(SACK) });
