@@ -1,4 +1,4 @@
-//! What the auditor costs: a stream of events like that of a bulk transfer over three links, made as cheaply as possible,
+//! Measures the cost of the auditor: a stream of events like that of a bulk transfer over three links, generated as cheaply as possible,
 //! with and without the auditor. For a profiler:
 //!
 //! ```text
@@ -6,7 +6,8 @@
 //! valgrind --tool=callgrind target/release/examples/cost 1000000 audited
 //! ```
 //!
-//! The difference of the counts of `audited` and `empty` is the auditor's. Without arguments: a short run of both.
+//! The cost of the auditor is the difference between the counts of `audited` and `empty`. Without arguments, the example makes a short run
+//! of both.
 
 use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium};
 use fullpipe_record::{Observer, PacketView, TcpView, Transmission};
@@ -43,10 +44,10 @@ impl EndState for Nothing {
     }
 }
 
-/// Sends `packets` data packets over three links and an acknowledgement for every second one over three others.
+/// Sends `packets` data packets over three links, and an acknowledgment for every second one over three other links.
 #[inline(never)]
 fn stream(observer: &mut impl Observer, packets: u64) {
-    // Nanoseconds per byte are whole at these rates, so a multiplication does for the transmitter.
+    // At these rates the nanoseconds per byte are an integer, so a multiplication gives the transmission time.
     let byte_ns = black_box(RATES.map(|rate| 8_000_000_000 / rate));
     let delay_ns = black_box(DELAY_NS);
     let mut free_from = [0; RATES.len()];

@@ -1,4 +1,4 @@
-//! The streaming auditor: always on, constant state per link and flow, a few nanoseconds per event.
+//! The streaming auditor, which checks every run with constant state per link and flow, at a few nanoseconds per event.
 
 use crate::declared::{DeclaredFlow, DeclaredLink, PathPromise};
 use crate::flow::{self, FlowDetails, FlowEnd, FlowState};
@@ -8,21 +8,21 @@ use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{FlowId, Instant, LinkId};
 use std::collections::BTreeMap;
 
-/// What the world says when the run has ended.
+/// The state of the network at the end of a run.
 pub trait EndState {
-    /// What still waits at a link.
+    /// Returns what still waits at a link.
     fn link(&self, link: LinkId) -> LinkEnd;
 
-    /// What of a flow is still on its way, and what the records say of it.
+    /// Returns what is still in flight of a flow, and its counters in the records.
     fn flow(&self, flow: FlowId) -> FlowEnd;
 
-    /// The flow's name, for failures.
+    /// Returns the name of the flow, for failures.
     fn flow_name(&self, _flow: FlowId) -> String {
         String::new()
     }
 }
 
-/// Watches every run: nothing faster than its link, no link above its rate, packets and bytes conserved, nothing
+/// Checks every run: no packet is faster than its links, no link exceeds its rate, packets and bytes are conserved, and nothing is
 /// acknowledged that was not sent.
 ///
 /// ```
@@ -47,7 +47,7 @@ pub trait EndState {
 /// let at = Instant::from_nanos;
 /// auditor.sent(at(0), &packet);
 /// auditor.offered(Instant::ZERO, LinkId(0), 1502);
-/// // 1502 bytes at 1 Gbit/s take 12 016 ns; this frame takes one less.
+/// // 1502 bytes at 1 Gbit/s take 12 016 ns; this frame takes one nanosecond less.
 /// auditor.transmitted(&Transmission {
 ///     link: LinkId(0), flow: FlowId(0), wire_bytes: 1502,
 ///     offered: at(0), start: at(0), finish: at(12_015), arrival: at(512_015),
@@ -60,22 +60,22 @@ pub trait EndState {
 #[derive(Clone, Debug)]
 pub struct Auditor {
     links: Vec<LinkState>,
-    /// Both directions of a conversation side by side, as their identities are.
+    /// The directions of each conversation; the numbers of its two flows are adjacent.
     pairs: Vec<Pair>,
-    /// Promises of paths; many flows share one. The first belongs to flows that nobody declared.
+    /// Promises of paths, which several flows can share. The first one is for undeclared flows.
     paths: Vec<PathPromise>,
     checked: Checked,
     details: Box<Details>,
 }
 
-/// Both directions of a conversation, in one cache line: with thousands of flows each further line is a miss.
+/// Both directions of a conversation, in one cache line: with thousands of flows, each additional line is a cache miss.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 struct Pair([FlowState; 2]);
 
-const _: () = assert!(size_of::<Pair>() == 64, "a pair fills one cache line");
+const _: () = assert!(size_of::<Pair>() == 64, "a pair must fill one cache line");
 
-/// How many events were checked.
+/// The number of checked events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Checked {
     frames: u64,
@@ -84,7 +84,7 @@ struct Checked {
     acknowledgements: u64,
 }
 
-/// What ordinary events do not touch.
+/// State that ordinary events do not use.
 #[derive(Clone, Debug, Default)]
 struct Details {
     links: Vec<LinkDetails>,
@@ -94,7 +94,7 @@ struct Details {
 }
 
 impl Auditor {
-    /// An auditor of these links; a [`LinkId`] is an index into them.
+    /// Returns an auditor of these links; a [`LinkId`] is an index into them.
     pub fn new(links: Vec<DeclaredLink>) -> Self {
         let links = LinkDetails::of_all(links);
         Auditor {
@@ -106,19 +106,19 @@ impl Auditor {
         }
     }
 
-    /// The state of both directions of a flow, to prefetch it.
+    /// Returns the state of both directions of a flow, for a prefetch.
     #[inline(always)]
     pub fn state_of_flow(&self, flow: FlowId) -> Option<&impl Sized> {
         self.pairs.get(flow.index() / 2)
     }
 
-    /// The state of a link, to prefetch it.
+    /// Returns the state of a link, for a prefetch.
     #[inline(always)]
     pub fn state_of_link(&self, link: LinkId) -> Option<&impl Sized> {
         self.links.get(link.index())
     }
 
-    /// Declares a flow; before its first packet, at any time of the run.
+    /// Declares a flow, at any time before its first packet.
     pub fn add_flow(&mut self, flow: FlowId, declared: &DeclaredFlow) {
         let pair = flow.index() / 2;
         if pair >= self.pairs.len() {
@@ -134,17 +134,17 @@ impl Auditor {
         self.pairs[pair].0[flow.index() & 1].path = path;
     }
 
-    /// Makes room for this many flows.
+    /// Allocates memory for this many flows.
     pub fn reserve_flows(&mut self, flows: usize) {
         self.pairs.reserve(flows.div_ceil(2).saturating_sub(self.pairs.len()));
     }
 
-    /// Number of transmissions of declared links so far.
+    /// Returns the number of transmissions of declared links so far.
     pub fn transmissions(&self) -> u64 {
         self.checked.frames
     }
 
-    /// Draws the balance with what the world says is left, and concludes.
+    /// Compares the balances with the state at the end of the run and returns the verdict.
     pub fn finish(&mut self, end: &impl EndState) -> Verdict {
         let details = &mut *self.details;
         let log = &mut details.log;
@@ -190,7 +190,7 @@ impl Auditor {
 }
 
 impl Auditor {
-    /// The segments of a burst one by one.
+    /// Processes the segments of a burst one by one.
     #[cold]
     #[inline(never)]
     fn sent_singly(&mut self, now: Instant, mut packet: PacketView, packets: u32, step_bytes: u32) {
@@ -201,7 +201,7 @@ impl Auditor {
     }
 }
 
-/// Index of the promise of flows that nobody declared.
+/// Index of the promise for undeclared flows.
 const UNDECLARED: u32 = 0;
 
 #[cold]
@@ -273,7 +273,7 @@ impl Observer for Auditor {
 
     #[inline]
     fn link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        // What is lost or corrupted is so on its way: it is reported as transmitted as well.
+        // A packet that is lost or corrupted after transmission is reported as transmitted as well.
         if matches!(reason, DropReason::Loss | DropReason::Corrupted) {
             return;
         }

@@ -1,31 +1,31 @@
 //! Packets and bytes in one number: 2^30 for a packet, 1 for a byte, modulo 2^64.
 //!
-//! A link and a flow see several events per packet, and each would change two counters. One number halves that, and
-//! loses nothing where it is used. A *balance* (what came less what went) is compared with what should be left, and must
-//! not fall below zero; *totals* wrap, but two of them that should be equal are compared. Only to say in words by how much
-//! two differ are they taken apart, which is right up to half a gibibyte.
+//! A link and a flow have several events per packet, and each event would change two counters. One number halves this cost without losing
+//! information that the checks need. A *balance* (arrivals minus departures) is compared with the remainder and must not be negative.
+//! *Totals* wrap, but they are only compared with totals that should be equal. Packets and bytes are separated only for messages about
+//! differences, which are exact up to half a gibibyte.
 
-/// Packets and bytes, modulo 2^64; see the module.
+/// Packets and bytes, modulo 2^64; see the module documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount(u64);
 
-/// Such that a packet's 2^30 fits into an instruction.
+/// Chosen so that the 2^30 of a packet fits into an immediate operand.
 const BYTE_BITS: u32 = 30;
 
 impl Amount {
-    /// One packet of this size.
+    /// Returns the amount of one packet of this size.
     #[inline(always)]
     pub(crate) fn packet(bytes: u32) -> Amount {
         Amount(u64::from(bytes) + (1 << BYTE_BITS))
     }
 
-    /// So many packets of this size.
+    /// Returns the amount of a number of packets of this size.
     #[inline(always)]
     pub(crate) fn packets(number: u32, bytes: u32) -> Amount {
         Amount(Amount::packet(bytes).0.wrapping_mul(u64::from(number)))
     }
 
-    /// So many packets with so many bytes together.
+    /// Returns the amount of a number of packets with a total number of bytes.
     pub(crate) fn of(packets: u64, bytes: u64) -> Amount {
         Amount((packets << BYTE_BITS).wrapping_add(bytes))
     }
@@ -50,13 +50,13 @@ impl Amount {
         self
     }
 
-    /// Whether a balance has fallen below zero: fewer than no packets, or no packets with fewer than no bytes.
+    /// Returns whether a balance is negative: fewer than zero packets, or zero packets with fewer than zero bytes.
     #[inline(always)]
     pub(crate) fn is_negative(self) -> bool {
         (self.0 as i64) < 0
     }
 
-    /// A balance, or the difference of two totals, as packets and bytes.
+    /// Returns a balance, or the difference of two totals, as packets and bytes.
     pub(crate) fn parts(self) -> (i64, i64) {
         let unused = u64::BITS - BYTE_BITS;
         let bytes = ((self.0 << unused) as i64) >> unused;
@@ -71,14 +71,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_balance_is_taken_apart() {
+    fn a_balance_is_separated_into_packets_and_bytes() {
         let mut balance = Amount::default();
         balance.add(Amount::packet(1500));
         balance.add(Amount::packet(40));
         assert_eq!(balance.parts(), (2, 1540));
         balance.subtract(Amount::packet(1500));
         assert_eq!((balance.parts(), balance.is_negative()), ((1, 40), false));
-        // A byte too many went: no packets and minus one byte.
+        // One byte too many is subtracted: zero packets and minus one byte.
         balance.subtract(Amount::packet(41));
         assert_eq!((balance.parts(), balance.is_negative()), ((0, -1), true));
         assert_eq!(Amount::of(7, 100).minus(Amount::of(8, 100)).parts(), (-1, 0));

@@ -1,15 +1,16 @@
-//! What a link may have transmitted between two instants, where its rate is not constant.
+//! The maximum that a link may transmit between two instants if its rate is not constant.
 //!
-//! Both kinds are sums from the start of the run, so that any interval is a difference of two: bits for steps, bytes for
-//! opportunities. (Bits are counted in units of 10^-9: a rate of r bit/s is r of them per nanosecond.)
+//! Both kinds of limit are sums from the start of the run, so any interval is a difference of two sums: bits for rate steps, bytes for
+//! delivery
+//! opportunities. (Bits are counted in units of 10^-9 bit: a rate of r bit/s is r units per nanosecond.)
 //!
-//! A busy period begins with a frame that does not begin where the one before it ended. From there on, all bytes
-//! together must fit into what was promised up to the end of each frame; clocks count whole nanoseconds, so an end may be
-//! up to one too early.
+//! A busy period begins with a frame that does not start when the previous one ended. From then on, the sum of all bytes must not exceed
+//! what
+//! was declared up to the end of each frame. Clocks count whole nanoseconds, so an end may be up to one nanosecond too early.
 
 use crate::declared::Course;
 
-/// A link's busy period under audit.
+/// The busy period of a link under audit.
 #[derive(Clone, Debug)]
 pub(crate) struct CourseWatch {
     promise: Course,
@@ -19,13 +20,13 @@ pub(crate) struct CourseWatch {
 }
 
 impl CourseWatch {
-    /// Nothing if the rate is constant.
+    /// Returns `None` if the rate is constant.
     pub(crate) fn new(course: &Course) -> Option<Self> {
         let varies = *course != Course::Constant;
         varies.then(|| CourseWatch { promise: course.clone(), since: 0, busy_until: None, bytes: 0 })
     }
 
-    /// A frame of so many bytes; what was expected if it is too fast.
+    /// Checks a frame of `wire_bytes` bytes. If it is too fast, the error states what was expected.
     pub(crate) fn transmitted(&mut self, start: u64, finish: u64, wire_bytes: u32) -> Result<(), String> {
         if self.busy_until != Some(start) {
             (self.since, self.bytes) = (start, 0);
@@ -62,9 +63,9 @@ impl CourseWatch {
     }
 }
 
-/// Units of 10^-9 bit from the start of the run to `until`.
+/// Returns the units of 10^-9 bit from the start of the run to `until`.
 fn units_before(until: u64, first_bps: u64, steps: &[(u64, u64)], repeat_ns: Option<u64>) -> u128 {
-    // One round that begins with some rate: each rate times how long it holds.
+    // One period that begins with a given rate: the sum of each rate times its duration.
     let round = |begin_bps: u64, length: u64| {
         let mut units = 0;
         let (mut at, mut rate) = (0, begin_bps);
@@ -84,10 +85,10 @@ fn units_before(until: u64, first_bps: u64, steps: &[(u64, u64)], repeat_ns: Opt
     }
 }
 
-/// Opportunities before `until`, from the start of the run.
+/// Returns the number of opportunities before `until`, from the start of the run.
 fn opportunities_before(until: u64, at_ns: &[u64]) -> u128 {
     let Some(&length) = at_ns.last().filter(|length| **length > 0) else { return 0 };
-    // Of the round that `until` lies in, and of the one before, whose last opportunity is when this one begins.
+    // Counts those of the period that contains `until`, and of the previous one, whose last opportunity is when this period begins.
     let rounds = until / length;
     let in_round = |rest: u64| at_ns.partition_point(|at| *at < rest) as u128;
     let whole = at_ns.len() as u128 * u128::from(rounds.saturating_sub(1));
@@ -100,16 +101,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_by_hand() {
-        // 2 units per ns, from 10 ns on 5, from 20 ns on 0, again after 25 ns: the first round has 2 x 10 + 5 x 10 = 70,
-        // the second begins with 0: 50.
+    fn sums_match_a_calculation_by_hand() {
+        // 2 units per ns, 5 from 10 ns on, 0 from 20 ns on, repeated after 25 ns. The first period has 2 x 10 + 5 x 10 = 70;
+        // the second begins with rate 0 and has 50.
         let units = |until| units_before(until, 2, &[(10, 5), (20, 0)], Some(25));
         assert_eq!([0, 4, 10, 12, 25, 35, 36, 60].map(units), [0, 8, 20, 30, 70, 70, 75, 120]);
         assert_eq!(units_before(100, 2, &[(10, 5)], None), 20 + 450);
-        // At 1, 2, 2, 5, then 6, 7, 7, 10; the one at 5 is before 6, not before 5.
+        // Opportunities at 1, 2, 2, 5, then 6, 7, 7, 10; the one at 5 is before 6, not before 5.
         let opportunities = |until| opportunities_before(until, &[1, 2, 2, 5]);
         assert_eq!([0, 1, 2, 3, 5, 6, 7, 8, 10, 11].map(opportunities), [0, 0, 1, 3, 3, 4, 5, 7, 7, 8]);
-        // At 0 and 4, then 4 and 8.
+        // Opportunities at 0 and 4, then 4 and 8.
         assert_eq!([0, 1, 4, 5, 9].map(|until| opportunities_before(until, &[0, 4])), [0, 1, 1, 3, 5]);
     }
 }

@@ -1,114 +1,114 @@
-//! What was promised of a run, as plain values: the only thing besides the events that the auditor knows.
+//! The declared properties of a run as plain values. They and the events are the only input of the auditor.
 //!
-//! The words are those of the scenario's description; nobody who simulates supplies a derived number. Times that follow
-//! from a promise (how long a frame occupies a link, how long a path takes at least) are computed here, on our own.
+//! The terms are those of the scenario. The simulator supplies no derived numbers: this module computes the times that follow from a
+//! declaration (the transmission time of a frame, the least time on a path).
 
 use fullpipe_units::LinkId;
 
-/// One direction of a point-to-point link, a shared medium, or one way through a medium with a scheduler.
+/// One direction of a point-to-point link, a shared medium, or one direction of a scheduled medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredLink {
-    /// Its name, for failures.
+    /// The name, for failures.
     pub name: String,
-    /// What kind of link it is.
+    /// The kind of link.
     pub medium: Medium,
-    /// Rate in bits per second; 0 promises no rate (nothing is checked against it).
+    /// Rate in bits per second; 0 declares no rate, and no rate is checked.
     pub rate_bps: u64,
-    /// Propagation delay in nanoseconds, the same for every frame; for [`Medium::Scheduled`] the least time in all.
+    /// Propagation delay in nanoseconds, the same for every frame; for [`Medium::Scheduled`], the minimum of the total time.
     pub delay_ns: u64,
-    /// Whether a frame may take longer than `delay_ns` (jitter); never less.
+    /// Whether a frame can take longer than `delay_ns` (jitter). It can never take less.
     pub delay_varies: bool,
     /// Bytes that framing adds to each IP packet on the wire.
     pub framing_bytes: u32,
-    /// Smallest frame on the wire, framing included; 0 if there is none. Shorter ones are padded. Where there is one (an
-    /// Ethernet), a sender may hold a packet back until it knows an address.
+    /// Smallest frame on the wire, including framing; 0 if there is no minimum. Shorter frames are padded. On a link with a minimum (an
+    /// Ethernet), a sender may delay a packet until address resolution is complete.
     pub min_frame_bytes: u32,
-    /// Largest IP packet in one frame.
+    /// Largest IP packet in one frame, in bytes.
     pub mtu_bytes: u32,
-    /// What of the link may be other than constant, in order and once. `rate_bps` is then the highest rate, `delay_ns` the
-    /// least delay.
+    /// Properties of the link that are not constant or not in order. `rate_bps` is then the highest rate and `delay_ns` the smallest delay.
     pub varies: Variation,
-    /// Limit of what waits; only [`PacketAuditor`](crate::PacketAuditor) checks it. `None`: no limit.
+    /// Limit of the queue; only [`PacketAuditor`](crate::PacketAuditor) checks it. `None`: no limit.
     pub queue: Option<QueuePromise>,
 }
 
-/// Who may transmit when.
+/// The rule that determines which sender may transmit at which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// One sender, one frame after another.
+    /// One sender, which transmits one frame after another.
     PointToPoint,
-    /// Several stations share one medium: it is busy until a frame has reached the far end. (Where each station has a
-    /// medium of its own, full duplex, each is a point-to-point link.)
+    /// Several stations share one medium, which is busy until a frame has reached the far end. (In full duplex, each station has a medium
+    /// of
+    /// its own, which is a point-to-point link.)
     HalfDuplex,
-    /// A scheduler decides who transmits when (a radio cell): frames share transmissions, and those of different stations
-    /// overtake each other. Of a frame it is told when it came and when it arrived, no more. `delay_ns` is the least time
-    /// between the two. `rate_bps` bounds what has arrived since the medium was last empty.
+    /// A scheduler decides which station transmits and when (a radio cell). Frames share transmissions, and frames of different stations
+    /// overtake each other. Only the offer and the arrival of a frame are reported. `delay_ns` is the least time between the two.
+    /// `rate_bps` limits what has arrived since the medium was last empty.
     Scheduled,
 }
 
-/// What a link may do besides passing frames on at a constant rate, in order, once each.
+/// Deviations of a link from a constant rate and from one in-order delivery per frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variation {
-    /// Its rate over time.
+    /// The rate over time.
     pub course: Course,
-    /// Frames may overtake each other on their way.
+    /// Frames can overtake each other.
     pub reorders: bool,
-    /// Frames may arrive twice.
+    /// Frames can arrive twice.
     pub duplicates: bool,
 }
 
-/// The most that a link may transmit, over time.
+/// The maximum that a link may transmit, over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Course {
     /// The rate is constant.
     #[default]
     Constant,
-    /// The rate steps.
+    /// The rate changes in steps.
     Steps {
         /// Rate in bits per second before the first step.
         first_bps: u64,
-        /// Since the start of the run (or of a round), in nanoseconds, and the rate from then on; in order of time.
+        /// Time of each step since the start of the run (or of a period) in nanoseconds, and the rate from then on; in order of time.
         steps: Vec<(u64, u64)>,
-        /// Nanoseconds after which the steps come again, each round beginning with the rate at the end of the last.
+        /// Nanoseconds after which the steps repeat. Each period begins with the rate at the end of the previous one.
         repeat_ns: Option<u64>,
     },
-    /// Bytes may leave at certain instants only.
+    /// Bytes may depart at certain instants only.
     Opportunities {
-        /// Nanoseconds, in order; again and again, shifted by the last one, which is not zero.
+        /// Instants in nanoseconds, in order. They repeat, shifted by the last one, which is not zero.
         at_ns: Vec<u64>,
-        /// Bytes at each.
+        /// Bytes per opportunity.
         bytes: u32,
     },
 }
 
-/// How much may wait at a link, all stages of one sender together (a discipline above a device queue: the sum of both
-/// limits). The frame in transmission does not count. On a shared medium each flow is taken to have a sender of its own.
+/// The maximum that may wait at a link, in all stages of one sender together (with a discipline above a device queue: the sum of both
+/// limits). The frame in transmission does not count. On a shared medium, each flow is assumed to have its own sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueuePromise {
-    /// At most so many packets.
+    /// Maximum number of packets.
     pub packets: Option<u64>,
-    /// At most so many bytes on the wire.
+    /// Maximum number of bytes on the wire.
     pub bytes: Option<u64>,
 }
 
 /// One direction of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredFlow {
-    /// All links that its packets pass, in order, each once. Empty: the way is not known, and nothing is promised of it.
+    /// All links that its packets pass, in order, each once. Empty: the path is unknown and not checked.
     pub path: Vec<LinkId>,
-    /// Whether its packets are those of IPv6, which only their source cuts (RFC 8200 section 5).
+    /// Whether its packets are IPv6 packets, which only their source fragments (RFC 8200 section 5).
     pub ipv6: bool,
 }
 
-/// Binary places of a nanosecond in the auditor's arithmetic: 2^-20 ns, so that a byte at 100 Gbit/s (0.08 ns) is
-/// known to one part in 80 000.
+/// Binary digits of a nanosecond in the auditor's arithmetic: 2^-20 ns, which gives the time of a byte at 100 Gbit/s (0.08 ns) to
+/// one part in 80 000.
 pub(crate) const FRACTION_BITS: u32 = 20;
 
-/// Largest IP packet (RFC 791).
+/// Largest IP packet in bytes (RFC 791).
 const MAX_IP_BYTES: u64 = 65_535;
 
-/// Time of one byte at a rate in 2^-20 ns, rounded down (in favour of the accused), and whether it is not a whole
-/// number of nanoseconds.
+/// Returns the time of one byte at a rate in 2^-20 ns, rounded down (in favor of the link), and whether it is not a whole number of
+/// nanoseconds.
 fn byte_time(rate_bps: u64) -> (u64, bool) {
     const BITS_TIMES_NANOSECONDS: u64 = 8_000_000_000;
     if rate_bps == 0 {
@@ -119,44 +119,45 @@ fn byte_time(rate_bps: u64) -> (u64, bool) {
 }
 
 impl DeclaredLink {
-    /// Largest frame on the wire.
+    /// Returns the size of the largest frame on the wire.
     pub(crate) fn max_wire_bytes(&self) -> u32 {
         self.mtu_bytes.saturating_add(self.framing_bytes).max(self.min_frame_bytes)
     }
 
-    /// Time of one byte in 2^-20 ns. A whole frame then stays below 2^63; at frames of 1500 bytes this bound touches
-    /// only rates below 2 bit/s, which are judged as if they were faster.
+    /// Returns the time of one byte in 2^-20 ns, bounded so that a whole frame stays below 2^63. With frames of 1500 bytes the bound
+    /// affects
+    /// only rates below 2 bit/s, which are checked as if they were faster.
     pub(crate) fn byte_time(&self) -> u64 {
         byte_time(self.rate_bps).0.min((u64::MAX >> 1) / u64::from(self.max_wire_bytes().max(1)))
     }
 }
 
-/// The least time that a packet needs over a path of links that each store it whole before they forward it.
+/// The least time that a packet needs over a path of store-and-forward links.
 ///
-/// For a packet of b bytes: `fixed_ns` + `fixed_fraction` + b x `byte_time`. A packet that is fragmented does not wait
-/// for its last byte at every link; it still needs the propagation delays and all its bytes at the slowest link.
+/// For a packet of b bytes it is `fixed_ns` + `fixed_fraction` + b x `byte_time`. A fragmented packet does not wait for its last byte at
+/// every link. It still needs the propagation delays, and the time of all its bytes at the slowest link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PathPromise {
-    /// Signed: what rounding may save can be more than what is fixed.
+    /// Signed, because the allowance for rounding can exceed the fixed time.
     fixed_ns: i64,
-    /// What `fixed_ns` has beyond whole nanoseconds, in 2^-20 ns.
+    /// The fraction of `fixed_ns` in 2^-20 ns.
     fixed_fraction: u64,
-    /// 2^-20 ns per byte at the IP layer, summed over links.
+    /// 2^-20 ns per byte at the IP layer, summed over the links.
     byte_time: u64,
     propagation_ns: u64,
     slowest_byte_time: u64,
-    /// Larger packets are fragmented somewhere on the way.
+    /// Larger packets are fragmented on the path.
     mtu_bytes: u32,
 }
 
 impl PathPromise {
-    /// The promise of a path over links that `link` knows; an unknown link promises nothing.
+    /// Returns the promise of a path; `link` returns the declaration of a link. A link without declaration adds nothing.
     pub(crate) fn over<'a>(path: &[LinkId], link: impl Fn(LinkId) -> Option<&'a DeclaredLink>) -> PathPromise {
         let mut promise = PathPromise { mtu_bytes: u32::MAX, ..PathPromise::default() };
         let mut framing = 0u64;
         let mut inexact_links = 0u64;
         for link in path.iter().filter_map(|&id| link(id)) {
-            // At an opportunity a frame leaves at once; where frames share transmissions, the least delay has that of one.
+            // At an opportunity a frame departs at once. On a scheduled medium, the least delay includes the transmission.
             let at_once =
                 matches!(link.varies.course, Course::Opportunities { .. }) || link.medium == Medium::Scheduled;
             let (exact, inexact) = byte_time(if at_once { 0 } else { link.rate_bps });
@@ -170,28 +171,28 @@ impl PathPromise {
         let bound = (u64::MAX >> 1) / MAX_IP_BYTES;
         promise.byte_time = promise.byte_time.min(bound);
         promise.slowest_byte_time = promise.slowest_byte_time.min(bound);
-        // Clocks count whole nanoseconds. Each link whose byte time is not whole may cut less than one of them: k such
-        // links take more than their sum - k, that is at least the sum rounded down - (k - 1).
+        // Clocks count whole nanoseconds. Each link whose byte time is not an integer can lose less than one of them to rounding: k such
+        // links take more than their sum - k, which is at least the sum rounded down - (k - 1).
         let whole = promise.propagation_ns.saturating_add(framing >> FRACTION_BITS).min(u64::MAX >> 2);
         promise.fixed_ns = whole as i64 - inexact_links.saturating_sub(1) as i64;
         promise.fixed_fraction = framing & ((1 << FRACTION_BITS) - 1);
         promise
     }
 
-    /// Least time of an unfragmented packet; below zero if rounding may save more than all of it.
+    /// Returns the least time of an unfragmented packet; negative if the allowance for rounding exceeds it.
     #[inline(always)]
     pub(crate) fn least_ns(&self, ip_bytes: u32) -> i64 {
         let bytes = self.byte_time.wrapping_mul(u64::from(ip_bytes)).wrapping_add(self.fixed_fraction);
         self.fixed_ns.wrapping_add((bytes >> FRACTION_BITS) as i64)
     }
 
-    /// Least time of any packet.
+    /// Returns the least time of any packet.
     pub(crate) fn least_ns_of_any(&self, ip_bytes: u32) -> u64 {
         if ip_bytes <= self.mtu_bytes {
             return self.least_ns(ip_bytes).max(0) as u64;
         }
         let slowest = self.slowest_byte_time.saturating_mul(u64::from(ip_bytes)) >> FRACTION_BITS;
-        // Each fragment may lose part of a nanosecond to rounding; an IP header has at most 60 bytes.
+        // Each fragment can lose part of a nanosecond to rounding; an IP header has at most 60 bytes.
         let fragments = ip_bytes.div_ceil(self.mtu_bytes.saturating_sub(60).max(8));
         self.propagation_ns.saturating_add(slowest.saturating_sub(u64::from(fragments)))
     }
@@ -222,28 +223,28 @@ mod tests {
     }
 
     #[test]
-    fn least_time_over_three_links_by_hand() {
+    fn least_time_over_three_links_matches_a_calculation_by_hand() {
         // The chain of `tcp-1`: 1 Gbit/s 0.5 ms, 100 Mbit/s 9 ms, 1 Gbit/s 0.5 ms, 2 bytes of framing. 1500 bytes:
         // 1502 x 8 = 12 016 bits: 12 016 + 120 160 + 12 016 = 144 192 ns, and 10 ms of propagation.
         let links = [link(1_000_000_000, 500_000), link(100_000_000, 9_000_000), link(1_000_000_000, 500_000)];
         let promise = over(&[0, 1, 2], &links);
         assert_eq!(promise.least_ns(1500), 10_144_192);
         assert_eq!(promise.least_ns_of_any(1500), 10_144_192);
-        // 3000 bytes: all of them at 100 Mbit/s are 240 000 ns, less one for each of three fragments (1480 + 1480 + 20).
+        // 3000 bytes at 100 Mbit/s take 240 000 ns, minus one for each of three fragments (1480 + 1480 + 20).
         assert_eq!(promise.least_ns_of_any(3000), 10_239_997);
     }
 
     #[test]
     fn one_inexact_link_may_round_down_and_two_may_lose_one_more() {
-        // 98 + 2 bytes at 7 Mbit/s: 800 / 7e6 s = 114 285.714 ns; twice: 228 571.43 (each cut: 228 570).
+        // 98 + 2 bytes at 7 Mbit/s: 800 / 7e6 s = 114 285.714 ns; twice: 228 571.43 (each rounded down: 228 570).
         let links = [link(7_000_000, 0), link(7_000_000, 0)];
         assert_eq!(over(&[0], &links).least_ns(98), 114_285);
         assert_eq!(over(&[0, 1], &links).least_ns(98), 228_570);
     }
 
     #[test]
-    fn rounding_may_save_more_than_what_is_fixed() {
-        // 31 bytes at 10 Gbit/s without framing: 24.8 ns; two links: 49.6, each cut to 24: 48.
+    fn allowance_for_rounding_may_exceed_the_fixed_time() {
+        // 31 bytes at 10 Gbit/s without framing: 24.8 ns; two links: 49.6, each rounded down to 24: 48.
         let bare = DeclaredLink { framing_bytes: 0, ..link(10_000_000_000, 0) };
         let links = [bare.clone(), bare];
         assert_eq!(over(&[0, 1], &links).least_ns(31), 48);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rate_no_path_and_absurd_values_promise_little_and_overflow_nothing() {
+    fn extreme_or_missing_values_promise_little_and_do_not_overflow() {
         assert_eq!(over(&[], &[]).least_ns(1500), 0);
         assert_eq!(over(&[3], &[]).least_ns(1500), 0);
         assert_eq!(over(&[0], &[link(0, 5)]).least_ns(1500), 5);

@@ -1,14 +1,13 @@
-//! One direction of a conversation under audit: constant state, half a cache line (both directions fill one).
+//! The audit of one direction of a conversation: constant state in half a cache line (both directions fill one).
 //!
-//! **Conservation.** What was delivered and dropped never exceeds what was sent; after the run, what is missing must be
-//! in flight.
+//! **Conservation.** Deliveries and drops never exceed what was sent. After the run, the difference must be in flight.
 //!
 //! **Sequence numbers** (RFC 9293 section 3.4: modulo 2^32, compared by their signed difference). `sent_end` and
-//! `delivered_end` are the highest ends of segments with content that were sent and delivered. An acknowledgement from
-//! the other side must lie between the first number of the conversation and `delivered_end`: nothing is acknowledged
-//! that has not been sent and has not arrived. (Whether holes below it are filled takes more than constant state:
-//! [`PacketAuditor`](crate::PacketAuditor).) A SYN begins the numbers; a later one with other numbers begins them anew.
-//! A conversation whose beginning was not seen begins with its first segment, and then any older number passes.
+//! `delivered_end` are the highest ends of segments with content that were sent and delivered. An acknowledgment from
+//! the other side must lie between the first number of the conversation and `delivered_end`, so nothing is acknowledged
+//! that was not sent or has not arrived. (To check whether holes below it are filled takes more than constant state; see
+//! [`PacketAuditor`](crate::PacketAuditor).) A SYN sets the first number; a later SYN with another number sets it again.
+//! If the start of a conversation was not observed, its numbers begin with the first observed segment, and any older number is accepted.
 
 use crate::balance::Amount;
 use crate::declared::PathPromise;
@@ -17,39 +16,39 @@ use fullpipe_record::{FlowCounters, PacketView, TcpView};
 use fullpipe_units::{FlowId, Instant};
 use std::collections::BTreeMap;
 
-/// What changes with every packet.
+/// The state that changes with every packet.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(32))]
 pub(crate) struct FlowState {
-    /// Sent less delivered and dropped.
+    /// Sent minus delivered and dropped.
     in_flight: Amount,
     delivered: Amount,
-    /// Index of the path's promise.
+    /// Index of the promise of the path.
     pub(crate) path: u32,
     sent_end: u32,
     delivered_end: u32,
-    /// How far an acknowledgement may lie behind `delivered_end`: to the first number, at most `WINDOW`.
+    /// How far an acknowledgment may lie before `delivered_end`: to the first number, at most `WINDOW`.
     delivered_span: u32,
 }
 
-/// Numbers further apart than this cannot be told from numbers ahead.
+/// If two numbers are further apart than this, their order is undefined.
 const WINDOW: u32 = i32::MAX as u32;
 
-/// What was dropped of a flow.
+/// The dropped packets of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dropped {
     packets: u64,
     amount: Amount,
 }
 
-/// What few flows need.
+/// State that few flows need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowDetails {
-    /// By flow, as far as any was dropped.
+    /// Drops by flow, up to the highest flow with a drop.
     dropped: Vec<Dropped>,
-    /// Copies that links made of a flow's packets; they are under way beside what was sent.
+    /// Copies that links made of a flow's packets; they are in flight in addition to what was sent.
     copies: BTreeMap<FlowId, Amount>,
-    /// End of a SYN that a later SYN with other numbers replaced; it may still be on its way.
+    /// End of a SYN that a later SYN with another number replaced; it can still be in flight.
     replaced_syn_ends: BTreeMap<FlowId, u32>,
 }
 
@@ -59,7 +58,7 @@ impl FlowDetails {
     }
 }
 
-/// Counters of a flow as the records publish them.
+/// Counters of a flow as published in the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Published {
     /// Packets sent.
@@ -70,18 +69,18 @@ pub struct Published {
     pub rx_packets: u64,
     /// Bytes received, at the IP layer.
     pub rx_bytes: u64,
-    /// Packets dropped on the way.
+    /// Packets dropped in the network.
     pub lost_packets: u64,
-    /// What only [`PacketAuditor`](crate::PacketAuditor) compares.
+    /// Times that only [`PacketAuditor`](crate::PacketAuditor) compares.
     pub times: PublishedTimes,
 }
 
-/// Times of a flow as the records publish them.
+/// Times of a flow as published in the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublishedTimes {
     /// Sum of the delays of received packets, in nanoseconds.
     pub delay_sum_ns: u64,
-    /// Sum of the absolute differences of successive delays, in nanoseconds.
+    /// Sum of the absolute differences between successive delays, in nanoseconds.
     pub jitter_sum_ns: u64,
     /// When the first packet was sent; zero if none was.
     pub first_tx: Instant,
@@ -113,31 +112,31 @@ impl From<&FlowCounters> for Published {
     }
 }
 
-/// What the world says of a flow when the run has ended.
+/// The state of a flow at the end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowEnd {
-    /// Packets sent and neither delivered nor dropped: waiting anywhere, on a link, or in reassembly. To be counted where
-    /// they are, not as a difference of counters, which would prove nothing.
+    /// Packets sent and neither delivered nor dropped: in a queue, on a link, or in reassembly. They must be counted where they are.
+    /// A difference of counters would prove nothing.
     pub in_flight_packets: u64,
     /// Their bytes at the IP layer.
     pub in_flight_bytes: u64,
-    /// What the records will say of the flow, if they say anything.
+    /// The counters of the flow in the records, if it has any.
     pub published: Option<Published>,
 }
 
-/// How far `a` lies after `b` modulo 2^32; negative if before.
+/// Returns how far `a` lies after `b` modulo 2^32; negative if it lies before.
 #[inline(always)]
 fn distance(a: u32, b: u32) -> i32 {
     a.wrapping_sub(b) as i32
 }
 
-/// Whether a segment takes sequence numbers; one without says nothing about what was sent.
+/// Returns whether a segment occupies sequence numbers. Other segments do not show what was sent.
 #[inline(always)]
 fn has_content(tcp: &TcpView) -> bool {
     tcp.sequence_end != tcp.sequence
 }
 
-/// Counts a packet that `pair[side]` sent and takes an ordinary segment; false if it has to be judged.
+/// Counts a packet that `pair[side]` sent and accepts an ordinary segment. Returns false if `judge_sent` must check it.
 #[inline(always)]
 pub(crate) fn accepts_sent(pair: &mut [FlowState; 2], side: usize, packet: &PacketView) -> bool {
     let flow = &mut pair[side & 1];
@@ -150,8 +149,8 @@ pub(crate) fn accepts_sent(pair: &mut [FlowState; 2], side: usize, packet: &Pack
     true
 }
 
-/// Does for the segments of a burst what [`accepts_sent`] does for each, if they are ordinary and new: they carry the same
-/// acknowledgement, and the last one ends highest. Otherwise returns false and counts nothing: they have to be taken one by one.
+/// Does for the segments of a burst what [`accepts_sent`] does for each, if they are ordinary and new: all have the same
+/// acknowledgment, and the last one has the highest end. Otherwise counts nothing and returns false; each must then be processed alone.
 #[inline(always)]
 pub(crate) fn accepts_sent_burst(
     pair: &mut [FlowState; 2],
@@ -171,7 +170,7 @@ pub(crate) fn accepts_sent_burst(
     true
 }
 
-/// Judges a segment that `accepts_sent` has counted and not taken.
+/// Checks a segment that `accepts_sent` has counted but not accepted.
 #[cold]
 #[inline(never)]
 pub(crate) fn judge_sent(
@@ -195,7 +194,7 @@ pub(crate) fn judge_sent(
     let other = &mut pair[side ^ 1];
     let silent = other.sent(other_flow, details) == Amount::default();
     if !other.has_begun() && !tcp.syn && (first || !silent) {
-        // The beginning was not seen: the other side's numbers begin with what is acknowledged.
+        // The start was not observed: the numbers of the other side begin with the acknowledged number.
         other.begin_at(tcp.acknowledgement, tcp.acknowledgement, WINDOW);
         return;
     }
@@ -215,28 +214,28 @@ pub(crate) fn judge_sent(
 }
 
 impl FlowState {
-    /// All that was sent.
+    /// Returns the total of sent packets.
     fn sent(&self, flow: FlowId, details: &FlowDetails) -> Amount {
         let copies = details.copies.get(&flow).copied().unwrap_or_default();
         self.in_flight.plus(self.delivered).plus(details.dropped(flow).amount).minus(copies)
     }
 
-    /// Whether the numbers have begun. (Never all zero: after a SYN, `sent_end` is ahead of the first number.)
+    /// Returns whether the numbers have begun. (They are never all zero: after a SYN, `sent_end` is ahead of the first number.)
     fn has_begun(&self) -> bool {
         (self.sent_end, self.delivered_end, self.delivered_span) != (0, 0, 0)
     }
 
-    /// Begins the numbers at `first`, of which everything before `sent_end` has been sent and nothing delivered.
+    /// Begins the numbers at `first`; everything before `sent_end` has been sent and nothing delivered.
     fn begin_at(&mut self, first: u32, sent_end: u32, delivered_span: u32) {
         self.sent_end = sent_end;
         self.delivered_end = first;
         self.delivered_span = delivered_span;
     }
 
-    /// A segment that may begin the numbers: a SYN, or the first one seen.
+    /// Processes a segment that can begin the numbers: a SYN, or the first observed segment.
     fn begin(&mut self, flow: FlowId, tcp: &TcpView, details: &mut FlowDetails) {
         if tcp.syn {
-            // The first number is where an acknowledgement may lie furthest behind.
+            // The first number is the lowest number that may be acknowledged.
             let initial = self.delivered_end.wrapping_sub(self.delivered_span);
             let begun = self.has_begun();
             if !begun || tcp.sequence != initial {
@@ -258,10 +257,10 @@ impl FlowState {
         }
     }
 
-    /// Whether an acknowledgement speaks of delivered numbers.
+    /// Returns whether an acknowledgment covers only delivered numbers.
     #[inline(always)]
     fn was_delivered(&self, acknowledgement: u32) -> bool {
-        // One that lies ahead is, modulo 2^32, very far behind.
+        // Modulo 2^32, a number that lies ahead is very far behind.
         self.delivered_end.wrapping_sub(acknowledgement) <= self.delivered_span
     }
 
@@ -274,7 +273,7 @@ impl FlowState {
         }
     }
 
-    /// Counts a delivered packet; false if it has to be judged.
+    /// Counts a delivered packet. Returns false if `judge_delivered` must check it.
     #[inline(always)]
     pub(crate) fn accepts_delivered(
         &mut self,
@@ -286,7 +285,7 @@ impl FlowState {
         let amount = Amount::packet(packet.ip_bytes);
         self.in_flight.subtract(amount);
         self.delivered.add(amount);
-        // Signed: a packet that arrives before it was sent takes less than no time.
+        // Signed: the delay of a packet that arrives before it was sent is negative.
         let delay_ns = now.as_nanos().wrapping_sub(sent.as_nanos()) as i64;
         let right = delay_ns >= path.least_ns(packet.ip_bytes) && !self.in_flight.is_negative();
         if let Some(tcp) = &packet.tcp
@@ -300,7 +299,7 @@ impl FlowState {
         right
     }
 
-    /// Judges a packet that `accepts_delivered` has counted.
+    /// Checks a packet that `accepts_delivered` has counted.
     #[cold]
     #[inline(never)]
     pub(crate) fn judge_delivered(
@@ -371,14 +370,14 @@ impl FlowState {
         self.judge_balance(packet.flow, now, log);
     }
 
-    /// A link made a copy: one packet more is under way, though nobody sent it.
+    /// Counts a copy that a link made: one more packet is in flight that the source did not send.
     pub(crate) fn duplicated(&mut self, packet: &PacketView, details: &mut FlowDetails) {
         let amount = Amount::packet(packet.ip_bytes);
         self.in_flight.add(amount);
         details.copies.entry(packet.flow).or_default().add(amount);
     }
 
-    /// The balance after the run. Returns how many packets were dropped.
+    /// Checks the balance at the end of the run. Returns the number of dropped packets.
     pub(crate) fn finish(&self, flow: FlowId, end: &FlowEnd, details: &FlowDetails, log: &mut FailureLog) -> u64 {
         let subject = Subject::Flow(flow);
         if self.in_flight != Amount::of(end.in_flight_packets, end.in_flight_bytes) {
@@ -414,7 +413,7 @@ impl FlowState {
         dropped.packets
     }
 
-    /// Whether any event named this flow.
+    /// Returns whether any event had this flow.
     pub(crate) fn was_seen(&self, flow: FlowId, details: &FlowDetails) -> bool {
         let nothing = Amount::default();
         (self.in_flight, self.delivered) != (nothing, nothing) || details.dropped(flow).packets > 0

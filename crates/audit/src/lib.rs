@@ -1,13 +1,13 @@
-//! An independent check of every run from what observers saw.
+//! An independent check of every run, based on the events that observers receive.
 //!
-//! The auditor is told what was promised ([`DeclaredLink`], [`DeclaredFlow`]) and hears the events of a run through
-//! [`fullpipe_record::Observer`]. It shares no code with what it audits: its own arithmetic says how long a frame takes,
-//! its own counters say what is missing. Two auditors: [`Auditor`] is always on, in benchmarks too, with constant
-//! state per link and flow; [`PacketAuditor`] follows every packet (`--audit`) and costs what that costs. Each ends
-//! with a [`Verdict`].
+//! The auditor receives declarations ([`DeclaredLink`], [`DeclaredFlow`]) and the events of a run ([`fullpipe_record::Observer`]). It
+//! shares
+//! no code with the model that it checks: it computes transmission times and counts packets itself. There are two auditors. [`Auditor`]
+//! checks every run, including benchmarks, with constant state per link and flow. [`PacketAuditor`] follows every packet (`--audit`), at a
+//! cost several times that of the run. Each returns a [`Verdict`].
 //!
-//! A pass says that what was reported obeys the rules in [`Rule`]. It does not say that everything was reported: a world
-//! that forgets a packet in every one of its events, its counters and its end state is consistent.
+//! A passed audit means that the reported events obey the rules in [`Rule`]. It does not mean that everything was reported: the audit
+//! cannot detect a packet that is missing in all events, all counters and the state at the end.
 
 mod auditor;
 mod balance;
@@ -23,9 +23,9 @@ pub use declared::{Course, DeclaredFlow, DeclaredLink, Medium, QueuePromise, Var
 pub use flow::{FlowEnd, Published, PublishedTimes};
 pub use link::LinkEnd;
 pub use packet::PacketAuditor;
-/// Memory of the auditor for each direction of a conversation.
+/// Memory of the auditor per direction of a conversation, in bytes.
 pub const DIRECTION_BYTES: usize = size_of::<flow::FlowState>();
-/// Memory of the auditor for each link.
+/// Memory of the auditor per link, in bytes.
 pub const LINK_BYTES: usize = size_of::<link::LinkState>() + size_of::<link::LinkDetails>();
 
 pub use verdict::{Failure, MAX_FAILURES_KEPT, Rule, Subject, Verdict};

@@ -1,14 +1,13 @@
-//! One link under audit: constant state, half a cache line, and a judgement per frame.
+//! The audit of one link: constant state in half a cache line, and a check of each frame.
 //!
-//! **Rate.** A link that sends frames back to back counts whole nanoseconds, so one frame may seem up to a nanosecond
-//! too short, and a frame of 64 bytes at 10 Gbit/s lasts only 51.2. The auditor therefore keeps its own clock of the
-//! busy period in 2^-20 ns: each frame may end no earlier than the true end of everything sent since the link was last
-//! idle, rounded down. `owed` is by how much that true end lies after the last frame's; it is below one nanosecond,
-//! and nothing is owed after an idle nanosecond. A link that is too fast by a part f of its rate falls behind this clock
-//! by f of each frame's time and is noticed when that adds up to one nanosecond.
+//! **Rate.** A link that sends frames back to back counts whole nanoseconds, so one frame can seem up to a nanosecond too short. A frame of
+//! 64 bytes at 10 Gbit/s takes only 51.2 ns. The auditor therefore has its own clock of the busy period in 2^-20 ns. A frame must not end
+//! before the exact end, rounded down, of everything sent since the link was last idle. `owed` is the difference between the exact end and
+//! the end of the last frame. It is below one nanosecond, and zero after an idle nanosecond. If a link is too fast by a fraction f of its
+//! rate, each frame ends too early by f of its transmission time. The auditor reports this when the sum reaches one nanosecond.
 //!
-//! **Two paths.** [`LinkState::accepts`] takes the ordinary frame of an ordinary link in a few instructions, and
-//! nothing else. Whatever it does not take goes to [`LinkState::judge`], which knows every medium and finds the words.
+//! **Two functions.** [`LinkState::accepts`] accepts the ordinary frames of ordinary links in a few instructions. All other frames are
+//! passed to [`LinkState::judge`], which handles every medium and writes the failure.
 
 use crate::balance::Amount;
 use crate::course::CourseWatch;
@@ -18,53 +17,52 @@ use fullpipe_record::Transmission;
 use fullpipe_units::{Instant, LinkId};
 use std::sync::Arc;
 
-/// What changes with every frame, and what every frame is held against.
+/// The state that every frame changes or is compared with.
 #[derive(Clone, Debug)]
 #[repr(C, align(32))]
 pub(crate) struct LinkState {
-    /// The first instant at which the next frame may begin; [`u64::MAX`] for links that are not ordinary, so that all
-    /// their frames are judged.
+    /// The earliest start of the next frame; [`u64::MAX`] for links that are not ordinary, so that `judge` checks all their frames.
     free_from: u64,
-    /// Frames and bytes that came less those that were transmitted or dropped.
+    /// Frames and bytes that arrived, minus those that were transmitted or dropped.
     waiting: Amount,
     /// Time of a byte in 2^-20 ns.
     byte_time: u64,
     delay_ns: u32,
-    /// 2^-20 ns by which the last frame ended before its true end; below 2^20.
+    /// The exact end of the last frame minus its reported end, in 2^-20 ns; below 2^20.
     owed: u32,
 }
 
-/// What is seldom needed.
+/// State that is seldom needed.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkDetails {
     pub(crate) name: Box<str>,
-    /// Without its name. Links that are declared alike share it: a dumbbell of 10 000 hosts has 40 000 links of two kinds.
+    /// The declaration without the name. Links with equal declarations share it: a dumbbell of 10 000 hosts has 40 000 links of two kinds.
     pub(crate) declared: Arc<DeclaredLink>,
-    /// Whether `accepts` may take its frames.
+    /// Whether `accepts` may accept its frames.
     ordinary: bool,
-    /// The first instant at which the next frame may begin, for links that are not ordinary.
+    /// The earliest start of the next frame, for links that are not ordinary.
     free_from: u64,
-    /// Where the rate is not constant.
+    /// The limit over time; `None` if the rate is constant.
     course: Option<Box<CourseWatch>>,
     last_arrival: u64,
-    /// Where a scheduler decides.
+    /// What has arrived, for a scheduled medium.
     busy: Busy,
 }
 
 /// What has arrived since a medium was last empty.
 #[derive(Clone, Copy, Debug)]
 struct Busy {
-    /// The earliest at which any of it came: all of it was transmitted since.
+    /// The earliest time at which any of it was offered; all of it was transmitted since then.
     from: u64,
     bytes: u64,
 }
 
 const AT_REST: Busy = Busy { from: u64::MAX, bytes: 0 };
 
-/// What the world says of a link when the run has ended.
+/// The state of a link at the end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkEnd {
-    /// Frames that were offered and neither reported as transmitted nor as dropped.
+    /// Frames that were offered and reported neither as transmitted nor as dropped.
     pub queued_frames: u64,
     /// Their bytes on the wire.
     pub queued_bytes: u64,
@@ -72,11 +70,11 @@ pub struct LinkEnd {
 
 const FRACTION_MASK: u64 = (1 << FRACTION_BITS) - 1;
 
-/// So many declarations are compared with that of the next link.
+/// Maximum number of declarations that are compared with that of the next link.
 const KINDS_COMPARED: usize = 8;
 
 impl LinkDetails {
-    /// The details of all links.
+    /// Returns the details of all links.
     pub(crate) fn of_all(links: Vec<DeclaredLink>) -> Vec<LinkDetails> {
         let mut kinds: Vec<Arc<DeclaredLink>> = Vec::new();
         let details = links.into_iter().map(|mut link| {
@@ -89,7 +87,7 @@ impl LinkDetails {
             });
             LinkDetails::new(name, declared)
         });
-        // Exactly as many: a vector that is collected in place would keep the room of the declarations.
+        // Allocates exactly this capacity: collecting in place would keep the memory of the declarations.
         let mut all = Vec::with_capacity(details.len());
         all.extend(details);
         all
@@ -121,23 +119,23 @@ impl LinkState {
         self.waiting.add(Amount::packet(wire_bytes));
     }
 
-    /// Counts a frame, and takes it if it keeps every rule of a point-to-point link with a constant delay (below 4 s).
-    /// Otherwise changes nothing more, and says so: it has to be judged.
+    /// Counts a frame, and accepts it if it obeys every rule of a point-to-point link with a constant delay (below 4 s). Otherwise it
+    /// changes nothing else and returns false; `judge` must then check the frame.
     #[inline(always)]
     pub(crate) fn accepts(&mut self, frame: &Transmission) -> bool {
         self.waiting.subtract(Amount::packet(frame.wire_bytes));
         self.accepts_passed(frame)
     }
 
-    /// The same for a frame that came and went at once, which leaves the amount that waits as it is. (Counting it in and
-    /// out again took 80 of 2 960 instructions per data packet.)
+    /// Does the same for a frame that arrives and departs at once, which does not change the amount that waits. (To add and subtract it
+    /// took 80 of 2960 instructions per data packet.)
     #[inline(always)]
     pub(crate) fn accepts_passed(&mut self, frame: &Transmission) -> bool {
         let (start, finish) = (frame.start.as_nanos(), frame.finish.as_nanos());
         let owed = if start == self.free_from { u64::from(self.owed) } else { 0 };
         let needed = u64::from(frame.wire_bytes).wrapping_mul(self.byte_time).wrapping_add(owed);
         let needed_ns = (needed >> FRACTION_BITS) as i64;
-        // Signed: a frame that ends before it begins takes less than no time.
+        // Signed: the transmission time of a frame that ends before it starts is negative.
         let taken_ns = finish.wrapping_sub(start) as i64;
         if start < self.free_from
             || frame.offered > frame.start
@@ -152,12 +150,12 @@ impl LinkState {
         true
     }
 
-    /// Judges any frame on any medium, rule by rule. (The frame comes by value: a reference would keep the one in the
+    /// Checks any frame on any medium against each rule. (The frame is passed by value: a reference would keep the one in the
     /// hot path in memory instead of in registers.)
     #[cold]
     #[inline(never)]
     pub(crate) fn judge(&mut self, frame: Transmission, details: &mut LinkDetails, log: &mut FailureLog) {
-        // Each frame of such a medium comes here: 65 instructions, 85 with what the others need in one function.
+        // Each frame of such a medium is checked here, in 65 instructions; a common function for all media would take 85.
         if details.declared.medium == Medium::Scheduled {
             return self.judge_scheduled(&frame, details, log);
         }
@@ -229,7 +227,7 @@ impl LinkState {
         self.judge_balance(frame.link, frame.start, log);
     }
 
-    /// A frame that arrived where a scheduler decides.
+    /// Checks a frame that arrived on a scheduled medium.
     fn judge_scheduled(&self, frame: &Transmission, details: &mut LinkDetails, log: &mut FailureLog) {
         let subject = Subject::Link(frame.link);
         let (offered, arrival) = (frame.offered.as_nanos(), frame.arrival.as_nanos());
@@ -247,7 +245,7 @@ impl LinkState {
         busy.from = busy.from.min(offered);
         busy.bytes += u64::from(frame.wire_bytes);
         let time = arrival.saturating_sub(busy.from);
-        // What arrived in bits times 10^9 is more than bits per second times nanoseconds.
+        // Compares the bits that arrived times 10^9 with bits per second times nanoseconds.
         let able = u128::from(rate) * u128::from(time);
         if rate > 0 && u128::from(busy.bytes) * 8_000_000_000 > able {
             let (found, most) = (busy.bytes, able / 8_000_000_000);
@@ -278,7 +276,7 @@ impl LinkState {
         }
     }
 
-    /// The rate of one frame, with what the busy period owes.
+    /// Checks the rate of one frame, including what the busy period owes.
     fn judge_rate(
         &mut self,
         frame: &Transmission,
@@ -287,7 +285,7 @@ impl LinkState {
         fail: &mut dyn FnMut(Rule, &dyn Fn() -> String),
     ) {
         let (start, finish) = (frame.start.as_nanos(), frame.finish.as_nanos());
-        // Stations of a shared medium do not know each other's fractions: there each frame stands alone.
+        // Stations of a shared medium do not share fractions of a nanosecond, so each frame is checked alone.
         let together = declared.medium == Medium::PointToPoint && back_to_back;
         let owed = if together { u64::from(self.owed) } else { 0 };
         let needed = u64::from(frame.wire_bytes).saturating_mul(self.byte_time).saturating_add(owed);
@@ -307,15 +305,15 @@ impl LinkState {
         }
     }
 
-    /// A frame was dropped before it was transmitted.
+    /// Counts a frame that was dropped before it was transmitted.
     pub(crate) fn dropped(&mut self, link: LinkId, wire_bytes: u32, log: &mut FailureLog) {
         self.waiting.subtract(Amount::packet(wire_bytes));
-        // Events of a link's queue carry no time; the last one known is when the link is free.
+        // Drop events at a link's queue have no time here; the last known time is when the link becomes free.
         let at = if self.free_from == u64::MAX { 0 } else { self.free_from };
         self.judge_balance(link, Instant::from_nanos(at), log);
     }
 
-    /// The balance after the run.
+    /// Checks the balance at the end of the run.
     pub(crate) fn finish(&self, link: LinkId, end: LinkEnd, log: &mut FailureLog) {
         if self.waiting != Amount::of(end.queued_frames, end.queued_bytes) {
             let (frames, bytes) = self.waiting.parts();

@@ -1,22 +1,22 @@
-//! What the auditor concludes: which rules were checked how often, and the first failure of each rule and subject with
-//! what was expected and what was found.
+//! The verdict of the auditor: how often each rule was checked, and the first failure of each rule and subject with
+//! the expected and the found value.
 
 use fullpipe_units::{FlowId, Instant, LinkId};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is checked.
+/// A rule that the auditor checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// An event names a link or a flow that nobody declared.
+    /// Every event has a declared link and a declared flow.
     Declared,
-    /// A frame begins when it has come, and ends after it has begun.
+    /// A frame starts no earlier than it arrives, and ends after it starts.
     FrameOrder,
-    /// No frame begins before the one ahead of it has left (on a shared medium: has arrived).
+    /// No frame starts before the previous one has departed (on a shared medium: has arrived).
     Overlap,
-    /// No link sends above its rate.
+    /// No link exceeds its rate.
     LinkRate,
-    /// No frame arrives before its propagation delay has passed, nor after it where the delay is constant.
+    /// No frame arrives before its propagation delay has passed, nor later if the delay is constant.
     Propagation,
     /// Frames and bytes offered to a link = transmitted + dropped + still queued.
     LinkConservation,
@@ -28,24 +28,24 @@ pub enum Rule {
     Sequence,
     /// Nothing is acknowledged that was not sent and delivered.
     Acknowledgement,
-    /// The published counters are those that the events give.
+    /// The published counters equal those computed from the events.
     Counters,
-    /// Packet by packet: no frame is larger than the link's MTU and framing allow.
+    /// Packet by packet: no frame exceeds the link's MTU plus framing.
     FrameSize,
-    /// Packet by packet: frames leave a queue in the order in which they came.
+    /// Packet by packet: frames depart from a queue in order of arrival.
     QueueOrder,
-    /// Packet by packet: no more packets or bytes wait than the queue holds.
+    /// Packet by packet: the packets and bytes that wait do not exceed the limit of the queue.
     QueueLimit,
-    /// Packet by packet: what is delivered or dropped was sent, with these bytes at that time.
+    /// Packet by packet: each packet that is delivered or dropped was sent, with these bytes at that time.
     Origin,
-    /// Packet by packet: what is offered to a link was sent, or arrived over the link before, at that time.
+    /// Packet by packet: each packet that is offered to a link was sent, or arrived over the previous link, at that time.
     Hops,
     /// Packet by packet: nothing is acknowledged before all bytes below it were delivered.
     AcknowledgedHole,
 }
 
 impl Rule {
-    /// The rule's name in `run.json` and in messages.
+    /// Returns the name of the rule in `run.json` and in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Rule::Declared => "declared",
@@ -75,7 +75,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Who broke a rule.
+/// A link or a flow that broke a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A link or a shared medium.
@@ -93,21 +93,21 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The first time that a subject broke a rule.
+/// The first violation of a rule by a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// Which rule.
+    /// The rule.
     pub rule: Rule,
-    /// Who broke it.
+    /// The subject.
     pub subject: Subject,
-    /// The subject's name.
+    /// The name of the subject.
     pub name: String,
-    /// When, first; [`Instant::NEVER`] for what was found after the run.
+    /// The time of the first violation; [`Instant::NEVER`] if it was found after the run.
     pub at: Instant,
-    /// One sentence: what was expected, what was found.
+    /// One sentence: what was expected and what was found.
     pub message: String,
-    /// How often this subject broke this rule, the first time included.
+    /// How often this subject broke this rule, including the first time.
     pub count: u64,
 }
 
@@ -129,38 +129,38 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The auditor's conclusion about a run.
+/// The result of the audit of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// How often each rule was checked, in the order of [`Rule`]; rules that found nothing to check are absent.
+    /// How often each rule was checked, in the order of [`Rule`]; rules without any check are absent.
     pub checks: Vec<(Rule, u64)>,
     /// The first failure of each rule and subject, in the order of [`Rule`], then of the subject.
     pub failures: Vec<Failure>,
-    /// Failures of further subjects, counted only: so many are kept in detail, see [`MAX_FAILURES_KEPT`].
+    /// Number of failures of further subjects, which are only counted; see [`MAX_FAILURES_KEPT`].
     pub failures_not_kept: u64,
 }
 
-/// So many pairs of rule and subject are kept with their message.
+/// Maximum number of pairs of rule and subject that are kept with their message.
 pub const MAX_FAILURES_KEPT: usize = 100;
 
 impl Verdict {
-    /// Whether no rule was broken.
+    /// Returns whether no rule was broken.
     pub fn passed(&self) -> bool {
         self.failures.is_empty() && self.failures_not_kept == 0
     }
 
-    /// Checks of all rules together.
+    /// Returns the number of checks of all rules.
     pub fn checks_performed(&self) -> u64 {
         self.checks.iter().map(|(_, count)| count).sum()
     }
 
-    /// How often rules were broken.
+    /// Returns how often rules were broken.
     pub fn failures_found(&self) -> u64 {
         self.failures.iter().map(|failure| failure.count).fold(self.failures_not_kept, u64::saturating_add)
     }
 
-    /// This verdict and that of another auditor of the same run.
+    /// Combines this verdict with that of another auditor of the same run.
     pub fn and(mut self, other: Verdict) -> Verdict {
         let mut checks: BTreeMap<Rule, u64> = self.checks.into_iter().collect();
         for (rule, count) in other.checks {
@@ -175,7 +175,7 @@ impl Verdict {
 }
 
 impl fmt::Display for Verdict {
-    /// One line when the audit passed; otherwise a line per failure kept.
+    /// Writes one line if the audit passed, otherwise a line per kept failure.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let checks = self.checks_performed();
         if self.passed() {
@@ -192,7 +192,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Collects failures: the first of each rule and subject in words, the rest counted.
+/// Collects failures: the first of each rule and subject with a message, the others as a count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FailureLog {
     kept: BTreeMap<(Rule, Subject), Failure>,
@@ -200,7 +200,7 @@ pub(crate) struct FailureLog {
 }
 
 impl FailureLog {
-    /// Notes a failure; `message` is made only for the first of its kind.
+    /// Adds a failure; `message` is called only for the first of its rule and subject.
     pub(crate) fn note(&mut self, rule: Rule, subject: Subject, at: Instant, message: impl FnOnce() -> String) {
         if let Some(failure) = self.kept.get_mut(&(rule, subject)) {
             failure.count = failure.count.saturating_add(1);
@@ -212,7 +212,7 @@ impl FailureLog {
         }
     }
 
-    /// The verdict, with names from `name`. The log is empty afterwards.
+    /// Returns the verdict, with names from `name`, and empties the log.
     pub(crate) fn verdict(
         &mut self,
         checks: impl IntoIterator<Item = (Rule, u64)>,

@@ -1,57 +1,56 @@
-//! The pending-event set: a binary heap over 16-byte keys for the next milliseconds, and lists for what is later.
+//! The pending-event set: a binary heap of 16-byte keys for the next milliseconds, and lists for later events.
 //!
-//! **Model.** Time is cut into spans of 2^22 ns (4.2 ms). Events of the present span stand in the heap; those of the next
-//! 1024 spans (4.3 s) in a list for each span, unordered; later ones in a heap of their own. When the present span has
-//! nothing left, the next one that has anything is put into the heap. So a timer that will not fire soon, as most do not,
-//! costs the others nothing: with one heap for all, twenty thousand connections that wait for their next request or in
-//! TIME-WAIT make every arrival go through fifteen levels of it (17 % of the time of a run of Tmix). The order is total,
-//! and the same as that of one heap.
+//! **Model.** Time is divided into spans of 2^22 ns (4.2 ms). Events of the current span are in the heap. Each of the next 1024 spans (4.3
+//! s)
+//! has an unordered list. Later events are in a second heap. When the current span is empty, the events of the next nonempty span move into
+//! the heap. A timer that does not expire soon (most do not) therefore adds no cost to other events. With one heap for everything, 20 000
+//! connections in TIME-WAIT or between requests make every arrival pass through 15 levels (17 % of the time of a Tmix run). The order is
+//! total, and it is the order of a single heap.
 //!
-//! With lanes and lazy timers the heap stays small (tens of entries for one flow, a few per flow for thousands), and
-//! the kind of heap does not matter; a timing wheel for everything is slower (5.1 against 8.9 million packets per second
-//! on one flow).
+//! With lanes and lazy timers the heap stays small: tens of entries for one flow, a few per flow for thousands of flows. The kind of heap
+//! then makes no difference. A timing wheel for all events is slower (5.1 instead of 8.9 million packets per second on one flow).
 
 use fullpipe_units::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// What kind of entity an event belongs to. At one instant, events come in this order.
+/// The kind of entity that an event belongs to. Events at the same instant are ordered by class, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum EventClass {
-    /// A frame reaches the far end of a link.
+    /// A frame arrives at the far end of a link.
     Arrival = 0,
-    /// A link has finished a transmission and can begin the next.
+    /// A link has completed a transmission and can start the next.
     Departure = 1,
-    /// A shared medium or a station on it.
+    /// An event of a shared medium or of a station on it.
     Medium = 2,
-    /// Housekeeping of a host's IP layer (reassembly, address resolution).
+    /// A timer of a host's IP layer (reassembly, address resolution).
     Host = 3,
-    /// A transport's timer.
+    /// A timer of a transport.
     Transport = 4,
-    /// An application's timer.
+    /// A timer of an application.
     Application = 5,
 }
 
-/// Identity of an event: class (4 bits) and number within the class (28 bits).
+/// The identity of an event: its class (4 bits) and its number within the class (28 bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventId(u32);
 
 const INDEX_BITS: u32 = 28;
 
 impl EventId {
-    /// Largest number within a class.
+    /// The largest number within a class.
     pub const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
-    /// Event `index` of a class.
+    /// The identity of event `index` of a class.
     #[inline(always)]
     pub fn new(class: EventClass, index: u32) -> Self {
         debug_assert!(index <= Self::MAX_INDEX);
         EventId((class as u32) << INDEX_BITS | index)
     }
 
-    /// The class.
+    /// The class of the event.
     #[inline(always)]
     pub fn class(self) -> EventClass {
         match self.0 >> INDEX_BITS {
@@ -64,14 +63,14 @@ impl EventId {
         }
     }
 
-    /// The number within the class.
+    /// The number of the event within its class.
     #[inline(always)]
     pub fn index(self) -> u32 {
         self.0 & Self::MAX_INDEX
     }
 }
 
-/// Pending events in their total order.
+/// The pending events, in a total order by time, class and number.
 ///
 /// ```
 /// use fullpipe_engine::{Calendar, EventClass, EventId};
@@ -85,35 +84,35 @@ impl EventId {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Calendar {
-    /// Events before `edge`. Not empty, unless nothing is pending at all.
+    /// Events before `edge`. Empty only if no event is pending.
     near: BinaryHeap<Reverse<u128>>,
-    /// Whether the earliest has been taken and its place not filled.
+    /// Whether [`Calendar::take`] has removed the earliest event and its place is still free.
     taken: bool,
-    /// End of the present span.
+    /// End of the current span.
     edge: Instant,
     later: Box<Later>,
 }
 
-/// Spans as a power of two of nanoseconds.
+/// Length of a span, as a power of two of nanoseconds.
 const SPAN_BITS: u32 = 22;
-/// Spans with a list; a power of two.
+/// Number of spans with a list; a power of two.
 const SPANS: u64 = 1024;
-/// The end of a list.
+/// Marks the end of a list.
 const NONE: u32 = u32::MAX;
 
-/// What happens at the end of the present span or later.
+/// Events at the end of the current span or later.
 #[derive(Clone, Debug)]
 struct Later {
-    /// Number of the first span beyond the present one; `edge` is its begin.
+    /// Number of the first span after the current one; it starts at `edge`.
     first: u64,
-    /// First event of each list: span number `n` has the list `n` modulo [`SPANS`].
+    /// First event of each list. Span `n` has list `n` modulo [`SPANS`].
     heads: Vec<u32>,
-    /// Events in lists.
+    /// Number of events in lists.
     listed: usize,
-    /// What lists consist of, and the free entries, which are a list as well.
+    /// Entries of the lists. The free entries form a list as well.
     entries: Vec<Entry>,
     free: u32,
-    /// Beyond the last list when they came.
+    /// Events that were later than the last list when they were scheduled.
     far: BinaryHeap<Reverse<u128>>,
 }
 
@@ -153,12 +152,12 @@ impl Default for Calendar {
 }
 
 impl Calendar {
-    /// An empty calendar.
+    /// Returns an empty calendar.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an event. The same event may be pending more than once; its owner must then take the extra as harmless.
+    /// Adds an event. An event can be pending more than once; its owner must then ignore the extra ones.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: EventId) {
         if at >= self.edge {
@@ -171,15 +170,16 @@ impl Calendar {
         }
     }
 
-    /// The earliest pending event.
+    /// Returns the earliest pending event.
     #[inline(always)]
     pub fn next(&self) -> Option<(Instant, EventId)> {
-        debug_assert!(!self.taken, "what was taken is settled before");
+        debug_assert!(!self.taken, "`settle` must be called before `next`");
         self.near.peek().map(event_of)
     }
 
-    /// An event that is due soon: place 0 has the earliest, places 1 and 2 the candidates for the next, places 3 to 6 those for
-    /// the two after that.
+    /// Returns an event that is due soon. Place 0 holds the earliest event, places 1 and 2 the candidates for the next one, and places 3 to
+    /// 6
+    /// the candidates for the two after that.
     #[inline(always)]
     pub fn soon(&self, place: usize) -> Option<EventId> {
         self.near.as_slice().get(place).map(|key| event_of(key).1)
@@ -194,15 +194,16 @@ impl Calendar {
         }
     }
 
-    /// Removes the earliest event, for which the next that is scheduled takes its place: most events lead to one more, and
-    /// replacing is cheaper than removing and adding. Until [`Calendar::settle`], nothing but that may be asked for.
+    /// Removes the earliest event. The next scheduled event takes its place in the heap: most events cause one more event, and a
+    /// replacement
+    /// is cheaper than a removal and an insertion. Until [`Calendar::settle`], only `schedule` may be called.
     #[inline(always)]
     pub fn take(&mut self) {
-        debug_assert!(!self.taken && !self.near.is_empty(), "there is one to be taken");
+        debug_assert!(!self.taken && !self.near.is_empty(), "`take` needs a pending event");
         self.taken = true;
     }
 
-    /// What followed from the event that was taken has been scheduled.
+    /// Ends [`Calendar::take`]: all events caused by the removed event have been scheduled.
     #[inline(always)]
     pub fn settle(&mut self) {
         if std::mem::take(&mut self.taken) {
@@ -210,7 +211,7 @@ impl Calendar {
         }
     }
 
-    /// Replaces the earliest event by another: cheaper than removing and adding.
+    /// Replaces the earliest event with another one, which is cheaper than a removal and an insertion.
     #[inline]
     pub fn replace(&mut self, at: Instant, event: EventId) {
         if at < self.edge
@@ -227,17 +228,17 @@ impl Calendar {
         }
     }
 
-    /// Number of pending events.
+    /// Returns the number of pending events.
     pub fn len(&self) -> usize {
         self.near.len() - usize::from(self.taken) + self.later.listed + self.later.far.len()
     }
 
-    /// Whether nothing is pending.
+    /// Returns whether no event is pending.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// An event beyond the present span.
+    /// Adds an event after the current span.
     #[inline(never)]
     fn put_off(&mut self, at: Instant, event: EventId) {
         self.later.add(at, event);
@@ -246,7 +247,7 @@ impl Calendar {
         }
     }
 
-    /// The present span is over: the next one with events becomes it.
+    /// Ends the current span and makes the next nonempty span current.
     #[inline(never)]
     fn go_on(&mut self) {
         self.later.take_next(&mut self.near);
@@ -257,7 +258,7 @@ impl Calendar {
 impl Later {
     fn add(&mut self, at: Instant, event: EventId) {
         let span = span(at);
-        // The last instant of all may lie in a span that has been taken; it then waits for the list to come round.
+        // The largest `Instant` can be in a span whose list was already emptied; it then waits until that list is used again.
         if span.saturating_sub(self.first) >= SPANS {
             return self.far.push(key(at, event));
         }
@@ -273,7 +274,7 @@ impl Later {
         self.listed += 1;
     }
 
-    /// Puts the events of the next span that has any into `near`, which is empty.
+    /// Moves the events of the next nonempty span into `near`, which is empty.
     fn take_next(&mut self, near: &mut BinaryHeap<Reverse<u128>>) {
         while near.is_empty() {
             if self.listed == 0 {
@@ -304,7 +305,7 @@ mod tests {
     use fullpipe_units::Stream;
 
     #[test]
-    fn events_come_by_time_then_class_then_number() {
+    fn events_are_ordered_by_time_then_class_then_number() {
         let mut stream = Stream::new(1, "calendar", "test");
         let mut calendar = Calendar::new();
         let mut expected = Vec::new();
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_is_removing_and_adding() {
+    fn replace_equals_pop_and_schedule() {
         let mut calendar = Calendar::new();
         for n in 0..10 {
             calendar.schedule(Instant::from_nanos(n), EventId::new(EventClass::Arrival, n as u32));
@@ -340,8 +341,8 @@ mod tests {
     }
 
     #[test]
-    fn events_of_all_distances_come_in_order_while_time_goes_on() {
-        // The reference is a sorted list. Distances from nothing to a day: within a span, within the lists, beyond them.
+    fn events_at_any_distance_are_returned_in_order() {
+        // The reference is a sorted list. Distances range from zero to a day: within a span, within the lists, and beyond them.
         let mut stream = Stream::new(2, "calendar", "test");
         for most in [1_000u64, 10_000_000, 3_000_000_000, 20_000_000_000, 86_400_000_000_000] {
             let mut calendar = Calendar::new();
@@ -353,7 +354,7 @@ mod tests {
                 let (class, index) = ([EventClass::Arrival, EventClass::Transport][step as usize % 2], step);
                 match stream.below(4) {
                     3 if !expected.is_empty() => {
-                        // What follows from an event: nothing, or one or two others.
+                        // Each event causes zero, one or two further events.
                         expected.pop_first();
                         calendar.take();
                         for number in 0..stream.below(3) as u32 {
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_may_come_before_the_present_span() {
+    fn an_event_may_be_scheduled_before_the_current_span() {
         let mut calendar = Calendar::new();
         let event = |index| EventId::new(EventClass::Arrival, index);
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);

@@ -1,12 +1,13 @@
-//! Time as a list of what is still to happen.
+//! The calendar of pending events, and the data structures that keep it small.
 //!
-//! [`Calendar`] holds pending events in a total order: by instant, then by [`EventId`]. An event's identity says which
-//! entity it belongs to (a link, a timer), never when it was inserted, so neither an observer nor an added entity can
-//! shift the order of two events, and computing a chain of hops at once or hop by hop gives the same order.
+//! [`Calendar`] holds pending events in a total order: by instant, then by [`EventId`]. The identity of an event names the entity that it
+//! belongs to (a link, a timer), not when the event was inserted. So neither an observer nor an additional entity can change the order of
+//! two
+//! events. Computing a chain of hops at once gives the same order as computing it hop by hop.
 //!
-//! [`Lane`] is a constant-delay pipe: its items come out in the order they went in, so only its head needs to be in
-//! the calendar. [`Slot`] is a timer that is re-armed lazily: an armed timer is a field of its owner, the calendar holds
-//! one entry that fires, looks, and goes back to sleep.
+//! [`Lane`] is a queue with constant delay: its items leave in the order in which they entered, so only its head must be in the calendar.
+//! [`Slot`] is a timer that is re-armed lazily. Its deadline is a field of its owner. The calendar holds one entry; when that entry is
+//! due, the owner compares its deadlines with the time and arms the slot again.
 
 mod calendar;
 mod lane;

@@ -1,14 +1,14 @@
-//! A timer slot: at most one live entry of the calendar for a timer that is re-armed for every packet.
+//! A timer slot: at most one valid calendar entry for a timer that is re-armed for every packet.
 //!
-//! Most transport timers are moved later again and again and hardly ever fire. The owner keeps the deadline as a plain
-//! field. The slot remembers for when the calendar holds an entry; only an earlier deadline makes a new one. When the
-//! entry fires too early, the owner re-arms. An owner uses one slot for far timers and one for near ones: with a
-//! single slot every near timer that fires pushes the far one again (half of all timer events were then stale).
+//! Most transport timers are postponed again and again and rarely expire. The owner stores the deadline in a plain field. The slot stores
+//! the time of its calendar entry, and only an earlier deadline makes a new entry. If the entry is due before the deadline, the owner
+//! re-arms the slot. An owner uses one slot for far timers and one for near timers: with a single slot, every near timer that expires
+//! schedules the far one again, and half of all timer events were then stale.
 
 use crate::{Calendar, EventId};
 use fullpipe_units::Instant;
 
-/// When the calendar will wake a timer's owner.
+/// The time at which the calendar next calls a timer's owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     scheduled: Instant,
@@ -21,7 +21,7 @@ impl Default for Slot {
 }
 
 impl Slot {
-    /// Makes sure that the owner is woken at `deadline` or before.
+    /// Ensures that the owner is called at `deadline` or earlier.
     #[inline(always)]
     pub fn arm(&mut self, calendar: &mut Calendar, event: EventId, deadline: Instant) {
         if deadline < self.scheduled {
@@ -30,8 +30,8 @@ impl Slot {
         }
     }
 
-    /// The calendar's entry has come up: true if it is the live one, and the owner should look at its deadlines and
-    /// arm again; false if it was left over from before an earlier deadline took its place.
+    /// Handles a calendar entry that is due. Returns true if the entry is valid: the owner must then check its deadlines and arm the slot
+    /// again. Returns false if an entry for an earlier deadline has replaced it.
     #[inline(always)]
     pub fn fired(&mut self, now: Instant) -> bool {
         let live = self.scheduled == now;
@@ -48,7 +48,7 @@ mod tests {
     use crate::EventClass;
 
     #[test]
-    fn a_timer_moved_later_costs_no_entry_and_one_moved_earlier_fires_once() {
+    fn a_postponed_timer_adds_no_entry_and_an_earlier_one_fires_once() {
         let mut calendar = Calendar::new();
         let event = EventId::new(EventClass::Transport, 0);
         let mut slot = Slot::default();

@@ -1,8 +1,8 @@
-//! Access networks as components: what the crate of one declares of itself, and what a scenario states of one.
+//! Access networks as components: what a component declares, and the settings of one access network in a scenario.
 //!
-//! An access network is a star: stations reach a hub over a [`Medium`], which is a model of the component's own. The
-//! component declares its table of a scenario file, turns the checked keys into [`AccessNetworkSettings`], builds the
-//! medium from them, and names the metrics and tables that the medium then reports. Everybody else uses these traits.
+//! An access network is a star: stations are connected to a hub by a [`Medium`], which the component implements. The
+//! component declares its table of a scenario file, converts the checked keys to [`AccessNetworkSettings`], builds the
+//! medium from them, and declares the metrics and tables that the medium reports. All other code uses these traits.
 
 use crate::medium::{Medium, Way};
 use fullpipe_archive::reference::TableReference;
@@ -23,19 +23,19 @@ use std::sync::Arc;
 pub struct AccessNetworkComponent {
     /// Its name is the key of its tables in a scenario file, an array of tables; its keys are those of `table`.
     pub declaration: Declaration,
-    /// The keys of one access network, `name` among them.
+    /// The keys of one access network, including `name`.
     pub table: &'static Table,
-    /// What its stations are called.
+    /// The terms for its stations.
     pub station: StationDeclaration,
-    /// What probes can sample of each station, for each way, with the declarations of [`crate::metrics`] where they fit.
+    /// The metrics that probes can sample per station and direction; they use the declarations of [`crate::metrics`] where these apply.
     pub metrics: fn() -> Vec<&'static MetricDeclaration>,
-    /// What its keys choose by name, for lists.
+    /// The values that its keys select by name, for the lists of the command line.
     pub choices: &'static [ChoiceList],
     /// The tables that its media add to the records of a run.
     pub tables: fn() -> Vec<TableReference>,
     /// Fills in defaults that depend on other keys.
     pub fill: fn(&mut Tree),
-    /// Reads the keys of one access network.
+    /// Converts the keys of one access network.
     pub read: fn(&mut Reader<'_, '_>, &mut AccessContext<'_>) -> Result<AccessNetwork, Invalid>,
 }
 
@@ -45,64 +45,64 @@ impl fmt::Debug for AccessNetworkComponent {
     }
 }
 
-/// Things that a key of an access network chooses by name, as a part of one of the program's lists.
+/// Values that a key of an access network selects by name, as a part of one of the program's lists.
 #[derive(Clone, Copy, Debug)]
 pub struct ChoiceList {
     /// The list: `schedulers` or `channels`.
     pub list: &'static str,
-    /// What these are in it.
+    /// The kind of these values in the list.
     pub kind: &'static str,
-    /// What they declare.
+    /// Their declarations.
     pub declarations: fn() -> Vec<&'static Declaration>,
 }
 
-/// What the stations of a kind of access network are called.
+/// The terms for the stations of a kind of access network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StationDeclaration {
-    /// The key by which a probe chooses stations.
+    /// The key with which a probe selects stations.
     pub key: &'static str,
-    /// What one is called: "UE".
+    /// The term for one station, such as "UE".
     pub name: &'static str,
 }
 
-/// What a scenario states of an access network. It does not depend on the seed.
+/// The settings of an access network in a scenario. They do not depend on the seed.
 pub trait AccessNetworkSettings: Comparable + fmt::Debug + Send + Sync {
-    /// The component.
+    /// Returns the component.
     fn component(&self) -> &'static AccessNetworkComponent;
 
-    /// Its name, unique among links and media.
+    /// Returns the name, unique among links and media.
     fn name(&self) -> &str;
 
-    /// The node through which packets enter and leave.
+    /// Returns the node through which packets enter and leave.
     fn hub(&self) -> NodeId;
 
-    /// The stations, in order of their numbers.
+    /// Returns the stations, in order of their numbers.
     fn stations(&self) -> &[NodeId];
 
-    /// Largest IP packet.
+    /// Returns the size of the largest IP packet in bytes.
     fn mtu_bytes(&self) -> u32;
 
-    /// What a way promises, which the auditor checks.
+    /// Returns the promise of a direction, which the auditor checks.
     fn promise(&self, way: Way) -> WayPromise;
 
-    /// What its medium costs in a run that lasts so long.
+    /// Returns the estimated cost of the medium in a run of this duration.
     fn cost(&self, duration: Duration) -> MediumCost {
         MediumCost::assumed(self.stations().len(), duration)
     }
 
-    /// Files that its keys name, each once.
+    /// Returns the files that its keys name, each once.
     fn files(&self) -> Vec<&Path> {
         Vec::new()
     }
 
-    /// The medium. Random numbers come from streams of this seed.
+    /// Builds the medium. Its random numbers are from streams of this seed.
     ///
     /// # Errors
-    /// What of the settings cannot be, as a sentence.
+    /// A sentence that states which settings are impossible.
     fn build(&self, seed: u64) -> Result<Box<dyn Medium>, String>;
 }
 
-/// The settings of an access network, whichever it is.
+/// The settings of an access network of any kind.
 pub type AccessNetwork = Arc<dyn AccessNetworkSettings>;
 
 impl PartialEq for dyn AccessNetworkSettings {
@@ -112,41 +112,41 @@ impl PartialEq for dyn AccessNetworkSettings {
 }
 
 impl dyn AccessNetworkSettings {
-    /// The name of a way as a link: `NAME.downlink` or `NAME.uplink`.
+    /// Returns the link name of a direction: `NAME.downlink` or `NAME.uplink`.
     pub fn link_name(&self, way: Way) -> String {
         format!("{}.{}", self.name(), way.name())
     }
 
-    /// Whether a node is its hub or a station.
+    /// Returns whether a node is its hub or a station.
     pub fn is_at(&self, node: NodeId) -> bool {
         self.hub() == node || self.stations().contains(&node)
     }
 }
 
-/// What a way through a medium promises.
+/// The promise of one direction of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WayPromise {
-    /// Most bits that it delivers in a second; 0: no bound.
+    /// Maximum bits delivered per second; 0: no limit.
     pub rate_bps: u64,
-    /// Least time that a packet takes.
+    /// Minimum time that a packet takes.
     pub least_delay: Duration,
 }
 
-/// What a medium costs besides the packets that it carries: an estimate.
+/// The estimated cost of a medium, in addition to that of the packets that it carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MediumCost {
-    /// Events of the medium.
+    /// Number of events of the medium.
     pub events: f64,
-    /// CPU time of one of them, over that of the arrival of a TCP segment in the benchmark `tcp-1`.
+    /// CPU time of an event, relative to that of the arrival of a TCP segment in the benchmark `tcp-1`.
     pub weight: f64,
-    /// Memory.
+    /// Memory in bytes.
     pub bytes: f64,
-    /// Why the numbers are upper bounds, if they are.
+    /// The reason why the numbers are upper bounds; `None` if they are not.
     pub bound: Option<&'static str>,
 }
 
 impl MediumCost {
-    /// That of a medium that does not state its own: events every millisecond, whose work grows with the stations.
+    /// Returns the cost of a medium that does not state its own: an event every millisecond, whose cost grows with the number of stations.
     pub fn assumed(stations: usize, duration: Duration) -> MediumCost {
         let stations = stations as f64;
         let bound = Some("a medium that does not state its cost");
@@ -154,11 +154,11 @@ impl MediumCost {
     }
 }
 
-/// What the keys of an access network are read with.
+/// The context in which the keys of an access network are read.
 pub struct AccessContext<'a> {
     /// The hosts and routers that keys can name.
     pub nodes: &'a dyn Nodes,
-    /// The stations of the access networks of this kind, those before included: each node is one once.
+    /// The stations of all access networks of this kind so far; a node can be a station only once.
     pub stations: &'a mut BTreeSet<NodeId>,
 }
 
@@ -170,19 +170,19 @@ impl fmt::Debug for AccessContext<'_> {
 
 /// The hosts and routers of a scenario.
 pub trait Nodes {
-    /// How many there are; their numbers count from 0.
+    /// Returns their number; node numbers start at 0.
     fn count(&self) -> usize;
 
-    /// The name of one.
+    /// Returns the name of a node.
     fn name(&self, node: NodeId) -> &str;
 
-    /// Whether it is a router.
+    /// Returns whether a node is a router.
     fn is_router(&self, node: NodeId) -> bool;
 
-    /// Its IPv4 and its IPv6 address.
+    /// Returns the IPv4 and the IPv6 address of a node.
     fn addresses(&self, node: NodeId) -> [IpAddr; 2];
 
-    /// The one of this name.
+    /// Returns the node with this name.
     fn find(&self, name: &str) -> Option<NodeId>;
 }
 
@@ -190,7 +190,7 @@ fn names(nodes: &dyn Nodes) -> impl ExactSizeIterator<Item = &str> + Clone {
     (0..nodes.count()).map(|number| nodes.name(NodeId(number as u32)))
 }
 
-/// The node of a name, or an error with the nearest name.
+/// Returns the node with this name, or reports an error with the nearest name.
 pub fn known(name: &str, place: Place, path: &str, nodes: &dyn Nodes, check: &mut Check<'_>) -> Option<NodeId> {
     let found = nodes.find(name);
     if found.is_none() && !check.full() {
@@ -202,16 +202,16 @@ pub fn known(name: &str, place: Place, path: &str, nodes: &dyn Nodes, check: &mu
 }
 
 impl AccessContext<'_> {
-    /// The node that a key names, or an error.
+    /// Returns the node that a key names.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such node.
     pub fn node(&self, reader: &mut Reader<'_, '_>, key: &str) -> Result<NodeId, Invalid> {
         let (text, place, path) = (reader.tree.text(key), reader.tree.place_of(key), reader.path_of(key));
         known(text, place, &path, self.nodes, reader.check).ok_or(Invalid)
     }
 
-    /// The nodes that a key names: one by its name, or all hosts that match a pattern, in the order of their numbers.
+    /// Returns the nodes that a key selects, in order of their numbers: one by its name, or all hosts that match a pattern.
     ///
     /// # Errors
     /// If there is none.
@@ -234,10 +234,10 @@ impl AccessContext<'_> {
         Ok(found)
     }
 
-    /// Takes a node as a station of this kind of access network, which `key` of the table names.
+    /// Registers a node as a station of this kind of access network; `key` of the table names it.
     ///
     /// # Errors
-    /// If it already is one.
+    /// If it is already a station.
     pub fn take(
         &mut self,
         reader: &mut Reader<'_, '_>,

@@ -1,34 +1,34 @@
-//! Addresses and ports: what captures show and translators work with. Routing needs neither, it goes by node.
+//! Addresses and ports, which captures and NATs use. Routing uses node numbers instead.
 //!
 //! The n-th node has the IPv4 address 10.0.0.0 + n + 1 (RFC 1918) and the IPv6 address fd66:756c:6c70:: + n + 1 (a unique
-//! local address, RFC 4193; the 40 bits of the global identifier spell "fullp"). A conversation's initiator takes the
-//! next port of its host from 49152 on (the dynamic range, RFC 6335 section 6), after 65535 from 1024 on, like a host
-//! that keeps one counter (RFC 6056 section 3.3.1); only after 64 512 conversations of one host is a port used again.
+//! local address, RFC 4193; the 40 bits of the global identifier are "fullp" in ASCII). The initiator of a conversation uses the
+//! next port of its host, from 49152 on (the dynamic range, RFC 6335 section 6), and after 65535 from 1024 on. This is one counter per
+//! host (RFC 6056 section 3.3.1). A port is reused only after 64 512 conversations of a host.
 
 use fullpipe_units::{FlowId, NodeId};
 use fullpipe_wire::IpVersion;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// First three groups of all IPv6 addresses.
+/// The first three groups of all IPv6 addresses.
 const PREFIX: [u16; 3] = [0xfd66, 0x756c, 0x6c70];
 const FIRST_V4: u32 = 10 << 24;
 const DYNAMIC_PORT: u32 = 49_152;
 const USER_PORT: u32 = 1024;
 
-/// A node's IPv4 address; above 16 777 214 nodes addresses recur.
+/// Returns the IPv4 address of a node; with more than 16 777 214 nodes, addresses repeat.
 pub fn ipv4(node: NodeId) -> Ipv4Addr {
     Ipv4Addr::from(FIRST_V4 | (node.0.wrapping_add(1) & 0x00ff_ffff))
 }
 
-/// A node's IPv6 address.
+/// Returns the IPv6 address of a node.
 pub fn ipv6(node: NodeId) -> Ipv6Addr {
     let number = u64::from(node.0) + 1;
     let [a, b, c] = PREFIX;
     Ipv6Addr::new(a, b, c, 0, 0, (number >> 32) as u16, (number >> 16) as u16, number as u16)
 }
 
-/// The node with this address.
+/// Returns the node with this address.
 pub fn node(address: IpAddr) -> Option<NodeId> {
     let number = match address {
         IpAddr::V4(address) => (u32::from(address) & 0x00ff_ffff).checked_sub(1)?,
@@ -41,7 +41,7 @@ pub fn node(address: IpAddr) -> Option<NodeId> {
     (address == ip(found, if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 })).then_some(found)
 }
 
-/// A node's address.
+/// Returns the address of a node.
 pub fn ip(node: NodeId, version: IpVersion) -> IpAddr {
     match version {
         IpVersion::V4 => IpAddr::V4(ipv4(node)),
@@ -52,50 +52,50 @@ pub fn ip(node: NodeId, version: IpVersion) -> IpAddr {
 /// A port at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
-    /// Whose address.
+    /// The node.
     pub node: NodeId,
-    /// Which port.
+    /// The port.
     pub port: u16,
 }
 
 impl Endpoint {
-    /// Its address and port.
+    /// Returns its address and port.
     pub fn socket(self, version: IpVersion) -> SocketAddr {
         SocketAddr::new(ip(self.node, version), self.port)
     }
 }
 
-/// The two ends of a conversation.
+/// The two endpoints of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ends {
-    /// Who sends in the flow's direction.
+    /// The sender of the flow's direction.
     pub source: Endpoint,
-    /// Who receives.
+    /// The receiver.
     pub destination: Endpoint,
 }
 
 impl Ends {
-    /// The other direction.
+    /// Returns the endpoints for the other direction.
     pub fn reverse(self) -> Ends {
         Ends { source: self.destination, destination: self.source }
     }
 }
 
-/// Who talks to whom, by number of the flow. Only captures and translators ask, so it is filled only where there are any.
+/// The endpoints of each flow. Only captures and NATs use it, so it is empty in networks without them.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
-    /// Ends of the forward direction, by number of the conversation.
+    /// Endpoints of the forward direction, by number of the conversation.
     conversations: Vec<Option<Ends>>,
-    /// Conversations that each host has begun.
+    /// Number of conversations that each host has initiated.
     begun: BTreeMap<NodeId, u32>,
-    /// Numbers of the conversations by their ends, from the first search on.
+    /// Numbers of the conversations by their endpoints; filled at the first search.
     by_ends: Option<BTreeMap<Ends, usize>>,
-    /// Addresses that are not those of the node's number.
+    /// Addresses that differ from those of the node's number.
     addresses: BTreeMap<NodeId, Vec<IpAddr>>,
 }
 
 impl Directory {
-    /// A conversation from `initiator`, which takes its next port, to `acceptor`. `flow` is either of its directions.
+    /// Adds a conversation from `initiator`, which uses its next port, to `acceptor`. `flow` is either of its directions.
     pub fn introduce(&mut self, flow: FlowId, initiator: NodeId, acceptor: Endpoint) {
         let begun = self.begun.entry(initiator).or_default();
         let source = Endpoint { node: initiator, port: client_port(*begun) };
@@ -103,7 +103,7 @@ impl Directory {
         self.declare(flow, Ends { source, destination: acceptor });
     }
 
-    /// A conversation of which both ends are known; `flow` is either of its directions, the ends are its initiator and
+    /// Adds a conversation with given endpoints. `flow` is either of its directions; `ends` are its initiator and
     /// its acceptor.
     pub fn declare(&mut self, flow: FlowId, ends: Ends) {
         let conversation = flow.index() / 2;
@@ -119,7 +119,7 @@ impl Directory {
         }
     }
 
-    /// The flow with these ends, if there is one; of several conversations with the same ends, the one declared first.
+    /// Returns the flow with these endpoints; if there are several, the one declared first.
     pub fn find(&mut self, ends: Ends) -> Option<FlowId> {
         let conversations = &self.conversations;
         let by_ends = self.by_ends.get_or_insert_with(|| {
@@ -136,27 +136,27 @@ impl Directory {
         forward.or_else(|| by_ends.get(&ends.reverse()).map(|number| flow(number).reverse()))
     }
 
-    /// Gives a node an address of its own instead of that of its number, one of each version.
+    /// Replaces the address of a node, one for each version.
     pub fn set_address(&mut self, node: NodeId, address: IpAddr) {
         let addresses = self.addresses.entry(node).or_default();
         addresses.retain(|other| other.is_ipv4() != address.is_ipv4());
         addresses.push(address);
     }
 
-    /// A node's address.
+    /// Returns the address of a node.
     pub fn address(&self, node: NodeId, version: IpVersion) -> IpAddr {
         let own = self.addresses.get(&node).into_iter().flatten();
         own.copied().find(|own| own.is_ipv4() == (version == IpVersion::V4)).unwrap_or_else(|| ip(node, version))
     }
 
-    /// Source and destination of a flow's packets as the source sees them; `None` if it was never introduced.
+    /// Returns source and destination of a flow's packets from the perspective of the source; `None` for an unknown flow.
     pub fn ends(&self, flow: FlowId) -> Option<Ends> {
         let forward = (*self.conversations.get(flow.index() / 2)?)?;
         Some(if flow.is_forward() { forward } else { forward.reverse() })
     }
 }
 
-/// Port of the n-th conversation that a host begins.
+/// Returns the port of the n-th conversation that a host initiates.
 fn client_port(begun: u32) -> u16 {
     let dynamic = u32::from(u16::MAX) + 1 - DYNAMIC_PORT;
     let user = DYNAMIC_PORT - USER_PORT;
@@ -170,7 +170,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn addresses_by_hand() {
+    fn addresses_match_hand_computed_values() {
         assert_eq!(ipv4(NodeId(0)).to_string(), "10.0.0.1");
         assert_eq!(ipv4(NodeId(255)).to_string(), "10.0.1.0");
         assert_eq!(ipv4(NodeId(0x01_02_03)).to_string(), "10.1.2.4");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_found_by_its_addresses_and_by_no_other() {
+    fn a_node_is_found_by_its_own_addresses_only() {
         for number in [0, 1, 254, 255, 65_534, 70_000, 16_777_213] {
             assert_eq!(node(IpAddr::V4(ipv4(NodeId(number)))), Some(NodeId(number)));
             assert_eq!(node(IpAddr::V6(ipv6(NodeId(number)))), Some(NodeId(number)));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_uses_every_unprivileged_port_once_before_any_twice() {
+    fn a_host_uses_every_unprivileged_port_once_before_it_reuses_one() {
         let ports: Vec<u16> = (0..64_512).map(client_port).collect();
         assert_eq!((ports[0], ports[16_383], ports[16_384], ports[64_511]), (49_152, 65_535, 1024, 49_151));
         assert_eq!(ports.iter().collect::<BTreeSet<_>>().len(), 64_512);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_found_by_their_ends_before_and_after_the_first_search() {
+    fn flows_are_found_by_their_endpoints_before_and_after_the_first_search() {
         let mut directory = Directory::default();
         let end = |node, port| Endpoint { node: NodeId(node), port };
         let ends = |port| Ends { source: end(1, port), destination: end(2, 80) };
@@ -210,14 +210,14 @@ mod tests {
         assert_eq!(directory.find(ends(6)), None);
         directory.declare(FlowId(6), ends(6));
         directory.declare(FlowId(8), ends(6));
-        assert_eq!(directory.find(ends(6)), Some(FlowId(6)), "declared first");
-        // Its ports become others.
+        assert_eq!(directory.find(ends(6)), Some(FlowId(6)), "the flow that was declared first");
+        // The flow gets other ports.
         directory.declare(FlowId(4), ends(7));
         assert_eq!((directory.find(ends(5)), directory.find(ends(7))), (None, Some(FlowId(4))));
     }
 
     #[test]
-    fn each_host_counts_for_itself_and_both_directions_are_known() {
+    fn each_host_has_its_own_port_counter_and_both_directions_are_known() {
         let mut directory = Directory::default();
         let server = Endpoint { node: NodeId(9), port: 443 };
         directory.introduce(FlowId(0), NodeId(1), server);

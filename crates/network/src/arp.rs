@@ -1,15 +1,15 @@
-//! Address resolution on a shared segment (RFC 826): who knows whom, and which packets wait.
+//! Address resolution on a shared segment (RFC 826): the neighbor entries of each station, and the packets that wait for them.
 //!
-//! The model. A station that has a packet for a neighbour it does not know holds the packet, at most `pending_packets`
-//! of them per neighbour; more are dropped at once. The request goes out after a delay (fixed per station, or drawn
-//! once per resolution: stations that start together must not ask together) and is broadcast; the neighbour answers at
-//! once, to the asker alone. When the answer is there, what waited leaves in the order in which it came. Without an
-//! answer the station asks again, without delay, every `reply_timeout`; after `max_requests` what waits is dropped and
-//! forgotten, and the next packet begins anew.
+//! The model. If a station has a packet for an unknown neighbor, it queues the packet, at most `pending_packets`
+//! per neighbor; further packets are dropped at once. The request is delayed (by a fixed time per station, or by a random time
+//! per resolution, so that stations that start together do not send requests together) and broadcast. The neighbor replies at
+//! once by unicast. When the reply arrives, the waiting packets are sent in order. Without a reply, the station repeats the
+//! request, without further delay, every `reply_timeout`. After `max_requests` requests the waiting packets are dropped, and the
+//! next packet starts a new resolution.
 //!
-//! Two simplifications, both those of the simulator whose study we reproduce. RFC 826 lets a station that is asked
-//! learn the asker's address from the request; here it learns nothing and will ask for itself. And an answer is good
-//! for ever: the run of a study is shorter than the minutes after which entries age.
+//! There are two simplifications, both as in the simulator whose study we reproduce. RFC 826 allows a station that receives a request
+//! to learn the sender's address from it; here it sends its own request later. And entries do not expire: a run of
+//! the study is shorter than the usual lifetime of several minutes.
 
 use crate::packet::Handle;
 use fullpipe_units::{Duration, Instant, Stream};
@@ -20,37 +20,37 @@ use std::collections::BTreeMap;
 pub struct ArpSpecification {
     /// Whether addresses must be resolved; otherwise all are known from the start.
     pub enabled: bool,
-    /// Packets that may wait for one address.
+    /// Maximum number of packets that wait for one address.
     pub pending_packets: u32,
-    /// The first request of a resolution is delayed by a draw from 0 up to but not including this...
+    /// The first request of a resolution is delayed by a random time from 0 to this value, exclusive...
     pub request_jitter: Duration,
-    /// ...rounded down to a multiple of this; 0: not rounded.
+    /// ...rounded down to a multiple of this value; 0: not rounded.
     pub request_jitter_step: Duration,
-    /// Delays instead of draws: one per station, in order; stations beyond the list draw.
+    /// Fixed delays instead of random ones: one per station, in order; further stations use random delays.
     pub fixed_delays: Vec<Duration>,
-    /// How long to wait for a reply before asking again.
+    /// Time to wait for a reply before the request is repeated.
     pub reply_timeout: Duration,
-    /// Requests before the waiting packets are dropped; at least one is made.
+    /// Number of requests before the waiting packets are dropped; at least one is sent.
     pub max_requests: u32,
 }
 
-/// What becomes of a packet for a neighbour.
+/// The outcome of a lookup for a packet to a neighbor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// The address is known: send it.
+    /// The address is known, and the packet can be sent.
     Known,
-    /// It waits.
+    /// The packet waits.
     Waits,
-    /// Too many wait already.
+    /// Too many packets wait already.
     Refused,
 }
 
-/// What a resolution that is due wants done.
+/// The action of a resolution that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Broadcast a request.
     Ask,
-    /// Drop these.
+    /// Drop these packets.
     GiveUp(Vec<Handle>),
 }
 
@@ -60,7 +60,7 @@ enum Entry {
     Asking { waiting: Vec<Handle>, requests: u32, due: Instant },
 }
 
-/// What one station knows of its neighbours.
+/// The neighbor entries of one station.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     fixed_delay: Option<Duration>,
@@ -69,12 +69,12 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// A station that knows nobody. `stream` is its own, for the delays of its requests.
+    /// Returns a resolver without entries. `stream` is the station's own, for the delays of its requests.
     pub(crate) fn new(fixed_delay: Option<Duration>, stream: Stream) -> Self {
         Resolver { fixed_delay, stream, entries: BTreeMap::new() }
     }
 
-    /// A packet for `neighbour` comes.
+    /// Looks up the address of `neighbour` for a packet.
     pub(crate) fn submit(
         &mut self,
         specification: &ArpSpecification,
@@ -100,7 +100,7 @@ impl Resolver {
         }
     }
 
-    /// `neighbour` has answered: what waited for it, in order.
+    /// Processes a reply of `neighbour`; returns the packets that waited for it, in order.
     pub(crate) fn answered(&mut self, neighbour: u32) -> Vec<Handle> {
         match self.entries.insert(neighbour, Entry::Known) {
             Some(Entry::Asking { waiting, .. }) => waiting,
@@ -108,14 +108,14 @@ impl Resolver {
         }
     }
 
-    /// The next resolution that is due at `now` (in the order of neighbours), and what it wants done.
+    /// Returns the next resolution that is due at `now` (in order of neighbors), and its action.
     pub(crate) fn next_due(&mut self, specification: &ArpSpecification, now: Instant) -> Option<(u32, Due)> {
         let (&neighbour, entry) =
             self.entries.iter_mut().find(|(_, entry)| matches!(entry, Entry::Asking { due, .. } if *due <= now))?;
         let Entry::Asking { waiting, requests, due } = entry else { return None };
         if *requests < specification.max_requests.max(1) {
             *requests += 1;
-            // A time-out of nothing would ask for ever at one instant.
+            // With a timeout of zero, requests would be repeated forever at one instant.
             *due = now.saturating_add(specification.reply_timeout.max(Duration::from_nanos(1)));
             return Some((neighbour, Due::Ask));
         }
@@ -124,7 +124,7 @@ impl Resolver {
         Some((neighbour, Due::GiveUp(waiting)))
     }
 
-    /// When the station must be woken next.
+    /// Returns the time of the next timer of the station.
     pub(crate) fn next_wake(&self) -> Instant {
         let due = |entry: &Entry| match entry {
             Entry::Known => Instant::NEVER,
@@ -134,7 +134,7 @@ impl Resolver {
     }
 }
 
-/// Delay of a resolution's first request.
+/// Returns the delay of the first request of a resolution.
 fn jitter(specification: &ArpSpecification, stream: &mut Stream) -> Duration {
     let drawn = stream.duration_below(specification.request_jitter);
     match specification.request_jitter_step.as_nanos() {
@@ -176,18 +176,18 @@ mod tests {
         assert_eq!(submit(&mut resolver, 1, 7, 10), Lookup::Waits);
         assert_eq!(submit(&mut resolver, 2, 7, 11), Lookup::Waits);
         assert_eq!(submit(&mut resolver, 3, 7, 12), Lookup::Refused);
-        assert_eq!(submit(&mut resolver, 3, 5, 13), Lookup::Waits, "each neighbour has its own");
+        assert_eq!(submit(&mut resolver, 3, 5, 13), Lookup::Waits, "each neighbor has its own limit");
         assert_eq!(resolver.next_wake(), at(5));
         assert_eq!(resolver.answered(7), [Handle(10), Handle(11)]);
         assert_eq!(resolver.next_wake(), at(7));
-        assert_eq!(submit(&mut resolver, 9_000_000, 7, 14), Lookup::Known, "for ever");
+        assert_eq!(submit(&mut resolver, 9_000_000, 7, 14), Lookup::Known, "entries do not expire");
         assert_eq!(resolver.answered(7), []);
-        assert_eq!(resolver.answered(9), [], "an answer to a question that nobody asked");
+        assert_eq!(resolver.answered(9), [], "a reply without a request");
         assert_eq!(submit(&mut resolver, 9_000_000, 9, 15), Lookup::Known);
     }
 
     #[test]
-    fn requests_are_repeated_and_given_up_in_the_order_of_neighbours() {
+    fn requests_are_repeated_and_abandoned_in_the_order_of_neighbors() {
         let (specification, mut resolver) = (specification(), resolver(Some(4)));
         for neighbour in [8, 3] {
             resolver.submit(&specification, at(0), neighbour, Handle(neighbour));
@@ -203,12 +203,12 @@ mod tests {
         assert_eq!(resolver.next_due(&specification, at(2004)), Some((8, Due::GiveUp(vec![Handle(8)]))));
         assert_eq!(resolver.next_wake(), Instant::NEVER);
         assert_eq!(resolver.submit(&specification, at(3000), 3, Handle(1)), Lookup::Waits);
-        assert_eq!(resolver.next_wake(), at(3004), "it begins anew");
+        assert_eq!(resolver.next_wake(), at(3004), "the next packet starts a new resolution");
     }
 
     #[test]
-    fn delays_are_uniform_over_the_steps() {
-        // Ten steps of 1 ms: Binomial(10 000, 1/10) each: mean 1000, standard deviation 30; five of them on either side.
+    fn random_delays_are_uniform_over_the_steps() {
+        // Ten steps of 1 ms: Binomial(10 000, 1/10) each: mean 1000, standard deviation 30; five standard deviations on either side.
         let (specification, mut resolver) = (specification(), resolver(None));
         let mut seen = [0u32; 10];
         for neighbour in 0..10_000 {
@@ -222,12 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn without_resolution_everybody_is_known_and_odd_settings_end() {
+    fn without_resolution_all_are_known_and_zero_settings_terminate() {
         let mut resolver = resolver(None);
         let off = ArpSpecification { enabled: false, ..specification() };
         assert_eq!(resolver.submit(&off, at(0), 1, Handle(0)), Lookup::Known);
         assert_eq!(resolver.next_wake(), Instant::NEVER);
-        // No room, no jitter, no time-out, no requests: still one request, and an end.
+        // No queue, no delay, no timeout, no requests: one request is still sent, and the resolution ends.
         let nothing = ArpSpecification {
             pending_packets: 0,
             request_jitter: Duration::ZERO,

@@ -1,8 +1,8 @@
 //! A captured packet as bytes, for captures and for real programs at the edge.
 //!
 //! The payload of a packet of the QUIC model is written as zeros. TCP segments, packets of the QUIC model and datagrams of a
-//! real stack have "don't fragment" set; other UDP datagrams do not, because routers of the model may cut them.
-//! A packet of a real program is its own bytes, with the changes made on its path.
+//! real stack have "don't fragment" set. Other UDP datagrams do not, because routers of the model may fragment them.
+//! A packet of a real program is written with its own bytes and the changes made on its path.
 
 use crate::network::HOP_LIMIT;
 use crate::packet::Content;
@@ -12,10 +12,10 @@ use fullpipe_wire::{FragmentRange, IpPacket, TransportHeader, Unwritable};
 use std::net::SocketAddr;
 
 impl Captured<'_> {
-    /// Appends the first `snap_bytes` bytes of the packet; returns its whole length.
+    /// Appends the first `snap_bytes` bytes of the packet; returns the length of the whole packet.
     ///
     /// # Errors
-    /// See [`Unwritable`]; then what was appended is incomplete.
+    /// See [`Unwritable`]; the appended bytes are then incomplete.
     pub fn write(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
         let (transport, dont_fragment) = match &self.whole.content {
             Content::Wire { .. } => return self.write_rewritten(snap_bytes, out),
@@ -23,7 +23,7 @@ impl Captured<'_> {
                 let options = self.options.copied().unwrap_or_default();
                 (TransportHeader::Tcp { header: *header, options }, true)
             }
-            // A real stack's datagrams have their bytes with them.
+            // Datagrams of a real stack have their payload bytes.
             Content::Udp { payload_bytes } => {
                 (TransportHeader::Udp { payload_bytes: *payload_bytes }, !self.whole.payload.is_none())
             }
@@ -52,7 +52,7 @@ impl Captured<'_> {
         packet.write(snap_bytes, out)
     }
 
-    /// A packet of a real program: its bytes with the changes made on its path.
+    /// Writes a packet of a real program: its bytes with the changes made on its path.
     fn write_rewritten(&self, snap_bytes: usize, out: &mut Vec<u8>) -> Result<u32, Unwritable> {
         let bytes = self.payload.ok_or(Unwritable::NotIp)?;
         let begin = out.len();
@@ -61,7 +61,7 @@ impl Captured<'_> {
         let Envelope { hop_limit, translated, ends, source, destination, .. } = self.envelope;
         let refused = |_| Unwritable::NotIp;
         set_codepoint(packet, self.packet.codepoint).map_err(refused)?;
-        // The packet entered with hops enough to arrive.
+        // The packet entered with a sufficient hop limit.
         lower_hop_limit(packet, HOP_LIMIT.saturating_sub(hop_limit)).map_err(refused)?;
         if translated {
             let translation = Translation {

@@ -1,11 +1,12 @@
-//! Chains of links that are computed at once. If a link's packets come from one other link only, they come in the order in which
-//! that link was given them, so the second link can be booked at the moment the first is: a chain of links costs one
-//! event. [`Network::finish`] decides this once, from the declared conversations, before the run. It holds for
-//! drop-tail links that keep order and number of what they are given, also where their rate and delay change over time
-//! (see [`crate::special`]). What such a link counts belongs to a later instant than the clock's, so a
-//! link that is probed is never computed ahead ([`Network::observe_link`]), and nothing is computed beyond the end of
-//! the run. Because simultaneous events are ordered by entity and not by insertion, results are the same with and
-//! without (`tests/fusion.rs`).
+//! Chains of links that are computed at once.
+//!
+//! If all packets of a link are from one other link, they arrive in the order in which they entered that link. The second link can then be
+//! booked at the same moment as the first, so a chain of links costs one event per packet. [`Network::finish`] decides this once before the
+//! run, from the declared conversations. It applies to drop-tail links that keep the order and the number of their packets, even if
+//! their rate and delay change over time (see [`crate::special`]). The counters of such a link are ahead of the clock. Therefore a
+//! link with a probe is never computed ahead ([`Network::observe_link`]), and nothing is computed beyond the end of
+//! the run. Simultaneous events are ordered by entity and not by insertion, so results are the same with and without chains
+//! (`tests/fusion.rs`).
 
 use crate::link::{Link, NO_LINK, Onward};
 use crate::medium::Way;
@@ -16,7 +17,7 @@ use fullpipe_units::{Instant, LinkId, NodeId};
 use std::collections::BTreeSet;
 
 impl<O: Observer> Network<O> {
-    /// A link is fed by whatever precedes it on the way of some conversation: another link, or a host's transport.
+    /// Finds the chains. A link is fed by what precedes it on the path of some conversation: another link, or a host's transport.
     pub(crate) fn find_chains(&mut self) {
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
@@ -25,7 +26,7 @@ impl<O: Observer> Network<O> {
             Several,
         }
         let mut feeders = vec![Feeder::Unused; self.links.len()];
-        // What follows on each link: other links, or nothing that can be booked at once.
+        // The successors of each link: other links, or `None` if the next hop cannot be booked at once.
         let mut followers: Vec<BTreeSet<Option<LinkId>>> = vec![BTreeSet::new(); self.links.len()];
         let pairs: Vec<(NodeId, NodeId)> = self.conversations.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
         for (from, to) in pairs {
@@ -48,7 +49,7 @@ impl<O: Observer> Network<O> {
                     (Some(before), Feeder::Only(same)) if same == before => Feeder::Only(same),
                     _ => Feeder::Several,
                 };
-                // What a translator lets pass depends on the time.
+                // Which packets pass a NAT depends on time.
                 previous = (!self.translates(self.links[link.index()].to)).then_some(link);
             }
         }
@@ -98,7 +99,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// The only link by which packets come that go down a medium, if nothing else comes by it.
+    /// Returns the only link that feeds the downlink of a medium; `None` if the downlink has another source.
     fn find_feeder(&self, medium: u16) -> Option<LinkId> {
         let goes_down = |hop: &Attachment| match *hop {
             Attachment::Medium { medium: number, way, .. } => (number, way) == (medium, Way::Down),
@@ -126,7 +127,7 @@ impl<O: Observer> Network<O> {
         paths().all(only_down).then_some(feeder)
     }
 
-    /// The link on which a packet goes on, if that is to be booked when `link` is.
+    /// Returns the link on which a packet continues, if it is booked together with `link`.
     pub(crate) fn chained(&self, link: LinkId, destination: NodeId, arrival: Instant) -> Option<LinkId> {
         let in_time = arrival <= self.horizon;
         let next = self.links[link.index()].beyond(link, destination, &self.nodes, &self.feeders);
@@ -135,7 +136,7 @@ impl<O: Observer> Network<O> {
 }
 
 impl Link {
-    /// The link on which a packet goes on, if that is booked when this one is, whose number is `link`.
+    /// Returns the link on which a packet continues, if it is booked together with this one, whose number is `link`.
     #[inline(always)]
     pub(crate) fn beyond(
         &self,
@@ -145,7 +146,7 @@ impl Link {
         feeders: &[LinkId],
     ) -> Option<LinkId> {
         match self.onward {
-            // Without a look into the table of routes: 15 instructions less for each link of a chain.
+            // Avoids a routing lookup: 15 instructions fewer per link of a chain.
             Onward::Link => Some(self.next),
             Onward::Event | Onward::Hub => None,
             onward => match nodes[self.to.index()].routes.toward(destination) {

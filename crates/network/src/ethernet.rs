@@ -1,20 +1,20 @@
 //! Shared Ethernet: several stations on one segment, half or full duplex.
 //!
-//! **Half duplex.** The segment is one medium: idle, or occupied by a frame from the beginning of its transmission until
-//! it has reached everybody, a propagation delay after its end. A station with a frame senses the medium. If it is idle,
-//! it transmits. If not, it backs off: before retry k it waits floor(U[1, 2^min(k, ceiling) - 1)) slots, at most 1000
-//! (k = 1: one slot; k = 2: one or two), and senses again; after `max_retries` it drops the frame. Success sets k back
-//! to 0. Sensing is exact and immediate, so frames never collide: contention shows as waiting only.
+//! **Half duplex.** The segment is one medium. It is idle, or occupied by a frame from the start of its transmission until
+//! the frame has reached all stations, a propagation delay after its end. A station with a frame senses the medium. If the medium is idle,
+//! the station transmits. Otherwise it backs off: before retry k it waits floor(U[1, 2^min(k, ceiling) - 1)) slots, at most 1000
+//! (k = 1: one slot; k = 2: one or two), and senses again. After `max_retries` it drops the frame. Success resets k
+//! to 0. Sensing is exact and immediate, so frames never collide: contention only causes waiting.
 //!
-//! **Full duplex.** Each station has a path of its own to all others; nothing is ever occupied by somebody else.
+//! **Full duplex.** Each station has its own channel to all others, so no station occupies the channel of another.
 //!
-//! **Both.** Behind its own frame a station leaves the interframe gap (IEEE 802.3: 96 bit times), then takes the next
-//! frame from its interface (device queue, refilled from the discipline) and tries. A station at rest tries as soon as a
-//! frame comes. A frame is the IP packet and framing, padded to the smallest frame; there is no preamble.
+//! **Both.** After its own frame a station waits for the interframe gap (IEEE 802.3: 96 bit times). It then takes the next
+//! frame from its interface (device queue, refilled from the discipline) and tries to transmit it. An idle station tries as soon as a
+//! frame arrives. A frame is the IP packet with framing, padded to the smallest frame; there is no preamble.
 //!
-//! **Order at one instant.** First a frame is received by everybody and the answers that reception calls forth are made
-//! (they find the medium occupied and back off); then the medium falls idle; then stations whose gap or back-off ends now
-//! sense, in the order of their numbers. The event identities say so, not the order in which events were made.
+//! **Order at one instant.** First a frame is received by all stations, and packets sent in response are processed
+//! (they find the medium occupied and back off). Then the medium becomes idle. Then the stations whose gap or back-off ends now
+//! sense the medium, in order of their numbers. The event identities define this order, not the order of insertion.
 //!
 //! **Identity.** Half duplex: one [`LinkId`] for the medium. Full duplex: one for each station, whose frames then obey
 //! every rule of a point-to-point link. They follow those of the links: see [`Network::ethernet_link`].
@@ -34,59 +34,59 @@ use fullpipe_wire::IpVersion;
 use fullpipe_wire::frame::ARP_BYTES;
 use std::collections::BTreeMap;
 
-/// The flow that frames of address resolution belong to.
+/// The flow of address resolution frames.
 pub const ARP_FLOW: FlowId = FlowId(u32::MAX);
 
-/// Most slots of one back-off.
+/// Maximum number of slots of one back-off.
 const MAX_BACKOFF_SLOTS: u64 = 1000;
 
 /// Medium events from this number on belong to stations, those below to channels: at one instant frames are received
-/// before stations sense.
+/// before stations sense the medium.
 pub(crate) const STATION_EVENTS: u32 = 1 << 27;
 
-/// What a segment is built from.
+/// The specification of a segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EthernetSpecification {
-    /// Its name, unique among links and segments.
+    /// The name, unique among links and segments.
     pub name: String,
-    /// Attached nodes.
+    /// The attached nodes.
     pub hosts: Vec<NodeId>,
-    /// Rate.
+    /// Rate of the segment.
     pub rate: Rate,
     /// Propagation delay between any two stations.
     pub delay: Duration,
     /// Whether stations share the medium.
     pub half_duplex: bool,
-    /// Largest IP packet.
+    /// Largest IP packet in bytes.
     pub mtu_bytes: u32,
-    /// Bytes that framing adds.
+    /// Bytes that framing adds to an IP packet.
     pub framing_bytes: u32,
-    /// Smallest frame; shorter ones are padded.
+    /// Smallest frame in bytes; shorter frames are padded.
     pub min_frame_bytes: u32,
-    /// Bit times that a station leaves behind its own frame.
+    /// Bit times that a station waits after its own frame.
     pub interframe_gap_bits: u32,
-    /// Slot of the back-off.
+    /// Slot time of the back-off.
     pub slot: Duration,
-    /// Largest exponent of the back-off.
+    /// Maximum exponent of the back-off.
     pub backoff_ceiling: u32,
-    /// Retries after which a frame is dropped.
+    /// Number of retries after which a frame is dropped.
     pub max_retries: u32,
-    /// Device queue of each station.
+    /// Limit of each station's device queue.
     pub device_queue: Limit,
     /// Discipline above each station's device queue.
     pub discipline: Option<Discipline>,
-    /// Address resolution.
+    /// Settings of address resolution.
     pub arp: ArpSpecification,
 }
 
-/// The run that a segment is built for.
+/// The context in which a segment is built.
 #[derive(Clone, Copy, Debug)]
 pub struct EthernetContext<'a> {
     /// Seed of the random streams.
     pub seed: u64,
     /// Names of the attached nodes, in order, which name the random streams.
     pub hosts: &'a [&'a str],
-    /// Bands of the flows that have a `priority`, both ways.
+    /// Bands of the flows that have a `priority`, in both directions.
     pub bands: &'a BTreeMap<FlowId, usize>,
 }
 
@@ -95,25 +95,25 @@ pub struct EthernetContext<'a> {
 pub struct StationCounters {
     /// Frames transmitted.
     pub frames: u64,
-    /// Bytes transmitted, framing and padding included.
+    /// Bytes transmitted, including framing and padding.
     pub bytes: u64,
     /// Frames dropped at its queues.
     pub queue_drops: u64,
-    /// Frames given up because the medium was occupied too often.
+    /// Frames dropped because the medium was occupied after the last retry.
     pub collision_drops: u64,
-    /// Packets (or fragments) dropped because an address was not known.
+    /// Packets (or fragments) dropped because an address was not resolved.
     pub resolution_drops: u64,
-    /// Times that it backed off.
+    /// Number of back-offs.
     pub backoffs: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing to transmit.
+    /// No frame to transmit.
     Rest,
-    /// Waiting to sense again.
+    /// Waiting before it senses the medium again.
     BackOff,
-    /// Transmitting, or in the gap behind the frame.
+    /// Transmitting, or in the gap after a frame.
     Busy,
 }
 
@@ -131,11 +131,11 @@ struct Station {
     counters: StationCounters,
 }
 
-/// Where frames travel: the medium, or the path of one station.
+/// A transmission channel: the shared medium, or the channel of one station.
 #[derive(Debug)]
 struct Channel {
     transmitter: Transmitter,
-    /// Frames on their way, with the station that sent them.
+    /// Frames in flight, with the station that sent them.
     flight: Lane<(Handle, u32)>,
     occupied: bool,
     counters: LinkCounters,
@@ -224,7 +224,7 @@ impl Segment {
         }
     }
 
-    /// The channel that a station transmits on.
+    /// Returns the channel on which a station transmits.
     fn channel_of(&self, station: u32) -> usize {
         if self.half_duplex { 0 } else { station as usize }
     }
@@ -237,18 +237,18 @@ impl Segment {
         self.stations.iter().position(|station| station.node == node).map(|position| position as u32)
     }
 
-    /// The node of a station.
+    /// Returns the node of a station.
     pub(crate) fn node_of(&self, station: u32) -> NodeId {
         self.stations[station as usize].node
     }
 
-    /// Packets and bytes that wait at a station, that which waits for the medium included.
+    /// Returns the packets and bytes that wait at a station, including the frame that waits for the medium.
     fn waiting(&self, station: &Station) -> (u64, u64) {
         let current = station.current.map_or(0, |queued| u64::from(queued.wire_bytes));
         (station.interface.packets() + u64::from(station.current.is_some()), station.interface.bytes() + current)
     }
 
-    /// For each channel: frames and bytes that wait for it, at all its stations.
+    /// Returns, for each channel, the frames and bytes that wait for it at all its stations.
     pub(crate) fn queued(&self) -> Vec<(u64, u64)> {
         let mut queued = vec![(0, 0); self.channels.len()];
         for (number, station) in self.stations.iter().enumerate() {
@@ -260,28 +260,28 @@ impl Segment {
         queued
     }
 
-    /// Propagation delay, framing and rate, for the least time of a packet.
+    /// Returns propagation delay, framing and rate, which determine the least time of a packet.
     pub(crate) fn minimum(&self) -> (Duration, u32, Rate) {
         (self.delay, self.framing_bytes, self.channels[0].transmitter.rate())
     }
 }
 
-/// Slots to wait before retry `retries`.
+/// Returns the number of slots to wait before retry `retries`.
 fn back_off_slots(retries: u32, ceiling: u32, stream: &mut Stream) -> u64 {
-    // 2^10 - 1 is beyond the largest wait already.
+    // 2^10 - 1 already exceeds the longest wait.
     let upper = ((1u64 << retries.min(ceiling).min(10)) - 1).clamp(1, MAX_BACKOFF_SLOTS);
     stream.uniform_between(1.0, upper as f64) as u64
 }
 
 impl<O: Observer> Network<O> {
-    /// Adds a segment and says its number. A node may be on several segments, once on each.
+    /// Adds a segment and returns its number. A node can be on several segments, once on each.
     ///
     /// # Panics
-    /// If there is no host, the rate is zero or the context does not name each host: a description with such a segment is
-    /// refused before a world is built.
+    /// If there is no host, the rate is zero, or the context does not name each host. A description with such a segment is
+    /// rejected before the network is built.
     pub fn add_ethernet(&mut self, specification: &EthernetSpecification, context: EthernetContext<'_>) -> u32 {
-        assert!(!specification.hosts.is_empty(), "a segment has stations");
-        assert_eq!(specification.hosts.len(), context.hosts.len(), "each host has a name");
+        assert!(!specification.hosts.is_empty(), "a segment needs at least one station");
+        assert_eq!(specification.hosts.len(), context.hosts.len(), "the context must name each host");
         let segment = self.segments.len() as u32;
         let first_channel = self.channels.len() as u32;
         let first_station = self.stations.len() as u32;
@@ -300,25 +300,25 @@ impl<O: Observer> Network<O> {
         segment
     }
 
-    /// Identity of a segment's medium (half duplex) or of its first station's path (full duplex). Valid after the last
+    /// Returns the identity of a segment's medium (half duplex) or of its first station's channel (full duplex). Valid after the last
     /// [`Network::add_link`].
     pub fn ethernet_link(&self, segment: u32) -> LinkId {
         self.channel_link(segment, 0)
     }
 
-    /// Identity of what a station transmits on: the segment's medium (half duplex) or its own path (full duplex). Valid
-    /// after the last [`Network::add_link`].
+    /// Returns the identity of the channel on which a station transmits: the segment's medium (half duplex) or its own channel (full
+    /// duplex). Valid after the last [`Network::add_link`].
     pub fn station_link(&self, segment: u32, station: u32) -> LinkId {
         self.channel_link(segment, self.segments[segment as usize].channel_of(station))
     }
 
-    /// Identity of what a node transmits on when it sends on a segment: as [`Network::station_link`].
+    /// Returns the identity of the channel on which a node transmits on a segment; see [`Network::station_link`].
     pub fn outgoing_link(&self, segment: u32, node: NodeId) -> LinkId {
         let station = self.segments[segment as usize].station_of(node).unwrap_or(0);
         self.station_link(segment, station)
     }
 
-    /// The node of a station.
+    /// Returns the node of a station.
     pub fn station_node(&self, segment: u32, station: u32) -> NodeId {
         self.segments[segment as usize].node_of(station)
     }
@@ -328,18 +328,18 @@ impl<O: Observer> Network<O> {
         LinkId(self.links.len() as u32 + first + channel as u32)
     }
 
-    /// Packets and bytes that wait at a station now, the frame that waits for the medium included.
+    /// Returns the packets and bytes that wait at a station now, including the frame that waits for the medium.
     pub fn station_queue(&self, segment: u32, station: u32) -> (u64, u64) {
         let segment = &self.segments[segment as usize];
         segment.waiting(&segment.stations[station as usize])
     }
 
-    /// Counters of a station.
+    /// Returns the counters of a station.
     pub fn station_counters(&self, segment: u32, station: u32) -> StationCounters {
         self.segments[segment as usize].stations[station as usize].counters
     }
 
-    /// Counters of a channel by its identity.
+    /// Returns the counters of a channel by its identity.
     pub(crate) fn channel_counters(&self, link: LinkId) -> LinkCounters {
         let (segment, channel) = self.channels[link.index() - self.links.len()];
         self.segments[segment as usize].channels[channel as usize].counters
@@ -351,19 +351,19 @@ impl<O: Observer> Network<O> {
         self.segments[segment as usize].channels[channel as usize].counters.marks += 1;
     }
 
-    /// Packets and bytes that wait for a channel, by its identity.
+    /// Returns the packets and bytes that wait for a channel, by its identity.
     pub(crate) fn channel_queue(&self, link: LinkId) -> (u64, u64) {
         let (segment, channel) = self.channels[link.index() - self.links.len()];
         self.segments[segment as usize].queued()[channel as usize]
     }
 
-    /// The transmitter of a channel, to be broken on purpose.
+    /// Returns the transmitter of a channel, for an injected fault.
     pub(crate) fn channel_transmitter(&mut self, link: LinkId) -> &mut Transmitter {
         let (segment, channel) = self.channels[link.index() - self.links.len()];
         &mut self.segments[segment as usize].channels[channel as usize].transmitter
     }
 
-    /// A packet leaves `node` for the neighbour `station` on a segment.
+    /// Sends a packet from `node` to the neighbor `station` on a segment.
     pub(crate) fn send_on_segment(&mut self, node: NodeId, segment: u32, station: u32, handle: Handle) {
         let mtu_bytes = self.segments[segment as usize].mtu_bytes;
         if self.arena.get(handle).ip_bytes <= mtu_bytes {
@@ -402,7 +402,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A station's resolutions may be due.
+    /// Processes the resolutions of a station that are due.
     pub(crate) fn resolutions_due(&mut self, number: u32) {
         let now = self.now;
         let (segment, from) = self.stations[number as usize];
@@ -443,7 +443,7 @@ impl<O: Observer> Network<O> {
         self.offer_frame(segment, from, handle);
     }
 
-    /// A frame comes to a station's interface.
+    /// Processes the arrival of a frame at a station's interface.
     fn offer_frame(&mut self, segment: u32, from: u32, handle: Handle) {
         let now = self.now;
         let link = self.station_link(segment, from);
@@ -489,7 +489,7 @@ impl<O: Observer> Network<O> {
         self.dropped = std::mem::take(dropped);
     }
 
-    /// A station at rest, or at the end of its gap or back-off, tries to transmit.
+    /// Starts an attempt to transmit by an idle station, or at the end of its gap or back-off.
     fn serve(&mut self, segment: u32, from: u32) {
         let now = self.now;
         loop {
@@ -536,7 +536,7 @@ impl<O: Observer> Network<O> {
         let s = &mut self.segments[segment as usize];
         let number = s.channel_of(from);
         let channel = &mut s.channels[number];
-        // Fractions of a nanosecond are always carried on: stations that alternate must not beat the rate.
+        // Fractions of a nanosecond are always carried over, so that alternating stations do not exceed the rate.
         let finish = now + channel.transmitter.transmit(wire_bytes, false);
         let arrival = finish.saturating_add(s.delay);
         channel.occupied = true;
@@ -566,7 +566,7 @@ impl<O: Observer> Network<O> {
         });
     }
 
-    /// Something happens on a medium: a frame has reached everybody, or a station's gap or back-off ends.
+    /// Processes a medium event: a frame has reached all stations, or a station's gap or back-off ends.
     pub(crate) fn medium_event(&mut self, hosts: &mut impl Hosts<O>, number: u32) {
         if number >= STATION_EVENTS {
             let (segment, station) = self.stations[(number - STATION_EVENTS) as usize];
@@ -612,7 +612,7 @@ impl<O: Observer> Network<O> {
 mod tests {
     use super::*;
 
-    /// Smallest and largest wait before a retry, of many draws, and their mean.
+    /// Returns the smallest and the largest wait before a retry, of many draws, and their mean.
     fn waits(retries: u32, ceiling: u32) -> (u64, u64, f64) {
         let mut stream = Stream::new(1, "station", "back-off");
         let draws: Vec<u64> = (0..40_000).map(|_| back_off_slots(retries, ceiling, &mut stream)).collect();
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn back_off_grows_to_its_ceiling() {
+    fn back_off_grows_up_to_its_ceiling() {
         // Before retry k: uniform over 1 ... 2^k - 2 (but 1 for k = 1), mean (2^k - 1) / 2, standard deviation
         // (2^k - 2) / sqrt(12); bounds of the mean are five standard errors.
         assert_eq!(waits(1, 10), (1, 1, 1.0));
@@ -632,7 +632,7 @@ mod tests {
             let error = upper as f64 / 12f64.sqrt() / 200.0 * 5.0;
             assert!((mean - (upper + 1) as f64 / 2.0).abs() < error, "{k}: {mean}");
         }
-        // At most 1000 slots: U[1, 1000) cut to whole slots.
+        // At most 1000 slots: U[1, 1000) rounded down to whole slots.
         for (retries, ceiling) in [(10, 10), (11, 10), (1000, 10), (1000, u32::MAX)] {
             let (low, high, mean) = waits(retries, ceiling);
             assert!(low == 1 && high == 999 && (mean - 500.0).abs() < 1000.0 / 12f64.sqrt() / 200.0 * 5.0, "{mean}");

@@ -1,4 +1,4 @@
-//! Faults put into the world on purpose, to see whether an auditor notices them.
+//! Faults that are injected into the network to test whether an auditor detects them.
 
 use crate::link::Link;
 use crate::network::Network;
@@ -7,16 +7,16 @@ use fullpipe_record::Observer;
 use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{LinkId, Rate};
 
-/// What is broken.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The link transmits one per cent too fast; on a medium with a hub one frame in a hundred takes no time.
+    /// The link transmits one percent too fast; on a medium with a hub, one frame in a hundred takes no time.
     FastLink(LinkId),
-    /// The link drops every so many-th packet and tells no one.
+    /// The link drops every `every`-th packet without a report.
     SilentDrop {
-        /// Where.
+        /// The link.
         link: LinkId,
-        /// Distance of drops.
+        /// Number of packets from one drop to the next.
         every: u64,
     },
 }
@@ -29,7 +29,7 @@ pub(crate) struct SilentDrop {
 }
 
 impl<O: Observer> Network<O> {
-    /// Breaks something on purpose.
+    /// Injects a fault.
     pub fn inject(&mut self, fault: Fault) {
         match fault {
             Fault::FastLink(link) if self.links.get_mut(link.index()).is_some_and(Link::exceed) => {}
@@ -52,7 +52,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Whether the fault of that name takes the packet.
+    /// Returns whether the fault [`Fault::SilentDrop`] drops the packet.
     #[inline]
     pub(crate) fn drops_silently(&mut self, link: LinkId, handle: Handle) -> bool {
         self.silent_drop.is_some() && self.fault_takes(link, handle)

@@ -7,15 +7,15 @@ use crate::queue::Queued;
 use crate::routing::Edge;
 use fullpipe_units::{Instant, NodeId};
 
-/// A node, with the header of its list of ways.
+/// A node, with the header of its list of edges.
 pub const NODE_BYTES: usize = size_of::<Node>() + size_of::<Vec<Edge>>();
-/// One direction of a link, and its entry in the list of its node.
+/// One direction of a link, with its entry in the list of its node.
 pub const LINK_BYTES: usize = size_of::<Link>() + size_of::<NodeId>() + size_of::<Edge>();
-/// A packet in the arena, and its entry in the list of free places.
+/// A packet in the arena, with its entry in the list of free slots.
 pub const PACKET_BYTES: usize = size_of::<Packet>() + size_of::<u32>();
 /// A packet on a link.
 pub const FLIGHT_BYTES: usize = size_of::<(Instant, InFlight)>();
-/// A packet in the queue of a link: the start of its transmission, or the packet as a discipline holds it.
+/// A packet in the queue of a link: the start of its transmission, or its entry in a discipline.
 pub const WAITING_BYTES: usize = {
     let (start, queued) = (size_of::<(Instant, u32)>(), size_of::<Queued>());
     if start > queued { start } else { queued }

@@ -1,17 +1,17 @@
-//! Fragments of IPv4 (RFC 791 section 3.2) and IPv6 packets (RFC 8200 section 4.5) and their reassembly by the list of holes (RFC 815).
+//! Fragmentation of IPv4 (RFC 791 section 3.2) and IPv6 packets (RFC 8200 section 4.5), and reassembly with a list of holes (RFC 815).
 //!
-//! A UDP packet larger than a link's MTU is cut into fragments, each with a header of its own; all but the last carry a
-//! multiple of eight bytes. A fragment that meets a still smaller MTU is cut again. TCP sets "don't fragment": a segment
-//! that is too large is dropped. Fragments travel, wait and are dropped like packets. The whole packet stays in the
-//! arena, keeps the instant at which it was sent, and ends when the last of its fragments has: delivered at that instant
-//! if all arrived; otherwise dropped, with time, place and reason of the fragment that was dropped first (by time). Its
-//! end is reported only then, so that it is the same whether links were computed ahead or not.
+//! A UDP packet larger than a link's MTU is split into fragments, each with its own header; all but the last carry a
+//! multiple of eight bytes. A fragment that exceeds a smaller MTU is fragmented again. TCP sets "don't fragment": a segment
+//! that is too large is dropped. Fragments are forwarded, queued and dropped like packets. The whole packet stays in the
+//! arena, keeps the instant at which it was sent, and ends when its last fragment has ended. If all fragments arrived, it is delivered at
+//! that instant. Otherwise it is dropped, with time, place and reason of the fragment that was dropped first. Its
+//! end is reported only then, so that the report does not depend on whether links were computed ahead.
 //!
-//! IPv6 packets are cut by their source only, to the MTU of its own link; each fragment has eight further bytes of header.
-//! At a router they are dropped if they are too large.
+//! IPv6 packets are fragmented by their source only, to the MTU of its own link; each fragment has eight more bytes of header.
+//! Routers drop IPv6 packets that are too large.
 //!
-//! No reassembly timer is needed: each fragment's end is known here, so nothing waits for one that will not come. (A real
-//! receiver would hold the rest of such a packet for 30 s or so, and deliver nothing either.)
+//! No reassembly timer is needed, because the end of each fragment is known here. (A real receiver would keep the other fragments
+//! of such a packet for about 30 s and would not deliver them either.)
 
 use crate::network::{Hosts, Network};
 use crate::packet::{Content, Handle, Packet, Side};
@@ -21,23 +21,23 @@ use fullpipe_units::{Codepoint, Instant, LinkId, NodeId};
 use fullpipe_wire::IpVersion;
 use std::collections::BTreeMap;
 
-/// How a fragmented packet first failed; ordered by time.
+/// The first failure of a fragmented packet; ordered by time.
 type Failure = (Instant, Option<LinkId>, DropReason);
 
-/// A packet of which fragments are under way.
+/// A packet with fragments in flight.
 #[derive(Debug)]
 struct Whole {
-    /// Fragments that have neither arrived nor been dropped.
+    /// Number of fragments that have neither arrived nor been dropped.
     outstanding: u32,
-    /// What has not arrived: from, up to but not including.
+    /// Ranges that have not arrived; the end is exclusive.
     holes: Vec<(u32, u32)>,
     failure: Option<Failure>,
-    /// What the headers of its fragments have in common.
+    /// The common Identification field of its fragments.
     identification: u32,
 }
 
 impl Whole {
-    /// Bytes `start..end` are there; after the `last` fragment there are no more.
+    /// Fills `start..end`; the `last` fragment sets the end of the packet.
     fn fill(&mut self, start: u32, end: u32, last: bool) {
         let mut holes = Vec::with_capacity(self.holes.len() + 1);
         for &(from, to) in &self.holes {
@@ -49,16 +49,16 @@ impl Whole {
     }
 }
 
-/// All packets of which fragments are under way.
+/// All packets with fragments in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     wholes: BTreeMap<Handle, Whole>,
-    /// Packets cut so far.
+    /// Number of packets fragmented so far.
     cut: u32,
 }
 
 impl Fragments {
-    /// Identification of a packet of which fragments are under way.
+    /// Returns the Identification field of a packet with fragments in flight.
     pub(crate) fn identification(&self, whole: Handle) -> Option<u32> {
         self.wholes.get(&whole).map(|whole| whole.identification)
     }
@@ -66,8 +66,8 @@ impl Fragments {
 
 mod real;
 
-/// Payloads of the fragments of `payload_bytes` that fit an MTU, as (offset, length); `None` if not even eight bytes
-/// fit beside a header. What follows the last full fragment may fill the MTU to the last byte.
+/// Returns the payloads of the fragments of `payload_bytes` that fit an MTU, as (offset, length); `None` if the MTU has no room for a
+/// header and eight bytes. The last fragment may fill the MTU to the last byte.
 fn cut(payload_bytes: u32, mtu_bytes: u32, header_bytes: u32) -> Option<impl Iterator<Item = (u32, u32)>> {
     let room = mtu_bytes.saturating_sub(header_bytes);
     let full = room / 8 * 8;
@@ -84,7 +84,7 @@ fn cut(payload_bytes: u32, mtu_bytes: u32, header_bytes: u32) -> Option<impl Ite
 }
 
 impl<O: Observer> Network<O> {
-    /// Cuts a packet that is too large for `link`, at `node`, and hands the pieces to `forward`, in order.
+    /// Fragments a packet that is too large for `link`, at `node`, and passes the fragments to `forward`, in order.
     pub(crate) fn fragment(
         &mut self,
         at: Instant,
@@ -105,7 +105,7 @@ impl<O: Observer> Network<O> {
         }
         let header_bytes = packet.version.fragment_header_bytes();
         let pieces = match packet.content {
-            // Bytes of a real stack, which finds out what the path carries (RFC 9000 section 14: not to be fragmented).
+            // Bytes of a real stack, which probes the path MTU (RFC 9000 section 14: must not be fragmented).
             Content::Udp { .. } if !packet.payload.is_none() => None,
             Content::Quic(_) => None,
             Content::Udp { .. } | Content::Fragment { .. } if at_source || packet.version == IpVersion::V4 => {
@@ -155,7 +155,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A fragment has reached its destination host; with the last one the whole packet has.
+    /// Processes the arrival of a fragment at its destination host; the last one completes the packet.
     #[inline(never)]
     pub(crate) fn receive_fragment(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
         let packet = *self.arena.get(handle);
@@ -164,10 +164,10 @@ impl<O: Observer> Network<O> {
             return self.receive_real_fragment(hosts, node, handle);
         }
         if packet.codepoint == Codepoint::Ce {
-            // One marked fragment marks the whole (RFC 3168 section 5.3).
+            // One marked fragment marks the whole packet (RFC 3168 section 5.3).
             self.arena.get_mut(whole).codepoint = Codepoint::Ce;
         }
-        // The transport's checksum is over all fragments.
+        // The transport's checksum covers all fragments.
         self.arena.get_mut(whole).corrupted |= packet.corrupted;
         if let Some(state) = self.fragments.wholes.get_mut(&whole) {
             state.fill(offset_bytes, offset_bytes + packet.fragment_bytes(), last);
@@ -182,7 +182,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A fragment was dropped.
+    /// Processes the drop of a fragment.
     #[inline(never)]
     pub(crate) fn drop_fragment(&mut self, at: Instant, handle: Handle, link: Option<LinkId>, reason: DropReason) {
         if let Content::Fragment { whole, .. } = self.arena.get(handle).content {
@@ -190,7 +190,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A fragment vanishes without a word (a fault put in on purpose).
+    /// Removes a fragment without a report (an injected fault).
     pub(crate) fn vanish(&mut self, handle: Handle) {
         match self.arena.get(handle).content {
             Content::Fragment { whole, .. } => {
@@ -200,7 +200,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// One fragment less under way; true if it was the last and the whole packet is there.
+    /// Counts the end of a fragment; returns true if it was the last one and the whole packet has arrived.
     fn end_fragment(&mut self, handle: Handle, whole: Handle, failure: Option<Failure>) -> bool {
         self.arena.release(handle);
         let Some(state) = self.fragments.wholes.get_mut(&whole) else { return false };
@@ -236,12 +236,12 @@ mod tests {
 
     #[test]
     fn holes_close_in_any_order() {
-        // 0..1480, 1480..2960, 2960..3000.
+        // The ranges 0..1480, 1480..2960 and 2960..3000.
         let pieces = [(0, 1480, false), (1480, 2960, false), (2960, 3000, true)];
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let mut whole = whole();
             for (filled, index) in order.into_iter().enumerate() {
-                assert!(!whole.holes.is_empty(), "{order:?}: whole after {filled}");
+                assert!(!whole.holes.is_empty(), "{order:?}: complete after {filled}");
                 let (start, end, last) = pieces[index];
                 whole.fill(start, end, last);
             }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_comes_twice_or_overlaps_fills_no_hole_beside_it() {
+    fn a_repeated_or_overlapping_fragment_fills_no_other_hole() {
         let mut whole = whole();
         whole.fill(8, 16, false);
         whole.fill(8, 16, false);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_are_multiples_of_eight_and_cover_everything() {
+    fn fragments_are_multiples_of_eight_and_cover_the_packet() {
         // Header of IPv4; header and extension of IPv6.
         for header_bytes in [20, 40 + 8] {
             for (room, payload_bytes) in (8..180).flat_map(|room| (1..600).map(move |payload| (room, payload))) {
@@ -272,7 +272,7 @@ mod tests {
                     end += length;
                     assert!(length > 0 && length <= room);
                     assert!(length % 8 == 0 || end == payload_bytes);
-                    // As large as it can be: eight bytes more would not have fitted.
+                    // As large as possible: eight more bytes would not fit.
                     assert!(length + 8 > room || end == payload_bytes);
                 }
                 assert_eq!(end, payload_bytes);

@@ -1,14 +1,14 @@
 //! A point-to-point link, one direction: queue, transmitter, propagation, loss.
 //!
-//! Two forms. With drop-tail alone, the departure of a packet is known when it comes: it begins when the transmitter
-//! falls free and ends a transmission time later, so one event (the arrival) does for queue, transmission and
-//! propagation; the queue is a list of the starts still to come. With a discipline above the device queue, a packet's
-//! fate is open until the transmitter takes it, and each departure is an event of its own.
+//! A link has two forms. With drop-tail alone, the departure of a packet is known when it arrives: its transmission starts when the
+//! transmitter becomes free and ends a transmission time later. So one event (the arrival) is sufficient for queueing, transmission and
+//! propagation; the queue is a list of future start times. With a discipline above the device queue, the outcome of a packet
+//! is open until its transmission starts, and each departure is an event of its own.
 //!
 //! Rates and delays that change, delivery opportunities and impairments are in [`crate::special`].
 //!
-//! The packet in transmission does not count against the queue's limit. A packet whose transmission begins at the very
-//! instant at which another comes has left the queue.
+//! The packet in transmission does not count against the queue's limit. A packet whose transmission starts at the
+//! instant at which another arrives has left the queue.
 
 use crate::impairment::FrameModels;
 use crate::loss::LossModel;
@@ -21,40 +21,40 @@ use fullpipe_units::rate::Transmitter;
 use fullpipe_units::{Duration, Instant, LinkId, NodeId, Rate};
 use std::collections::VecDeque;
 
-/// A delay of a link in a file: a million of them in a row stay within 2^64 ns.
+/// A delay of a link in a file; the sum of a million of them is below 2^64 ns.
 pub const DELAY: Kind = Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3600) };
 
-/// What a link is built from.
+/// The specification of one direction of a link.
 #[derive(Debug)]
 pub struct LinkSpecification {
-    /// Where it begins.
+    /// Node at which it starts.
     pub from: NodeId,
-    /// Where it ends.
+    /// Node at which it ends.
     pub to: NodeId,
-    /// Rate.
+    /// Rate of the link.
     pub rate: Rate,
-    /// Propagation delay.
+    /// Propagation delay of the link.
     pub delay: Duration,
-    /// Largest IP packet; more than 65 535 is taken as that, the most an IP packet can be.
+    /// Largest IP packet in bytes; more than 65 535, the maximum of IP, is treated as 65 535.
     pub mtu_bytes: u32,
-    /// Bytes that framing adds, at most 65 535.
+    /// Bytes that framing adds to an IP packet, at most 65 535.
     pub framing_bytes: u32,
-    /// Device queue.
+    /// Limit of the device queue.
     pub queue: Limit,
-    /// Discipline above it.
+    /// Discipline above the device queue.
     pub discipline: Option<Box<dyn QueueDiscipline>>,
-    /// Loss after transmission.
+    /// Loss model applied after transmission.
     pub loss: Option<LossModel>,
-    /// Rate and delay over time; `rate` and `delay` hold before the first step.
+    /// Rate and delay over time; `rate` and `delay` apply before the first step.
     pub course: Course,
-    /// What else goes wrong after transmission.
+    /// Other impairments after transmission.
     pub impairments: Option<Box<FrameModels>>,
 }
 
-/// Packets and bytes that wait, computed from when each will begin.
+/// The packets and bytes that wait, computed from their start times.
 ///
-/// Packets whose transmission has begun leave only when the exact amount matters: when a limit would be exceeded, when there is
-/// no room in memory, and when the count is read.
+/// Packets whose transmission has started are removed only when the exact number is needed: when a limit would be exceeded, when
+/// memory must grow, and when the count is read.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     starts: VecDeque<(Instant, u32)>,
@@ -62,10 +62,10 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// A packet that comes at `at` waits until `start`, if the limit admits it.
+    /// Adds a packet that arrives at `at` and waits until `start`, if the limit permits.
     #[inline(always)]
     pub(crate) fn admit(&mut self, at: Instant, start: Instant, wire_bytes: u32, limit: Limit) -> bool {
-        // Nobody asks for the backlog of a link without limit ([`Link::observe`]).
+        // The backlog of a link without limit is not read ([`Link::observe`]).
         if limit == Limit::Unlimited {
             return true;
         }
@@ -81,7 +81,7 @@ impl Backlog {
         true
     }
 
-    /// Packets whose transmission has begun by `at` leave.
+    /// Removes packets whose transmission has started by `at`.
     #[inline(always)]
     pub(crate) fn settle(&mut self, at: Instant) {
         while let Some((start, wire_bytes)) = self.starts.front() {
@@ -115,26 +115,26 @@ pub(crate) struct Driven {
 pub struct LinkCounters {
     /// Frames transmitted.
     pub frames: u64,
-    /// Bytes transmitted, framing included.
+    /// Bytes transmitted, including framing.
     pub bytes: u64,
     /// Frames dropped at the queue.
     pub queue_drops: u64,
     /// Frames lost after transmission.
     pub losses: u64,
-    /// Frames of which bits were flipped.
+    /// Frames with flipped bits.
     pub corrupted: u64,
-    /// Copies made.
+    /// Copies made by the duplication model.
     pub duplicates: u64,
-    /// Frames that the queue discipline marked "congestion experienced" and that were transmitted.
+    /// Frames that the queue discipline marked CE ("congestion experienced") and that were transmitted.
     pub marks: u64,
-    /// Sum over transmitted frames of the time between coming and beginning.
+    /// Sum over transmitted frames of the time between arrival and start of transmission.
     pub queue_delay_sum: Duration,
 }
 
 /// One direction of a link.
 ///
-/// The order of the fields is that of their use: a frame that finds the link idle touches the first two cache lines. With
-/// 10 000 flows on links of their own that is what limits the speed (4 lines instead of 2: 10 % slower).
+/// The fields are in order of use: a frame that finds the link idle uses the first two cache lines. With
+/// 10 000 flows on their own links, this limits the speed (4 lines instead of 2: 10 % slower).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {
@@ -142,61 +142,61 @@ pub struct Link {
     pub(crate) busy_until: Instant,
     pub(crate) delay: Duration,
     pub(crate) to: NodeId,
-    /// The link beyond, where [`Onward::Link`] says that all packets go on there at once; else [`NO_LINK`].
+    /// The next link, if [`Onward::Link`] states that all packets continue there at once; otherwise [`NO_LINK`].
     pub(crate) next: LinkId,
-    // Second line.
+    // Second cache line.
     pub(crate) framing_bytes: u16,
     pub(crate) mtu_bytes: u16,
-    /// Largest IP packet that takes the short way: the MTU, or 0 if every packet needs more care.
+    /// Largest IP packet for the fast path: the MTU, or 0 if no packet may take it.
     pub(crate) plain_bytes: u16,
-    /// Whether the far end passes packets on.
+    /// Whether the far end forwards packets.
     pub(crate) to_router: bool,
-    /// What becomes of a packet that is to arrive at the far end.
+    /// What happens to a packet at the far end.
     pub(crate) onward: Onward,
     pub(crate) frames: u64,
     pub(crate) flight: Lane<InFlight>,
-    /// Not beside `frames`: the compiler would add to both with one vector instruction and six to prepare it.
+    /// Not next to `frames`: the compiler would add to both with one vector instruction and six to prepare it.
     pub(crate) bytes: u64,
     pub(crate) extras: Option<Box<Extras>>,
-    // What only a busy link needs.
+    // Fields that only a busy link needs.
     pub(crate) limit: Limit,
     pub(crate) backlog: Backlog,
     pub(crate) queue_delay_sum: Duration,
 }
 
 // Scenarios with 10 000 hosts have tens of thousands of links.
-const _: () = assert!(size_of::<Link>() == 192, "a link fills three cache lines");
+const _: () = assert!(size_of::<Link>() == 192, "a link must fill three cache lines");
 
-/// The passage of a frame over a plain link.
+/// The times of a frame on a plain link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Booking {
-    /// When its first bit leaves.
+    /// When transmission of its first bit starts.
     pub(crate) start: Instant,
-    /// When its last bit leaves.
+    /// When transmission of its last bit ends.
     pub(crate) finish: Instant,
     /// When its last bit arrives.
     pub(crate) arrival: Instant,
 }
 
-/// What becomes of a packet that is to arrive at the far end of a link. [`crate::chain`] decides it for the whole run.
+/// What happens to a packet at the far end of a link. [`crate::chain`] decides it for the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Onward {
     /// Its arrival is an event.
     Event,
-    /// It is booked at once on the only link beyond that packets of declared conversations take.
+    /// It is booked at once on the next link, the only one that packets of declared conversations use.
     Link,
-    /// It is booked at once on the link beyond, which depends on its destination.
+    /// It is booked at once on the next link, which depends on its destination.
     ByDestination,
-    /// The same where this link is the only one that feeds the link beyond; otherwise its arrival is an event.
+    /// The same if this link is the only feeder of the next link; otherwise its arrival is an event.
     IfOnlyFeeder,
-    /// It goes down a medium with a hub, and waits in `flight` to be offered.
+    /// It enters a medium with a hub, and waits in `flight` to be offered.
     Hub,
 }
 
-/// No link.
+/// The number that means no link.
 pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
 
-/// What few links have.
+/// State that few links have.
 #[derive(Debug, Default)]
 pub(crate) struct Extras {
     pub(crate) loss: Option<LossModel>,
@@ -250,7 +250,7 @@ impl Link {
         }
     }
 
-    /// A frame comes to a plain link at `at`: when it is transmitted, or `None` if the queue is full.
+    /// Computes the times of a frame that arrives at a plain link at `at`; `None` if the queue is full.
     #[inline(always)]
     pub(crate) fn book(&mut self, at: Instant, wire_bytes: u32) -> Option<Booking> {
         let busy_until = self.busy_until;
@@ -269,53 +269,53 @@ impl Link {
         Some(Booking { start, finish, arrival: finish + self.delay })
     }
 
-    /// What few links have, to be counted in: most links never drop a frame.
+    /// Returns the rare state for counting; most links never drop a frame.
     #[cold]
     #[inline(never)]
     pub(crate) fn counted(&mut self) -> &mut Extras {
         self.extras.get_or_insert_default()
     }
 
-    /// Somebody will ask for its queue: what waits is then counted without a limit as well.
+    /// Declares that the queue will be read: packets are then counted even without a limit.
     pub(crate) fn observe(&mut self) {
         if self.limit == Limit::Unlimited {
             self.limit = Limit::Packets(u64::MAX);
         }
     }
 
-    /// Frees the memory of the packets on the link and before it; what it has counted stays.
+    /// Frees the memory of the packets in the queue and in flight; counters are kept.
     pub(crate) fn release_packets(&mut self) {
         self.flight = Lane::default();
         self.backlog = Backlog::default();
     }
 
-    /// Whether departures are events.
+    /// Returns whether departures are events.
     pub(crate) fn is_driven(&self) -> bool {
         self.driven().is_some()
     }
 
-    /// The state of a link whose departures are events.
+    /// Returns the state of a link whose departures are events.
     pub(crate) fn driven(&self) -> Option<&Driven> {
         self.extras.as_ref()?.driven.as_ref()
     }
 
-    /// What few links have.
+    /// Returns the state that few links have.
     pub(crate) fn special(&self) -> Option<&Special> {
         self.extras.as_ref()?.special.as_deref()
     }
 
-    /// Whether what arrives is each transmitted frame at most once, in order.
+    /// Returns whether each transmitted frame arrives at most once, and in order.
     pub(crate) fn keeps_order_and_number(&self) -> bool {
         self.special().is_none_or(Special::keeps_order_and_number)
     }
 
-    /// Whether a frame may leave at the instant at which it comes. Then the order of what happens at one instant depends
-    /// on what led to what, and the link is not computed ahead.
+    /// Returns whether a frame can depart at the instant of its arrival. Then the order of events at one instant depends
+    /// on their causes, and the link is not computed ahead.
     pub(crate) fn may_take_no_time(&self) -> bool {
         self.special().is_some_and(Special::has_trace)
     }
 
-    /// Least delay, and least nanoseconds per byte.
+    /// Returns the least delay, and the least nanoseconds per byte.
     pub(crate) fn minimum(&self) -> (Duration, f64) {
         let rate = self.transmitter.rate();
         match self.special() {
@@ -324,7 +324,7 @@ impl Link {
         }
     }
 
-    /// Its counters. Those of a link that is computed ahead are of a later instant; see [`crate::network`].
+    /// Returns the counters. Those of a link that is computed ahead are of a later instant; see [`crate::network`].
     pub fn counters(&self) -> LinkCounters {
         LinkCounters {
             frames: self.frames,
@@ -338,7 +338,7 @@ impl Link {
         }
     }
 
-    /// Packets and bytes that wait at `now` (not the one in transmission).
+    /// Returns the packets and bytes that wait at `now` (without the packet in transmission).
     pub fn queue(&mut self, now: Instant) -> (u64, u64) {
         match self.driven() {
             Some(driven) => (driven.interface.packets(), driven.interface.bytes()),
@@ -349,8 +349,8 @@ impl Link {
         }
     }
 
-    /// Frames and bytes that were offered and neither reported as transmitted nor as dropped. A link without a
-    /// discipline reports a transmission when the frame comes.
+    /// Returns the frames and bytes that were offered and reported neither as transmitted nor as dropped. A link without a
+    /// discipline reports a transmission when the frame arrives.
     pub(crate) fn queued(&self) -> (u64, u64) {
         let (frames, bytes) = self.special().map_or((0, 0), |special| special.stuck);
         self.driven()
@@ -371,23 +371,23 @@ mod tests {
         ]
     }
 
-    /// A frame comes each microsecond and waits for half of one, at a link whose queue is counted and has no limit: at most one waits
-    /// at a time.
+    /// A frame arrives each microsecond and waits for half a microsecond, at a link whose queue is counted and has no limit: at most one
+    /// frame waits at a time.
     #[test]
-    fn a_backlog_without_a_limit_does_not_grow_with_the_frames_that_have_left() {
+    fn a_backlog_without_a_limit_does_not_grow_with_departed_frames() {
         let mut backlog = Backlog::default();
         for microsecond in 0..1000 {
             let at = Instant::from_nanos(1000 * microsecond);
             assert!(backlog.admit(at, at + Duration::from_nanos(500), 1500, Limit::Packets(u64::MAX)));
         }
-        // The smallest room that a `VecDeque` of such entries takes.
+        // The smallest capacity of a `VecDeque` of such entries.
         assert_eq!(backlog.starts.capacity(), VecDeque::<(Instant, u32)>::from([(Instant::ZERO, 0); 4]).capacity());
         backlog.settle(Instant::from_nanos(1_000_000));
         assert_eq!((backlog.packets(), backlog.bytes()), (0, 0));
     }
 
     proptest! {
-        /// The reference removes at each arrival all frames whose transmission has begun.
+        /// The reference removes all started frames at each arrival.
         #[test]
         fn a_backlog_that_is_settled_late_admits_what_one_settled_at_each_arrival_admits(
             limit in limit(),

@@ -5,24 +5,24 @@ use fullpipe_units::Stream;
 /// A loss model with its state.
 #[derive(Clone, Debug)]
 pub enum LossModel {
-    /// Each frame independently, with this probability.
+    /// Each frame is lost independently with this probability.
     Bernoulli {
         /// Probability of loss.
         probability: f64,
         /// The link's own random stream.
         stream: Stream,
     },
-    /// Frames with transport payload are counted; number `next` is lost, then every `every`-th after it.
+    /// Frames with transport payload are counted; number `next` is lost, and then every `every`-th after it.
     Periodic {
-        /// Distance of losses.
+        /// Number of frames from one loss to the next.
         every: u64,
-        /// Frames until the next loss, that one included.
+        /// Number of frames until the next loss, including the lost one.
         next: u64,
     },
 }
 
 impl LossModel {
-    /// Whether the next frame is lost. Call once per frame, in order.
+    /// Returns whether the next frame is lost. Must be called once per frame, in order.
     pub fn loses(&mut self, has_payload: bool) -> bool {
         match self {
             LossModel::Bernoulli { probability, stream } => stream.chance(*probability),
@@ -48,15 +48,15 @@ mod tests {
     fn periodic_loss_counts_frames_with_payload_only() {
         let mut loss = LossModel::Periodic { every: 3, next: 2 };
         let lost: Vec<usize> = (1..=12).filter(|n| loss.loses(n % 2 == 0)).collect();
-        // Frames with payload are 2, 4, 6, 8, 10, 12; the second of them is lost, then the fifth.
+        // Frames with payload are 2, 4, 6, 8, 10, 12; the second of them is lost, and then the fifth.
         assert_eq!(lost, [4, 10]);
     }
 
     #[test]
-    fn bernoulli_loss_is_a_binomial() {
+    fn bernoulli_loss_is_binomial() {
         let mut loss = LossModel::Bernoulli { probability: 0.01, stream: Stream::new(1, "link", "loss") };
         let lost = (0..100_000).filter(|_| loss.loses(true)).count();
-        // Mean 1000, standard deviation sqrt(990) = 31.5; four of them on either side.
+        // Mean 1000, standard deviation sqrt(990) = 31.5; the bounds are four standard deviations.
         assert!((874..=1126).contains(&lost), "{lost}");
     }
 }

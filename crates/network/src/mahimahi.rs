@@ -1,11 +1,11 @@
 //! Traces of delivery opportunities in the format of mahimahi (Netravali et al., USENIX ATC 2015; `mm-link`).
 //!
-//! A trace is a list of whole milliseconds, one per line, never decreasing. At each of them the link can deliver up to
-//! 1504 bytes: of one frame or of several, and the last may be continued at the next opportunity. What an opportunity
-//! could have delivered while nothing waited is lost. After its last line the trace begins again, shifted by that line's
+//! A trace is a list of whole milliseconds, one per line, in nondecreasing order. At each of them the link can deliver up to
+//! 1504 bytes, of one frame or of several; the last frame can continue at the next opportunity. Bytes of an opportunity
+//! that no frame used are lost. After its last line the trace repeats, shifted by that line's
 //! time. (mahimahi counts 1500 bytes of IP and 4 of its tunnel's header: framing of 4 bytes.)
 //!
-//! A frame that comes at the very instant of an opportunity may use what is left of it.
+//! A frame that arrives exactly at an opportunity can use its remaining bytes.
 
 use fullpipe_units::{Duration, Instant, Rate};
 use std::fmt;
@@ -14,36 +14,36 @@ use std::sync::Arc;
 /// Bytes on the wire that one opportunity delivers.
 pub const OPPORTUNITY_BYTES: u32 = 1504;
 
-/// A trace; see the module.
+/// A trace; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// Milliseconds; the last is not zero.
+    /// Times in milliseconds; the last one is not zero.
     opportunities: Arc<[u64]>,
 }
 
 /// Largest time in a trace: 31 years.
 const MAX_MS: u64 = 1_000_000_000_000;
 
-/// Why a text is no trace.
+/// The reason why a text is not a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceError {
-    /// This line (counted from 1) is no whole number of milliseconds from 0 to 10^12.
+    /// This line (counted from 1) is not a whole number of milliseconds from 0 to 10^12.
     Number {
-        /// The line.
+        /// Number of the line.
         line: usize,
-        /// What it says, cut to a few characters.
+        /// Its text, truncated to a few characters.
         text: String,
     },
-    /// This line's time is before that of the line before it.
+    /// The time in this line is before that in the previous line.
     Order {
-        /// The line.
+        /// Number of the line.
         line: usize,
     },
-    /// There is no opportunity at all.
+    /// There is no opportunity.
     Empty,
-    /// All opportunities are at time zero: the trace would have no length.
+    /// All opportunities are at time zero, so the trace would have length zero.
     NoLength {
-        /// The last line.
+        /// Number of the last line.
         line: usize,
     },
 }
@@ -66,7 +66,7 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 impl Trace {
-    /// Reads a trace. Empty lines are passed over.
+    /// Reads a trace and skips empty lines.
     ///
     /// # Errors
     /// With the number of the line.
@@ -101,17 +101,17 @@ impl Trace {
         }
     }
 
-    /// Milliseconds of its opportunities, in order.
+    /// Returns the times of the opportunities in milliseconds, in order.
     pub fn opportunities(&self) -> &[u64] {
         &self.opportunities
     }
 
-    /// After how long it repeats.
+    /// Returns the time after which the trace repeats.
     pub fn length(&self) -> Duration {
         Duration::from_nanos(self.opportunities.last().copied().unwrap_or(1) * NANOSECONDS_PER_MS)
     }
 
-    /// What it delivers on average if every opportunity is used, in whole bits per second (at least 1).
+    /// Returns the mean rate if every opportunity is used, in whole bits per second (at least 1).
     pub fn mean_rate(&self) -> Rate {
         let bits = self.opportunities.len() as u128 * u128::from(OPPORTUNITY_BYTES) * 8;
         let rate = bits * 1_000_000_000 / u128::from(self.length().as_nanos());
@@ -121,17 +121,17 @@ impl Trace {
 
 const NANOSECONDS_PER_MS: u64 = 1_000_000;
 
-/// Where a link stands in its trace.
+/// The position of a link in its trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Opportunities {
     trace: Trace,
-    /// When the trace began this time.
+    /// Start of the current repetition.
     round: u64,
-    /// The opportunity in use or to come.
+    /// The current or next opportunity.
     next: usize,
     /// Bytes that it can still deliver.
     left: u32,
-    /// What a fresh one delivers.
+    /// Bytes per opportunity.
     bytes: u32,
 }
 
@@ -140,13 +140,13 @@ impl Opportunities {
         Opportunities { trace, round: 0, next: 0, left: OPPORTUNITY_BYTES, bytes: OPPORTUNITY_BYTES }
     }
 
-    /// Delivers one per cent more from now on (a fault put in on purpose).
+    /// Delivers one percent more from now on (an injected fault).
     pub(crate) fn exceed(&mut self) {
         self.bytes += self.bytes / 100;
         self.left = self.bytes;
     }
 
-    /// When the opportunity is; [`u64::MAX`] if time is not long enough.
+    /// Returns the time of the opportunity; [`u64::MAX`] if it exceeds the range of time.
     fn at(&self) -> u64 {
         self.round.saturating_add(self.trace.opportunities[self.next] * NANOSECONDS_PER_MS)
     }
@@ -160,12 +160,12 @@ impl Opportunities {
         }
     }
 
-    /// The first opportunity at `at` or later that has bytes left. What went before is lost.
+    /// Returns the first opportunity at `at` or later that has bytes left. Earlier ones are lost.
     pub(crate) fn seek(&mut self, at: Instant) -> Instant {
         let at = at.as_nanos();
         if self.at() < at {
             let rounds = (at - self.round) / self.trace.length().as_nanos();
-            // The last opportunity of a round coincides with the start of the next: leave it a round.
+            // The last opportunity of a repetition coincides with the start of the next one, so one repetition is left.
             if rounds > 1 {
                 self.round += (rounds - 1) * self.trace.length().as_nanos();
                 (self.next, self.left) = (0, self.bytes);
@@ -177,7 +177,7 @@ impl Opportunities {
         Instant::from_nanos(self.at())
     }
 
-    /// Delivers a frame of which the first byte leaves at the opportunity just sought; says when its last one leaves.
+    /// Delivers a frame whose first byte departs at the opportunity just sought; returns when its last byte departs.
     pub(crate) fn deliver(&mut self, wire_bytes: u32) -> Instant {
         let mut bytes = wire_bytes;
         loop {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_have_numbers() {
+    fn errors_contain_the_line_number() {
         let number = |line, text: &str| Err(TraceError::Number { line, text: text.into() });
         assert_eq!(Trace::parse("1\n\nx2\n"), number(3, "x2"));
         assert_eq!(Trace::parse("+1"), number(1, "+1"));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     proptest! {
-        /// A list of milliseconds is read as itself where it is a trace; else the first line that breaks a rule is named.
+        /// A valid list of milliseconds is read unchanged; otherwise the error names the first line that breaks a rule.
         #[test]
         fn a_trace_is_read_as_it_was_written(
             numbers in prop::collection::vec(prop_oneof![3 => 0..6_u64, 1 => MAX_MS - 2..MAX_MS + 3], 0..8),
@@ -257,7 +257,7 @@ mod tests {
         let mut trace = Opportunities::new(Trace::parse("1\n2\n2\n5\n").unwrap());
         assert_eq!((trace.seek(ms(0)), trace.deliver(504)), (ms(1), ms(1)));
         assert_eq!((trace.seek(ms(0)), trace.deliver(1000)), (ms(1), ms(1)));
-        // The first one is used up. 3008 bytes are both at 2 ms; 1505 bytes take the one at 5 and a byte of the one at 6.
+        // The first one is used up. 3008 bytes both depart at 2 ms; 1505 bytes use the one at 5 and one byte of the one at 6.
         assert_eq!((trace.seek(ms(0)), trace.deliver(3008)), (ms(2), ms(2)));
         assert_eq!((trace.seek(ms(2)), trace.deliver(1505)), (ms(5), ms(6)));
         assert_eq!((trace.seek(ms(6)), trace.deliver(1503)), (ms(6), ms(6)));
@@ -265,18 +265,18 @@ mod tests {
     }
 
     #[test]
-    fn unused_opportunities_are_lost_and_rounds_are_passed_at_once() {
+    fn unused_opportunities_are_lost_and_repetitions_are_skipped_at_once() {
         let mut trace = Opportunities::new(Trace::parse("1\n2\n2\n5\n").unwrap());
         assert_eq!((trace.seek(ms(0)), trace.deliver(4)), (ms(1), ms(1)));
-        // Two at 2 ms; the first is lost with the 1500 bytes of the one at 1 ms if the frame comes a nanosecond later.
+        // Two at 2 ms; if the frame arrives a nanosecond later, the 1500 remaining bytes of the opportunity at 1 ms are lost.
         assert_eq!(trace.seek(Instant::from_nanos(1_000_001)), ms(2));
-        // Round number 2 x 10^8 begins at 10^9 ms, where the last opportunity of the one before is.
+        // Repetition number 2 x 10^8 starts at 10^9 ms, which is the last opportunity of the previous one.
         assert_eq!(trace.seek(ms(1_000_000_000)), ms(1_000_000_000));
         assert_eq!(trace.deliver(1505), ms(1_000_000_001));
     }
 
     #[test]
-    fn an_opportunity_at_zero_comes_again_with_the_last_of_the_round() {
+    fn an_opportunity_at_zero_repeats_with_the_last_of_the_repetition() {
         let mut trace = Opportunities::new(Trace::parse("0\n4\n").unwrap());
         let ends: Vec<u64> = (0..6).map(|_| trace.deliver(1504).as_nanos() / NANOSECONDS_PER_MS).collect();
         assert_eq!(ends, [0, 4, 4, 8, 8, 12]);

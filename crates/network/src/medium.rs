@@ -7,7 +7,7 @@
 //! **Topology.** A star: each station is connected with the hub only. If the hub is a router, it forwards packets between
 //! stations. There are two directions, [`Way::Down`] from the hub and [`Way::Up`] to it. Observers see each direction as one link
 //! ([`Network::medium_link`]). A frame is queued there from when it is offered until its outcome. The medium does not report how
-//! long a frame was on the air, so its transmission begins, ends and arrives at one instant.
+//! long a frame was on the air, so its transmission starts, ends and arrives at one instant.
 //!
 //! **Deferred offers.** If a single link feeds the downlink, its packets need no event each. They stay in the link's lane and are
 //! offered with their arrival times when the medium is woken, when another frame is offered, or at the latest at
@@ -49,7 +49,7 @@ impl Way {
     /// Both directions, in the order of their numbers.
     pub const ALL: [Way; 2] = [Way::Down, Way::Up];
 
-    /// Its name in records and links.
+    /// Returns its name in records and links.
     pub const fn name(self) -> &'static str {
         match self {
             Way::Down => "downlink",
@@ -63,13 +63,13 @@ impl Way {
 pub struct Frame {
     /// Identifies the frame; returned in [`Fated::token`].
     pub token: u64,
-    /// Its direction.
+    /// Direction of the frame.
     pub way: Way,
     /// Its destination or source station.
     pub station: u32,
     /// The flow of its packet.
     pub flow: FlowId,
-    /// Size of the IP packet.
+    /// Size of the IP packet in bytes.
     pub ip_bytes: u32,
     /// The fields of its headers, if the medium reads them and the flow has ports; for a fragment, those of the whole packet.
     /// Addresses are those at the station.
@@ -83,7 +83,7 @@ pub enum Fate {
     Delivered,
     /// A buffer had no room for it.
     BufferFull,
-    /// It was lost on the air.
+    /// It was lost on the radio channel.
     Lost,
 }
 
@@ -104,38 +104,38 @@ pub trait Medium: fmt::Debug + Send {
     /// [`Medium::offer_by`]), but before any later event is reported.
     fn offer(&mut self, now: Instant, frame: Frame);
 
-    /// The latest time for offering a frame that arrives at the hub at `at`. Before this time the frame changes neither
+    /// Returns the latest time for offering a frame that arrives at the hub at `at`. Before this time the frame changes neither
     /// [`Medium::next`] nor any outcome, so it may wait and be offered together with others.
     fn offer_by(&self, at: Instant) -> Instant {
         at
     }
 
-    /// Whether it reads [`Frame::envelope`].
+    /// Returns whether it reads [`Frame::envelope`].
     fn reads_headers(&self) -> bool {
         false
     }
 
-    /// When it is due to be woken next, later than the last wakeup; [`Instant::NEVER`] if it has no work.
+    /// Returns when it is due to be woken next, later than the last wakeup; [`Instant::NEVER`] if it has no work.
     fn next(&self) -> Instant;
 
     /// Advances the medium to `now`, which is no later than [`Medium::next`].
     fn wake(&mut self, now: Instant);
 
-    /// Adds the frames whose outcome became known in the last `offer` or `wake`; called after each of them.
+    /// Appends the frames whose outcome became known in the last `offer` or `wake`; called after each of them.
     fn fates(&mut self, fates: &mut VecDeque<Fated>);
 
-    /// The present value of a metric that the medium's component declares, for a station and a direction; `None` if it has no
+    /// Returns the current value of a metric that the medium's component declares, for a station and a direction; `None` if there is no
     /// value, or none yet.
     fn sample(&self, _metric: &str, _station: u32, _way: Way) -> Option<Sample> {
         None
     }
 
-    /// What makes the results of a run that ends at `end` suspicious. Before the run, what is known by then.
+    /// Returns the conditions that make the results of a run ending at `end` suspicious. Before the run, only conditions known by then.
     fn warnings(&self, _end: Instant) -> Vec<Warning> {
         Vec::new()
     }
 
-    /// Adds its rows to the tables of the run.
+    /// Appends its rows to the tables of the run.
     fn record(&self, _tables: &mut Tables) {}
 }
 
@@ -146,7 +146,7 @@ pub struct MediumSpecification {
     pub hub: NodeId,
     /// The stations, in order of their numbers.
     pub stations: Vec<NodeId>,
-    /// Largest IP packet.
+    /// Largest IP packet in bytes.
     pub mtu_bytes: u32,
     /// Least delay of a frame, downlink and uplink.
     pub least_delays: [Duration; 2],
@@ -183,7 +183,7 @@ pub(crate) struct Star {
     fates: VecDeque<Fated>,
     slot: Slot,
     counters: [LinkCounters; 2],
-    /// How long the packets of each station that were delivered were inside, in each direction.
+    /// Times in the medium of each station's delivered packets, in each direction.
     stays: [Vec<Times>; 2],
     /// Frames and bytes in each direction.
     waiting: [(u64, u64); 2],
@@ -192,7 +192,7 @@ pub(crate) struct Star {
 }
 
 impl Star {
-    /// The node at which a frame in this direction arrives.
+    /// Returns the node at which a frame in this direction arrives.
     pub(crate) fn end(&self, way: Way, station: u32) -> NodeId {
         match way {
             Way::Down => self.stations[station as usize],
@@ -218,10 +218,13 @@ impl Star {
         }
     }
 
-    /// Sorts the outcomes from this index on into the order of time. They nearly always are in order.
+    /// Sorts the outcomes from this index on by time. They are nearly always in order.
     #[inline(never)]
     fn put_in_order(&mut self, from: usize, now: Instant) {
-        debug_assert!(self.fates.range(from..).all(|fated| fated.at >= now), "a fate is told before it is met");
+        debug_assert!(
+            self.fates.range(from..).all(|fated| fated.at >= now),
+            "a medium must report an outcome no later than its time"
+        );
         if !self.fates.range(from.saturating_sub(1)..).is_sorted_by_key(|fated| fated.at) {
             self.fates.make_contiguous().sort_by_key(|fated| fated.at);
         }
@@ -238,7 +241,7 @@ impl Star {
     fn wake_machine(&mut self, now: Instant) {
         self.machine.wake(now);
         self.listen(now);
-        debug_assert!(self.due > now, "a machine that is awake waits for something later");
+        debug_assert!(self.due > now, "the next wakeup must be later than now");
     }
 
     fn next(&self) -> Instant {
@@ -246,7 +249,7 @@ impl Star {
         fate.min(self.due).min(self.offer_by)
     }
 
-    /// Whether offers of frames from the hub may be deferred, if a link with this MTU feeds it.
+    /// Returns whether offers of frames from the hub may be deferred if a link with this MTU feeds it.
     pub(crate) fn may_offer_late(&self, mtu_bytes: u16) -> bool {
         u32::from(mtu_bytes) <= self.mtu_bytes && !self.machine.reads_headers() && self.exceeds == [None; 2]
     }
@@ -275,7 +278,7 @@ impl Star {
         frame
     }
 
-    /// Whether an injected fault makes this frame arrive at once.
+    /// Returns whether an injected fault makes this frame arrive at once.
     fn exceeds(&mut self, way: Way) -> bool {
         self.exceeds[way as usize].as_mut().is_some_and(|count| {
             *count += 1;
@@ -291,7 +294,7 @@ impl<O: Observer> Network<O> {
     /// If the hub is also a station.
     pub fn add_medium(&mut self, specification: MediumSpecification) -> u16 {
         let MediumSpecification { hub, stations, mtu_bytes, least_delays, machine } = specification;
-        assert!(!stations.contains(&hub), "the hub of a medium is none of its stations");
+        assert!(!stations.contains(&hub), "the hub of a medium must not be a station");
         let medium = self.media.len() as u16;
         let due = machine.next();
         for (number, node) in stations.iter().enumerate() {
@@ -319,38 +322,38 @@ impl<O: Observer> Network<O> {
         medium
     }
 
-    /// The model of a medium.
+    /// Returns the model of a medium.
     pub fn medium(&self, medium: u16) -> &dyn Medium {
         &*self.media[usize::from(medium)].machine
     }
 
-    /// How long the packets of a station that were delivered by now were inside a medium.
+    /// Returns the times in a medium of a station's packets that were delivered by now.
     pub fn station_stays(&self, medium: u16, station: u32, way: Way) -> Times {
         self.media[usize::from(medium)].stays[way as usize][station as usize]
     }
 
-    /// Identity of a direction of a medium. Valid after the last [`Network::add_link`] and [`Network::add_ethernet`].
+    /// Returns the identity of a direction of a medium. Valid after the last [`Network::add_link`] and [`Network::add_ethernet`].
     pub fn medium_link(&self, medium: u16, way: Way) -> LinkId {
         LinkId((self.links.len() + self.channels.len() + 2 * usize::from(medium) + way as usize) as u32)
     }
 
-    /// The medium and the direction of a link's identity.
+    /// Returns the medium and the direction of a link identity.
     fn way_of(&self, link: LinkId) -> Option<(&Star, usize)> {
         let number = link.index().checked_sub(self.links.len() + self.channels.len())?;
         Some((self.media.get(number / 2)?, number % 2))
     }
 
-    /// Counters of a direction of a medium, by its identity: frames delivered and dropped by now.
+    /// Returns the counters of a direction of a medium, by its identity: frames delivered and dropped by now.
     pub(crate) fn way_counters(&self, link: LinkId) -> Option<LinkCounters> {
         self.way_of(link).map(|(star, way)| star.counters[way])
     }
 
-    /// Frames and bytes in a direction of a medium, by its identity, that are neither delivered nor dropped.
+    /// Returns the frames and bytes in a direction of a medium, by its identity, that are neither delivered nor dropped.
     pub(crate) fn way_queue(&self, link: LinkId) -> Option<(u64, u64)> {
         self.way_of(link).map(|(star, way)| star.waiting[way])
     }
 
-    /// Injects a fault into a direction: every hundredth frame arrives when it is offered. False if the link belongs to no medium.
+    /// Injects a fault into a direction: every hundredth frame arrives when it is offered. Returns false if no medium has this link.
     pub(crate) fn exceed_medium(&mut self, link: LinkId) -> bool {
         let first = self.links.len() + self.channels.len();
         let Some(number) = link.index().checked_sub(first) else { return false };
@@ -359,12 +362,12 @@ impl<O: Observer> Network<O> {
         true
     }
 
-    /// Frames and bytes in each direction of each medium.
+    /// Returns the frames and bytes in each direction of each medium.
     pub(crate) fn held_by_media(&self) -> impl Iterator<Item = (u64, u64)> {
         self.media.iter().flat_map(|star| star.waiting)
     }
 
-    /// Sends a packet into a medium. (Fragmentation is a function of its own, because inlined it saves and restores all registers.)
+    /// Sends a packet into a medium. (Fragmentation is a separate function, because inlined it saves and restores all registers.)
     #[inline]
     pub(crate) fn send_on_medium(&mut self, medium: u16, way: Way, station: u32, handle: Handle) {
         if self.arena.get(handle).ip_bytes > self.media[usize::from(medium)].mtu_bytes {
@@ -446,7 +449,7 @@ impl<O: Observer> Network<O> {
             && let Some((InFlight { handle, destination, flow, ip_bytes }, _)) = lane.pop()
         {
             let Attachment::Medium { station, .. } = self.nodes[star.hub.index()].routes.toward(destination) else {
-                unreachable!("what comes by this link goes down the medium");
+                unreachable!("all packets of a feeder must enter the downlink");
             };
             star.wake(at);
             self.observer.offered(at, down, ip_bytes);
@@ -485,7 +488,7 @@ impl<O: Observer> Network<O> {
         }
         self.offer_coming(medium);
         self.media[usize::from(medium)].wake(now);
-        // A receiver may send at once, and the medium may drop that packet at once.
+        // A receiver can send at once, and the medium can drop that packet at once.
         loop {
             let star = &mut self.media[usize::from(medium)];
             let Some(&Fated { token, fate, .. }) = star.fates.front().filter(|fated| fated.at <= now) else { break };

@@ -1,4 +1,4 @@
-//! The metrics of links, shared segments and packets of flows that probes sample. A new one is an entry here. Stations of
+//! The metrics of links, shared segments and packets of flows that probes sample. A new metric needs only an entry here. Stations of
 //! access networks use the same declarations.
 
 use crate::link::LinkCounters;
@@ -6,20 +6,20 @@ use fullpipe_record::FlowCounters;
 use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample, Times};
 use fullpipe_units::Rate;
 
-/// A direction of a link, or a shared segment, at an instant.
+/// The state of a direction of a link, or of a shared segment, at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkReport {
     /// Counters since the start.
     pub counters: LinkCounters,
     /// Bytes in the queue.
     pub queue_bytes: u64,
-    /// The present rate; `None`: an outage.
+    /// The current rate; `None`: an outage.
     pub rate: Option<Rate>,
-    /// Of a link whose rate varies: how long the frames have waited whose transmission has begun.
+    /// For a link whose rate varies: the waiting times of the frames whose transmission has started.
     pub waits: Option<Times>,
 }
 
-/// Bit/s since the last sample.
+/// Throughput in bit/s since the last sample.
 pub const THROUGHPUT: MetricDeclaration =
     MetricDeclaration { name: "throughput_bps", unit: "bit/s", text: "bits per second since the last sample." };
 
@@ -41,11 +41,11 @@ pub const MARKS: MetricDeclaration = MetricDeclaration {
     text: "packets marked by ECN since the start: those received of a flow, those sent by a link.",
 };
 
-/// Bytes that wait.
+/// Bytes in the queue.
 pub const QUEUE: MetricDeclaration =
     MetricDeclaration { name: "queue_bytes", unit: "B", text: "bytes in the queue or, of a station, in its buffers." };
 
-/// The wait in a queue.
+/// The waiting time in the queue.
 pub const QUEUE_DELAY: MetricDeclaration = MetricDeclaration {
     name: "queue_delay_s",
     unit: "s",
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
     use fullpipe_units::Duration;
 
-    /// Name and value of each metric; of a rate, its bytes.
+    /// Returns the name and the value of each metric; for a rate, its bytes.
     fn values<R>(metrics: &'static [ProbeMetric<R>], report: &R) -> Vec<(&'static str, f64)> {
         let value = |metric: &'static ProbeMetric<R>| match metric.reading {
-            Reading::Value(value) => value(report).expect("a value"),
+            Reading::Value(value) => value(report).expect("the metric has a value"),
             Reading::Rate(bytes) => bytes(report) as f64,
             Reading::Sample(sample) => match sample(report) {
                 Some(Sample::Value(value)) => value,
@@ -124,7 +124,7 @@ mod tests {
         let packets = [("throughput_bps", 2.0), ("delay_s", 0.25), ("drops", 3.0), ("marks", 4.0)];
         assert_eq!(values(&FLOW, &flow), packets);
         assert_eq!(queue_delay(&LinkReport { rate: None, ..link }), None);
-        // Where waits are measured, neither the queue nor the rate counts.
+        // If waiting times are measured, the metric uses neither the queue nor the rate.
         let waits = Times { sum: Duration::from_millis(6), count: 3 };
         let measured = LinkReport { rate: None, waits: Some(waits), ..link };
         assert_eq!(queue_delay(&measured), Some(Sample::Times(waits)));

@@ -1,7 +1,7 @@
-//! The network as a whole: routes packets, drives links, keeps the calendar.
+//! The network as a whole: routes packets, drives links, and owns the calendar.
 //!
-//! **Fragments.** A packet larger than a link's MTU travels as fragments of it (RFC 791 section 3.2); the whole packet
-//! stays in the arena until the last of them has arrived or was dropped (see [`crate::fragment`]).
+//! **Fragments.** A packet larger than a link's MTU is sent as fragments (RFC 791 section 3.2); the whole packet
+//! stays in the arena until its last fragment has arrived or was dropped (see [`crate::fragment`]).
 
 use crate::address::Directory;
 use crate::ethernet::Segment;
@@ -25,102 +25,102 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The host endpoints: receive packets and timers, and send through [`Network`].
 pub trait Hosts<O: Observer> {
-    /// A whole packet has reached `node`. The callee releases it.
+    /// Called when a whole packet has arrived at `node`. The callee releases it.
     fn receive(&mut self, network: &mut Network<O>, node: NodeId, packet: Handle);
 
-    /// A timer that was put into [`Network::calendar`] has come up.
+    /// Called when a timer that was added to [`Network::calendar`] expires.
     fn timer(&mut self, network: &mut Network<O>, event: EventId);
 
-    /// A packet of this flow will be received soon; hosts may prefetch its endpoint.
+    /// Called before a packet of this flow arrives, so that the hosts can prefetch its endpoint.
     #[inline(always)]
     fn prefetch(&self, _flow: FlowId) {}
 
-    /// A fragment of a real packet has reached `node`; the network releases it. True if that takes fragments as they come
-    /// and not the whole.
+    /// Called when a fragment of a real packet has arrived at `node`; the network releases it. Returns true if the node receives
+    /// individual fragments instead of the whole packet.
     fn receive_fragment(&mut self, _network: &mut Network<O>, _node: NodeId, _fragment: Handle) -> bool {
         false
     }
 
-    /// A packet of a host that wants to know has ended at a router ([`Network::notify_sources`]).
+    /// Called when a packet of a host in [`Network::notify_sources`] has ended at a router.
     fn notice(&mut self, _network: &mut Network<O>, _notice: Notice) {}
 }
 
-/// What hosts set time to live and hop limit to.
+/// Initial time to live and hop limit of hosts.
 pub(crate) const HOP_LIMIT: u8 = 64;
 
-/// With more links than this the state of links and flows does not fit into a cache of 2 MB.
+/// With more links than this, the state of links and flows exceeds a cache of 2 MB.
 const MOST_LINKS_IN_CACHES: usize = 1000;
 
-/// A node: hosts end packets, routers pass them on.
+/// A node: packets end at hosts, and routers forward them.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) router: bool,
     pub(crate) routes: Routes,
 }
 
-/// What remains in the network at the end of a run.
+/// The packets in the network at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Remaining {
-    /// Per link, then per shared medium (or station's path), then per way through a medium with a hub: frames and their
-    /// bytes on the wire that were offered and neither transmitted nor dropped.
+    /// Frames, and their bytes on the wire, that were offered and neither transmitted nor dropped. The entries are per link, then per
+    /// shared medium (or station's channel), then per direction of a medium with a hub.
     pub queued_per_link: Vec<(u64, u64)>,
-    /// Per flow: whole packets and their bytes that wait or are on their way.
+    /// Per flow: whole packets that wait or are in flight, and their bytes.
     pub packets_per_flow: BTreeMap<FlowId, (u64, u64)>,
 }
 
-/// Links, packets and time.
+/// The network: links, packets and time.
 #[derive(Debug)]
 pub struct Network<O> {
     pub(crate) now: Instant,
     pub(crate) horizon: Instant,
-    /// What is still to happen; hosts add their timers.
+    /// The pending events; hosts add their timers.
     pub calendar: Calendar,
-    /// The packets.
+    /// All packets in the network.
     pub arena: Arena,
-    /// Who watches.
+    /// The observer of the run.
     pub observer: O,
-    /// Who captures, if anybody does.
+    /// The receiver of captured packets, if there is one.
     pub tap: Option<Box<dyn Tap>>,
     pub(crate) links: Vec<Link>,
-    /// Where each link begins.
+    /// The node at which each link starts.
     link_sources: Vec<NodeId>,
-    /// The only link that feeds a link, where it may be booked at once with that, else [`crate::link::NO_LINK`]; empty without chains.
+    /// The only feeder of each link with which it may be booked, otherwise [`crate::link::NO_LINK`]; empty without chains.
     pub(crate) feeders: Vec<LinkId>,
     pub(crate) segments: Vec<Segment>,
-    /// Segment and number of each channel of all segments.
+    /// Segment and channel number of each channel of all segments.
     pub(crate) channels: Vec<(u32, u32)>,
-    /// Segment and number of each station of all segments.
+    /// Segment and station number of each station of all segments.
     pub(crate) stations: Vec<(u32, u32)>,
     pub(crate) media: Vec<Star>,
     pub(crate) fragments: Fragments,
-    /// Who talks to whom; needed where there is a tap or a translator.
+    /// The endpoints of flows; required if there is a tap or a NAT.
     pub directory: Directory,
     pub(crate) translators: Translators,
     pub(crate) rebinders: BTreeMap<u32, Rebinder>,
-    /// Who hears of packets that end at routers, if anybody does.
+    /// The hosts that receive notices of packets that end at routers, if there are any.
     pub(crate) notices: Option<Box<Notices>>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Vec<Edge>>,
     pub(crate) conversations: BTreeSet<(NodeId, NodeId)>,
     pub(crate) observed: BTreeSet<LinkId>,
     pub(crate) fuse: bool,
-    /// Whether packets may come that belong to no declared conversation.
+    /// Whether packets of undeclared conversations can occur.
     pub(crate) undeclared: bool,
     pub(crate) silent_drop: Option<Box<SilentDrop>>,
-    /// By node, as far as any takes time before sending; empty if none does.
+    /// Processing jitter by node, up to the last node that has it; empty if none has.
     pub(crate) processing: Vec<Option<Box<Processing>>>,
-    /// Whether somebody captures: then arriving goes the long way. Known when the run starts, like the next.
+    /// Whether there is a tap: then arrivals take the slow path. Determined when the run starts, like the next field.
     tapped: bool,
-    /// Whether somebody captures or takes time before sending: then sending goes the long way.
+    /// Whether there is a tap or processing jitter: then sending takes the slow path.
     attentive: bool,
-    /// Whether the state of links and flows exceeds the caches, so that prefetching pays. Known when the run starts.
+    /// Whether the state of links and flows exceeds the caches, so that prefetching is useful. Determined when the run starts.
     exceeds_caches: bool,
     pub(crate) dropped: Vec<Queued>,
     events: u64,
 }
 
 impl<O: Observer> Network<O> {
-    /// A network without nodes.
+    /// Returns a network without nodes.
     pub fn new(observer: O) -> Self {
         Network {
             now: Instant::ZERO,
@@ -179,34 +179,34 @@ impl<O: Observer> Network<O> {
         id
     }
 
-    /// Says that the two nodes may send to each other. Chains are computed at once only where every declared
-    /// conversation allows it, so all conversations must be declared.
+    /// Declares that the two nodes can send to each other. Chains are computed at once only if every declared
+    /// conversation permits it, so all conversations must be declared.
     pub fn declare_conversation(&mut self, a: NodeId, b: NodeId) {
         self.conversations.insert((a.min(b), a.max(b)));
     }
 
-    /// Whether the two nodes may send to each other.
+    /// Returns whether the two nodes can send to each other.
     pub fn is_declared(&self, a: NodeId, b: NodeId) -> bool {
         self.conversations.contains(&(a.min(b), a.max(b)))
     }
 
-    /// Says that somebody will ask for a link's queue or counters while the run goes on.
+    /// Declares that a link's queue or counters will be read during the run.
     pub fn observe_link(&mut self, link: LinkId) {
         self.observed.insert(link);
     }
 
-    /// Says that packets may come that belong to no declared conversation, such as those for a router: each is then routed by its
-    /// destination at each router.
+    /// Declares that packets of undeclared conversations can occur, such as packets to a router: each router then routes every packet
+    /// by its destination.
     pub fn admit_undeclared(&mut self) {
         self.undeclared = true;
     }
 
-    /// Switches computing chains at once off (or on): results are the same, slower.
+    /// Disables (or enables) the computation of chains at once: results are the same, but slower.
     pub fn set_fusion(&mut self, on: bool) {
         self.fuse = on;
     }
 
-    /// Computes routes and decides which chains are computed at once. Call once, after the last node, link and
+    /// Computes routes and chains. Must be called once, after the last node, link and
     /// conversation.
     pub fn finish(&mut self) {
         let forwards: Vec<bool> = self.nodes.iter().map(|node| node.router).collect();
@@ -220,7 +220,7 @@ impl<O: Observer> Network<O> {
         for link in &mut self.links {
             link.to_router = self.nodes[link.to.index()].router;
         }
-        // A vector that grew by doubling may be half empty: 5 MB with the 40 000 links of `tcp-10k`.
+        // A vector that grew by doubling can be half empty: 5 MB with the 40 000 links of `tcp-10k`.
         self.links.shrink_to_fit();
         self.link_sources.shrink_to_fit();
         self.nodes.shrink_to_fit();
@@ -234,13 +234,13 @@ impl<O: Observer> Network<O> {
         if self.fuse {
             self.find_chains();
         }
-        // A machine may have something to do without ever being offered a frame.
+        // A medium can have pending work before the first frame is offered.
         for medium in 0..self.media.len() {
             self.arm_medium(medium as u16);
         }
     }
 
-    /// The hops from one node to another; ends early where there is no way.
+    /// Returns the hops from one node to another; the list ends early if there is no route.
     pub fn path(&self, from: NodeId, to: NodeId) -> Vec<Attachment> {
         let mut hops = Vec::new();
         let mut at = from;
@@ -253,7 +253,7 @@ impl<O: Observer> Network<O> {
         hops
     }
 
-    /// Where a hop leads.
+    /// Returns the node at which a hop ends.
     pub fn hop_end(&self, hop: Attachment) -> Option<NodeId> {
         match hop {
             Attachment::None | Attachment::Translation => None,
@@ -263,7 +263,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// The pairs of nodes that may send to each other.
+    /// Returns the pairs of nodes that can send to each other.
     pub(crate) fn declared_pairs(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         self.conversations.iter().copied()
     }
@@ -272,34 +272,34 @@ impl<O: Observer> Network<O> {
         matches!(self.nodes[node.index()].routes, Routes::Translated(_))
     }
 
-    /// Where a link ends.
+    /// Returns the node at which a link ends.
     pub fn link_end(&self, link: LinkId) -> NodeId {
         self.links[link.index()].to
     }
 
-    /// The clock.
+    /// Returns the current time.
     #[inline(always)]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Events processed so far.
+    /// Returns the number of events processed so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Number of links, shared media, stations' paths and ways through media with a hub.
+    /// Returns the number of links, shared media, stations' channels and directions of media with a hub.
     pub fn link_count(&self) -> usize {
         self.links.len() + self.channels.len() + 2 * self.media.len()
     }
 
-    /// Counters of a link.
+    /// Returns the counters of a link.
     pub fn link_counters(&self, link: LinkId) -> LinkCounters {
         let other = || self.way_counters(link).unwrap_or_else(|| self.channel_counters(link));
         self.links.get(link.index()).map_or_else(other, |link| link.counters())
     }
 
-    /// Packets and bytes waiting at a link now. Declare it with [`Network::observe_link`] first.
+    /// Returns the packets and bytes that wait at a link now. The link must be declared with [`Network::observe_link`].
     pub fn link_queue(&mut self, link: LinkId) -> (u64, u64) {
         let now = self.now;
         match self.links.get_mut(link.index()) {
@@ -308,14 +308,14 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// How long the frames have waited whose transmission a link has begun by now; `None` if its rate is constant. Declare
-    /// it with [`Network::observe_link`] first.
+    /// Returns the waiting times of the frames whose transmission on a link has started; `None` if its rate is constant. The link must be
+    /// declared with [`Network::observe_link`].
     pub fn link_waits(&mut self, link: LinkId) -> Option<Times> {
         let now = self.now;
         self.links.get_mut(link.index())?.special_mut()?.waits(now)
     }
 
-    /// A host hands a packet to the network, now.
+    /// Sends a packet from a host, now.
     #[inline(always)]
     pub fn send(&mut self, from: NodeId, packet: &Packet) {
         let (handle, slot) = self.arena.claim();
@@ -323,11 +323,11 @@ impl<O: Observer> Network<O> {
         self.send_filled(from, handle);
     }
 
-    /// A host hands TCP segments to the network, now, that differ in their sequence numbers alone: `first`, and others whose number
-    /// is larger by `step_bytes` than that of the one before. They have no side data.
+    /// Sends TCP segments from a host, now, that differ only in their sequence numbers: `first`, and others whose number
+    /// increases by `step_bytes` each. They have no side data.
     #[inline(always)]
     pub fn send_burst(&mut self, from: NodeId, first: &Packet, segments: u32, step_bytes: u32) {
-        debug_assert!(first.options.is_none() && first.payload.is_none(), "segments of a burst are plain");
+        debug_assert!(first.options.is_none() && first.payload.is_none(), "segments of a burst must have no side data");
         if segments == 0 {
             return;
         }
@@ -347,7 +347,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// The segments of a burst one by one.
+    /// Sends the segments of a burst one by one.
     #[cold]
     #[inline(never)]
     fn send_singly(&mut self, from: NodeId, mut next: Packet, segments: u32, step_bytes: u32) {
@@ -357,12 +357,12 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A host hands a packet to the network, now, that it has written to the slot that [`Arena::claim`] gave it: all
-    /// fields, `sent` with [`Network::now`].
+    /// Sends a packet from a host, now, that the caller has written to the slot from [`Arena::claim`]: all
+    /// fields, with `sent` equal to [`Network::now`].
     #[inline(always)]
     pub fn send_filled(&mut self, from: NodeId, handle: Handle) {
         let packet = self.arena.get(handle);
-        debug_assert_eq!(packet.sent, self.now, "a packet is sent now");
+        debug_assert_eq!(packet.sent, self.now, "the send time of a packet must be now");
         if self.attentive {
             return self.send_attentively(from, handle);
         }
@@ -384,7 +384,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A packet leaves its source at `at`, which is now or later, by a link that is computed ahead.
+    /// Sends a packet from its source at `at`, which is now or later, over a link that is computed ahead.
     fn send_ahead(&mut self, from: NodeId, handle: Handle, at: Instant) {
         let packet = self.arena.get_mut(handle);
         packet.sent = at;
@@ -396,8 +396,8 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Whether what a host sends may be booked before it leaves: its links have no other feeder, and as in
-    /// [`Network::find_chains`] departures are no events and nobody looks at them while the run goes on.
+    /// Returns whether a packet of a host may be booked before it departs: its links have no other feeder. As in
+    /// [`Network::find_chains`], their departures are not events and they are not observed during the run.
     pub(crate) fn may_send_ahead(&self, node: NodeId) -> bool {
         let ahead = |edge: &Edge| match edge.by {
             Attachment::Link(link) => {
@@ -409,7 +409,7 @@ impl<O: Observer> Network<O> {
         self.fuse && !self.nodes[node.index()].router && self.edges[node.index()].iter().all(ahead)
     }
 
-    /// A packet leaves its source, seen by the tap.
+    /// Sends a packet from its source and passes it to the tap.
     pub(crate) fn hand_over(&mut self, from: NodeId, mut packet: Packet) {
         packet.sent = self.now;
         self.observer.sent(self.now, &packet.view());
@@ -428,7 +428,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// (Media first, and apart: registers that only the others need took 28 instructions to save.)
+    /// (Media are handled first and separately: the other cases need registers whose saving took 28 instructions.)
     #[cold]
     pub(crate) fn route_elsewhere(&mut self, node: NodeId, attachment: Attachment, handle: Handle) {
         match attachment {
@@ -443,28 +443,28 @@ impl<O: Observer> Network<O> {
         match attachment {
             Attachment::Link(link) => self.enqueue(link, self.now, self.arena.in_flight(handle)),
             Attachment::Station { segment, station } => self.send_on_segment(node, segment, station, handle),
-            Attachment::Medium { .. } => unreachable!("those are taken before"),
+            Attachment::Medium { .. } => unreachable!("media are handled before"),
             Attachment::Translation => self.translate(node, handle),
             Attachment::None => self.end_at_router(node, handle),
         }
     }
 
-    /// The way from a node toward another.
+    /// Returns the next hop from a node to a destination.
     pub(crate) fn toward(&self, node: NodeId, destination: NodeId) -> Attachment {
         self.nodes[node.index()].routes.toward(destination)
     }
 
-    /// The same behind the node's address translation.
+    /// Returns the next hop after the node's address translation.
     pub(crate) fn beyond(&self, node: NodeId, destination: NodeId) -> Attachment {
         self.nodes[node.index()].routes.beyond(destination)
     }
 
-    /// Whether the node passes packets on.
+    /// Returns whether the node forwards packets.
     pub fn is_router(&self, node: NodeId) -> bool {
         self.nodes[node.index()].router
     }
 
-    /// A packet's end before its destination.
+    /// Ends a packet before its destination.
     pub(crate) fn drop_packet(&mut self, at: Instant, handle: Handle, link: Option<LinkId>, reason: DropReason) {
         let packet = *self.arena.get(handle);
         if let Content::Fragment { .. } = packet.content {
@@ -474,8 +474,8 @@ impl<O: Observer> Network<O> {
         self.arena.release(handle);
     }
 
-    /// A packet comes to a link's queue at `at` (now, or later if a chain is being computed). A function of its own: compiled into its
-    /// callers it saves and loads 22 registers for each link. So it does six for each link, and some 40 instructions for each chain.
+    /// Processes the arrival of a packet at a link's queue at `at` (now, or later if a chain is being computed). It is a separate function:
+    /// compiled into its callers it saves and loads 22 registers per link, instead of 6 per link and some 40 instructions per chain.
     #[inline(never)]
     fn enqueue(&mut self, mut link: LinkId, mut at: Instant, packet: InFlight) {
         let InFlight { handle, destination, flow, ip_bytes } = packet;
@@ -518,7 +518,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A packet comes to a link whose drop-tail queue is full.
+    /// Drops a packet that arrives at a link whose drop-tail queue is full.
     #[cold]
     #[inline(never)]
     fn drop_at_queue(&mut self, link: LinkId, at: Instant, handle: Handle, wire_bytes: u32) {
@@ -528,8 +528,8 @@ impl<O: Observer> Network<O> {
         self.drop_packet(at, handle, Some(link), DropReason::QueueFull);
     }
 
-    /// The rarer forms of a link: oversized packets, queue disciplines, what few links do, faults. Gives the next link,
-    /// and when the packet comes there, if that is to be booked at once.
+    /// Handles the less frequent cases of a link: oversized packets, queue disciplines, special links, faults. Returns the next link and
+    /// the arrival time at it, if that is to be booked at once.
     #[inline(never)]
     fn enqueue_with_care(&mut self, link: LinkId, at: Instant, handle: Handle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
@@ -553,7 +553,7 @@ impl<O: Observer> Network<O> {
             if special {
                 return self.book(link, at, handle);
             }
-            // A fault on a link that is plain otherwise, which spares this packet.
+            // A fault on an otherwise plain link that does not drop this packet.
             l.plain_bytes = l.mtu_bytes;
             self.enqueue(link, at, self.arena.in_flight(handle));
             self.links[link.index()].plain_bytes = 0;
@@ -582,7 +582,7 @@ impl<O: Observer> Network<O> {
         self.dropped = std::mem::take(dropped);
     }
 
-    /// A link with a discipline falls free: the next packet begins.
+    /// Starts the next transmission of a link with a discipline when the transmitter becomes free.
     fn depart(&mut self, link: LinkId) {
         let now = self.now;
         let mut dropped = std::mem::take(&mut self.dropped);
@@ -591,7 +591,7 @@ impl<O: Observer> Network<O> {
         let chance = if special { l.first_chance(now) } else { now };
         let Some(driven) = l.extras.as_mut().and_then(|extras| extras.driven.as_mut()) else { return };
         if chance > now {
-            // Not before a trace's next opportunity.
+            // Not before the next opportunity of a trace.
             driven.transmitting = driven.interface.packets() > 0;
             if driven.transmitting && !chance.is_never() {
                 self.calendar.schedule(chance, EventId::new(EventClass::Departure, link.0));
@@ -601,7 +601,7 @@ impl<O: Observer> Network<O> {
         }
         let next = driven.interface.take(now, &mut dropped);
         driven.transmitting = next.is_some();
-        // What the discipline dropped stood before the packet that it gives.
+        // The packets that the discipline dropped were ahead of the packet that it returned.
         self.drop_queued(link, &mut dropped);
         if let Some(frame) = next {
             let Queued { handle, wire_bytes, since, .. } = frame;
@@ -638,15 +638,18 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Lets the clock go on to `to`, until which nothing is left to happen: for whoever sends at a moment of their own, after
-    /// [`Network::run`] up to it. A clock that is further already stays.
+    /// Advances the clock to `to`; no event may be pending until then. For callers that send at times of their own, after
+    /// [`Network::run`] up to that time. If the clock is already later, it does not change.
     pub fn advance(&mut self, to: Instant) {
-        debug_assert!(self.calendar.next().is_none_or(|(at, _)| at > to), "something is left to happen before");
+        debug_assert!(
+            self.calendar.next().is_none_or(|(at, _)| at > to),
+            "no event may be pending before the new time"
+        );
         self.now = self.now.max(to);
     }
 
-    /// Runs until nothing is left to happen or the clock would pass `end`; `horizon` is when the whole run ends
-    /// (nothing is computed beyond it). Returns whether anything is left.
+    /// Runs until no event is left or the clock would exceed `end`. `horizon` is the end of the whole run;
+    /// nothing is computed beyond it. Returns whether any event is left.
     pub fn run(&mut self, hosts: &mut impl Hosts<O>, end: Instant, horizon: Instant) -> bool {
         self.horizon = horizon;
         self.tapped = self.tap.is_some();
@@ -658,10 +661,10 @@ impl<O: Observer> Network<O> {
                 self.offer_all_that_came();
                 return true;
             }
-            debug_assert!(at >= self.now, "time does not go back");
+            debug_assert!(at >= self.now, "time must not decrease");
             self.now = at;
             self.events += 1;
-            // Most events are arrivals. With the others in one match they were behind a jump through a table.
+            // Most events are arrivals. In one match with the others they would need a jump table.
             if event.class() == EventClass::Arrival {
                 self.arrival_due(hosts, event);
             } else {
@@ -703,8 +706,9 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Prefetches what the next events need: of the next arrival everything; of those after it the head of the lane, which has the
-    /// packet; of those after them the link. Fetching everything one event earlier was slower.
+    /// Prefetches the data of the next events: all data of the next arrival; for the following ones the head of the lane, which contains
+    /// the
+    /// packet; and for those after them the link. Prefetching everything one event earlier was slower.
     #[inline(never)]
     fn prefetch_next(&self, hosts: &impl Hosts<O>) {
         let arrival = |place| {
@@ -738,7 +742,7 @@ impl<O: Observer> Network<O> {
     #[inline(never)]
     fn other_due(&mut self, hosts: &mut impl Hosts<O>, event: EventId) {
         match event.class() {
-            EventClass::Arrival => unreachable!("those are taken before"),
+            EventClass::Arrival => unreachable!("arrivals are handled before"),
             EventClass::Departure => {
                 self.depart(LinkId(event.index()));
             }
@@ -767,12 +771,12 @@ impl<O: Observer> Network<O> {
         self.arrive_at_host(hosts, node, handle, self.arena.get(handle).flow);
     }
 
-    /// `flow` is the packet's: with thousands of flows the packet and the counters of its flow are both out of the cache, and
-    /// to know the flow beforehand lets the processor fetch them side by side.
+    /// `flow` is the packet's flow. With thousands of flows, both the packet and the counters of its flow are outside the cache. With the
+    /// flow as an argument, the processor can fetch them in parallel.
     #[inline(always)]
     fn arrive_at_host(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle, flow: FlowId) {
         let packet = self.arena.get(handle);
-        debug_assert_eq!(packet.flow, flow, "a packet keeps its flow");
+        debug_assert_eq!(packet.flow, flow, "the flow argument must be that of the packet");
         if self.tapped | packet.corrupted | matches!(packet.content, Content::Fragment { .. }) {
             return self.arrive_attentively(hosts, node, handle);
         }
@@ -790,7 +794,7 @@ impl<O: Observer> Network<O> {
         if let Content::Fragment { .. } = packet.content {
             return self.receive_fragment(hosts, node, handle);
         }
-        // A real host's kernel sees for itself.
+        // The kernel of a real host detects corruption itself.
         if packet.corrupted && !matches!(packet.content, Content::Wire { .. }) {
             return self.refuse_corrupted(handle);
         }
@@ -798,7 +802,7 @@ impl<O: Observer> Network<O> {
         hosts.receive(self, node, handle);
     }
 
-    /// A queue's mark goes into the packet when it leaves.
+    /// Writes a queue's mark into the packet when it departs.
     #[inline]
     pub(crate) fn note_mark(&mut self, link: LinkId, frame: &Queued) {
         if frame.marked {
@@ -812,7 +816,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// What waits or is on its way.
+    /// Returns the packets that wait or are in flight.
     pub fn remaining(&self) -> Remaining {
         let mut remaining = Remaining::default();
         for link in &self.links {
@@ -830,14 +834,14 @@ impl<O: Observer> Network<O> {
         remaining
     }
 
-    /// Frees the memory of all packets. For the end of a run, when [`Network::remaining`] is known: counters stay.
+    /// Frees the memory of all packets at the end of a run, after the call of [`Network::remaining`]; counters are kept.
     pub fn release_packets(&mut self) {
         self.arena = Arena::default();
         self.links.iter_mut().for_each(Link::release_packets);
     }
 
-    /// Time that an otherwise empty network needs for a packet: fixed part, and nanoseconds per IP byte. Padding is
-    /// not counted. For packets that no MTU on the way cuts: fragments travel side by side.
+    /// Returns the time that an otherwise empty network needs for a packet: a fixed part, and nanoseconds per IP byte. Padding is not
+    /// counted. It applies to packets that no MTU on the path fragments, because fragments are transmitted in parallel.
     pub fn minimum_delay(&self, from: NodeId, to: NodeId) -> (Duration, f64) {
         let mut fixed = Duration::ZERO;
         let mut per_byte = 0.0;

@@ -1,9 +1,9 @@
-//! What routers have to tell the source of a real packet, or to answer themselves.
+//! Notices of packets that end at routers, so that ICMP errors and replies can be sent for real packets.
 //!
-//! A packet that a router cannot pass on, or that is for the router itself, ends there. If its source has asked to hear of
-//! such ends ([`Network::notify_sources`]), the host endpoints get a [`Notice`] at that instant, with the bytes of the
-//! packet as its source sent them but for the hops that it has made and the mark that it got. What to say, and how
-//! often, is theirs. Nothing of this costs a network without real hosts anything.
+//! A packet that a router cannot forward, or that is addressed to the router, ends there. If its source is in
+//! [`Network::notify_sources`], the host endpoints receive a [`Notice`] at that instant. It contains the bytes of the
+//! packet as its source sent them, except for the decremented hop limit and a CE mark. The host endpoints choose the
+//! content and the rate of replies. Networks without real hosts have no cost for this.
 
 use crate::network::{HOP_LIMIT, Hosts, Network};
 use crate::packet::{Content, Handle, Packet, Purpose};
@@ -13,38 +13,38 @@ use fullpipe_units::{FlowId, Instant, NodeId};
 use fullpipe_wire::{IcmpError, IpVersion, Unreachable, protocol, rewrite};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The event at which notices are handed over: of the class [`EventClass::Host`], below those of hosts' processing.
+/// The event at which notices are delivered: of the class [`EventClass::Host`], below those of hosts' processing.
 pub(crate) const EVENT: u32 = crate::processing::FIRST_EVENT - 1;
 
-/// Why a packet has ended at a router.
+/// The reason why a packet has ended at a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It cannot go on.
+    /// It cannot be forwarded.
     Error(IcmpError),
-    /// It is for the router itself.
+    /// It is addressed to the router itself.
     Arrived,
 }
 
-/// A packet's end at a router.
+/// The end of a packet at a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Where.
+    /// The router.
     pub node: NodeId,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// Whose packet it was.
+    /// The host that sent the packet.
     pub source: NodeId,
-    /// Its flow.
+    /// The flow of the packet.
     pub flow: FlowId,
-    /// Which IP it is.
+    /// The IP version of the packet.
     pub version: IpVersion,
-    /// Number of its transport protocol.
+    /// The number of its transport protocol.
     pub protocol: u8,
-    /// The packet.
+    /// The bytes of the packet.
     pub bytes: Vec<u8>,
 }
 
-/// Notices that are to be handed over.
+/// Notices to be delivered.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     sources: BTreeSet<NodeId>,
@@ -54,12 +54,12 @@ pub(crate) struct Notices {
 }
 
 impl<O: Observer> Network<O> {
-    /// Has the ends of these hosts' packets told ([`Hosts::notice`]).
+    /// Enables notices of the ends of these hosts' packets ([`Hosts::notice`]).
     pub fn notify_sources(&mut self, sources: impl IntoIterator<Item = NodeId>) {
         self.notices = Some(Box::new(Notices { sources: sources.into_iter().collect(), ..Notices::default() }));
     }
 
-    /// A packet has come to a router that is its destination, or that has no route for it.
+    /// Ends a packet that has arrived at a router that is its destination or has no route for it.
     #[cold]
     pub(crate) fn end_at_router(&mut self, node: NodeId, handle: Handle) {
         let Some(handle) = self.whole_at(handle) else { return };
@@ -77,7 +77,7 @@ impl<O: Observer> Network<O> {
         self.drop_packet(self.now, handle, None, DropReason::Unreachable);
     }
 
-    /// A packet ends at a router, now or, where links are computed ahead, later.
+    /// Adds a notice of a packet that ends at a router, now or, if links are computed ahead, later.
     #[cold]
     pub(crate) fn notify(&mut self, at: Instant, handle: Handle, node: NodeId, reason: Reason) {
         let flow = self.arena.get(handle).flow;
@@ -93,7 +93,7 @@ impl<O: Observer> Network<O> {
         self.calendar.schedule(at, EventId::new(EventClass::Host, EVENT));
     }
 
-    /// A packet as its source knows it, when it ends at `node`; `None` for what its source would not know again.
+    /// Returns a notice with the packet as its source sent it, when it ends at `node`; `None` if the source would not recognize it.
     pub fn notice_of(&self, handle: Handle, node: NodeId, reason: Reason) -> Option<Notice> {
         let packet = self.arena.get(handle);
         let source = self.directory.ends(packet.flow)?.source.node;
@@ -108,18 +108,18 @@ impl<O: Observer> Network<O> {
             Content::Udp { .. } | Content::Quic(_) => protocol::UDP,
         };
         let mut bytes = Vec::new();
-        // At its source nothing has changed yet.
+        // At its source the packet is unchanged.
         self.captured(source, handle)?.write(usize::MAX, &mut bytes).ok()?;
         rewrite::lower_hop_limit(&mut bytes, self.routers_passed(packet, node).min(usize::from(HOP_LIMIT)) as u8)
             .ok()?;
         Some(Notice { node, reason, source, flow: packet.flow, version: packet.version, protocol, bytes })
     }
 
-    /// Routers that a packet has left behind when it comes to `node`.
+    /// Returns the number of routers that a packet has passed when it arrives at `node`.
     pub(crate) fn routers_passed(&self, packet: &Packet, node: NodeId) -> usize {
         let Some(ends) = self.directory.ends(packet.flow) else { return 0 };
         let hops = match packet.content {
-            // By way of the router to whose address it was sent.
+            // Through the router to whose address it was sent.
             Content::Wire { origin, purpose: Purpose::Settled, .. } => {
                 let via = ends.destination.node;
                 self.path(origin, via).len() + self.path(via, node).len()
@@ -130,7 +130,7 @@ impl<O: Observer> Network<O> {
         hops.saturating_sub(1)
     }
 
-    /// Hands over what is due.
+    /// Delivers the notices that are due.
     #[cold]
     pub(crate) fn hand_over_notices(&mut self, hosts: &mut impl Hosts<O>) {
         let now = self.now;

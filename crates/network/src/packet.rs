@@ -1,5 +1,5 @@
-//! Packets: small plain values of one cache line. A model's payload is a length; bytes exist only where a real program
-//! or a real stack is at one end, in a side table.
+//! Packets: small plain values of one cache line. In a model, a payload is a length. Payload bytes exist only if a real program
+//! or a real stack is at one end; they are in a side table.
 
 use crate::selection::{Frame, is_version_negotiation};
 use bytes::Bytes;
@@ -9,71 +9,72 @@ use fullpipe_wire::tcp::flags;
 use fullpipe_wire::udp::UDP_HEADER_BYTES;
 use fullpipe_wire::{IpVersion, QuicDatagram, QuicForm, QuicHeader, SegmentOptions, TcpHeader, protocol, rewrite};
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     /// A TCP segment.
     Tcp(TcpHeader),
-    /// A UDP datagram with so many payload bytes.
+    /// A UDP datagram with a number of payload bytes.
     Udp {
-        /// Payload bytes.
+        /// Payload size in bytes.
         payload_bytes: u32,
     },
     /// A UDP datagram of the QUIC model.
     Quic(QuicHeader),
     /// A packet of a real program; its side data [`Packet::payload`] are the bytes of the whole IP packet.
     Wire {
-        /// Bytes above the transport's header, as far as it is understood.
+        /// Bytes above the transport's header, as far as the protocol is known.
         payload_bytes: u32,
         /// Number of the transport protocol.
         protocol: u8,
-        /// Flags of a TCP segment, else 0.
+        /// Flags of a TCP segment, otherwise 0.
         flags: u16,
-        /// Whether no router may cut it.
+        /// Whether routers must not fragment it.
         dont_fragment: bool,
-        /// Where it entered the network.
+        /// The node at which it entered the network.
         origin: NodeId,
-        /// Of an ICMP error of a real host: the flow in whose direction it goes, against that of the packet that it quotes, and the number
-        /// of that packet's protocol; if they are known.
+        /// For an ICMP error of a real host, if known: the flow in whose direction it is sent (opposite to that of the packet that it
+        /// quotes),
+        /// and the protocol number of that packet.
         about: Option<(FlowId, u8)>,
-        /// What is to become of it at its destination.
+        /// What the destination does with it.
         purpose: Purpose,
     },
-    /// A fragment of another packet, which stays in the arena until its fate is known.
+    /// A fragment of another packet, which stays in the arena until the outcome is known.
     Fragment {
         /// The whole packet.
         whole: Handle,
-        /// Payload bytes of the whole packet before this fragment's.
+        /// Offset of this fragment in the payload of the whole packet, in bytes.
         offset_bytes: u32,
         /// Whether this is the last fragment.
         last: bool,
     },
-    /// A frame of address resolution on a shared segment; hosts never get to see one.
+    /// A frame of address resolution on a shared segment; hosts never receive it.
     Arp {
-        /// A request, broadcast; or a reply.
+        /// Whether it is a request, which is broadcast, or a reply.
         request: bool,
     },
 }
 
-/// What is to become of a real program's packet.
+/// What the destination does with a packet of a real program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// It goes to the node that it is addressed to.
+    /// Deliver it to the node to which it is addressed.
     #[default]
     Arrive,
-    /// Its hop limit ends at the router that is its destination here.
+    /// Its hop limit reaches zero at the router that is its destination here.
     Expire,
     /// The router that is its destination here has no route for it.
     NoRoute,
-    /// A translator has written its last addresses into its bytes: nothing is left to translate.
+    /// A NAT has written its final addresses into its bytes: no translation is left.
     Settled,
 }
 
-/// Where a packet lies in the [`Arena`].
+/// The index of a packet in the [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handle(pub(crate) u32);
 
-/// Where a packet's side data (TCP options, payload bytes) lie; a number beyond all others means that it has none.
+/// The index of a packet's side data (TCP options, payload bytes); [`Side::NONE`] without side data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side(u32);
 
@@ -81,51 +82,51 @@ impl Side {
     /// No side data.
     pub const NONE: Side = Side(u32::MAX);
 
-    /// Marks the side data of a packet of the QUIC model, which have a table of their own.
+    /// Marks the side data of a packet of the QUIC model, which has a separate table.
     const QUIC: u32 = 1 << 31;
 
-    /// Whether there is none.
+    /// Returns whether there is no side data.
     #[inline(always)]
     pub fn is_none(self) -> bool {
         self.0 == u32::MAX
     }
 
-    /// Its place among the datagrams of the QUIC model, if it is one.
+    /// Returns its index among the datagrams of the QUIC model, if it is one.
     fn of_quic(self) -> Option<usize> {
         (!self.is_none() && self.0 & Side::QUIC != 0).then_some((self.0 & !Side::QUIC) as usize)
     }
 }
 
-/// One IP packet, one cache line.
+/// An IP packet; it fills one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Packet {
-    /// When its source handed it to the network; [`crate::Network::send`] stamps it.
+    /// When its source passed it to the network; [`crate::Network::send`] sets it.
     pub sent: Instant,
-    /// What it carries.
+    /// Its content.
     pub content: Content,
-    /// The flow (interned five-tuple) it belongs to.
+    /// The flow (interned five-tuple) to which it belongs.
     pub flow: FlowId,
-    /// Where it goes.
+    /// The destination node.
     pub destination: NodeId,
-    /// Size at the IP layer.
+    /// Size at the IP layer in bytes.
     pub ip_bytes: u32,
-    /// What a TCP segment carries beside its header ([`SegmentOptions`]).
+    /// Options of a TCP segment ([`SegmentOptions`]).
     pub options: Side,
-    /// Payload bytes.
+    /// Side data with the payload bytes, if there are any.
     pub payload: Side,
-    /// Its ECN bits.
+    /// Its ECN codepoint.
     pub codepoint: Codepoint,
-    /// Which IP it is.
+    /// Its IP version.
     pub version: IpVersion,
-    /// Whether bits of it were flipped on the way; its destination's checksums will tell.
+    /// Whether bits were flipped in transit; the checksums of the destination detect it.
     pub corrupted: bool,
 }
 
-const _: () = assert!(size_of::<Packet>() == 64, "a packet fills one cache line");
+const _: () = assert!(size_of::<Packet>() == 64, "a packet must fill one cache line");
 
 impl Packet {
-    /// An IPv4 packet that is not ECN-capable, without side data.
+    /// Returns an IPv4 packet that is not ECN-capable, without side data.
     #[inline(always)]
     pub fn new(flow: FlowId, destination: NodeId, ip_bytes: u32, content: Content) -> Packet {
         Packet {
@@ -142,7 +143,7 @@ impl Packet {
         }
     }
 
-    /// The TCP header, to be filled in; of a packet that is none, it becomes one.
+    /// Returns the TCP header for writing; a packet of another kind becomes a TCP segment.
     #[inline(always)]
     pub fn tcp_header(&mut self) -> &mut TcpHeader {
         if !matches!(self.content, Content::Tcp(_)) {
@@ -150,11 +151,11 @@ impl Packet {
         }
         match &mut self.content {
             Content::Tcp(header) => header,
-            _ => unreachable!("it has become one"),
+            _ => unreachable!("the packet is a TCP segment now"),
         }
     }
 
-    /// The sequence number of a TCP segment becomes larger.
+    /// Increases the sequence number of a TCP segment.
     #[inline(always)]
     pub(crate) fn advance_sequence(&mut self, bytes: u32) {
         if let Content::Tcp(header) = &mut self.content {
@@ -162,7 +163,7 @@ impl Packet {
         }
     }
 
-    /// Apart, so that [`Packet::view`] compares instead of jumping through a table: three instructions a packet, twice.
+    /// A separate function, so that [`Packet::view`] compares instead of using a jump table: three instructions per packet, twice.
     #[cold]
     #[inline(never)]
     fn other_payload_bytes(&self) -> u32 {
@@ -174,19 +175,19 @@ impl Packet {
         }
     }
 
-    /// What a UDP datagram of this size carries.
+    /// Returns the payload bytes of a UDP datagram of this size.
     #[inline(always)]
     pub(crate) fn udp_payload_bytes(&self) -> u32 {
         self.ip_bytes - self.version.header_bytes() - UDP_HEADER_BYTES
     }
 
-    /// The same of a datagram of the QUIC model; an acknowledgement alone counts as carrying nothing, like TCP's.
+    /// Returns the same for a datagram of the QUIC model; a datagram with only an acknowledgment counts as empty, as for TCP.
     #[inline(always)]
     fn quic_payload_bytes(&self) -> u32 {
         if self.has_payload() { self.udp_payload_bytes() } else { 0 }
     }
 
-    /// The header of the QUIC model, to be filled in; of a packet that is none, it becomes one.
+    /// Returns the header of the QUIC model for writing; a packet of another kind becomes a datagram of the QUIC model.
     #[inline(always)]
     pub fn quic_header(&mut self) -> &mut QuicHeader {
         if !matches!(self.content, Content::Quic(_)) {
@@ -194,11 +195,11 @@ impl Packet {
         }
         match &mut self.content {
             Content::Quic(header) => header,
-            _ => unreachable!("it has become one"),
+            _ => unreachable!("the packet is a datagram of the QUIC model now"),
         }
     }
 
-    /// What observers see of it.
+    /// Returns the fields of the packet that observers receive.
     #[inline(always)]
     pub fn view(&self) -> PacketView {
         let (payload_bytes, tcp) = match &self.content {
@@ -219,12 +220,12 @@ impl Packet {
         PacketView { flow: self.flow, ip_bytes: self.ip_bytes, payload_bytes, codepoint: self.codepoint, tcp }
     }
 
-    /// Bytes of the whole packet's payload that a fragment carries.
+    /// Returns the number of payload bytes of the whole packet that a fragment carries.
     pub fn fragment_bytes(&self) -> u32 {
         self.ip_bytes - self.version.fragment_header_bytes()
     }
 
-    /// Whether it carries transport payload (a loss droplist counts only such packets).
+    /// Returns whether it carries transport payload (a loss droplist counts only such packets).
     #[inline(always)]
     pub fn has_payload(&self) -> bool {
         match &self.content {
@@ -237,8 +238,8 @@ impl Packet {
     }
 }
 
-/// A packet on its way, with what a router and a link need of it: they then leave the packet's own cache line alone, which
-/// with 10 000 flows is a miss per hop.
+/// A packet in flight, with the fields that routers and links need. They then do not read the packet's own cache line, which
+/// with 10 000 flows would be a cache miss per hop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlight {
     pub(crate) handle: Handle,
@@ -247,11 +248,11 @@ pub(crate) struct InFlight {
     pub(crate) ip_bytes: u32,
 }
 
-/// Unused datagrams of the QUIC model, whose memory is kept.
+/// Maximum number of unused datagrams of the QUIC model whose memory is kept.
 const SPARE_DATAGRAMS: usize = 1024;
 
-/// All packets that are somewhere in the network, and their side data. Slots are reused: after the first flights
-/// nothing is allocated.
+/// All packets in the network and their side data. Slots are reused, so after the start of a run
+/// no memory is allocated.
 #[derive(Debug, Default)]
 pub struct Arena {
     packets: Vec<Packet>,
@@ -277,8 +278,8 @@ impl Arena {
         }
     }
 
-    /// Takes a free slot, whose packet is to be written. Writing a packet's fields where it will lie saves 30 instructions a packet
-    /// over building it elsewhere and storing it.
+    /// Takes a free slot, to which the caller writes a packet. Writing the fields in place saves 30 instructions per packet
+    /// compared with building it elsewhere and storing it.
     #[inline(always)]
     pub fn claim(&mut self) -> (Handle, &mut Packet) {
         let index = match self.free.pop() {
@@ -292,45 +293,45 @@ impl Arena {
     #[inline(never)]
     fn grow(&mut self) -> u32 {
         if self.packets.len() == self.packets.capacity() {
-            // Half as many again: with 10 000 flows, room for twice as many is megabytes that nothing uses.
+            // Grows by half: with 10 000 flows, doubling allocates megabytes that are never used.
             self.packets.reserve_exact((self.packets.len() / 2).max(16));
         }
         self.packets.push(Packet::new(FlowId(0), NodeId(0), 0, Content::Arp { request: false }));
         self.packets.len() as u32 - 1
     }
 
-    /// Gives back a slot that [`Arena::claim`] took, without a packet.
+    /// Returns an unused slot from [`Arena::claim`] to the arena.
     #[inline(always)]
     pub fn give_back(&mut self, handle: Handle) {
         self.free.push(handle.0);
     }
 
-    /// Takes a packet out; its side data stay.
+    /// Removes a packet; its side data stays.
     pub(crate) fn take(&mut self, handle: Handle) -> Packet {
         self.free.push(handle.0);
         self.packets[handle.0 as usize]
     }
 
-    /// A packet as links pass it on.
+    /// Returns a packet as links forward it.
     #[inline(always)]
     pub(crate) fn in_flight(&self, handle: Handle) -> InFlight {
         let packet = self.get(handle);
         InFlight { handle, destination: packet.destination, flow: packet.flow, ip_bytes: packet.ip_bytes }
     }
 
-    /// The packet.
+    /// Returns the packet.
     #[inline(always)]
     pub fn get(&self, handle: Handle) -> &Packet {
         &self.packets[handle.0 as usize]
     }
 
-    /// The packet, to be changed.
+    /// Returns the packet for writing.
     #[inline(always)]
     pub fn get_mut(&mut self, handle: Handle) -> &mut Packet {
         &mut self.packets[handle.0 as usize]
     }
 
-    /// Stores a second packet just like this one, with side data of its own.
+    /// Stores a copy of a packet, with its own side data.
     #[cold]
     pub fn duplicate(&mut self, handle: Handle) -> Handle {
         let mut packet = *self.get(handle);
@@ -344,14 +345,14 @@ impl Arena {
         self.insert(packet)
     }
 
-    /// Forgets a packet without side data.
+    /// Removes a packet without side data.
     #[inline(always)]
     pub fn release_plain(&mut self, handle: Handle) {
         debug_assert!(self.get(handle).options.is_none() && self.get(handle).payload.is_none());
         self.free.push(handle.0);
     }
 
-    /// Forgets a packet and its side data.
+    /// Removes a packet and its side data.
     #[inline(always)]
     pub fn release(&mut self, handle: Handle) {
         let packet = &self.packets[handle.0 as usize];
@@ -366,7 +367,7 @@ impl Arena {
 
     fn release_payload(&mut self, side: Side) {
         if let Some(index) = side.of_quic() {
-            // What lies there gives its memory to the next one, but not that of all datagrams that ever were here at once.
+            // The next datagram uses the memory of this one, but the memory of only a limited number of unused datagrams is kept.
             if self.free_datagrams.len() >= SPARE_DATAGRAMS {
                 self.datagrams[index] = QuicDatagram::default();
             }
@@ -377,7 +378,7 @@ impl Arena {
         }
     }
 
-    /// Stores a datagram of the QUIC model. Also returns an unused one, for its memory.
+    /// Stores a datagram of the QUIC model. Also returns an unused one, whose memory can be reused.
     pub fn store_datagram(&mut self, datagram: QuicDatagram) -> (Side, QuicDatagram) {
         if let Some(index) = self.free_datagrams.pop() {
             let old = std::mem::replace(&mut self.datagrams[index as usize], datagram);
@@ -388,7 +389,7 @@ impl Arena {
         }
     }
 
-    /// A stored datagram of the QUIC model.
+    /// Returns a stored datagram of the QUIC model.
     pub fn datagram(&self, side: Side) -> Option<&QuicDatagram> {
         self.datagrams.get(side.of_quic()?)
     }
@@ -405,7 +406,7 @@ impl Arena {
         }
     }
 
-    /// A segment's stored options.
+    /// Returns the stored options of a segment.
     #[inline(always)]
     pub fn options(&self, side: Side) -> Option<&SegmentOptions> {
         if side.is_none() { None } else { self.options.get(side.0 as usize) }
@@ -423,7 +424,7 @@ impl Arena {
         }
     }
 
-    /// A packet's payload becomes another.
+    /// Replaces the payload of a packet.
     #[cold]
     pub(crate) fn replace_payload(&mut self, handle: Handle, bytes: Bytes) {
         let side = self.get(handle).payload;
@@ -432,7 +433,7 @@ impl Arena {
         }
     }
 
-    /// What the models of a link may know of a packet.
+    /// Returns the properties of a packet that the models of a link use.
     #[cold]
     pub(crate) fn frame(&self, handle: Handle, wire_bytes: u32) -> Frame {
         let packet = self.get(handle);
@@ -455,20 +456,20 @@ impl Arena {
         Frame { wire_bytes, has_payload, is_udp, is_version_negotiation }
     }
 
-    /// Stored payload bytes.
+    /// Returns stored payload bytes.
     #[inline(always)]
     pub fn payload(&self, side: Side) -> Option<&Bytes> {
         if side.is_none() { None } else { self.payloads.get(side.0 as usize)?.as_ref() }
     }
 
-    /// Takes stored payload bytes out of a packet that has arrived. A clone would allocate, and would keep its receiver from
-    /// using the bytes in place.
+    /// Removes and returns the stored payload bytes of a packet that has arrived. A clone would allocate, and would prevent the receiver
+    /// from using the bytes in place.
     #[inline]
     pub fn take_payload(&mut self, side: Side) -> Option<Bytes> {
         if side.is_none() { None } else { self.payloads.get_mut(side.0 as usize)?.take() }
     }
 
-    /// Packets in the network now, in no particular order of time.
+    /// Returns the packets that are in the network now, in no particular order.
     pub fn live_packets(&self) -> impl Iterator<Item = &Packet> {
         let mut free = vec![false; self.packets.len()];
         for index in &self.free {

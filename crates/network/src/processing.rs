@@ -1,13 +1,13 @@
-//! Time that a host's own processing takes before a packet leaves: random, at most a given limit, in order.
+//! Processing jitter of a host: a random time before a packet departs, up to a limit, without reordering.
 //!
-//! Deterministic drop-tail networks have phase effects: which of several flows loses depends on how their packets
-//! happen to fall between each other, and the smallest change shifts all shares. Floyd and Jacobson (1991, "On traffic
+//! Deterministic drop-tail networks have phase effects: which of several flows loses packets depends on the relative timing of their
+//! packets, and the smallest change shifts all rates. Floyd and Jacobson (1991, "On traffic
 //! phase effects in packet-switched gateways", section 4) remove them by a random processing time at the source, uniform
-//! up to the transmission time of one packet at the bottleneck. A packet that is handed over at t leaves at t + U, but
-//! not before those handed over earlier. It counts as sent when it leaves.
+//! up to the transmission time of one packet at the bottleneck. A packet that is sent at t departs at t + U, but
+//! not before packets sent earlier. It counts as sent when it departs.
 //!
-//! When it will leave is known when it is handed over. So where links are computed ahead anyway, the host's own is booked
-//! then, and the packet costs no event; the chains of [`crate::network`] tell when that changes nothing.
+//! The departure time is known when the packet is sent. If links are computed ahead anyway, the host's link is booked at that
+//! time, and the packet costs no event; the chains of [`crate::network`] determine when this does not change results.
 
 use crate::network::Network;
 use crate::packet::{Handle, Packet};
@@ -16,24 +16,24 @@ use fullpipe_engine::{EventClass, EventId, Lane};
 use fullpipe_record::Observer;
 use fullpipe_units::{Duration, Instant, NodeId, Stream};
 
-/// A host's processing.
+/// The processing jitter of a host.
 #[derive(Debug)]
 pub(crate) struct Processing {
     limit: Duration,
     stream: Stream,
     held: Lane<Packet>,
     last: Instant,
-    /// Whether the host's links are booked ahead; found out with the first packet.
+    /// Whether the host's links are booked ahead; determined with the first packet.
     ahead: Option<bool>,
 }
 
-/// When a packet leaves that its host has handed over.
+/// When a packet that a host has sent departs.
 pub(crate) enum Departure {
     /// At once.
     Now,
-    /// Then, and the link is to be booked at once.
+    /// At this time, and the link is to be booked at once.
     Ahead(Instant),
-    /// By an event; it has been taken out of the arena.
+    /// By an event; the packet was removed from the arena.
     Later,
 }
 
@@ -41,10 +41,10 @@ pub(crate) enum Departure {
 pub(crate) const FIRST_EVENT: u32 = 1 << 27;
 
 impl<O: Observer> Network<O> {
-    /// Delays each packet that `node` sends by a random time of at most `limit`, drawn from `stream` (which should be
+    /// Delays each packet that `node` sends by a random time of at most `limit` from `stream` (which should be
     /// named after the host). Packets keep their order.
     pub fn set_processing_jitter(&mut self, node: NodeId, limit: Duration, stream: Stream) {
-        // Uniform in 0 ... limit, both included.
+        // Uniform from 0 to `limit`, both inclusive.
         let processing = Processing { limit, stream, held: Lane::default(), last: Instant::ZERO, ahead: None };
         if self.processing.len() <= node.index() {
             self.processing.resize_with(node.index() + 1, || None);
@@ -52,7 +52,7 @@ impl<O: Observer> Network<O> {
         self.processing[node.index()] = Some(Box::new(processing));
     }
 
-    /// Draws the time that a packet takes at its source.
+    /// Draws the processing time of a packet at its source.
     #[inline(never)]
     pub(crate) fn processing_time(&mut self, from: NodeId, handle: Handle) -> Departure {
         let Some(Some(processing)) = self.processing.get_mut(from.index()) else { return Departure::Now };
@@ -63,7 +63,7 @@ impl<O: Observer> Network<O> {
             Some(ahead) => ahead,
             None => self.decide_ahead(from),
         };
-        // Nothing is computed beyond the end of the run, nor for a destination to which no link leads.
+        // Nothing is computed beyond the end of the run, or for a destination without a link.
         let destination = self.arena.get(handle).destination;
         if ahead && at <= self.horizon && matches!(self.toward(from, destination), Attachment::Link(_)) {
             return Departure::Ahead(at);
@@ -89,7 +89,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A host is through with a packet.
+    /// Ends the processing of a packet at a host.
     #[cold]
     #[inline(never)]
     pub(crate) fn processed(&mut self, event: u32) {

@@ -1,8 +1,8 @@
-//! Queues: limits, the drop-tail queue, and the discipline above a device queue with back-pressure.
+//! Queues: limits, the drop-tail queue, and a discipline above a device queue with backpressure.
 //!
-//! An [`Interface`] is what a packet meets before a transmitter: optionally a queue discipline, then the device queue.
-//! Without a discipline the device queue drops what does not fit. With one, the device queue takes only what it has
-//! room for and the rest waits in the discipline, which decides what to drop (ns-3's traffic control, Linux's qdisc
+//! An [`Interface`] precedes a transmitter: optionally a queue discipline, then the device queue.
+//! Without a discipline the device queue drops packets that exceed its limit. With a discipline, the device queue accepts only packets for
+//! which it has room. The others wait in the discipline, which selects the packets to drop (as in ns-3's traffic control and Linux's qdisc
 //! over a driver ring).
 
 use crate::packet::{Content, Handle, Packet};
@@ -11,24 +11,24 @@ use fullpipe_units::{Codepoint, Duration, Instant, QueueLimit, Rate};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// How much a queue holds.
+/// The limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// So many packets.
+    /// A number of packets.
     Packets(u64),
-    /// So many bytes on the wire.
+    /// A number of bytes on the wire.
     Bytes(u64),
-    /// Any number.
+    /// No limit.
     Unlimited,
 }
 
 impl Limit {
-    /// A limit in time: what a link transmits in that time.
+    /// Returns a limit in time as the bytes that a link transmits in that time.
     pub fn of_time(time: Duration, rate: Rate) -> Limit {
         Limit::Bytes(rate.bytes_in(time))
     }
 
-    /// What a stated limit means at a link of this rate.
+    /// Returns a configured limit at a link of this rate.
     pub fn at(limit: QueueLimit, rate: Rate) -> Limit {
         match limit {
             QueueLimit::Packets(packets) => Limit::Packets(u64::from(packets)),
@@ -38,7 +38,7 @@ impl Limit {
         }
     }
 
-    /// Whether a packet of `wire_bytes` fits beside what is already there.
+    /// Returns whether a packet of `wire_bytes` fits in addition to the queued packets and bytes.
     #[inline(always)]
     pub fn admits(self, packets: u64, bytes: u64, wire_bytes: u32) -> bool {
         match self {
@@ -54,29 +54,29 @@ impl Limit {
 pub struct Queued {
     /// The packet.
     pub handle: Handle,
-    /// Its size on the wire.
+    /// Its size on the wire in bytes.
     pub wire_bytes: u32,
-    /// Its size at the IP layer.
+    /// Its size at the IP layer in bytes.
     pub ip_bytes: u32,
-    /// Equal for packets that a fair queue takes for one flow.
+    /// Equal for packets that a fair queue treats as one flow.
     pub key: u64,
-    /// When it came.
+    /// When it arrived.
     pub since: Instant,
-    /// Its ECN bits. A discipline marks by [`Queued::mark`].
+    /// Its ECN codepoint. A discipline marks it with [`Queued::mark`].
     pub codepoint: Codepoint,
     /// Whether the discipline has marked it.
     pub marked: bool,
-    /// Whether the discipline dropped it although there was room (it is then among the dropped ones).
+    /// Whether the discipline dropped it although there was room (it is then one of the dropped packets).
     pub early: bool,
-    /// Its transport; fragments are taken for UDP.
+    /// Its transport protocol; fragments count as UDP.
     pub protocol: Protocol,
 }
 
 impl Queued {
-    /// A packet that comes at `since`.
+    /// Returns a packet that arrives at `since`.
     ///
-    /// Its key is the flow, told from addresses, protocol and ports. Fragments after the first carry no ports: all of
-    /// them for one destination have one key.
+    /// Its key is the flow, determined by addresses, protocol and ports. Fragments after the first have no ports: all of
+    /// them to one destination have the same key.
     #[doc(hidden)]
     #[inline]
     pub fn new(handle: Handle, packet: &Packet, wire_bytes: u32, since: Instant) -> Self {
@@ -98,8 +98,8 @@ impl Queued {
         }
     }
 
-    /// Sets "congestion experienced" if the packet is ECN-capable; says whether it is (a packet that already carries the
-    /// mark counts as marked again).
+    /// Sets CE ("congestion experienced") if the packet is ECN-capable, and returns whether it is (a packet that already has CE
+    /// counts as marked again).
     #[inline]
     pub fn mark(&mut self) -> bool {
         let capable = self.codepoint.is_capable();
@@ -110,38 +110,38 @@ impl Queued {
         capable
     }
 
-    /// The same packet as one that a discipline drops although there is room.
+    /// Returns the packet as one that a discipline drops although there is room.
     #[inline]
     pub(crate) fn dropped_early(self) -> Self {
         Queued { early: true, ..self }
     }
 
-    /// Why it was dropped at a queue.
+    /// Returns the reason why it was dropped at a queue.
     pub(crate) fn drop_reason(&self) -> DropReason {
         if self.early { DropReason::Discipline } else { DropReason::QueueFull }
     }
 }
 
-/// A queue discipline. It may refuse a packet on arrival for want of room; others that it decides to drop, then or at a
+/// A queue discipline. It can refuse an arriving packet if there is no room. Other packets that it drops, at an arrival or at a
 /// departure, are appended to `dropped`, with [`Queued::early`] set if there was room for them.
 pub trait QueueDiscipline: fmt::Debug + Send {
-    /// Its name, as scenarios choose it.
+    /// Returns the name with which scenarios select it.
     fn name(&self) -> &'static str;
 
-    /// Takes a packet, or refuses it.
+    /// Accepts a packet, or refuses it.
     fn enqueue(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued>;
 
-    /// Gives the next packet to transmit.
+    /// Removes and returns the next packet to transmit.
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued>;
 
-    /// Packets inside.
+    /// Returns the number of packets in the queue.
     fn packets(&self) -> u64;
 
-    /// Bytes inside.
+    /// Returns the number of bytes in the queue.
     fn bytes(&self) -> u64;
 }
 
-/// First in, first out; refuses what does not fit.
+/// First in, first out; refuses packets that exceed the limit.
 #[derive(Debug)]
 pub struct Fifo {
     limit: Limit,
@@ -150,12 +150,12 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(limit: Limit) -> Self {
         Fifo { limit, bytes: 0, queue: VecDeque::new() }
     }
 
-    /// Whether a packet of this size would be taken.
+    /// Returns whether a packet of this size would be accepted.
     pub fn admits(&self, wire_bytes: u32) -> bool {
         self.limit.admits(self.queue.len() as u64, self.bytes, wire_bytes)
     }
@@ -190,7 +190,7 @@ impl QueueDiscipline for Fifo {
     }
 }
 
-/// Discipline (if any) and device queue in front of one transmitter.
+/// The discipline (if any) and the device queue of one transmitter.
 #[derive(Debug)]
 pub struct Interface {
     discipline: Option<Box<dyn QueueDiscipline>>,
@@ -199,12 +199,12 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// An empty interface. The device asks the discipline for a packet when it has room for one of `largest_bytes`.
+    /// Returns an empty interface. The device queue takes a packet from the discipline when it has room for one of `largest_bytes`.
     pub fn new(discipline: Option<Box<dyn QueueDiscipline>>, device_limit: Limit, largest_bytes: u32) -> Self {
         Interface { discipline, device: Fifo::new(device_limit), largest_bytes }
     }
 
-    /// Takes a packet, or refuses it.
+    /// Accepts a packet, or refuses it.
     pub fn offer(&mut self, now: Instant, packet: Queued, dropped: &mut Vec<Queued>) -> Result<(), Queued> {
         match &mut self.discipline {
             None => self.device.enqueue(now, packet, dropped),
@@ -216,11 +216,11 @@ impl Interface {
         }
     }
 
-    /// The next packet to transmit.
+    /// Removes and returns the next packet to transmit.
     pub fn take(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
         let next = self.device.dequeue(now, dropped);
         self.refill(now, dropped);
-        // A device queue too small for even one packet passes packets straight from the discipline.
+        // If the device queue is too small for one packet, packets pass directly from the discipline.
         next.or_else(|| self.discipline.as_mut()?.dequeue(now, dropped))
     }
 
@@ -234,12 +234,12 @@ impl Interface {
         }
     }
 
-    /// Packets waiting, in the discipline and in the device queue.
+    /// Returns the number of packets that wait in the discipline and in the device queue.
     pub fn packets(&self) -> u64 {
         self.device.packets() + self.discipline.as_ref().map_or(0, |d| d.packets())
     }
 
-    /// Bytes waiting, in the discipline and in the device queue.
+    /// Returns the number of bytes that wait in the discipline and in the device queue.
     pub fn bytes(&self) -> u64 {
         self.device.bytes() + self.discipline.as_ref().map_or(0, |d| d.bytes())
     }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_count_what_they_say() {
+    fn limits_admit_packets_up_to_their_value() {
         assert!(Limit::Packets(2).admits(1, 1 << 40, 9000));
         assert!(!Limit::Packets(2).admits(2, 0, 1));
         assert!(Limit::Bytes(250).admits(9, 150, 100));
@@ -277,8 +277,8 @@ mod tests {
     }
 
     #[test]
-    fn a_discipline_holds_back_what_the_device_cannot_take() {
-        // Device of 2 under a discipline of 3 packets: five of seven arrivals fit while the transmitter is busy.
+    fn a_discipline_queues_packets_that_the_device_cannot_accept() {
+        // A device queue of 2 under a discipline of 3 packets: five of seven arrivals fit while the transmitter is busy.
         let mut interface = Interface::new(Some(Box::new(Fifo::new(Limit::Packets(3)))), Limit::Packets(2), 100);
         let mut dropped = Vec::new();
         let refused: Vec<u32> = (0..7)

@@ -1,18 +1,18 @@
-//! A translator that changes its mappings while conversations go on: a NAT rebinding (RFC 9000 section 9 on what QUIC does
-//! about it), for UDP over IPv4 and IPv6.
+//! NAT rebinding: a NAT that changes its mappings during conversations (RFC 9000 section 9 describes the reaction of QUIC), for
+//! UDP over IPv4 and IPv6.
 //!
-//! It sits at the ends of a link of which one side is inside. A datagram going out gets its mapping's port, and address, as
-//! it arrives at the far end; one going in must be for a mapping that lives as it arrives, and gets the inside address and
-//! port back, or is dropped. At first each endpoint is mapped to itself. At each rebinding every endpoint gets a port at
-//! random from 1 to 65 535 that no other has, and if addresses change too, the inside address's last byte becomes another
-//! from 1 to 254; the old mappings are gone. An endpoint that comes later keeps its port if that is free. All this is the
-//! behaviour of quic-network-simulator's `rebind`.
+//! The NAT is at the ends of a link, one side of which is inside. An outbound datagram gets its mapping's port, and address, when
+//! it arrives at the far end. An inbound datagram needs a mapping that is valid when it arrives; it then gets the inside address and
+//! port, and otherwise it is dropped. At first each endpoint is mapped to itself. At each rebinding every endpoint gets a random unused
+//! port from 1 to 65 535. If addresses change too, the last byte of the inside address is replaced by another
+//! from 1 to 254. The previous mappings are invalid. An endpoint that appears later keeps its port if that is free. This is the
+//! behavior of quic-network-simulator's `rebind`.
 //!
-//! Mappings are functions of time, because links are booked ahead: an arrival at the far end 15 ms from now may meet later
-//! mappings than one at the near end that is booked after it. So those of all times that may still be asked for are kept.
+//! Mappings are functions of time, because links are booked ahead: a datagram that arrives at the far end 15 ms from now can use later
+//! mappings than one at the near end that is booked after it. So the mappings of all times that can still occur are stored.
 //!
-//! Datagrams of model endpoints have no bytes. Their mapping is not seen by anybody; what remains is that a datagram going
-//! in is dropped if it was sent to a mapping that is gone: one sent before the first datagram with the present mapping had
+//! Datagrams of model endpoints have no bytes, so the mapping itself is not visible. The remaining effect is that an inbound datagram
+//! is dropped if it was sent to an old mapping, that is, before the first datagram with the current mapping had
 //! arrived outside.
 
 use crate::network::Network;
@@ -26,11 +26,11 @@ use fullpipe_wire::{Summary, Translation, protocol};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Most endpoints that one translator maps; datagrams of further ones are dropped. Half of the ports, so that a free one is
-/// found soon.
+/// Maximum number of endpoints that one NAT maps; datagrams of further endpoints are dropped. It is half of the ports, so that a free
+/// one is found quickly.
 const MAX_ENDPOINTS: usize = 32_768;
 
-/// The key of a link that asks for one.
+/// The key of a link that enables rebinding.
 pub const KEY: Field =
     Field::optional("rebinding", Kind::Table(&TABLE), "none", "A translator at the link that changes its mappings.");
 
@@ -58,32 +58,32 @@ static INSIDE: [(Choice, [RebindingSide; 2]); 2] = [
     (Choice::new("to", "the side where it ends."), [RebindingSide::Inward, RebindingSide::Outward]),
 ];
 
-/// Which way datagrams go over a direction of a link.
+/// The direction of datagrams over a direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RebindingSide {
-    /// From the inside out.
+    /// From inside to outside.
     Outward,
-    /// From the outside in.
+    /// From outside to inside.
     Inward,
 }
 
-/// A rebinding translator at a direction of a link. Both directions have one with the same number and times.
+/// A rebinding NAT at a direction of a link. Both directions have one with the same number and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rebinding {
-    /// Number of the translator in the network.
+    /// Number of the NAT in the network.
     pub number: u32,
-    /// Which direction this is.
+    /// The direction.
     pub side: RebindingSide,
-    /// When mappings change first, since the start of the run.
+    /// Time of the first rebinding, since the start of the run.
     pub first: Duration,
-    /// How long after that again, and again; 0: never.
+    /// Interval of the following rebindings; 0: there are none.
     pub every: Duration,
-    /// Whether the outside address changes too.
+    /// Whether the outside address also changes.
     pub address: bool,
 }
 
 impl Rebinding {
-    /// Reads the table of translator `number`, for the two directions of its link.
+    /// Reads the table of NAT `number`, for the two directions of its link.
     pub fn read(tree: &Tree, number: u32) -> [Self; 2] {
         tree.chosen("inside", &INSIDE).map(|side| Rebinding {
             number,
@@ -94,7 +94,7 @@ impl Rebinding {
         })
     }
 
-    /// How often mappings have changed by an instant.
+    /// Returns the number of rebindings up to an instant.
     fn round(&self, at: Instant) -> u64 {
         let at = at.saturating_since(Instant::ZERO);
         if at < self.first {
@@ -109,7 +109,7 @@ impl Rebinding {
 struct Mappings {
     outside: BTreeMap<SocketAddr, SocketAddr>,
     inside: BTreeMap<SocketAddr, SocketAddr>,
-    /// Outside address of each inside address.
+    /// The outside address of each inside address.
     addresses: BTreeMap<IpAddr, IpAddr>,
 }
 
@@ -123,7 +123,7 @@ impl Mappings {
         self.addresses.get(&inside).copied().unwrap_or(inside)
     }
 
-    /// A port that nobody has at this address.
+    /// Returns a random unused port at this address.
     fn free_port(&self, address: IpAddr, stream: &mut Stream) -> u16 {
         loop {
             let port = 1 + stream.below(65_535) as u16;
@@ -134,16 +134,16 @@ impl Mappings {
     }
 }
 
-/// A translator at work.
+/// The state of a rebinding NAT.
 #[derive(Debug)]
 pub(crate) struct Rebinder {
     rebinding: Rebinding,
     stream: Stream,
-    /// By round, as far as they may still be asked for.
+    /// Mappings by round, as far as they can still be used.
     rounds: BTreeMap<u64, Mappings>,
-    /// Hosts inside, by each outside address that they had.
+    /// Inside hosts by each of their current and former outside addresses.
     hosts: BTreeMap<IpAddr, NodeId>,
-    /// Of conversations of the model: when the first datagram of each round arrived outside.
+    /// For conversations of the model: when the first datagram of each round arrived outside.
     model: BTreeMap<(usize, u64), Instant>,
 }
 
@@ -158,15 +158,15 @@ impl Rebinder {
         }
     }
 
-    /// Makes the mappings of a round from the latest before it, unless they are there; forgets what is before `now`.
+    /// Creates the mappings of a round from the latest earlier ones, if they do not exist; removes those before `now`.
     fn advance(&mut self, now: Instant, round: u64) {
         if !self.rounds.contains_key(&round) {
-            // Rounds between in which nobody asked have left no trace but the draws, which nobody can tell either.
+            // Skipped rounds had no datagrams. They would only have drawn more random numbers, which has no visible effect.
             let before = self.rounds.range(..round).next_back().map(|(_, mappings)| mappings.clone());
             let mappings = self.rebound(&before.unwrap_or_default());
             self.rounds.insert(round, mappings);
         }
-        // Later rounds are made from the latest up to now.
+        // Later rounds are created from the latest round up to now.
         let present = self.rebinding.round(now);
         let needed = self.rounds.range(..=present).next_back().map_or(present, |(round, _)| *round);
         self.rounds = self.rounds.split_off(&needed);
@@ -190,7 +190,7 @@ impl Rebinder {
         new
     }
 
-    /// The inside address with another last byte, from 1 to 254, than itself and the old one.
+    /// Returns the inside address with a different last byte from 1 to 254, which equals neither its own nor the previous one.
     fn another_address(&mut self, own: IpAddr, old: IpAddr) -> IpAddr {
         loop {
             let last = 1 + self.stream.below(254) as u8;
@@ -201,7 +201,7 @@ impl Rebinder {
         }
     }
 
-    /// Where a datagram that arrives outside seems to come from; `None`: there are too many.
+    /// Returns the outside source of a datagram that arrives outside; `None` if there are too many endpoints.
     fn outward(&mut self, now: Instant, arrival: Instant, inside: SocketAddr, host: NodeId) -> Option<SocketAddr> {
         let round = self.rebinding.round(arrival);
         self.advance(now, round);
@@ -225,14 +225,14 @@ impl Rebinder {
         Some(outside)
     }
 
-    /// For whom a datagram is that arrives inside; `None`: for nobody any more.
+    /// Returns the inside destination of a datagram that arrives inside; `None` if its mapping is not valid.
     fn inward(&mut self, now: Instant, arrival: Instant, outside: SocketAddr) -> Option<SocketAddr> {
         let round = self.rebinding.round(arrival);
         self.advance(now, round);
         self.rounds.get(&round)?.inside.get(&outside).copied()
     }
 
-    /// Whether a datagram of the model passes.
+    /// Returns whether a datagram of the model passes.
     fn model(&mut self, now: Instant, arrival: Instant, sent: Instant, flow: FlowId, side: RebindingSide) -> bool {
         let round = self.rebinding.round(arrival);
         let key = (flow.index() / 2, round);
@@ -266,12 +266,12 @@ fn with_last_byte(address: IpAddr, last: u8) -> IpAddr {
 }
 
 impl<O: Observer> Network<O> {
-    /// The host behind a rebinding translator that has, or had, this outside address.
+    /// Returns the host inside a rebinding NAT that has, or had, this outside address.
     pub fn rebound_host(&self, address: IpAddr) -> Option<NodeId> {
         self.rebinders.values().find_map(|rebinder| rebinder.hosts.get(&address).copied())
     }
 
-    /// A datagram arrives at the end of a link at which a translator rebinds; false: it goes no further.
+    /// Processes a datagram that arrives at an end of a link with a rebinding NAT; returns false if it is dropped.
     #[cold]
     pub(crate) fn rebind(&mut self, rebinding: Rebinding, handle: Handle, arrival: Instant) -> bool {
         let now = self.now;
@@ -284,13 +284,13 @@ impl<O: Observer> Network<O> {
         if let Content::Quic(header) = &packet.content {
             let passes = rebinder.model(now, arrival, packet.sent, packet.flow, rebinding.side);
             if rebinding.side == RebindingSide::Outward {
-                // All that the far end sees of a mapping is that it is another.
+                // The far end only detects that the mapping has changed.
                 let path = header.path.wrapping_add(rebinding.round(arrival) as u8);
                 self.arena.get_mut(handle).quic_header().path = path;
             }
             return passes;
         }
-        // Ports stand in the whole packet.
+        // Ports are in the whole packet.
         let whole = match packet.content {
             Content::Fragment { whole, .. } => self.arena.get(whole),
             _ => &packet,
@@ -309,14 +309,16 @@ impl<O: Observer> Network<O> {
         true
     }
 
-    /// Whether any translator rebinds.
+    /// Returns whether any NAT rebinds.
     pub fn has_rebinding(&self) -> bool {
         !self.rebinders.is_empty()
     }
 }
 
 impl Rebinder {
-    /// How a real program's datagram changes; `None`: it is dropped. What entered as a fragment has no ports and is dropped, too.
+    /// Returns the translation of a real program's datagram; `None` if it is dropped. A datagram that entered as a fragment has no ports
+    /// and
+    /// is dropped.
     fn translation(
         &mut self,
         side: RebindingSide,
@@ -367,48 +369,52 @@ mod tests {
     const HOST: NodeId = NodeId(3);
 
     #[test]
-    fn rounds_by_hand() {
+    fn rounds_match_a_calculation_by_hand() {
         let rounds = |rebinder: Rebinder| [0, 999, 1000, 1499, 1500, 2000].map(|ms| rebinder.rebinding.round(at(ms)));
         assert_eq!(rounds(rebinder(1000, 500, false)), [0, 0, 1, 1, 2, 3]);
         assert_eq!(rounds(rebinder(1000, 0, false)), [0, 0, 1, 1, 1, 1]);
     }
 
     #[test]
-    fn a_rebinding_gives_new_ports_and_forgets_the_old_ones() {
+    fn a_rebinding_assigns_new_ports_and_drops_the_old_mappings() {
         let mut rebinder = rebinder(1000, 500, false);
         let inside = [socket("10.0.0.1:4000"), socket("10.0.0.1:4001"), socket("[fd00::1]:4000")];
         for end in inside {
-            assert_eq!(rebinder.outward(at(10), at(25), end, HOST), Some(end), "at first each is itself");
+            assert_eq!(
+                rebinder.outward(at(10), at(25), end, HOST),
+                Some(end),
+                "at first each endpoint is mapped to itself"
+            );
             assert_eq!(rebinder.inward(at(30), at(45), end), Some(end));
         }
-        assert_eq!(rebinder.inward(at(30), at(45), socket("10.0.0.1:5000")), None, "nobody has that port");
-        // Booked before 1 s, but arriving after it.
+        assert_eq!(rebinder.inward(at(30), at(45), socket("10.0.0.1:5000")), None, "no endpoint has that port");
+        // Booked before 1 s, but arrives after it.
         let rebound = inside.map(|end| rebinder.outward(at(990), at(1005), end, HOST).unwrap());
         for (old, new) in inside.iter().zip(&rebound) {
             assert_eq!(old.ip(), new.ip());
             assert_ne!(old.port(), new.port());
-            // What arrives inside just before meets the old mappings, although it is booked later.
+            // A datagram that arrives inside just before uses the old mappings, although it is booked later.
             assert_eq!(rebinder.inward(at(991), at(999), *old), Some(*old));
             assert_eq!(rebinder.inward(at(991), at(1000), *old), None);
             assert_eq!(rebinder.inward(at(991), at(1000), *new), Some(*old));
         }
         assert_eq!(rebound.iter().collect::<BTreeSet<_>>().len(), 3);
-        // The same until the next.
+        // The mappings stay the same until the next rebinding.
         assert_eq!(rebinder.outward(at(1400), at(1499), inside[0], HOST), Some(rebound[0]));
         assert_ne!(rebinder.outward(at(1500), at(1515), inside[0], HOST), Some(rebound[0]));
-        // What begins after a rebinding keeps its port.
+        // An endpoint that appears after a rebinding keeps its port.
         let late = socket("10.0.0.1:4002");
         assert_eq!(rebinder.outward(at(1500), at(1515), late, HOST), Some(late));
-        assert_eq!(rebinder.rounds.len(), 1, "what nobody can ask for any more is forgotten");
+        assert_eq!(rebinder.rounds.len(), 1, "mappings that can no longer be used are removed");
     }
 
     #[test]
-    fn addresses_change_within_their_last_byte() {
+    fn addresses_change_only_in_their_last_byte() {
         let mut rebinder = rebinder(0, 1, true);
         let (v4, v6) = (socket("193.167.0.100:4000"), socket("[fd00:cafe:cafe::100]:4000"));
         let mut seen = BTreeSet::new();
         let mut before = v4.ip();
-        // The first datagram makes the mapping; each round from then on changes it.
+        // The first datagram creates the mapping; each later round changes it.
         rebinder.outward(at(0), at(0), v4, HOST);
         rebinder.outward(at(0), at(0), v6, HOST);
         for ms in 1..3000 {
@@ -422,7 +428,7 @@ mod tests {
             let IpAddr::V6(address) = rebinder.outward(at(ms), at(ms), v6, HOST).unwrap().ip() else { panic!() };
             assert_eq!(address.octets()[..14], [0xfd, 0, 0xca, 0xfe, 0xca, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0]);
         }
-        // 253 values, 2999 draws: one is missed with probability 253 (252/253)^2999 = 0.0018.
+        // 253 values, 2999 draws: one value is missing with probability 253 (252/253)^2999 = 0.0018.
         assert_eq!(seen.len(), 253);
     }
 
@@ -433,12 +439,12 @@ mod tests {
         rebinder.outward(at(0), at(0), inside, HOST);
         let ports = (1..=20_000).map(|ms| rebinder.outward(at(ms), at(ms), inside, HOST).unwrap().port());
         let mean = ports.map(f64::from).sum::<f64>() / 2e4;
-        // Uniform in 1 to 65 535: mean 32 768, deviation 18 918; five deviations of the mean of 20 000 are 669.
+        // Uniform from 1 to 65 535: mean 32 768, standard deviation 18 918; five standard errors of the mean of 20 000 are 669.
         assert!((mean - 32_768.0).abs() < 669.0, "{mean}");
     }
 
     #[test]
-    fn a_flood_of_endpoints_is_refused_beyond_a_limit() {
+    fn endpoints_beyond_the_limit_are_rejected() {
         let mut rebinder = rebinder(1, 0, false);
         let ends = (0..=MAX_ENDPOINTS as u16).map(|port| SocketAddr::new([10, 0, 0, 1].into(), 1000 + port));
         let refused = ends.filter(|end| rebinder.outward(at(0), at(0), *end, HOST).is_none()).count();
@@ -446,19 +452,19 @@ mod tests {
     }
 
     #[test]
-    fn in_the_model_answers_to_an_old_mapping_are_dropped() {
+    fn in_the_model_replies_to_an_old_mapping_are_dropped() {
         use RebindingSide::{Inward, Outward};
         let mut rebinder = rebinder(1000, 0, false);
         let mut pass =
             |now, arrival, sent, flow, side| rebinder.model(at(now), at(arrival), at(sent), FlowId(flow), side);
-        assert!(!pass(5, 20, 5, 1, Inward), "nobody has sent yet");
+        assert!(!pass(5, 20, 5, 1, Inward), "no datagram was sent from inside yet");
         assert!(pass(0, 15, 0, 0, Outward));
         assert!(pass(20, 35, 15, 1, Inward));
         assert!(pass(980, 999, 980, 1, Inward));
-        assert!(!pass(985, 1000, 985, 1, Inward), "its mapping went while it was on its way");
-        assert!(pass(990, 1005, 990, 0, Outward), "the first with the new mapping");
+        assert!(!pass(985, 1000, 985, 1, Inward), "its mapping became invalid in flight");
+        assert!(pass(990, 1005, 990, 0, Outward), "the first datagram with the new mapping passes");
         assert!(!pass(1004, 1019, 1004, 1, Inward));
         assert!(pass(1005, 1020, 1005, 1, Inward));
-        assert!(!pass(1005, 1020, 1005, 3, Inward), "another conversation has not been seen since");
+        assert!(!pass(1005, 1020, 1005, 3, Inward), "another conversation has no datagram with the new mapping yet");
     }
 }

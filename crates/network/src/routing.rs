@@ -1,57 +1,57 @@
-//! Static routes: fewest hops, ties to the link declared first.
+//! Static routes with the fewest hops; of equal routes, the one over the link declared first.
 //!
-//! A node with one way out needs no table: it sends everything to the router there. Every other node has, for each node
-//! of the network, the link toward it, found by one breadth-first search per such node.
+//! A host with one attachment needs no table: it sends everything to the router there. Every other node has, for each node
+//! of the network, the link toward it, computed by one breadth-first search per such node.
 
 use crate::medium::Way;
 use fullpipe_units::{LinkId, NodeId};
 use std::collections::VecDeque;
 
-/// A way out of a node.
+/// The next hop of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
     /// A point-to-point link.
     Link(LinkId),
     /// A station of a shared segment: number of the segment, number of the station.
     Station {
-        /// Which segment.
+        /// The segment.
         segment: u32,
-        /// Which station on it.
+        /// The station on the segment.
         station: u32,
     },
-    /// A way through a medium with a hub.
+    /// A direction of a medium with a hub.
     Medium {
-        /// Which medium.
+        /// The medium.
         medium: u16,
-        /// From the hub or to it.
+        /// The direction, from the hub or to it.
         way: Way,
         /// The station at the other end.
         station: u32,
     },
-    /// Through the node's own address translation first, which then knows the way. [`crate::Network::path`] has the ways
-    /// behind it instead.
+    /// The node's own address translation, after which the next hop is determined. [`crate::Network::path`] contains the next hops
+    /// after the translation instead.
     Translation,
-    /// No way.
+    /// No route.
     None,
 }
 
-/// Routes of one node, in few bytes: with 20 000 hosts those of most are not in the cache when they are needed.
+/// The routes of one node in compact form: with 20 000 hosts, those of most hosts are not in the cache when they are needed.
 #[derive(Clone, Debug)]
 pub(crate) enum Routes {
-    /// Everything goes this way: to a router that knows what it cannot reach.
+    /// All packets use this hop, to a router that drops packets to unreachable destinations.
     Default(Attachment),
-    /// Only this neighbour, a host, can be reached.
+    /// Only this neighbor, a host, can be reached.
     Neighbour(NodeId, Attachment),
-    /// By destination.
+    /// A next hop per destination.
     Table(Box<Table>),
-    /// These, after address translation.
+    /// These routes, after address translation.
     Translated(Box<Routes>),
 }
 
-/// Ways by destination, four bytes each: with 20 000 hosts a table of [`Attachment`]s outgrows the cache.
+/// Next hops by destination, four bytes each: with 20 000 hosts a table of [`Attachment`]s exceeds the cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    /// A link's number, or [`STATION`] plus an index into `stations`, or [`NO_WAY`].
+    /// The number of a link, or [`STATION`] plus an index into `stations`, or [`NO_WAY`].
     codes: Vec<u32>,
     stations: Vec<Attachment>,
 }
@@ -88,7 +88,7 @@ impl Table {
 impl Routes {
     #[inline(always)]
     pub(crate) fn toward(&self, destination: NodeId) -> Attachment {
-        // Two comparisons. A match over all kinds is a jump through a table, six instructions more for each hop.
+        // Two comparisons. A match over all kinds is a jump table and takes six instructions more per hop.
         if let Routes::Table(table) = self {
             return table.toward(destination);
         }
@@ -107,7 +107,7 @@ impl Routes {
         }
     }
 
-    /// The way behind address translation.
+    /// Returns the next hop after address translation.
     pub(crate) fn beyond(&self, destination: NodeId) -> Attachment {
         match self {
             Routes::Translated(routes) => routes.toward(destination),
@@ -116,41 +116,41 @@ impl Routes {
     }
 }
 
-/// One way from a node to a neighbour.
+/// A connection from a node to a neighbor.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
-    /// The neighbour.
+    /// The neighbor.
     pub to: NodeId,
-    /// What leads there.
+    /// The link, station or medium that leads to it.
     pub by: Attachment,
 }
 
-/// The routes of a network that is not built: those that [`crate::Network`] has once it is.
+/// The routes of a network that is not built; they are the same as those of [`crate::Network`] once it is built.
 #[derive(Clone, Debug)]
 pub struct Routing(Vec<Routes>);
 
 impl Routing {
-    /// Routes for all nodes from their edges: links, then segments, then media, each in order of declaration.
-    /// `forwards[n]` tells whether node n passes packets on for others.
+    /// Computes the routes of all nodes from their edges: links, then segments, then media, each in order of declaration.
+    /// `forwards[n]` states whether node n forwards packets.
     pub fn new(edges: &[Vec<Edge>], forwards: &[bool]) -> Self {
         Routing(compute(edges, forwards))
     }
 
-    /// The hop from a node toward another.
+    /// Returns the next hop from a node to a destination.
     pub fn toward(&self, node: NodeId, destination: NodeId) -> Attachment {
         self.0[node.index()].toward(destination)
     }
 }
 
-/// Routes for all nodes from their edges, in order of declaration. `forwards[n]` tells whether node n passes packets
-/// on for others.
+/// Computes the routes of all nodes from their edges, in order of declaration. `forwards[n]` states whether node n
+/// forwards packets.
 pub(crate) fn compute(edges: &[Vec<Edge>], forwards: &[bool]) -> Vec<Routes> {
     (0..edges.len())
         .map(|node| match edges[node].as_slice() {
             [] => Routes::Default(Attachment::None),
             [only] if !forwards[only.to.index()] => Routes::Neighbour(only.to, only.by),
-            // A neighbour that has a default way itself might send what cannot be reached back and forth for ever; so might
-            // a router that is addressed itself.
+            // A neighbor that has a default route itself could return packets to unreachable destinations forever; so could
+            // a router that is itself the destination.
             [only] if !forwards[node] && edges[only.to.index()].len() > 1 => Routes::Default(only.by),
             _ => Routes::Table(Box::new(Table::new(&table(node, edges, forwards)))),
         })

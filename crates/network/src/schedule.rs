@@ -1,47 +1,47 @@
 //! Rate and delay that change over time: a list of steps, with exact transmission times across them.
 //!
-//! A step sets the rate, the delay or both from its instant on; what it does not name stays. Rate 0 is an outage. A
-//! schedule may repeat; the values at the end of one round then hold until the first step of the next.
+//! A step sets the rate, the delay or both from its instant on; other values stay unchanged. Rate 0 is an outage. A
+//! schedule can repeat; the values at the end of one period then apply until the first step of the next.
 //!
-//! **Rate.** A frame of b bytes that begins at s ends at the first instant at which the integral of the rate since s
-//! reaches 8 b bits, cut to whole nanoseconds: a frame in transmission goes on at the new rate, and waits through an
-//! outage. In units of 10^-9 bit, a rate of r bit/s is r units per nanosecond and everything is an integer. What of a
-//! frame is still to be sent at the whole nanosecond below its end is added to the frame behind it, so that frames back
-//! to back end where the integral says, however many they are. A frame that no rate will ever end stays in transmission.
+//! **Rate.** A frame of b bytes that starts at s ends at the first instant at which the integral of the rate since s
+//! reaches 8 b bits, rounded down to whole nanoseconds. A frame in transmission continues at the new rate, and waits during an
+//! outage. In units of 10^-9 bit, a rate of r bit/s is r units per nanosecond, and all numbers are integers. The part of a
+//! frame that is not sent at the whole nanosecond before its end is added to the next frame. So any number of back-to-back frames
+//! ends at the time of the integral. A frame whose transmission never ends stays in transmission.
 //!
-//! **Delay.** A frame takes the delay that holds when its last bit leaves. It does not overtake: where the delay falls,
-//! it arrives with the last frame before it (unless the link may reorder, see [`crate::impairment`]).
+//! **Delay.** A frame has the delay at the time when its last bit departs. It does not overtake: if the delay decreases,
+//! it arrives together with the previous frame (unless the link may reorder, see [`crate::impairment`]).
 
 use fullpipe_units::{Duration, Instant, Rate};
 use std::fmt;
 use std::sync::Arc;
 
-/// One change.
+/// One change of rate or delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// When: since the start of the run, or of the round.
+    /// Time since the start of the run, or of the period.
     pub at: Duration,
-    /// The rate from then on, 0 for an outage; `None`: as before.
+    /// The rate from then on, 0 for an outage; `None`: unchanged.
     pub rate: Option<Rate>,
-    /// The propagation delay from then on; `None`: as before.
+    /// The propagation delay from then on; `None`: unchanged.
     pub delay: Option<Duration>,
 }
 
-/// Steps in order of time. Before the first step the link's own rate and delay hold.
+/// Steps in order of time. Before the first step the link's own rate and delay apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     steps: Arc<[Step]>,
     repeat: Option<Duration>,
 }
 
-/// Why there is no such schedule.
+/// The reason why a schedule is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleError {
-    /// There is no step.
+    /// There are no steps.
     Empty,
-    /// This step (counted from 0) does not come after the one before.
+    /// This step (counted from 0) is not later than the previous one.
     Order(usize),
-    /// A round must be longer than the time of its last step.
+    /// The period is not longer than the time of its last step.
     Round,
 }
 
@@ -58,10 +58,10 @@ impl fmt::Display for ScheduleError {
 impl std::error::Error for ScheduleError {}
 
 impl Schedule {
-    /// A schedule of these steps, which repeats every `repeat` if that is given.
+    /// Returns a schedule of these steps, which repeats every `repeat` if that is given.
     ///
     /// # Errors
-    /// If there is no step, if times do not increase, or if a round ends before or at its last step.
+    /// If there is no step, if times do not increase, or if a period ends before or at its last step.
     pub fn new(steps: Vec<Step>, repeat: Option<Duration>) -> Result<Schedule, ScheduleError> {
         let last = steps.last().ok_or(ScheduleError::Empty)?;
         if repeat.is_some_and(|round| round <= last.at) {
@@ -73,12 +73,12 @@ impl Schedule {
         Ok(Schedule { steps: steps.into(), repeat })
     }
 
-    /// Its steps.
+    /// Returns its steps.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The rate that the last step before or at an instant has set; `None` if none has.
+    /// Returns the rate set by the last step before or at an instant; `None` if no step has set it.
     pub fn rate_at(&self, at: Instant) -> Option<Rate> {
         let (rounds, offset) = match self.repeat {
             Some(round) => (at.as_nanos() / round.as_nanos(), at.as_nanos() % round.as_nanos()),
@@ -89,8 +89,9 @@ impl Schedule {
         self.steps[..taken].iter().rev().chain(before.iter().rev()).find_map(|step| step.rate)
     }
 
-    /// The mean rate of a link that has `rate` before the first step: over a round if it repeats, else over a run of length
-    /// `run`. The first round counts as the others, which begin with the rate at the end of the one before.
+    /// Returns the mean rate of a link that has `rate` before the first step: over a period if the schedule repeats, otherwise over a run
+    /// of
+    /// length `run`. The first period counts like the others, which start with the rate at the end of the previous one.
     pub fn mean_rate(&self, rate: Rate, run: Duration) -> Rate {
         let (begin, span) = self.repeat.map_or((Duration::ZERO, run), |round| (round, round));
         let mut at = Duration::ZERO;
@@ -104,7 +105,7 @@ impl Schedule {
         Rate::from_bits_per_second((bits / u128::from(span.as_nanos().max(1))) as u64)
     }
 
-    /// Length of a round, if it repeats.
+    /// Returns the length of a period, if the schedule repeats.
     pub fn repeat(&self) -> Option<Duration> {
         self.repeat
     }
@@ -113,21 +114,21 @@ impl Schedule {
 /// Units in a byte: 8 bits of 10^9 units each.
 const UNITS_PER_BYTE: u128 = 8_000_000_000;
 
-/// Where a link stands in its schedule. Instants must be asked for in order.
+/// The position of a link in its schedule. Instants must be requested in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Timetable {
     schedule: Schedule,
-    /// Start of the round.
+    /// Start of the current period.
     round: u64,
-    /// The step to come, within the round.
+    /// The next step within the period.
     next: usize,
-    /// Whether the first round is over: values then come again each round.
+    /// Whether the first period is over; from then on all periods have the same values.
     settled: bool,
     rate: u64,
     delay: Duration,
     /// Units of the last frame that were left at its end, rounded down.
     carry: u128,
-    /// Percentage by which rates are exceeded (a fault put in on purpose).
+    /// Percentage by which rates are exceeded (an injected fault).
     too_fast: u64,
 }
 
@@ -151,17 +152,17 @@ impl Timetable {
         &self.schedule
     }
 
-    /// Exceeds all rates by one per cent from now on.
+    /// Exceeds all rates by one percent from now on.
     pub(crate) fn exceed(&mut self) {
         self.too_fast = 1;
     }
 
-    /// Units per nanosecond at the moment.
+    /// Returns the current number of units per nanosecond.
     fn speed(&self) -> u128 {
         u128::from(self.rate) + u128::from(self.rate) * u128::from(self.too_fast) / 100
     }
 
-    /// When the next step (or round) is; [`u64::MAX`] if there is none.
+    /// Returns the time of the next step (or period); [`u64::MAX`] if there is none.
     fn boundary(&self) -> u64 {
         let offset = match (self.schedule.steps.get(self.next), self.schedule.repeat) {
             (Some(step), _) => step.at,
@@ -171,7 +172,7 @@ impl Timetable {
         self.round.saturating_add(offset.as_nanos())
     }
 
-    /// Takes the step at the boundary.
+    /// Applies the step at the boundary.
     fn step(&mut self) {
         match self.schedule.steps.get(self.next) {
             Some(step) => {
@@ -187,11 +188,11 @@ impl Timetable {
         }
     }
 
-    /// Goes to an instant.
+    /// Advances to an instant.
     fn advance(&mut self, at: u64) {
         while self.boundary() <= at && self.boundary() < u64::MAX {
             if let (true, 0, Some(round)) = (self.settled, self.next, self.schedule.repeat) {
-                // Whole rounds change nothing: values at the end of a round are those at its start.
+                // Whole periods change nothing: values at the end of a period are those at its start.
                 let rounds = (at - self.round) / round.as_nanos();
                 self.round += rounds * round.as_nanos();
                 if rounds > 0 {
@@ -202,7 +203,7 @@ impl Timetable {
         }
     }
 
-    /// Units in a round that begins anywhere.
+    /// Returns the units in a period, from any starting point.
     fn units_per_round(&self, round: Duration) -> u128 {
         let mut rest = self.clone();
         let end = self.round.saturating_add(round.as_nanos()).saturating_add(self.offset());
@@ -219,13 +220,13 @@ impl Timetable {
         units
     }
 
-    /// Offset of the last step taken within the round.
+    /// Returns the offset of the last applied step within the period.
     fn offset(&self) -> u64 {
         self.next.checked_sub(1).map_or(0, |last| self.schedule.steps[last].at.as_nanos())
     }
 
-    /// End of a frame that begins at `start`, and the delay that it then takes; `None` if it never ends. `idle`: what
-    /// was left of the frame before it ended with an earlier busy period.
+    /// Returns the end of a frame that starts at `start`, and the delay that it then has; `None` if it never ends. `idle`: the
+    /// remainder of the previous frame was part of an earlier busy period and is discarded.
     pub(crate) fn transmit(&mut self, start: Instant, wire_bytes: u32, idle: bool) -> Option<(Instant, Duration)> {
         let mut at = start.as_nanos();
         self.advance(at);
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_goes_on_at_the_new_rate() {
+    fn a_frame_continues_at_the_new_rate() {
         // 8 Mbit/s: a byte per microsecond; from 400 us on 2 Mbit/s: a byte per 4 us. 1000 bytes from 0: 400 of them in
         // 400 us, 600 in 2400 us.
         let mut table = table(vec![step(400_000, 2_000_000)], None);
@@ -284,20 +285,21 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_waits_through_an_outage_and_for_ever_if_it_does_not_end() {
+    fn a_frame_waits_during_an_outage_and_forever_if_it_does_not_end() {
         // 400 bytes until 400 us, nothing until 1 ms, 600 bytes at 16 Mbit/s (0.5 us each): 1.3 ms.
         let mut table = table(vec![step(400_000, 0), step(1_000_000, 16_000_000), step(1_400_000, 0)], None);
         assert_eq!(end(&mut table, 0, 1000, true), Some(1_300_000));
-        // 200 bytes more fill the last 100 us to the last bit; the frame ends as the outage begins. One more never ends.
+        // 200 more bytes use the last 100 us to the last bit; the frame ends as the outage starts. One more byte never ends.
         let mut same = table.clone();
         assert_eq!(end(&mut table, 1_300_000, 199, false), Some(1_399_500));
         assert_eq!(end(&mut same, 1_300_000, 201, false), None);
     }
 
     #[test]
-    fn parts_of_nanoseconds_are_carried_across_a_step() {
-        // 3 bit/ns: a byte in 2.667 ns. Three of them: 2.667, 5.333, 8. From 4 ns on 7 bit/ns: until 4 ns 12 bits, the
-        // second byte's last 4 take 4/7: 4.571; the third: 12/7 after 4: 5.714; the fourth: 20/7: 6.857.
+    fn fractions_of_nanoseconds_are_carried_across_a_step() {
+        // 3 bit/ns: a byte in 2.667 ns. Three bytes end at 2.667, 5.333, 8. From 4 ns on 7 bit/ns. Until 4 ns 12 bits are sent; the last 4
+        // bits
+        // of the second byte take 4/7: 4.571; the third ends 12/7 after 4: 5.714; the fourth 20/7 after: 6.857.
         let fast = |table: &mut Timetable| table.rate = 3_000_000_000;
         let mut one = table(vec![step(1_000_000, 1)], None);
         fast(&mut one);
@@ -322,7 +324,7 @@ mod tests {
         };
         let instants = [0, 9, 10, 20, 29, 30, 1000];
         assert_eq!(rates(None, &instants), [None, None, Some(3), Some(3), Some(3), Some(0), Some(0)]);
-        // The second round begins, at 40, with the rate at the end of the first.
+        // The second period starts, at 40, with the rate at the end of the first.
         let instants = [9, 10, 39, 40, 49, 50, 69, 70, 40_000_000_049, 40_000_000_050];
         let expected = [0, 3, 0, 0, 0, 3, 3, 0, 0, 3].map(Some);
         assert_eq!(rates(Some(40), &instants)[1..], expected[1..]);
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_rate_is_of_a_round_or_of_the_run() {
+    fn the_mean_rate_covers_a_period_or_the_run() {
         // 8 bit/s (the link's own) for 10 s, 2 bit/s for 20 s, an outage for 10 s.
         let seconds = Duration::from_secs;
         let steps = || vec![step(10_000_000_000, 2), step(30_000_000_000, 0)];
@@ -340,44 +342,44 @@ mod tests {
         };
         // (8 x 10 + 2 x 20) / 40 = 3; of the first 20 s (80 + 20) / 20 = 5; of the first 5 s 8.
         assert_eq!([40, 20, 5].map(|run| mean(None, run)), [3, 5, 8]);
-        // A round after the first begins with the outage: 2 x 20 / 40 = 1, however long the run is.
+        // A period after the first starts with the outage: 2 x 20 / 40 = 1, independent of the length of the run.
         assert_eq!([40, 20, 5].map(|run| mean(Some(40), run)), [1, 1, 1]);
     }
 
     #[test]
-    fn rounds_come_again_however_many() {
+    fn periods_repeat_any_number_of_times() {
         // Each 1 ms: 8 Mbit/s for 0.25 ms (250 bytes), 4 Mbit/s for 0.5 ms (250 bytes), an outage for 0.25 ms: 500 bytes
-        // a round. The first round begins with the link's own 8 Mbit/s, the second too: the last step's is for 0 only.
+        // per period. The first period starts with the link's own 8 Mbit/s, and so do the others, because of the step at 0.
         let steps = || vec![step(0, 8_000_000), step(250_000, 4_000_000), step(750_000, 0)];
         let mut table = table(steps(), Some(1_000_000));
         assert_eq!(end(&mut table, 0, 500 * 3 + 100, true), Some(3_100_000));
-        // A million rounds, without counting them one by one: 500 million bytes from 3.1 ms on; the 150 that are left
-        // of the third round's first step come first.
+        // A million periods, without counting them one by one: 500 million bytes from 3.1 ms on, after the 150 bytes that are left
+        // of the third period's first step.
         let mut later = table.clone();
         assert_eq!(end(&mut later, 3_100_000, 500_000_000, false), Some(1_000_003_100_000));
         assert_eq!(end(&mut table, 7_000_000_000_800_000, 1, true), Some(7_000_000_001_001_000));
     }
 
     #[test]
-    fn an_outage_round_after_round_ends_nothing() {
+    fn a_schedule_with_only_outages_ends_no_frame() {
         let mut table = table(vec![step(5, 0)], Some(10));
         assert_eq!(end(&mut table, 7, 1, true), None);
     }
 
     #[test]
-    fn delay_is_that_of_the_end() {
+    fn the_delay_is_that_at_the_end_of_the_transmission() {
         let at = Duration::from_nanos;
         let steps = vec![Step { at: at(1_000_000), rate: None, delay: Some(at(7)) }];
         let schedule = Schedule::new(steps, None).unwrap();
         let mut table = Timetable::new(schedule, Rate::from_bits_per_second(8_000_000), at(50));
-        // 999 bytes end before the step, one more ends at it.
+        // 999 bytes end before the step, one more byte ends at it.
         let found = [(0, 999), (999_000, 1)]
             .map(|(start, bytes)| table.transmit(Instant::from_nanos(start), bytes, start == 0).unwrap());
         assert_eq!(found, [(Instant::from_nanos(999_000), at(50)), (Instant::from_nanos(1_000_000), at(7))]);
     }
 
     #[test]
-    fn wrong_schedules() {
+    fn invalid_schedules_are_rejected() {
         assert_eq!(Schedule::new(vec![], None), Err(ScheduleError::Empty));
         assert_eq!(Schedule::new(vec![step(5, 1), step(5, 2)], None), Err(ScheduleError::Order(1)));
         assert_eq!(Schedule::new(vec![step(5, 1)], Some(Duration::from_nanos(5))), Err(ScheduleError::Round));

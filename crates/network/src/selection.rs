@@ -1,8 +1,8 @@
-//! Frames chosen at random, with a limit to how many in succession, and only those of one protocol.
+//! Random selection of frames, with a maximum number in succession, and optionally of one protocol.
 //!
-//! The selection is that of quic-network-simulator's `drop-rate` and `corrupt-rate` (its README, and the behaviour of its
-//! models): if as many frames in succession as the limit were chosen, the next is not; otherwise it is with the
-//! probability. A frame that is not chosen ends the succession. Frames of other protocols are not looked at and end none.
+//! The selection is that of quic-network-simulator's `drop-rate` and `corrupt-rate` (its README, and the behavior of its
+//! models). If as many successive frames as the limit were selected, the next one is not; otherwise it is selected with the
+//! probability. A frame that is not selected ends the burst. Frames of other protocols are ignored and do not end it.
 
 use fullpipe_schema::component::choices;
 use fullpipe_schema::{Choice, Field, Kind, Tree, Value};
@@ -28,37 +28,37 @@ pub(crate) const PROTOCOL: Field = Field::default(
     "Which frames are looked at and counted; others are never lost.",
 );
 
-/// Which frames a model looks at.
+/// Which frames a model selects from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Frames {
-    /// All.
+    /// All frames.
     #[default]
     All,
-    /// UDP datagrams, and the fragments of them.
+    /// UDP datagrams and their fragments.
     Udp,
 }
 
-/// How frames are chosen.
+/// The parameters of a selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Selection {
     /// Probability per frame.
     pub probability: f64,
-    /// Most frames in succession; `None`: no limit.
+    /// Maximum number of successive frames; `None`: no limit.
     pub largest_burst: Option<u64>,
-    /// The others are never chosen.
+    /// Which frames are considered; others are never selected.
     pub frames: Frames,
 }
 
-/// What a model may know of a frame.
+/// The properties of a frame that a model can use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Frame {
-    /// Bytes on the wire.
+    /// Size on the wire in bytes.
     pub wire_bytes: u32,
-    /// Whether it carries transport payload.
+    /// Whether the frame carries transport payload.
     pub has_payload: bool,
     /// Whether it is a UDP datagram or a fragment of one.
     pub is_udp: bool,
-    /// Whether it is a QUIC version negotiation packet, as far as its bytes are there to tell.
+    /// Whether it is a QUIC version negotiation packet, if its bytes are available.
     pub is_version_negotiation: bool,
 }
 
@@ -84,7 +84,7 @@ impl Frames {
     }
 }
 
-/// A selection at work.
+/// A selection with its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Selector {
     selection: Selection,
@@ -97,7 +97,7 @@ impl Selector {
         Selector { selection, stream, in_succession: 0 }
     }
 
-    /// Whether the next frame is chosen. `spared`: it must not be.
+    /// Returns whether the next frame is selected. If `spared` is true, it is not.
     pub(crate) fn chooses(&mut self, frame: &Frame, spared: bool) -> bool {
         if !self.selection.frames.include(frame) {
             return false;
@@ -109,8 +109,8 @@ impl Selector {
     }
 }
 
-/// Whether a UDP payload is a version negotiation packet of QUIC as the simulator tells it: more than five bytes, of which
-/// the second to the fifth, the version's, are zero.
+/// Returns whether a UDP payload is a QUIC version negotiation packet by the simulator's rule: more than five bytes, of which
+/// the second to the fifth, the version, are zero.
 pub(crate) fn is_version_negotiation(payload: &[u8]) -> bool {
     payload.len() > 5 && payload[1..5] == [0; 4]
 }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn certain_loss_lets_one_through_after_each_burst() {
+    fn certain_loss_passes_one_frame_after_each_burst() {
         let chosen = |largest: Option<u64>| {
             let mut selector = selector(1.0, largest);
             (0..9).map(|_| selector.chooses(&UDP, false)).collect::<Vec<_>>()
@@ -138,26 +138,26 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_are_not_looked_at_and_spared_ones_end_a_burst() {
+    fn other_protocols_are_ignored_and_spared_frames_end_a_burst() {
         let tcp = Frame { is_udp: false, ..UDP };
         let mut selector = selector(1.0, Some(2));
         assert!(!selector.chooses(&tcp, false));
         assert!(selector.chooses(&UDP, false));
         assert!(!selector.chooses(&tcp, false));
         assert!(selector.chooses(&UDP, false));
-        assert!(!selector.chooses(&UDP, false), "the segment between them has not ended the burst of two");
+        assert!(!selector.chooses(&UDP, false), "the TCP segment between them does not end the burst of two");
         assert!(selector.chooses(&UDP, false));
         assert!(!selector.chooses(&UDP, true));
         let next: Vec<bool> = (0..3).map(|_| selector.chooses(&UDP, false)).collect();
         assert_eq!(next, [true, true, false]);
     }
 
-    /// With p and at most b in a row, a cycle is k chosen ones and one that is not, k geometric up to b: of mean
-    /// p + ... + p^b. For p = 1/2, b = 2: 3/4 chosen of 7/4, that is 3/7 = 0.42857. Per cycle the variance of k is
-    /// 1/4 + 4/4 - 9/16 = 11/16; that of the share, by the delta method, Var(k - 3/7 (k + 1)) / (n / (7/4) x (7/4)^2) =
-    /// (16/49 x 11/16) / (7/4 n) = 0.1283 / n: five deviations of 100 000 are 0.0057.
+    /// With p and at most b in succession, a cycle has k selected frames and one that is not, where k is geometric up to b with mean
+    /// p + ... + p^b. For p = 1/2, b = 2: 3/4 of 7/4 are selected, that is 3/7 = 0.42857. Per cycle the variance of k is
+    /// 1/4 + 4/4 - 9/16 = 11/16. That of the fraction, by the delta method, is Var(k - 3/7 (k + 1)) / (n / (7/4) x (7/4)^2) =
+    /// (16/49 x 11/16) / (7/4 n) = 0.1283 / n: five standard deviations of 100 000 frames are 0.0057.
     #[test]
-    fn a_largest_burst_lowers_the_share_as_the_chain_says() {
+    fn a_maximum_burst_lowers_the_fraction_as_computed() {
         let mut selector = selector(0.5, Some(2));
         let mut longest = 0;
         let mut run = 0;
@@ -175,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn version_negotiation_is_told_by_its_version() {
+    fn version_negotiation_is_detected_by_its_version() {
         assert!(is_version_negotiation(&[0x80, 0, 0, 0, 0, 8]));
-        assert!(!is_version_negotiation(&[0x80, 0, 0, 0, 0]), "five bytes");
-        assert!(!is_version_negotiation(&[0xc0, 0, 0, 0, 1, 8]), "version 1");
+        assert!(!is_version_negotiation(&[0x80, 0, 0, 0, 0]), "five bytes are too short");
+        assert!(!is_version_negotiation(&[0xc0, 0, 0, 0, 1, 8]), "version 1 is not version negotiation");
     }
 }

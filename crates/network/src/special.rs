@@ -1,8 +1,8 @@
-//! What a link does that few links do: rate and delay over time, delivery opportunities, impairments.
+//! Special links: rate and delay over time, delivery opportunities, impairments.
 //!
-//! All of it keeps the two forms of a link (see [`crate::link`]): the future of rate and delay is known, so without a
-//! discipline a frame's departure is known when it comes. Where frames can overtake each other or come twice, the next
-//! link cannot be booked ahead; such a link may still be booked ahead itself (one with a trace may not, see
+//! They have the same two forms as other links (see [`crate::link`]): future rates and delays are known, so without a
+//! discipline a frame's departure is known when it arrives. If frames can overtake each other or arrive twice, the next
+//! link cannot be booked ahead. The special link itself can be booked ahead (except a link with a trace, see
 //! `Link::may_take_no_time`).
 
 use crate::impairment::FrameModels;
@@ -28,15 +28,15 @@ pub enum Course {
     /// Rate and delay are constant.
     #[default]
     Constant,
-    /// They change at steps.
+    /// Rate and delay change in steps.
     Steps(Schedule),
-    /// Frames leave at a trace's opportunities; the delay is constant, the link's rate is used for nothing but limits of
-    /// queues in time.
+    /// Frames depart at a trace's opportunities. The delay is constant, and the link's rate is used only for queue limits in
+    /// time.
     Trace(Trace),
 }
 
 impl Course {
-    /// Whether the rate is not the same at all times.
+    /// Returns whether the rate is not constant.
     pub fn rate_varies(&self) -> bool {
         match self {
             Course::Constant => false,
@@ -45,7 +45,7 @@ impl Course {
         }
     }
 
-    /// The rate at an instant of a link that has `rate` without it; a trace has its mean rate at all times. `None` during
+    /// Returns the rate at an instant of a link whose own rate is `rate`; a trace has its mean rate at all times. `None` during
     /// an outage.
     pub fn rate_at(&self, at: Instant, rate: Rate) -> Option<Rate> {
         let now = match self {
@@ -56,7 +56,7 @@ impl Course {
         (now.bits_per_second() > 0).then_some(now)
     }
 
-    /// The mean rate of a link that has `rate` without it, outages included: over one repetition of what repeats, else over
+    /// Returns the mean rate, including outages, of a link whose own rate is `rate`: over one period if the course repeats, otherwise over
     /// a run of length `run`.
     pub fn mean_rate(&self, rate: Rate, run: Duration) -> Rate {
         match self {
@@ -67,7 +67,7 @@ impl Course {
     }
 }
 
-/// How fast frames leave.
+/// How frames are transmitted.
 #[derive(Debug)]
 enum Pace {
     Constant,
@@ -75,17 +75,17 @@ enum Pace {
     Trace(Opportunities),
 }
 
-/// How long frames wait for the start of their transmission.
+/// The waiting times of frames before the start of their transmission.
 #[derive(Debug, Default)]
 struct Waits {
-    /// Of those whose transmission has begun.
+    /// Those of frames whose transmission has started.
     over: Times,
-    /// Start and wait of those that are still to begin.
+    /// Start and waiting time of frames whose transmission has not started.
     to_come: VecDeque<(Instant, Duration)>,
 }
 
 impl Waits {
-    /// Counts the frames whose transmission has begun by `at`.
+    /// Counts the frames whose transmission has started by `at`.
     fn settle(&mut self, at: Instant) {
         while let Some((_, wait)) = self.to_come.front().filter(|(start, _)| *start <= at) {
             self.over.add(*wait);
@@ -94,32 +94,32 @@ impl Waits {
     }
 
     fn push(&mut self, offered: Instant, start: Instant) {
-        // A queue discipline gives a frame when it begins, long after it was offered.
+        // A queue discipline returns a frame when its transmission starts, long after it was offered.
         self.settle(offered);
         self.to_come.push_back((start, start - offered));
     }
 }
 
-/// State of such a link.
+/// The state of a special link.
 #[derive(Debug)]
 pub(crate) struct Special {
     pace: Pace,
     impairments: Option<Box<FrameModels>>,
-    /// How long frames wait; only where the rate varies.
+    /// The waiting times of frames; only if the rate varies.
     waits: Option<Waits>,
-    /// Latest arrival of frames that keep order.
+    /// Latest arrival of frames that keep their order.
     last_arrival: Instant,
-    /// Frames on their way over a link on which they may overtake: by arrival, then in the order of transmission.
+    /// Frames in flight on a link on which they can overtake: by arrival, then in order of transmission.
     disordered: BTreeMap<(Instant, u64), InFlight>,
     transmitted: u64,
-    /// Frames and bytes that will never be transmitted, because an outage does not end.
+    /// Frames and bytes that are never transmitted, because an outage does not end.
     pub(crate) stuck: (u64, u64),
     pub(crate) corrupted: u64,
     pub(crate) duplicates: u64,
 }
 
 impl Special {
-    /// Nothing if the link has nothing special.
+    /// Returns the state; `None` if the link has no special properties.
     pub(crate) fn new(
         course: Course,
         impairments: Option<Box<FrameModels>>,
@@ -148,24 +148,24 @@ impl Special {
         }))
     }
 
-    /// Whether the next link may be booked when this one is.
+    /// Returns whether the next link may be booked together with this one.
     pub(crate) fn keeps_order_and_number(&self) -> bool {
         self.impairments.as_ref().is_none_or(|models| models.keeps_order_and_number())
     }
 
-    /// How long the frames have waited whose transmission has begun by `at`; `None` if the rate is constant.
+    /// Returns the waiting times of frames whose transmission has started by `at`; `None` if the rate is constant.
     pub(crate) fn waits(&mut self, at: Instant) -> Option<Times> {
         let waits = self.waits.as_mut()?;
         waits.settle(at);
         Some(waits.over)
     }
 
-    /// Whether frames leave at a trace's opportunities.
+    /// Returns whether frames depart at a trace's opportunities.
     pub(crate) fn has_trace(&self) -> bool {
         matches!(self.pace, Pace::Trace(_))
     }
 
-    /// Exceeds what was promised by one per cent; false if this is no matter of the pace.
+    /// Exceeds the declared rate by one percent; returns false if the rate is constant.
     pub(crate) fn exceed(&mut self) -> bool {
         match &mut self.pace {
             Pace::Constant => return false,
@@ -175,7 +175,7 @@ impl Special {
         true
     }
 
-    /// Least delay, and least nanoseconds per byte, of a link of this rate and delay.
+    /// Returns the least delay, and the least nanoseconds per byte, of a link with this rate and delay.
     pub(crate) fn minimum(&self, rate: Rate, delay: Duration) -> (Duration, f64) {
         let per_byte = |rate: Rate| 8e9 / rate.bits_per_second() as f64;
         match &self.pace {
@@ -190,7 +190,7 @@ impl Special {
     }
 }
 
-/// The passage of a frame: when its last bit leaves, and when it would arrive.
+/// The times of a frame: when its last bit departs, and when it would arrive.
 type Passage = (Instant, Instant);
 
 impl Link {
@@ -198,18 +198,18 @@ impl Link {
         self.extras.as_mut()?.special.as_deref_mut()
     }
 
-    /// The rebinding translator at its end, if there is one.
+    /// Returns the rebinding NAT at its end, if there is one.
     fn rebinding(&self) -> Option<Rebinding> {
         let (rebinding, _) = self.extras.as_ref()?.special.as_ref()?.impairments.as_ref()?.rebinding.as_ref()?;
         Some(*rebinding)
     }
 
-    /// Exceeds what was promised by one per cent; false if its rate is constant.
+    /// Exceeds the declared rate by one percent; returns false if its rate is constant.
     pub(crate) fn exceed(&mut self) -> bool {
         self.special_mut().is_some_and(Special::exceed)
     }
 
-    /// The first instant, `at` or later, at which the link can begin with a frame while none is in transmission.
+    /// Returns the first instant, `at` or later, at which the link can start a transmission if none is in progress.
     pub(crate) fn first_chance(&mut self, at: Instant) -> Instant {
         match self.special_mut() {
             Some(Special { pace: Pace::Trace(opportunities), .. }) => opportunities.seek(at),
@@ -217,7 +217,7 @@ impl Link {
         }
     }
 
-    /// Transmits a frame from `start` on; `None` if that never ends.
+    /// Transmits a frame from `start` on; returns `None` if that never ends.
     fn pass(&mut self, start: Instant, wire_bytes: u32, idle: bool) -> Option<Passage> {
         let delay = self.delay;
         let constant = match self.special_mut() {
@@ -235,7 +235,7 @@ impl Link {
         Some((finish, finish + delay))
     }
 
-    /// What becomes of a frame after its transmission. Call once per frame, in order.
+    /// Returns the outcome of a frame after its transmission. Must be called once per frame, in order.
     fn outcome(&mut self, (finish, arrival): Passage, frame: &Frame) -> FrameOutcome {
         let mut outcome = FrameOutcome::new(finish, arrival);
         let Some(extras) = &mut self.extras else { return outcome };
@@ -250,7 +250,7 @@ impl Link {
 }
 
 impl<O: Observer> Network<O> {
-    /// A frame comes to a special link without a discipline. Gives the next link, and when the frame comes there, if
+    /// Processes the arrival of a frame at a special link without a discipline. Returns the next link and the arrival time at it, if
     /// that is to be booked at once.
     pub(crate) fn book(&mut self, link: LinkId, at: Instant, handle: Handle) -> Option<(LinkId, Instant)> {
         let l = &mut self.links[link.index()];
@@ -268,11 +268,11 @@ impl<O: Observer> Network<O> {
         self.pass_frame(link, handle, wire_bytes, at, start, idle)
     }
 
-    /// The next frame of a special link with a discipline begins, now.
+    /// Starts the next frame of a special link with a discipline, now.
     pub(crate) fn pass_queued(&mut self, link: LinkId, frame: &Queued) {
         let now = self.now;
         let idle = self.links[link.index()].busy_until < now;
-        // Its transmission is told by events: nothing beyond it is booked.
+        // Its transmission is reported by events: the next link is not booked.
         self.pass_frame(link, frame.handle, frame.wire_bytes, frame.since, now, idle);
         let free = self.links[link.index()].busy_until;
         if !free.is_never() {
@@ -343,13 +343,13 @@ impl<O: Observer> Network<O> {
         let copy = if outcome.copied { self.copy(link, handle, arrival) } else { None };
         let next = self.travel(link, handle, arrival);
         if let Some(copy) = copy {
-            // A link that makes copies leads to none that is booked ahead.
+            // No link after one that makes copies is booked ahead.
             self.travel(link, copy, arrival);
         }
         next
     }
 
-    /// Flips bits; true if that ends the frame here.
+    /// Flips bits; returns true if the link drops the frame.
     fn corrupt(&mut self, link: LinkId, handle: Handle, arrival: Instant, detection: Detection) -> bool {
         if let Some(special) = self.links[link.index()].special_mut() {
             special.corrupted += 1;
@@ -361,7 +361,7 @@ impl<O: Observer> Network<O> {
         detection == Detection::Link
     }
 
-    /// Changes a byte of a datagram's payload; true if that ends the frame here.
+    /// Changes a byte of a datagram's payload; returns true if the link drops the frame.
     #[cold]
     fn damage(&mut self, link: LinkId, handle: Handle, arrival: Instant, detection: Detection) -> bool {
         let Some(special) = self.links[link.index()].special_mut() else { return false };
@@ -400,7 +400,7 @@ impl<O: Observer> Network<O> {
         Some(copy)
     }
 
-    /// Sends a frame on its way over a link, or says which link it comes to next if that is to be booked at once.
+    /// Puts a frame in flight on a link, or returns the next link if that is to be booked at once.
     fn travel(&mut self, link: LinkId, handle: Handle, arrival: Instant) -> Option<(LinkId, Instant)> {
         let packet = self.arena.in_flight(handle);
         let event = EventId::new(EventClass::Arrival, link.0);
@@ -411,7 +411,7 @@ impl<O: Observer> Network<O> {
         if let Some(special) = l.special_mut()
             && special.impairments.as_ref().is_some_and(|models| models.reorders())
         {
-            // Each has an event of its own.
+            // Each frame has its own event.
             special.disordered.insert((arrival, special.transmitted), packet);
             special.transmitted += 1;
             self.calendar.schedule(arrival, event);
@@ -421,14 +421,14 @@ impl<O: Observer> Network<O> {
         None
     }
 
-    /// A frame arrives over a link on which frames may overtake.
+    /// Returns the frame that arrives over a link on which frames can overtake.
     #[cold]
     pub(crate) fn overtaken(&mut self, link: LinkId) -> Option<InFlight> {
         let (_, packet) = self.links[link.index()].special_mut()?.disordered.pop_first()?;
         Some(packet)
     }
 
-    /// A host's checksum tells that a packet's bits were flipped.
+    /// Drops a packet whose flipped bits a host's checksum detects.
     #[cold]
     pub(crate) fn refuse_corrupted(&mut self, handle: Handle) {
         self.drop_packet(self.now, handle, None, DropReason::Corrupted);

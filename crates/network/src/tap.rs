@@ -1,7 +1,7 @@
-//! Where captures attach: whoever wants whole headers, as packets leave and reach hosts.
+//! Taps for captures, which receive packets with all headers as they leave and reach hosts.
 //!
-//! A packet that its own host cuts into fragments leaves as these; fragments that reach a host are seen one by one, as
-//! they come, not the packet that they make.
+//! A packet that its own host fragments leaves as fragments. Fragments that arrive at a host are captured one by one, as
+//! they arrive, instead of the reassembled packet.
 
 use crate::address::Ends;
 use crate::network::{HOP_LIMIT, Network};
@@ -14,7 +14,7 @@ use fullpipe_wire::{IpVersion, QuicDatagram, SegmentOptions};
 use std::io;
 use std::net::IpAddr;
 
-/// Which way a packet passed a host's interface.
+/// The direction in which a packet passed a host's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The host sent it.
@@ -23,25 +23,25 @@ pub enum Direction {
     In,
 }
 
-/// Sees whole packets at hosts. It cannot answer, so it cannot change a run.
+/// Receives whole packets at hosts. It returns nothing, so it cannot change a run.
 pub trait Tap: std::fmt::Debug + Send {
     /// A packet passed the interface of `node`.
     fn packet(&mut self, now: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>);
 
-    /// A host's transport has handed a packet to the network at `node`: whole, before it is cut, and whatever becomes of
-    /// it.
+    /// A host's transport has passed a packet to the network at `node`. The packet is whole, before fragmentation, and is reported
+    /// even if it is dropped later.
     fn handed_over(&mut self, _now: Instant, _node: NodeId, _captured: &Captured<'_>) {}
 
-    /// The run is over.
+    /// The run has ended.
     ///
     /// # Errors
-    /// The first that it met since its beginning.
+    /// The first error of the run.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Two taps, one after the other.
+/// A pair of taps, called one after the other.
 impl Tap for (Box<dyn Tap>, Box<dyn Tap>) {
     fn packet(&mut self, now: Instant, node: NodeId, direction: Direction, captured: &Captured<'_>) {
         self.0.packet(now, node, direction, captured);
@@ -59,43 +59,43 @@ impl Tap for (Box<dyn Tap>, Box<dyn Tap>) {
     }
 }
 
-/// A packet with all that it carries.
+/// A packet with all its data.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
     /// The packet.
     pub packet: &'a Packet,
-    /// The whole packet of which it is a fragment; else the packet itself.
+    /// The whole packet of which it is a fragment; otherwise the packet itself.
     pub whole: &'a Packet,
-    /// Options of a TCP segment beside its header.
+    /// Options of a TCP segment.
     pub options: Option<&'a SegmentOptions>,
-    /// Payload bytes of the whole packet where there are any; else a payload is a mere length.
+    /// Payload bytes of the whole packet, if there are any; otherwise the payload is only a length.
     pub payload: Option<&'a Bytes>,
-    /// The packets of a datagram of the QUIC model that has them beside it.
+    /// The packets of a datagram of the QUIC model that stores them separately.
     pub datagram: Option<&'a QuicDatagram>,
-    /// What its headers say beside that.
+    /// The header fields that the packet does not contain.
     pub envelope: Envelope,
 }
 
-/// What a header says and a [`Packet`] does not hold.
+/// The header fields that a [`Packet`] does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// Addresses and ports as they are at this host: outside a translator, the translated ones.
+    /// Addresses and ports as seen at this host: outside a NAT, the translated ones.
     pub ends: Ends,
-    /// Address of the source, as it is at this host.
+    /// Address of the source, as seen at this host.
     pub source: IpAddr,
     /// Address of the destination.
     pub destination: IpAddr,
-    /// Whether these ends are not those that the source sent to and from.
+    /// Whether these addresses and ports differ from those at the source.
     pub translated: bool,
-    /// Time to live or hop limit that is left of 64.
+    /// Remaining time to live or hop limit, of 64.
     pub hop_limit: u8,
-    /// Identification, of which IPv4 shows the lower 16 bits and IPv6 only in fragments.
+    /// Identification field; IPv4 uses the lower 16 bits, and IPv6 only fragments.
     pub identification: u32,
 }
 
 impl<O: Observer> Network<O> {
-    /// Shows the tap a packet that its source hands over, unless the first link is too small for it: then its fragments
-    /// are shown as they are cut, or nothing left the host.
+    /// Passes a packet that its source sends to the tap, unless the MTU of the first link is too small. Then its fragments
+    /// are passed when they are made, or nothing leaves the host.
     #[cold]
     pub(crate) fn capture_sent(&mut self, from: NodeId, handle: Handle) {
         let Some(mut tap) = self.tap.take() else { return };
@@ -115,7 +115,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Shows a packet to the tap, if its flow was introduced.
+    /// Passes a packet to the tap, if its flow is known to the directory.
     #[cold]
     pub(crate) fn capture(&mut self, node: NodeId, direction: Direction, handle: Handle) {
         let Some(mut tap) = self.tap.take() else { return };
@@ -125,7 +125,7 @@ impl<O: Observer> Network<O> {
         self.tap = Some(tap);
     }
 
-    /// A packet as it looks at a host, with all that it carries; `None` if its flow was never introduced.
+    /// Returns a packet as seen at a host, with all its data; `None` if its flow is unknown.
     pub fn captured(&self, node: NodeId, handle: Handle) -> Option<Captured<'_>> {
         let packet = self.arena.get(handle);
         let whole = match packet.content {
@@ -157,7 +157,9 @@ impl<O: Observer> Network<O> {
             IpVersion::V4 if !is_settled => self.translators.seen_at(node, ends, self.translated_as(whole)),
             _ => ends,
         };
-        // Packets that are not cut show a number that tells them apart from their neighbours, the same at both ends.
+        // Packets that are not fragmented have an Identification that distinguishes them from the previous and next packets and is the same
+        // at
+        // both ends.
         let sent = packet.sent.as_nanos();
         let distinct = (sent ^ sent >> 16) as u32 ^ packet.flow.0.rotate_left(16).wrapping_mul(0x9E37_79B1);
         Envelope {

@@ -1,4 +1,4 @@
-//! The auditors at links whose rate changes, that lose, corrupt, copy and reorder: honest ones pass, broken ones do not.
+//! The auditors with links whose rate changes and that lose, corrupt, duplicate and reorder: correct links pass, faulty ones fail.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -153,7 +153,7 @@ fn constant() -> (Course, fullpipe_audit::Course) {
 }
 
 #[test]
-fn honest_links_pass_whatever_they_do() {
+fn correct_links_pass_with_all_impairments() {
     for (course, promise) in [constant(), steps(), trace()] {
         for seed in 0..20 {
             for impairments in [Impairments::default(), everything()] {
@@ -166,7 +166,7 @@ fn honest_links_pass_whatever_they_do() {
 }
 
 #[test]
-fn a_link_one_per_cent_above_its_course_is_noticed() {
+fn a_link_one_percent_above_its_declared_rate_fails() {
     for (course, promise) in [steps(), trace()] {
         for impairments in [Impairments::default(), everything()] {
             let verdict = audit(course.clone(), impairments, 1, Some(Fault::FastLink(LinkId(0))), promise.clone());
@@ -176,7 +176,7 @@ fn a_link_one_per_cent_above_its_course_is_noticed() {
 }
 
 #[test]
-fn a_silent_drop_beside_copies_is_noticed() {
+fn a_silent_drop_fails_in_the_presence_of_copies() {
     for (course, promise) in [constant(), steps(), trace()] {
         let fault = Fault::SilentDrop { link: LinkId(0), every: 1000 };
         let verdict = audit(course, everything(), 1, Some(fault), promise);
@@ -185,8 +185,8 @@ fn a_silent_drop_beside_copies_is_noticed() {
 }
 
 #[test]
-fn what_was_not_declared_is_noticed() {
-    // Steps where a constant rate was promised: in its 16 Mbit/s the link is twice too fast.
+fn undeclared_rate_steps_fail() {
+    // Steps, where a constant rate was declared: at 16 Mbit/s the link is twice too fast.
     let (course, _) = steps();
     let eight = fullpipe_audit::Course::Steps { first_bps: RATE_BPS, steps: vec![], repeat_ns: None };
     let verdict = audit(course, Impairments::default(), 1, None, eight);

@@ -1,4 +1,4 @@
-//! Bursts against their segments one by one: the same happens to each, with an observer that takes bursts and with one that does not.
+//! Bursts compared with their segments sent one by one: the results are equal, for observers with and without support for bursts.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -12,7 +12,7 @@ use fullpipe_wire::TcpHeader;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// A recorder that takes bursts.
+/// A recorder that accepts bursts.
 #[derive(Debug, Default)]
 struct OfBursts(Recorder);
 
@@ -41,10 +41,10 @@ impl Observer for OfBursts {
     }
 }
 
-/// Bursts to send: when, how many segments, and of how many bytes.
+/// Bursts to send: time, number of segments, and bytes per segment.
 type Bursts = Vec<(u64, u32, u32)>;
 
-/// Sends bursts from one host to another, and notes the sequence numbers that arrive.
+/// Sends bursts from one host to another, and records the sequence numbers that arrive.
 #[derive(Debug, Default)]
 struct Ends {
     from: NodeId,
@@ -86,7 +86,7 @@ struct Setting {
     limit: Limit,
     mtu_bytes: u32,
     with_discipline: bool,
-    /// Each of so many packets is lost on the first link.
+    /// Every n-th packet is lost on the first link.
     lost_every: Option<u64>,
     bursts: Bursts,
 }
@@ -146,7 +146,7 @@ proptest! {
         let singly = run(&setting, Recorder::default(), false, |observer| observer);
         prop_assert_eq!(&run(&setting, Recorder::default(), true, |observer| observer), &singly);
         prop_assert_eq!(&run(&setting, OfBursts::default(), true, |observer| &observer.0), &singly);
-        // Each segment is sent, whatever becomes of it.
+        // Each segment is sent, even if it is dropped later.
         let sent = singly.0.get("sent 0").map_or(0, Vec::len) as u32;
         prop_assert_eq!(sent, setting.bursts.iter().map(|burst| burst.1).sum::<u32>());
     }

@@ -1,4 +1,4 @@
-//! Packets of every content as bytes, read by an independent library.
+//! Packets of every content as bytes, parsed by an independent library.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -35,7 +35,7 @@ fn ipv4(bytes: &[u8]) -> Ipv4Slice<'_> {
 }
 
 #[test]
-fn a_segment_has_its_header_and_its_options() {
+fn a_segment_is_written_with_its_header_and_options() {
     let header = TcpHeader {
         sequence: 7,
         flags: flags::ACK,
@@ -56,9 +56,9 @@ fn a_segment_has_its_header_and_its_options() {
     assert_eq!((segment.options(), segment.payload()), (&b"\x22\x06abcd\x01\x01"[..], &[0; 5][..]));
 }
 
-/// Routers may cut the datagrams of a model, but not those of QUIC (RFC 9000 section 14).
+/// Routers may fragment the datagrams of a model, but not those of QUIC (RFC 9000 section 14).
 #[test]
-fn only_datagrams_of_quic_forbid_fragmentation() {
+fn only_quic_datagrams_forbid_fragmentation() {
     let mut arena = Arena::default();
     let model = Packet::new(FlowId(0), NodeId(1), 128, Content::Udp { payload_bytes: 100 });
     let quic = Packet::new(FlowId(0), NodeId(1), 128, Content::Quic(QuicHeader::default()));
@@ -75,7 +75,7 @@ fn only_datagrams_of_quic_forbid_fragmentation() {
 }
 
 #[test]
-fn a_fragment_has_its_part_of_the_whole() {
+fn a_fragment_is_written_with_its_part_of_the_payload() {
     let payload: Bytes = (1..=100).collect();
     for version in [IpVersion::V4, IpVersion::V6] {
         let content = Content::Udp { payload_bytes: 100 };
@@ -84,16 +84,16 @@ fn a_fragment_has_its_part_of_the_whole() {
         let packet = Packet { content, ip_bytes: version.fragment_header_bytes() + 24, ..whole };
         let bytes = bytes_of(&Captured { payload: Some(&payload), ..captured(&packet, &whole) });
         assert!(IpSlice::from_slice(&bytes).unwrap().is_fragmenting_payload());
-        // Behind the UDP header's eight bytes, the payload's byte 40 is the number 41.
+        // After the UDP header's eight bytes, byte 40 of the payload is the number 41.
         let expected: Vec<u8> = (41..65).collect();
         assert_eq!(bytes[version.fragment_header_bytes() as usize..], expected);
     }
 }
 
 /// The packet of RFC 1624's arithmetic: 4500 + 001e + 4011 + 0a00 + 0001 + 0a00 + 0002 = 9932, complement 66cd. Three routers
-/// and a mark make the words 4503 and 3d11: 9635, complement 69ca.
+/// and a mark change the words to 4503 and 3d11: 9635, complement 69ca.
 #[test]
-fn a_real_packet_has_the_changes_of_its_path() {
+fn a_real_packet_is_written_with_the_changes_of_its_path() {
     let bytes = [
         0x45, 0, 0, 30, 0, 0, 0, 0, 0x40, 17, 0x66, 0xcd, 10, 0, 0, 1, 10, 0, 0, 2, 0x10, 0, 0, 53, 0, 10, 0xda, 0xa0,
         1, 2,
@@ -114,12 +114,12 @@ fn a_real_packet_has_the_changes_of_its_path() {
     (expected[1], expected[8], expected[10], expected[11]) = (3, 0x3d, 0x69, 0xca);
     assert_eq!(bytes_of(&captured), expected);
 
-    // To another address and port: the changed words are those of the new end, 0a00 0009 0051 for 0a00 0002 0035.
+    // To another address and port: the changed words are those of the new endpoint, 0a00 0009 0051 for 0a00 0002 0035.
     captured.envelope.translated = true;
     captured.envelope.destination = IpAddr::from([10, 0, 0, 9]);
     captured.envelope.ends.destination.port = 0x51;
     captured.envelope.ends.source.port = 0x1000;
-    // 963c, complement 69c3; the datagram's sum 255f + 7 + 1c = 2582, complement da7d.
+    // 963c, complement 69c3; the sum of the datagram 255f + 7 + 1c = 2582, complement da7d.
     (expected[11], expected[19], expected[23]) = (0xc3, 9, 0x51);
     (expected[26], expected[27]) = (0xda, 0x7d);
     assert_eq!(bytes_of(&captured), expected);
@@ -128,7 +128,7 @@ fn a_real_packet_has_the_changes_of_its_path() {
 }
 
 #[test]
-fn what_is_no_ip_packet_cannot_be_written() {
+fn bytes_without_an_ip_header_cannot_be_written() {
     let packet = Packet::new(FlowId(0), NodeId(1), 28, Content::Arp { request: true });
     assert_eq!(captured(&packet, &packet).write(usize::MAX, &mut Vec::new()), Err(Unwritable::NotIp));
 }

@@ -1,5 +1,5 @@
-//! What queue disciplines declare: each name is accepted by the language, read into settings of its own, and built under
-//! that name.
+//! The declarations of queue disciplines: each name is accepted by the scenario language, is read into distinct settings, and is built
+//! under that name.
 
 #[path = "../../schema/tests/least/mod.rs"]
 mod least;
@@ -26,16 +26,16 @@ fn read(text: &str) -> Result<Option<Discipline>, Errors> {
     let mut check = Check::new(&loaded.sources);
     let settings = DISCIPLINES.read(&mut Reader { tree: &loaded.root, path: "discipline", check: &mut check }, &DEVICE);
     check.done()?;
-    Ok(settings.expect("without an error there are settings"))
+    Ok(settings.expect("a table without errors has settings"))
 }
 
-/// A table with this name and whatever must be given with it.
+/// Returns a table with this name and its required keys.
 fn least(declaration: &Declaration) -> String {
     least::texts("kind", declaration).remove(0)
 }
 
 #[test]
-fn each_declared_name_is_read_into_its_own_settings_and_built_under_it() {
+fn each_declared_name_has_distinct_settings_and_is_built_under_it() {
     let bands = BTreeMap::new();
     let context = DisciplineContext { seed: 1, interface: "link", bands: &bands };
     let mut without_a_queue = Vec::new();
@@ -46,7 +46,7 @@ fn each_declared_name_is_read_into_its_own_settings_and_built_under_it() {
             Some(settings) => {
                 assert_eq!(settings.name(), name);
                 assert_eq!(settings.build(&context).name(), name);
-                // Reading it again gives equal settings, and other settings are not equal.
+                // Reading the table again gives equal settings; different tables give different settings.
                 assert_eq!(read(&least(declaration)).unwrap(), Some(settings.clone()));
                 assert_ne!(read("kind = 'fifo'\nlimit = '6packets'").unwrap(), Some(settings));
             }
@@ -55,9 +55,9 @@ fn each_declared_name_is_read_into_its_own_settings_and_built_under_it() {
     assert_eq!(without_a_queue, ["none"]);
 }
 
-/// Every discipline has one key for its limit, whatever the unit, and holds no more.
+/// Every discipline has the same key for its limit, in any unit, and holds no more than the limit.
 #[test]
-fn each_discipline_holds_what_the_same_key_says() {
+fn each_discipline_obeys_the_common_limit_key() {
     let bands = BTreeMap::new();
     let context = DisciplineContext { seed: 1, interface: "link", bands: &bands };
     // Frames of 1518 bytes. 12.144 ms at 10 Mbit/s are 15 180 bytes, ten frames, and so are 0.3036 x 50 000 bytes.
@@ -68,7 +68,7 @@ fn each_discipline_holds_what_the_same_key_says() {
             let more = if name == "priority" { "bands = [{ kind = 'codel', limit = 'unlimited' }]" } else { "" };
             let settings = read(&format!("kind = '{name}'\nlimit = '{limit}'\n{more}"));
             let Some(settings) = settings.unwrap_or_else(|errors| panic!("{name}: {errors}")) else {
-                // The device's queue has it instead: see the tests of the scenario language.
+                // The device queue has the limit instead: see the tests of the scenario language.
                 assert_eq!(name, "none");
                 continue;
             };
@@ -90,7 +90,7 @@ fn each_discipline_holds_what_the_same_key_says() {
 }
 
 #[test]
-fn the_former_key_of_the_limit_of_fq_codel_gives_a_hint() {
+fn the_former_limit_key_of_fq_codel_gives_a_hint() {
     let load = |text: &str| load(&DISCIPLINE, text, "discipline.toml", &[]);
     let [former, present] = ["limit_packets = 600", "limit = '600packets'"].map(|key| {
         let loaded = load(&format!("kind = 'fq-codel'\n{key}")).unwrap();
@@ -103,13 +103,13 @@ fn the_former_key_of_the_limit_of_fq_codel_gives_a_hint() {
     assert_eq!(former.1, [hint]);
     let both = load("kind = 'fq-codel'\nlimit = '5packets'\nlimit_packets = 5").unwrap_err();
     assert_eq!(both.0[0].message, "limit_packets is the former spelling of limit, which the table also has");
-    // The former key accepted no zero either, and no other unit.
+    // The former key did not accept zero or another unit either.
     assert!(load("kind = 'fq-codel'\nlimit_packets = 0").is_err());
     assert!(load("kind = 'codel'\nlimit_packets = 5").is_err());
 }
 
 #[test]
-fn an_override_replaces_a_value_under_another_spelling() {
+fn an_override_replaces_a_value_with_another_spelling() {
     let load = |key: &str, set: &str| {
         let set = [Override::parse(set).unwrap()];
         load(&DISCIPLINE, &format!("kind = 'fq-codel'\n{key}"), "discipline.toml", &set).unwrap()
@@ -123,7 +123,7 @@ fn an_override_replaces_a_value_under_another_spelling() {
 }
 
 #[test]
-fn names_differ_and_a_wrong_one_suggests_the_nearest() {
+fn names_are_unique_and_a_misspelled_one_suggests_the_nearest() {
     let names: Vec<&str> = DISCIPLINES.declarations().map(|declaration| declaration.name).collect();
     for (index, name) in names.iter().enumerate() {
         assert!(!names[..index].contains(name), "{name} is declared twice");
@@ -134,7 +134,7 @@ fn names_differ_and_a_wrong_one_suggests_the_nearest() {
 }
 
 #[test]
-fn a_band_without_a_queue_and_contradicting_thresholds_are_errors_at_their_place() {
+fn a_band_without_a_queue_and_contradicting_thresholds_are_located_errors() {
     let error = |text: &str| read(text).unwrap_err().0.remove(0);
     let band = error("kind = 'priority'\nbands = [{ kind = 'codel' }, { kind = 'none' }]");
     assert_eq!((band.path.as_str(), band.line, band.column), ("discipline.bands.1.kind", 2, 39));
@@ -145,7 +145,7 @@ fn a_band_without_a_queue_and_contradicting_thresholds_are_errors_at_their_place
 }
 
 #[test]
-fn the_capacity_of_bands_is_their_sum_where_all_limit_the_same() {
+fn the_capacity_of_bands_is_their_sum_if_all_limits_have_the_same_unit() {
     let capacity = |text: &str| read(text).unwrap().unwrap().capacity();
     let fifo = |limit: &str| format!("{{ kind = 'fifo', limit = '{limit}' }}");
     let bands = |a: &str, b: &str| capacity(&format!("kind = 'priority'\nbands = [{}, {}]", fifo(a), fifo(b)));

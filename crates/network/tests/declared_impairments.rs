@@ -1,5 +1,5 @@
-//! What impairments and loss models declare: each name is accepted, read into settings of its own, and has its effect on
-//! the frames of a link, which is among those that it declares to the auditor.
+//! The declarations of impairments and loss models: each name is accepted, is read into distinct settings, and affects
+//! the frames of a link only in ways that it declares to the auditor.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -23,7 +23,7 @@ fn read(text: &str) -> Result<Impairments, Errors> {
     Ok(impairments)
 }
 
-/// When frames arrive, in microseconds. The n-th is transmitted from n - 1 ms to n ms, and the delay is 10 ms.
+/// Returns when frames arrive, in microseconds. The n-th is transmitted from n - 1 ms to n ms, and the delay is 10 ms.
 fn arrivals(impairments: &Impairments) -> Vec<u64> {
     let mut network = Network::new(Recorder::default());
     network.add_node(false);
@@ -51,12 +51,12 @@ fn arrivals(impairments: &Impairments) -> Vec<u64> {
     world.received_of(0).into_iter().map(|at| at / 1000).collect()
 }
 
-/// When the n-th frame arrives if nothing happens to it.
+/// Returns when the n-th frame arrives without impairments.
 fn due(number: u64) -> u64 {
     (10 + number) * 1000
 }
 
-/// Arrivals of all frames but some.
+/// Returns the arrivals of all frames except lost ones.
 fn without(lost: impl Fn(u64) -> bool) -> Vec<u64> {
     (1..=FRAMES).filter(|number| !lost(*number)).map(due).collect()
 }
@@ -65,7 +65,7 @@ fn all_late(late: &[u64]) -> bool {
     late.len() as u64 == FRAMES && late.iter().zip(1..).all(|(at, number)| *at > due(number))
 }
 
-/// A key, the name of its variant, its value, and whether these are the arrivals that it causes.
+/// A key, the name of its variant, its value, and a check of the resulting arrivals.
 type Case = (&'static str, &'static str, &'static str, fn(&[u64]) -> bool);
 
 const CASES: [Case; 14] = [
@@ -77,7 +77,7 @@ const CASES: [Case; 14] = [
         seen == without(|n| n % 2 == 0) || seen == without(|n| n % 2 == 1)
     }),
     ("loss", "droplist", "{ kind = 'droplist', frames = [5, 2] }", |seen| seen == without(|n| n == 2 || n == 5)),
-    // Transmissions end in it at 5, 6 and 7 ms; frames arrive in it that were sent 10 ms earlier.
+    // Transmissions end in the hole at 5, 6 and 7 ms; frames that arrive in it were sent 10 ms earlier.
     (
         "blackholes",
         "",
@@ -85,7 +85,7 @@ const CASES: [Case; 14] = [
         |seen| seen == without(|n| [5, 6, 7, 11].contains(&n)),
     ),
     ("corruption", "", "{ probability = 1.0 }", <[u64]>::is_empty),
-    // The payload has no bytes, so the receiver refuses the datagram.
+    // The payload has no bytes, so the receiver drops the datagram.
     ("payload_corruption", "", "{ probability = 1.0 }", <[u64]>::is_empty),
     ("duplication", "", "1.0", |seen| seen == (1..=FRAMES).flat_map(|n| [due(n); 2]).collect::<Vec<_>>()),
     ("jitter", "uniform", "{ kind = 'uniform', max = '9ms' }", |seen| all_late(seen) && seen[0] < 20_000),
@@ -96,7 +96,7 @@ const CASES: [Case; 14] = [
     ("reordering", "late", "{ kind = 'late', probability = 1.0, extra = '4ms' }", |seen| {
         seen == (1..=FRAMES).map(|n| due(n) + 4000).collect::<Vec<_>>()
     }),
-    // The first of each two is 2.5 ms late: it arrives 0.5 ms after the frame behind the next one.
+    // The first of every two frames is 2.5 ms late: it arrives 0.5 ms after the frame behind the next one.
     ("reordering", "early", "{ kind = 'early', probability = 1.0, gap = 2, extra = '2500us' }", |seen| {
         let mut expected: Vec<u64> = (1..=FRAMES).map(|n| due(n) + n % 2 * 2500).collect();
         expected.sort_unstable();
@@ -104,7 +104,7 @@ const CASES: [Case; 14] = [
     }),
 ];
 
-/// The keys of impairments with the names of their variants.
+/// Returns the keys of impairments with the names of their variants.
 fn declared() -> Vec<(&'static str, &'static str)> {
     let names = |kind: &Kind| match kind {
         Kind::Table(Table { variants: Some(variants), .. }) => {
@@ -119,14 +119,14 @@ fn declared() -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
-fn each_declared_name_has_its_own_settings_and_the_effect_that_it_declares() {
+fn each_declared_name_has_distinct_settings_and_only_declared_effects() {
     assert_eq!(CASES.map(|(key, name, ..)| (key, name)).as_slice(), declared());
     let mut known: Vec<Impairments> = Vec::new();
     for (key, name, value, shows) in CASES {
         let text = format!("{key} = {value}");
         let impairments = read(&text).unwrap_or_else(|errors| panic!("{key} {name}: {errors}"));
         assert_eq!(read(&text).unwrap(), impairments);
-        assert!(!known.contains(&impairments), "{key} {name} has the settings of another");
+        assert!(!known.contains(&impairments), "{key} {name} has the same settings as another variant");
         let (seen, effects) = (arrivals(&impairments), impairments.effects());
         assert!(shows(&seen), "{key} {name}: {seen:?}");
         assert!(effects.duplicates || seen.len() as u64 <= FRAMES, "{key} {name} duplicates");
@@ -150,7 +150,7 @@ fn a_misspelled_name_suggests_the_declared_one() {
 }
 
 #[test]
-fn contradicting_keys_are_errors_at_their_place() {
+fn contradicting_keys_are_located_errors() {
     let error = |text: &str| {
         let error = read(text).unwrap_err().0.remove(0);
         (error.path, error.message)

@@ -1,4 +1,4 @@
-//! Shared Ethernet against numbers worked out by hand from the rules told in `src/ethernet.rs` and `src/arp.rs`.
+//! Shared Ethernet compared with values computed by hand from the rules in `src/ethernet.rs` and `src/arp.rs`.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -16,34 +16,34 @@ fn send(at_ns: u64, flow: u32, from: NodeId, to: NodeId, ip_bytes: u32) -> Send 
     Send { at: Instant::from_nanos(at_ns), flow: FlowId(flow), from, to, ip_bytes, tcp: false }
 }
 
-/// `count` hosts, numbered from 0.
+/// Returns a network with `count` hosts, numbered from 0.
 fn hosts(count: usize) -> (Network<Recorder>, Vec<NodeId>) {
     let mut network = Network::new(Recorder::default());
     let nodes = (0..count).map(|_| network.add_node(false)).collect();
     (network, nodes)
 }
 
-/// Runs to the end; nothing may be left.
+/// Runs to the end; no packet may be left.
 fn run(network: &mut Network<Recorder>, world: &mut World) {
     world.declare(network);
     network.finish();
     network.run(world, NEVER, NEVER);
-    assert_eq!(network.arena.live_packets().count(), 0, "nothing is left behind");
+    assert_eq!(network.arena.live_packets().count(), 0, "no packet may be left");
     network.observer.check_conservation(&network.remaining());
 }
 
-/// Begin of each frame, by flow.
+/// Returns the start of each frame, by flow.
 fn starts(network: &Network<Recorder>) -> Vec<(u32, u64)> {
     network.observer.transmissions().map(|t| (t.1.0, t.4.as_nanos())).collect()
 }
 
 #[test]
-fn the_first_packets_of_the_published_run_come_at_their_nanosecond() {
-    // A sends 56 bytes at 0; B answers 56 bytes upon reception. Delays of requests: 7 ms at A, 2 ms at B.
-    //   7 000 000  A's request, 64 bytes = 512 ns, heard 2 us later at 7 002 512
-    //              B answers, medium occupied: one slot: 7 003 512 to 7 004 024, heard 7 006 024
-    //              A's packet of 74 bytes: one slot: 7 007 024 to 7 007 616, heard 7 009 616.
-    //   B's answer waits for B's own request, which it learned nothing for: 2 ms later, 9 009 616, by the same steps
+fn the_first_packets_of_the_published_run_arrive_at_their_nanosecond() {
+    // A sends 56 bytes at 0; B answers with 56 bytes upon reception. Delays of requests: 7 ms at A, 2 ms at B.
+    //   7 000 000  A's request, 64 bytes = 512 ns, received 2 us later at 7 002 512
+    //              B replies, medium occupied: one slot: 7 003 512 to 7 004 024, received 7 006 024
+    //              A's packet of 74 bytes: one slot: 7 007 024 to 7 007 616, received 7 009 616.
+    //   B's answer waits for B's own request, because B learned no address from A's request: 2 ms later, 9 009 616, by the same steps
     //   + 512 + 2000 + 1000 + 512 + 2000 + 1000 + 592 + 2000 = 9616: 9 019 232.
     let (mut network, nodes) = hosts(2);
     add(&mut network, &study(&nodes, &[7, 2]), 1);
@@ -55,11 +55,11 @@ fn the_first_packets_of_the_published_run_come_at_their_nanosecond() {
 }
 
 #[test]
-fn a_lone_sender_needs_14_74_us_per_packet() {
-    // Service of 1500 bytes = 1518 on the medium: 12.144 us, gap 0.096, first back-off 1 us (1.096 us after the end:
-    // still occupied), second 1 or 2 us, equally likely: at 2.096 or 3.096 us it is idle. So 14.24 or 15.24 us, mean
-    // 14.74, standard deviation 0.5. Known from 7.006024 ms on (see above): packets 0, 1, 2 waited, packets from number
-    // 3504 (7.008 ms) come through, 3 to 3503 are dropped.
+fn a_single_sender_needs_14_74_us_per_packet() {
+    // Service time of 1500 bytes = 1518 on the medium: 12.144 us, gap 0.096, first back-off 1 us (1.096 us after the end:
+    // still occupied), second 1 or 2 us, equally likely: at 2.096 or 3.096 us the medium is idle. So 14.24 or 15.24 us, mean
+    // 14.74, standard deviation 0.5. The address is known from 7.006024 ms on (see above): packets 0, 1, 2 waited, packets from number
+    // 3504 (7.008 ms) on arrive, 3 to 3503 are dropped.
     let (mut network, nodes) = hosts(2);
     add(&mut network, &study(&nodes, &[7]), 5321);
     let mut world = World::new(constant_rate(nodes[0], nodes[1], 1500, Duration::from_micros(2), 10_000));
@@ -75,14 +75,14 @@ fn a_lone_sender_needs_14_74_us_per_packet() {
             other => panic!("service of {other} ns"),
         }
     }
-    // Binomial(6498, 1/2): mean 3249, standard deviation 40.3; four of them on either side.
+    // Binomial(6498, 1/2): mean 3249, standard deviation 40.3; the bounds are four standard deviations.
     assert!((3088..=3410).contains(&long), "{long}");
 }
 
 #[test]
-fn when_the_queues_overflow_the_medium_decides() {
-    // 50 000 packets of 14.74 us, one every 2 us: from 7.0 ms to the last at 100 ms the medium takes 93.0 / 0.01474,
-    // and 10 340 wait then, which gives 16 649 (standard deviation of the first: 0.5 us x sqrt(6309) / 14.74 us = 2.7;
+fn when_the_queues_overflow_the_medium_limits_the_throughput() {
+    // 50 000 packets of 14.74 us, one every 2 us: from 7.0 ms to the last at 100 ms the medium transmits 93.0 / 0.01474,
+    // and 10 340 wait then, which gives 16 649 (standard deviation of the first number: 0.5 us x sqrt(6309) / 14.74 us = 2.7;
     // four of them, and one for each end).
     let (mut network, nodes) = hosts(2);
     let mut specification = study(&nodes, &[7]);
@@ -95,10 +95,10 @@ fn when_the_queues_overflow_the_medium_decides() {
 }
 
 #[test]
-fn sensing_at_the_very_instant_at_which_the_medium_falls_idle_finds_it_idle() {
-    // A's 28 bytes are padded to 64: 512 ns, heard at 2512. B senses at 1512, waits one slot, and begins at 2512. What C
-    // sends upon reception at 2512 (its answer to A) comes before that and finds the medium occupied: one slot, 3512;
-    // then occupied by B until 2512 + 2512 = 5024, so C backs off again and begins no earlier.
+fn a_station_that_senses_when_the_medium_becomes_idle_finds_it_idle() {
+    // A's 28 bytes are padded to 64: 512 ns, received at 2512. B senses at 1512, waits one slot, and starts at 2512. C's
+    // answer to A upon reception at 2512 precedes that and finds the medium occupied: one slot, 3512. The medium is
+    // then occupied by B until 2512 + 2512 = 5024, so C backs off again and starts no earlier.
     let (mut network, nodes) = hosts(3);
     add(&mut network, &resolved(&nodes), 1);
     let (a, b, c) = (nodes[0], nodes[1], nodes[2]);
@@ -111,10 +111,10 @@ fn sensing_at_the_very_instant_at_which_the_medium_falls_idle_finds_it_idle() {
 }
 
 #[test]
-fn stations_that_sense_together_go_in_the_order_of_their_numbers() {
+fn stations_that_sense_together_transmit_in_the_order_of_their_numbers() {
     // 0's first frame occupies the medium until 2512. All three sense at 500 and back off one slot, sense at 1500 and
-    // wait one or two: those that wait one find it occupied still, those that wait two sense together at 3500, and so
-    // on. Whoever was put into the calendar first, it comes out the same, and of two that sense together the lower wins.
+    // wait one or two slots. Those that wait one find it still occupied; those that wait two sense together at 3500, and so
+    // on. The order of insertion in the calendar has no effect; of two stations that sense together the lower number transmits.
     let outcome = |order: [usize; 3]| {
         let (mut network, nodes) = hosts(3);
         add(&mut network, &resolved(&nodes), 9);
@@ -130,7 +130,7 @@ fn stations_that_sense_together_go_in_the_order_of_their_numbers() {
     for order in [[2, 1, 0], [1, 2, 0], [0, 2, 1]] {
         assert_eq!(outcome(order), first);
     }
-    // Without any draw: two stations with a slot of 3 us both sense at 3500.
+    // Without random numbers: two stations with a slot of 3 us both sense at 3500.
     let (mut network, nodes) = hosts(3);
     add(&mut network, &EthernetSpecification { slot: Duration::from_micros(3), ..resolved(&nodes) }, 9);
     let mut world = World::new(vec![
@@ -143,8 +143,8 @@ fn stations_that_sense_together_go_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn a_frame_is_given_up_after_the_last_retry_and_the_next_one_tried() {
-    // A's 1518 bytes occupy the medium from 0 to 14 144. B tries at 1000, waits one slot, tries its last time at 2000.
+fn a_frame_is_dropped_after_the_last_retry_and_the_next_one_is_tried() {
+    // A's 1518 bytes occupy the medium from 0 to 14 144. B tries at 1000, waits one slot, and tries for the last time at 2000.
     let (mut network, nodes) = hosts(2);
     let specification = EthernetSpecification { max_retries: 1, ..resolved(&nodes) };
     let segment = add(&mut network, &specification, 1);
@@ -161,8 +161,8 @@ fn a_frame_is_given_up_after_the_last_retry_and_the_next_one_tried() {
     let dropped = |at: u64, bytes| {
         Record::Dropped(Instant::from_nanos(at), FlowId(2), bytes, Some(medium), DropReason::Collision)
     };
-    // The second frame, tried at 2000, is given up at 3000. The third comes at the very instant at which the medium
-    // falls idle.
+    // The second frame, tried at 2000, is dropped at 3000. The third arrives at the instant at which the medium
+    // becomes idle.
     assert_eq!(drops, [dropped(2000, 100), dropped(3000, 101)]);
     assert_eq!(network.station_counters(segment, 1).collision_drops, 2);
     assert_eq!(network.station_counters(segment, 1).backoffs, 2);
@@ -171,7 +171,7 @@ fn a_frame_is_given_up_after_the_last_retry_and_the_next_one_tried() {
 
 #[test]
 fn full_duplex_stations_do_not_wait_for_each_other() {
-    // 1518 bytes: 12 144 ns and a gap of 96: one frame every 12 240 ns, both ways at once, heard 2 us after its end.
+    // 1518 bytes: 12 144 ns and a gap of 96: one frame every 12 240 ns, in both directions at once, received 2 us after its end.
     let (mut network, nodes) = hosts(2);
     let segment = add(&mut network, &EthernetSpecification { half_duplex: false, ..resolved(&nodes) }, 1);
     let (a, b) = (nodes[0], nodes[1]);
@@ -185,7 +185,7 @@ fn full_duplex_stations_do_not_wait_for_each_other() {
     let expected: Vec<u64> = (0..5).map(|n| n * 12_240 + 12_144 + 2_000).collect();
     assert_eq!(world.received_of(0), expected);
     assert_eq!(world.received_of(3), expected);
-    // Each station's frames have their own identity.
+    // Each station's frames have their own link identity.
     let (of_a, of_b) = (network.station_link(segment, 0), network.station_link(segment, 1));
     assert_eq!((of_a, of_b), (LinkId(0), LinkId(1)));
     assert!(network.observer.transmissions().all(|t| t.0 == if t.1.0 == 0 { of_a } else { of_b }));
@@ -193,8 +193,8 @@ fn full_duplex_stations_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn the_gap_is_left_to_the_bit() {
-    // 100 bits at 3 Mbit/s: 33 333.3 ns, rounded up. 64 bytes: 512 bits = 170 666.67 ns. Fractions are carried: begins
+fn the_interframe_gap_is_exact_to_the_bit() {
+    // 100 bits at 3 Mbit/s: 33 333.3 ns, rounded up. 64 bytes: 512 bits = 170 666.67 ns. Fractions are carried over: frames start
     // at 0, then 170 666 + 33 334, then + 170 667 + 33 334.
     let (mut network, nodes) = hosts(2);
     add(
@@ -213,7 +213,7 @@ fn the_gap_is_left_to_the_bit() {
 }
 
 #[test]
-fn requests_are_delayed_by_the_stations_own_named_stream() {
+fn request_delays_are_drawn_from_the_stations_own_stream() {
     for step_ms in [0, 1, 4] {
         let (mut network, nodes) = hosts(3);
         let mut specification = study(&nodes, &[3]);
@@ -221,7 +221,7 @@ fn requests_are_delayed_by_the_stations_own_named_stream() {
         add(&mut network, &specification, 77);
         let mut world = World::new(vec![send(0, 2, nodes[1], nodes[2], 100), send(0, 4, nodes[0], nodes[1], 100)]);
         run(&mut network, &mut world);
-        // Station 0 has a fixed delay; station 1 draws below 10 ms and rounds down to the step.
+        // Station 0 has a fixed delay; station 1 draws a time below 10 ms and rounds it down to the step.
         let drawn = Stream::new(77, "host-1", "address-resolution").below(10_000_000);
         let step = (step_ms * 1_000_000).max(1);
         let requests: Vec<u64> = network
@@ -237,7 +237,7 @@ fn requests_are_delayed_by_the_stations_own_named_stream() {
 }
 
 #[test]
-fn what_waited_for_an_address_leaves_in_its_order() {
+fn packets_that_waited_for_an_address_leave_in_order() {
     let (mut network, nodes) = hosts(3);
     add(&mut network, &study(&nodes, &[4]), 1);
     let flows = [6, 2, 4];
@@ -248,9 +248,9 @@ fn what_waited_for_an_address_leaves_in_its_order() {
 }
 
 #[test]
-fn without_an_answer_the_station_asks_again_and_gives_up() {
-    // A queue that takes nothing: requests at 5 ms, 1.005 s and 2.005 s, the end at 3.005 s. Three packets waited, the
-    // fourth was refused at once; a fifth, later, begins anew.
+fn without_a_reply_requests_are_repeated_and_the_packets_dropped() {
+    // The device queues accept no frame: requests at 5 ms, 1.005 s and 2.005 s, the end at 3.005 s. Three packets waited, the
+    // fourth was refused at once; a fifth, later, starts a new resolution.
     let (mut network, nodes) = hosts(2);
     let mut specification = study(&nodes, &[5]);
     specification.device_queue = Limit::Packets(0);
@@ -278,8 +278,8 @@ fn without_an_answer_the_station_asks_again_and_gives_up() {
 
 #[test]
 fn a_router_on_a_segment_is_resolved_like_any_station() {
-    // host 0 -- segment -- router 1 -- link -- host 2. No address known, no delays of requests: 0 asks at 0 (heard
-    // 2512), the answer is heard at 6024, 28 + 18 padded to 64 bytes begin one slot later at 7024 and are heard at 9536;
+    // host 0 -- segment -- router 1 -- link -- host 2. No address is known, requests have no delay: 0 sends a request at 0 (received
+    // 2512), the reply is received at 6024, 28 + 18 padded to 64 bytes start one slot later at 7024 and are received at 9536;
     // the link adds 30 bytes at 1 Mbit/s = 240 us and 1 ms.
     let mut network = Network::new(Recorder::default());
     let nodes = [network.add_node(false), network.add_node(true), network.add_node(false)];
@@ -311,7 +311,7 @@ fn a_router_on_a_segment_is_resolved_like_any_station() {
 }
 
 #[test]
-fn faults_can_be_put_on_a_medium() {
+fn faults_can_be_injected_into_a_medium() {
     let (mut network, nodes) = hosts(2);
     let segment = add(&mut network, &resolved(&nodes), 1);
     network.inject(Fault::FastLink(network.ethernet_link(segment)));
@@ -327,7 +327,7 @@ fn faults_can_be_put_on_a_medium() {
     world.declare(&mut network);
     network.finish();
     network.run(&mut world, NEVER, NEVER);
-    // Of 30 fragments (1480 + 1480 + 20) every third is gone, so every packet, without a word and without a leak.
+    // Every third of 30 fragments (1480 + 1480 + 20) is dropped, so no packet arrives; no report and no memory leak.
     assert!(world.received.is_empty());
     assert!(network.observer.drops().is_empty());
     assert_eq!(network.arena.live_packets().count(), 0);

@@ -1,4 +1,4 @@
-//! Fragments: sizes and offsets by hand, conservation under loss and overflow.
+//! Fragments: sizes and offsets computed by hand, and conservation under loss and overflow.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -28,7 +28,7 @@ fn link(from: NodeId, to: NodeId, mtu_bytes: u32) -> LinkSpecification {
     }
 }
 
-/// Host, routers, host: one link for each MTU.
+/// A host, routers, and a host, with one link for each MTU.
 fn chain(mtus: &[u32]) -> (Network<Recorder>, NodeId, NodeId) {
     let mut network = Network::new(Recorder::default());
     let nodes: Vec<NodeId> = (0..=mtus.len()).map(|n| network.add_node(n > 0 && n < mtus.len())).collect();
@@ -46,7 +46,7 @@ fn run(network: &mut Network<Recorder>, world: &mut World) {
     world.declare(network);
     network.finish();
     network.run(world, NEVER, NEVER);
-    assert_eq!(network.arena.live_packets().count(), 0, "nothing is left behind");
+    assert_eq!(network.arena.live_packets().count(), 0, "no packet may be left");
     network.observer.check_conservation(&network.remaining());
 }
 
@@ -55,15 +55,15 @@ fn sizes_on(network: &Network<Recorder>, link: u32) -> Vec<u32> {
 }
 
 #[test]
-fn sizes_by_hand() {
-    // MTU 1500 leaves 1480 = 185 x 8 bytes of payload beside the header.
+fn fragment_sizes_match_hand_computed_values() {
+    // MTU 1500 leaves 1480 = 185 x 8 bytes of payload after the header.
     for (ip_bytes, mtu_bytes, expected) in [
         (1500, 1500, vec![1500]),
         (1501, 1500, vec![1500, 21]),
         (1508, 1500, vec![1500, 28]),
         (1528, 1500, vec![1500, 48]),
         (2980, 1500, vec![1500, 1500]),
-        // MTU 1006 leaves 986, of which 984 are whole eights; the last may take all 986.
+        // MTU 1006 leaves 986, of which 984 is a multiple of eight; the last fragment may use all 986.
         (20 + 984 + 986, 1006, vec![1004, 1006]),
         (20 + 984 + 987, 1006, vec![1004, 1004, 23]),
         (100, 28, vec![28; 10]),
@@ -72,13 +72,13 @@ fn sizes_by_hand() {
         let mut world = World::new(one(a, b, ip_bytes, false));
         run(&mut network, &mut world);
         assert_eq!(sizes_on(&network, 0), expected, "{ip_bytes} at {mtu_bytes}");
-        // Whole when the last bit of the last fragment is there: 0.8 us per byte and 20 ms.
+        // The packet is complete when the last bit of the last fragment arrives: 0.8 us per byte and 20 ms.
         let bytes: u64 = expected.iter().map(|bytes| u64::from(*bytes)).sum();
         assert_eq!(world.received_of(0), [bytes * 800 + 20_000_000]);
     }
 }
 
-/// Sends one IPv6 packet of `ip_bytes`, header included, and runs to the end.
+/// Sends one IPv6 packet of `ip_bytes`, including the header, and runs to the end.
 fn run_v6(mtus: &[u32], ip_bytes: u32, tcp: bool) -> (Network<Recorder>, World) {
     let (mut network, a, b) = chain(mtus);
     network.declare_conversation(a, b);
@@ -90,23 +90,23 @@ fn run_v6(mtus: &[u32], ip_bytes: u32, tcp: bool) -> (Network<Recorder>, World) 
     network.send(a, &Packet { version: IpVersion::V6, ..Packet::new(FlowId(0), b, ip_bytes, content) });
     let mut world = World::default();
     network.run(&mut world, NEVER, NEVER);
-    assert_eq!(network.arena.live_packets().count(), 0, "nothing is left behind");
+    assert_eq!(network.arena.live_packets().count(), 0, "no packet may be left");
     network.observer.check_conservation(&network.remaining());
     (network, world)
 }
 
-/// RFC 8200 section 4.5: header of 40 bytes and extension of 8 before each piece, eights but for the last.
+/// RFC 8200 section 4.5: header of 40 bytes and extension of 8 before each fragment; multiples of eight except the last.
 #[test]
-fn ipv6_sizes_by_hand() {
+fn ipv6_fragment_sizes_match_hand_computed_values() {
     for (ip_bytes, mtu_bytes, expected) in [
         (1500, 1500, vec![1500]),
-        // 1461 bytes; MTU 1500 leaves 1452 of them, of which 1448 are whole eights.
+        // 1461 bytes; MTU 1500 leaves 1452 of them, of which 1448 is a multiple of eight.
         (1501, 1500, vec![1496, 61]),
         (40 + 1448 + 1452, 1500, vec![1496, 1500]),
         (40 + 1448 + 1453, 1500, vec![1496, 1496, 53]),
         // 4008 = 1448 + 1448 + 1112.
         (4048, 1500, vec![1496, 1496, 1160]),
-        // The smallest MTU of IPv6 leaves 1232, 154 eights.
+        // The minimum MTU of IPv6 leaves 1232, 154 units of eight bytes.
         (40 + 2464, 1280, vec![1280, 1280]),
         (40 + 17, 56, vec![56, 56, 49]),
     ] {
@@ -121,7 +121,7 @@ fn ipv6_sizes_by_hand() {
 }
 
 #[test]
-fn routers_cut_no_ipv6_packet() {
+fn routers_do_not_fragment_ipv6_packets() {
     // A whole packet, and fragments of 1496, 1496 and 1160 bytes of which the last would fit: one packet is dropped.
     for (ip_bytes, second) in [(1500, vec![]), (4048, vec![1160])] {
         let (network, world) = run_v6(&[1500, 1280, 1500], ip_bytes, false);
@@ -129,7 +129,7 @@ fn routers_cut_no_ipv6_packet() {
         assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::TooBig, 1)]);
         assert_eq!(sizes_on(&network, 1), second);
     }
-    // The same over IPv4 arrives.
+    // The same packet over IPv4 arrives.
     let (mut network, a, b) = chain(&[1500, 1280, 1500]);
     let mut world = World::new(one(a, b, 1500, false));
     run(&mut network, &mut world);
@@ -137,7 +137,7 @@ fn routers_cut_no_ipv6_packet() {
 }
 
 #[test]
-fn tcp_over_ipv6_is_not_cut_and_eight_bytes_must_fit() {
+fn tcp_over_ipv6_is_not_fragmented_and_eight_bytes_must_fit() {
     for (mtu_bytes, tcp) in [(1500, true), (55, false), (20, false)] {
         let (network, world) = run_v6(&[mtu_bytes], 1501, tcp);
         assert!(world.received.is_empty());
@@ -146,13 +146,13 @@ fn tcp_over_ipv6_is_not_cut_and_eight_bytes_must_fit() {
 }
 
 #[test]
-fn a_fragment_is_cut_again_with_offsets_into_the_whole() {
+fn a_fragment_is_fragmented_again_with_offsets_into_the_whole_packet() {
     // 4000 - 20 = 3980 bytes. MTU 1500: 1480 + 1480 + 1020. MTU 620 leaves 600: 1480 = 600 + 600 + 280, 1020 = 600 + 420.
     let (mut network, a, b) = chain(&[1500, 620, 1500]);
     let mut world = World::new(one(a, b, 4000, false));
     world.declare(&mut network);
     network.finish();
-    // 4060 bytes at 10 Mbit/s take 3.2 ms: at 50 ms all are on the last link, which they leave from 60 ms on.
+    // 4060 bytes at 10 Mbit/s take 3.2 ms: at 50 ms all fragments are on the last link, from which they arrive from 60 ms on.
     let stop = Instant::from_nanos(50_000_000);
     network.run(&mut world, stop, stop);
     let mut pieces: Vec<(u32, u32, bool)> = network
@@ -188,8 +188,8 @@ fn a_fragment_is_cut_again_with_offsets_into_the_whole() {
 }
 
 #[test]
-fn tcp_and_hopeless_mtus_are_dropped_as_too_big() {
-    // TCP says "don't fragment"; and MTU 27 has no room for eight bytes beside a header.
+fn tcp_segments_and_impossible_mtus_cause_drops_as_too_big() {
+    // TCP sets "don't fragment"; and MTU 27 has no room for a header and eight bytes.
     for (tcp, ip_bytes, mtus, link) in
         [(true, 1501, [1500, 1500], 0), (true, 1500, [1500, 1499], 1), (false, 100, [1500, 27], 1)]
     {
@@ -208,7 +208,7 @@ fn tcp_and_hopeless_mtus_are_dropped_as_too_big() {
 
 #[test]
 fn one_lost_fragment_ends_the_packet_once_with_its_reason() {
-    // Droplist: every second frame with payload, from the first on: of 1480 + 1480 + 40 bytes the first and the third.
+    // Droplist: every second frame with payload, from the first on: the first and third of the fragments of 1480 + 1480 + 40 bytes.
     let (mut network, a, b) = chain(&[1500, 1500]);
     let nodes = [a, b];
     let mut lossy = link(nodes[0], nodes[1], 1500);
@@ -216,17 +216,17 @@ fn one_lost_fragment_ends_the_packet_once_with_its_reason() {
     let direct = network.add_link(lossy);
     let mut world = World::new(one(a, b, 3020, false));
     run(&mut network, &mut world);
-    // 1500 bytes at 10 Mbit/s are 1.2 ms; lost at the far end, 20 ms later.
+    // 1500 bytes at 10 Mbit/s take 1.2 ms; lost at the far end, 20 ms later.
     let drops: Vec<Record> =
         network.observer.records.iter().filter(|r| matches!(r, Record::Dropped(..))).copied().collect();
     let expected = Record::Dropped(Instant::from_nanos(21_200_000), FlowId(0), 3020, Some(direct), DropReason::Loss);
     assert_eq!(drops, [expected]);
-    assert_eq!(sizes_on(&network, direct.0), [1500, 1500, 60], "the rest still travels");
+    assert_eq!(sizes_on(&network, direct.0), [1500, 1500, 60], "the other fragments are still forwarded");
 }
 
 #[test]
 fn fragments_wait_for_an_address_one_by_one() {
-    // Three may wait: both of the first packet, the first of the second. The second packet ends with its second part.
+    // Three may wait: both of the first packet, the first of the second. The second packet ends with its second fragment.
     let mut network = Network::new(Recorder::default());
     let nodes = [network.add_node(false), network.add_node(false)];
     add(&mut network, &study(&nodes, &[7]), 1);
@@ -235,7 +235,7 @@ fn fragments_wait_for_an_address_one_by_one() {
     assert_eq!(world.received.len(), 1);
     assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::Resolution, 2)]);
     let data: Vec<u32> = network.observer.transmissions().filter(|t| t.1 == FlowId(0)).map(|t| t.2).collect();
-    // A fair queue serves both fragments' flows; three frames in all, 28 + 18 padded to 64.
+    // A fair queue serves the flows of both fragments; three frames in all, 28 + 18 padded to 64.
     assert_eq!(data.iter().filter(|bytes| **bytes == 1518).count(), 2);
     assert_eq!(data.iter().filter(|bytes| **bytes == 64).count(), 1);
 }
@@ -243,8 +243,8 @@ fn fragments_wait_for_an_address_one_by_one() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any sizes over any MTUs with loss and short queues: every frame fits, packets are conserved, nothing leaks, and a
-    /// packet comes whole or not at all.
+    /// Any sizes over any MTUs with loss and short queues: every frame fits, packets are conserved, no packet leaks, and a
+    /// packet arrives whole or not at all.
     #[test]
     fn fragments_are_conserved(
         seed in any::<u64>(),
@@ -300,7 +300,7 @@ proptest! {
             let largest = mtus.get(t.0.index()).copied().unwrap_or(577 + 18);
             prop_assert!(t.2 <= largest);
         }
-        // Each flow is one packet: one end each.
+        // Each flow is one packet and has one end.
         for n in 0..sizes.len() as u32 {
             let flow = FlowId(2 * n);
             let ends = network.observer.count(

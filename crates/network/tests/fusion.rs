@@ -1,5 +1,5 @@
-//! Chains computed at once give the records that hop-by-hop simulation gives: of each link in its order, of each flow in
-//! its order, and what remains at the end.
+//! Chains computed at once give the same records as hop-by-hop simulation: per link in its order, per flow in
+//! its order, and in the state at the end.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -26,20 +26,20 @@ struct Properties {
     impairments: Impairments,
 }
 
-/// A tree of routers with hosts at it: a chain if there are two hosts, a dumbbell or more if there are several.
+/// A tree of routers with hosts: a chain if there are two hosts, a dumbbell or a larger tree if there are several.
 #[derive(Clone, Debug)]
 struct Plan {
     seed: u64,
-    /// Router n + 1 hangs at router `parent[n]` (modulo n + 1).
+    /// The router to which router n + 1 is connected (modulo n + 1).
     parents: Vec<usize>,
-    /// Host n hangs at router `hosts[n]` (modulo their number).
+    /// The router to which host n is connected (modulo their number).
     hosts: Vec<usize>,
-    /// One for each link of the tree.
+    /// One entry for each link of the tree.
     links: Vec<Properties>,
     /// From, to (modulo the number of hosts), bytes, gap before it.
     packets: Vec<(usize, usize, u32, u64)>,
     echo_bytes: Option<u32>,
-    /// Longest time that hosts take before sending.
+    /// Maximum processing jitter of hosts.
     processing_ns: Option<u64>,
     end_ns: u64,
 }
@@ -260,18 +260,18 @@ fn chain(routers: usize) -> Plan {
 }
 
 #[test]
-fn a_chain_costs_one_event_per_packet_when_computed_at_once_and_one_per_hop_otherwise() {
+fn a_chain_costs_one_event_per_packet_if_computed_at_once_and_one_per_hop_otherwise() {
     // Four routers, five links, ten packets, ten events of the script.
     let plan = chain(4);
     assert_eq!(simulate(&plan, true).0.events(), 10 + 10);
     assert_eq!(simulate(&plan, false).0.events(), 10 + 50);
-    // The last packet: nine before it on the first link, then 1 ms and 1 ms of propagation on each of five.
+    // The last packet: nine before it on the first link, then 1 ms of transmission and 1 ms of propagation on each of five links.
     let times = simulate(&plan, true).1.received.into_iter().map(|(_, _, at)| at.as_nanos()).max();
     assert_eq!(times, Some(19_000_000));
 }
 
 #[test]
-fn the_time_that_a_host_takes_costs_no_event_when_computed_at_once() {
+fn processing_jitter_costs_no_event_if_computed_at_once() {
     // As above; hop by hop each packet also waits for an event of its host.
     let plan = Plan { processing_ns: Some(1_000_000), ..chain(4) };
     assert_eq!(simulate(&plan, true).0.events(), 10 + 10);
@@ -282,15 +282,15 @@ fn the_time_that_a_host_takes_costs_no_event_when_computed_at_once() {
 }
 
 #[test]
-fn a_link_that_is_observed_is_not_computed_ahead() {
+fn an_observed_link_is_not_computed_ahead() {
     let mut plan = chain(2);
     plan.links[0].observed = true;
     let (mut network, _) = simulate(&Plan { end_ns: 0, ..plan.clone() }, true);
-    // At 0 all ten are at the first link, one in transmission.
+    // At 0 all ten packets are at the first link, one in transmission.
     let first = network.path(NodeId(2), NodeId(3));
     let fullpipe_network::Attachment::Link(first) = first[0] else { panic!("{first:?}") };
     assert_eq!(network.link_queue(first), (9, 9000));
-    // Observed links report what is true now: 1.5 ms later the second is in transmission, eight wait.
+    // Observed links report their current state: 1.5 ms later the second packet is in transmission, and eight wait.
     let (mut network, _) = simulate(&Plan { end_ns: 1_500_000, ..plan }, true);
     assert_eq!(network.link_queue(first), (8, 8000));
 }

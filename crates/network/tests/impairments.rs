@@ -1,6 +1,6 @@
-//! Impairments of a link, courses of its rate and a host's processing jitter against closed forms and hand-made times.
+//! Impairments of a link, courses of its rate and a host's processing jitter, compared with closed forms and hand-computed times.
 //!
-//! Bounds are five standard deviations of what is estimated, from the distribution named beside them.
+//! Bounds are five standard deviations of the estimate, from the stated distribution.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -44,7 +44,7 @@ fn run(link: LinkSpecification, script: Vec<Send>) -> (Network<Recorder>, World)
     (network, world)
 }
 
-/// `count` packets that each take 1 ms, one every 1 ms, flow 0: the n-th (from 0) would arrive at n + 1 ms.
+/// `count` packets that take 1 ms each, one every 1 ms, flow 0: without impairments the n-th (from 0) arrives at n + 1 ms.
 fn steady(impairments: Impairments, count: u64) -> (Network<Recorder>, World) {
     let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), count);
     run(link(Course::Constant, impairments, false), script)
@@ -75,19 +75,19 @@ fn near(found: f64, expected: f64, bound: f64) {
 }
 
 #[test]
-fn gilbert_elliott_loses_and_bursts_as_its_chain_says() {
+fn gilbert_elliott_loss_and_bursts_match_its_markov_chain() {
     let model = GilbertElliott { good_to_bad: 0.02, bad_to_good: 0.25, loss_good: 0.001, loss_bad: 0.6 };
-    // Bad: 0.02 / 0.27 = 0.074074 of the time. Loss 0.925926 x 0.001 + 0.074074 x 0.6 = 0.045370. First of a burst:
+    // Bad state: 0.02 / 0.27 = 0.074074 of the time. Loss 0.925926 x 0.001 + 0.074074 x 0.6 = 0.045370. First loss of a burst:
     // 0.925926 x 0.999 x (0.98 x 0.001 + 0.02 x 0.6) + 0.074074 x 0.4 x (0.75 x 0.6 + 0.25 x 0.001) = 0.025347:
-    // 1.78996 in a burst.
+    // 1.78996 per burst.
     near(model.mean_loss(), 0.045370, 1e-6);
     near(model.mean_burst(), 1.78996, 1e-5);
     // Variance of the sum per frame: m (1 - m) + 2 x 0.599^2 x 0.074074 x 0.925926 x 0.73 / 0.27 = 0.0433 + 0.1331; 5
-    // sigma of 200 000: 0.0047. Bursts: 5069, deviation below 1.5: 5 x 1.5 / 71 = 0.105.
+    // sigma of 200 000: 0.0047. Bursts: 5069, standard deviation below 1.5: 5 x 1.5 / 71 = 0.105.
     let (loss, burst) = loss_and_burst(model);
     near(loss, 0.045370, 0.0047);
     near(burst, 1.78996, 0.105);
-    // Gilbert's own: bursts are geometric with mean 1 / 0.25 and deviation sqrt(0.75) / 0.25 = 3.46; 3704 of them.
+    // Gilbert's model: bursts are geometric with mean 1 / 0.25 and standard deviation sqrt(0.75) / 0.25 = 3.46; 3704 of them.
     let simple = GilbertElliott { loss_good: 0.0, loss_bad: 1.0, ..model };
     near(simple.mean_burst(), 4.0, 1e-12);
     let (loss, burst) = loss_and_burst(simple);
@@ -97,7 +97,7 @@ fn gilbert_elliott_loses_and_bursts_as_its_chain_says() {
 }
 
 #[test]
-fn listed_frames_and_black_holes_take_what_they_name() {
+fn listed_frames_and_frames_in_black_holes_are_lost() {
     let droplist = Droplist { data_only: false, frames: Frames::All, numbers: vec![7, 2, 2] };
     // Transmissions end at 1 ... 20 ms; those at 10 and 11 are in the hole, the one at 12 is not.
     let hole =
@@ -111,8 +111,8 @@ fn listed_frames_and_black_holes_take_what_they_name() {
 }
 
 #[test]
-fn only_data_packets_count_where_the_list_says_so() {
-    // TCP segments of 40 bytes carry nothing.
+fn a_droplist_of_data_counts_only_data_packets() {
+    // TCP segments of 40 bytes have no payload.
     let script = (0..9u64).map(|n| Send {
         at: Instant::from_nanos(n * MS),
         flow: FlowId(0),
@@ -124,7 +124,7 @@ fn only_data_packets_count_where_the_list_says_so() {
     let droplist = Droplist { data_only: true, frames: Frames::All, numbers: vec![3] };
     let impairments = Impairments::default().with(droplist);
     let (network, _) = run(link(Course::Constant, impairments, false), script.collect());
-    // With data are 1, 2, 4, 5, 7, 8; the third is number 4: 142 bytes after 4 ms: 4.142 ms.
+    // With data are 1, 2, 4, 5, 7, 8; the third of them is number 4: 142 bytes after 4 ms: 4.142 ms.
     let drops: Vec<u64> = network
         .observer
         .records
@@ -138,7 +138,7 @@ fn only_data_packets_count_where_the_list_says_so() {
 }
 
 #[test]
-fn bit_errors_are_a_binomial_and_are_noticed_here_or_there() {
+fn bit_errors_are_binomial_and_detected_at_the_link_or_at_the_destination() {
     let count = 100_000;
     let simulate = |delivered| {
         let corruption = Corruption { errors: Errors::PerBit(1e-5), delivered };
@@ -148,23 +148,23 @@ fn bit_errors_are_a_binomial_and_are_noticed_here_or_there() {
     let drops = |network: &Network<Recorder>, at: Option<LinkId>| {
         network.observer.count(|r| matches!(r, Record::Dropped(_, _, _, link, DropReason::Corrupted) if *link == at))
     };
-    // 8000 bits: 1 - (1 - 1e-5)^8000 = 1 - e^-0.08000040 = 0.076884. Binomial: deviation sqrt(n p q) = 84.2.
+    // 8000 bits: 1 - (1 - 1e-5)^8000 = 1 - e^-0.08000040 = 0.076884. Binomial: standard deviation sqrt(n p q) = 84.2.
     let found = drops(&here, Some(LinkId(0)));
     near(found as f64, 7688.4, 421.0);
     assert_eq!((drops(&here, None), drops(&there, Some(LinkId(0)))), (0, 0));
     assert_eq!(drops(&there, None), found);
     assert_eq!(there.link_counters(LinkId(0)).corrupted, found);
-    // Probabilities too small for 1 - b to tell from 1.
+    // Probabilities so small that 1 - b rounds to 1.
     near(Errors::PerBit(1e-18).of_frame(1000) * 1e15, 8.0, 1e-9);
     near(Errors::PerBit(1.0).of_frame(1), 1.0, 1e-12);
 }
 
 #[test]
-fn copies_are_a_binomial_and_come_behind_their_originals() {
+fn copies_are_binomial_and_follow_their_originals() {
     let count = 100_000;
     let (network, world) = steady(Impairments::default().with(Duplication { probability: 0.1 }), count);
     let copies = network.link_counters(LinkId(0)).duplicates;
-    // Binomial(100 000, 0.1): deviation 94.9.
+    // Binomial(100 000, 0.1): standard deviation 94.9.
     near(copies as f64, 10_000.0, 474.0);
     assert_eq!(world.received.len() as u64, count + copies);
     let times = world.received_of(0);
@@ -172,7 +172,7 @@ fn copies_are_a_binomial_and_come_behind_their_originals() {
     assert_eq!(network.arena.live_packets().count(), 0);
 }
 
-/// Mean and mean square of the jitter, in milliseconds.
+/// Returns the mean and the mean square of the jitter, in milliseconds.
 fn moments(distribution: JitterDistribution, in_order: bool) -> (f64, f64) {
     let count = 100_000;
     let jitter = Jitter { distribution, in_order };
@@ -185,56 +185,56 @@ fn moments(distribution: JitterDistribution, in_order: bool) -> (f64, f64) {
 #[test]
 fn jitter_has_the_moments_of_its_distribution() {
     let us = |us: u64| Duration::from_micros(us);
-    // Uniform below 0.5 ms: mean 0.25, deviation 0.1443; 5 sigma of 100 000: 0.00228. Square: 1/12; x^2 has deviation
+    // Uniform below 0.5 ms: mean 0.25, standard deviation 0.1443; 5 sigma of 100 000: 0.00228. Square: 1/12; x^2 has standard deviation
     // 0.25 sqrt(4/45) = 0.0745: 0.00118.
     let (mean, square) = moments(JitterDistribution::Uniform { max: us(500) }, true);
     near(mean, 0.25, 0.00228);
     near(square, 0.25 / 3.0, 0.00118);
-    // Normal 0.5, 0.05 (ten deviations from 0): 5 sigma 0.00079. Square 0.2525, of x^2 about 2 x 0.5 x 0.05: 0.00080.
+    // Normal 0.5, 0.05 (ten standard deviations from 0): 5 sigma 0.00079. Square 0.2525, of x^2 about 2 x 0.5 x 0.05: 0.00080.
     let (mean, square) = moments(JitterDistribution::Normal { mean: us(500), deviation: us(50) }, true);
     near(mean, 0.5, 0.00079);
     near(square, 0.2525, 0.0008);
-    // Its variance: 0.0025, deviation of the estimate 0.0025 sqrt(2 / n) = 1.1e-5.
+    // Its variance: 0.0025, standard deviation of the estimate 0.0025 sqrt(2 / n) = 1.1e-5.
     near(square - mean * mean, 0.0025, 5.6e-5);
-    // Exponential 2 ms, free to overtake: 5 sigma 0.0316. Square 2 m^2 = 8; x^2 has deviation sqrt(20) m^2: 0.283.
+    // Exponential 2 ms, out of order: 5 sigma 0.0316. Square 2 m^2 = 8; x^2 has standard deviation sqrt(20) m^2: 0.283.
     let (mean, square) = moments(JitterDistribution::Exponential { mean: us(2000) }, false);
     near(mean, 2.0, 0.0316);
     near(square, 8.0, 0.283);
 }
 
 #[test]
-fn jitter_in_order_overtakes_nobody_and_jitter_out_of_order_does() {
+fn only_jitter_out_of_order_reorders() {
     for in_order in [true, false] {
         let distribution = JitterDistribution::Exponential { mean: Duration::from_nanos(3 * MS) };
         let jitter = Jitter { distribution, in_order };
         let (network, world) = steady(Impairments::default().with(jitter), 1000);
         let arrivals: Vec<Instant> = network.observer.transmissions().map(|t| t.6).collect();
         assert_eq!(arrivals.is_sorted(), in_order);
-        // Hosts are told in order of time in any case, of every packet.
+        // Hosts receive all packets in order of time in any case.
         let received = world.received_of(0);
         assert!(received.is_sorted() && received.len() == 1000);
     }
 }
 
 #[test]
-fn reordered_frames_by_hand_and_as_a_binomial() {
+fn reordered_frames_match_hand_computed_times_and_are_binomial() {
     let extra = Duration::from_nanos(10 * MS);
     let arrivals = |reordering, count| {
         let (network, _) = steady(Impairments::default().with(reordering), count);
         network.observer.transmissions().map(|t| (t.6 - t.5).as_nanos() / MS).collect::<Vec<_>>()
     };
-    // netem's `reorder 100% gap 3`: two are late, the third goes at once.
+    // netem's `reorder 100% gap 3`: two frames are late, the third is delivered immediately.
     let found = arrivals(Reordering::Early { probability: 1.0, gap: 3, extra }, 9);
     assert_eq!(found, [10, 10, 0, 10, 10, 0, 10, 10, 0]);
     let early = arrivals(Reordering::Early { probability: 0.25, gap: 1, extra }, 100_000);
     let late = arrivals(Reordering::Late { probability: 0.25, extra }, 100_000);
-    // Binomial(100 000, 1/4): deviation 136.9.
+    // Binomial(100 000, 1/4): standard deviation 136.9.
     near(early.iter().filter(|late| **late == 0).count() as f64, 25_000.0, 685.0);
     near(late.iter().filter(|late| **late == 10).count() as f64, 25_000.0, 685.0);
 }
 
 #[test]
-fn what_one_kind_does_does_not_depend_on_others() {
+fn the_effect_of_one_impairment_does_not_depend_on_others() {
     let model = GilbertElliott { good_to_bad: 0.1, bad_to_good: 0.5, loss_good: 0.0, loss_bad: 0.5 };
     let alone = Impairments::default().with(Duplication { probability: 0.2 });
     let jitter = Jitter { distribution: JitterDistribution::Uniform { max: Duration::from_nanos(MS) }, in_order: true };
@@ -252,12 +252,12 @@ fn what_one_kind_does_does_not_depend_on_others() {
     };
     let (alone, together) = (copied(alone), copied(together));
     assert_eq!(alone.0, together.0);
-    // Those that are lost make no copy: fewer, none more.
+    // Lost frames are not copied, so there are fewer copies and no additional ones.
     assert!(together.1 < alone.1, "{} {}", together.1, alone.1);
 }
 
 #[test]
-fn the_same_seed_gives_the_same_records_and_another_name_others() {
+fn records_depend_only_on_the_seed_and_the_name() {
     let late = Reordering::Late { probability: 0.3, extra: Duration::from_nanos(5 * MS) };
     let impairments = Impairments::default().with(Duplication { probability: 0.3 }).with(late);
     let records = |name: &str| {
@@ -287,7 +287,7 @@ fn a_trace_delivers_at_its_opportunities_with_and_without_a_discipline() {
         let mut specification = link(trace, Impairments::default(), discipline);
         specification.queue = Limit::Packets(if discipline { 3 } else { 4 });
         let (network, world) = run(specification, script.to_vec());
-        // The first four take those at 2, 3, 3 and 10; two of the others share the one at 12.
+        // The first four use those at 2, 3, 3 and 10; two of the others share the one at 12.
         assert_eq!(world.received_of(0), [2, 3, 3, 10, 12, 12, 13].map(|ms| ms * MS), "{discipline}");
         let starts: Vec<u64> = network.observer.transmissions().map(|t| t.4.as_nanos() / MS).collect();
         assert_eq!(starts, [2, 3, 3, 10, 12, 12, 13]);
@@ -295,17 +295,17 @@ fn a_trace_delivers_at_its_opportunities_with_and_without_a_discipline() {
 }
 
 #[test]
-fn a_queue_before_a_trace_holds_what_it_holds() {
+fn a_queue_before_a_trace_obeys_its_limit() {
     let trace = Course::Trace(Trace::parse("2\n").unwrap());
     let script = constant_rate(NodeId(0), NodeId(1), 1502, Duration::from_nanos(100), 5);
     let (network, world) = run(link(trace, Impairments::default(), false), script);
-    // Three wait, two are dropped.
+    // Three packets wait, two are dropped.
     assert_eq!(world.received_of(0), [2 * MS, 4 * MS, 6 * MS]);
     assert_eq!(network.link_counters(LinkId(0)).queue_drops, 2);
 }
 
 #[test]
-fn an_outage_that_does_not_end_holds_frames_for_ever() {
+fn an_outage_that_does_not_end_holds_frames_forever() {
     for discipline in [false, true] {
         let off = Step { at: Duration::from_nanos(5 * MS / 2), rate: Some(Rate::from_bits_per_second(0)), delay: None };
         let course = Course::Steps(Schedule::new(vec![off], None).unwrap());
@@ -316,14 +316,14 @@ fn an_outage_that_does_not_end_holds_frames_for_ever() {
         specification.queue = Limit::Packets(if discipline { 1 } else { 3 });
         let (network, world) = run(specification, script);
         assert_eq!(world.received_of(0), [MS, 2 * MS]);
-        // One in transmission and three waiting, the other fourteen dropped.
+        // One frame in transmission and three waiting; the other fourteen were dropped.
         assert_eq!(network.remaining().queued_per_link, [(4, 4000)], "{discipline}");
         assert_eq!(network.link_counters(LinkId(0)).queue_drops, 14);
     }
 }
 
 #[test]
-fn steps_of_delay_let_nobody_overtake() {
+fn steps_of_delay_do_not_reorder_frames() {
     let step = |at: u64, delay: u64| Step {
         at: Duration::from_nanos(at * MS),
         rate: None,
@@ -332,13 +332,13 @@ fn steps_of_delay_let_nobody_overtake() {
     let course = Course::Steps(Schedule::new(vec![step(0, 10), step(3, 1), step(8, 4)], None).unwrap());
     let script = constant_rate(NodeId(0), NodeId(1), 998, Duration::from_nanos(MS), 15);
     let (_, world) = run(link(course, Impairments::default(), false), script);
-    // Ends 1, 2 take 10 ms: 11, 12. Ends 3 ... 7 take 1 ms: 4 ... 8, but not before 12. Ends 8 ... take 4 ms: 12 ...
+    // Frames ending at 1, 2 take 10 ms: 11, 12. Those at 3 ... 7 take 1 ms: 4 ... 8, but not before 12. Those at 8 ... take 4 ms: 12 ...
     let expected = [11, 12, 12, 12, 12, 12, 12, 12, 13, 14, 15, 16, 17, 18, 19];
     assert_eq!(world.received_of(0), expected.map(|ms| ms * MS));
 }
 
 #[test]
-fn processing_delays_each_packet_a_little_and_keeps_their_order() {
+fn processing_jitter_delays_packets_and_keeps_their_order() {
     let count = 10_000;
     let mut network = Network::new(Recorder::default());
     network.add_node(false);
@@ -378,7 +378,7 @@ fn processing_delays_each_packet_a_little_and_keeps_their_order() {
         first += delay(pair[0].0) as f64 / MS as f64 / (count / 2) as f64;
         second += delay(pair[1].0) as f64 / MS as f64 / (count / 2) as f64;
     }
-    // Uniform: 1/2, deviation 0.2887. The second is the larger of two: 2/3, deviation 0.2357. Of 5000: 0.0204, 0.0167.
+    // Uniform: 1/2, standard deviation 0.2887. The second is the larger of two: 2/3, standard deviation 0.2357. Of 5000: 0.0204, 0.0167.
     near(first, 0.5, 0.0204);
     near(second, 2.0 / 3.0, 0.0167);
     network.observer.check_conservation(&network.remaining());

@@ -1,4 +1,4 @@
-//! One point-to-point link against a model that knows nothing of events: for each packet, when it must begin and end.
+//! One point-to-point link compared with a model without events, which computes for each packet when transmission starts and ends.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -16,7 +16,7 @@ struct Setting {
     rate_bps: u64,
     delay_ns: u64,
     limit: Limit,
-    /// Packets in a discipline above the device queue.
+    /// Limit of a discipline above the device queue, in packets.
     discipline: Option<u64>,
     /// (instant, IP bytes), in order of time.
     packets: Vec<(u64, u32)>,
@@ -58,10 +58,10 @@ fn simulate(setting: &Setting, fault: Option<Fault>, loss: Option<LossModel>) ->
     (network, world)
 }
 
-/// What must happen to each packet: begin and end of its transmission, or `None` if it is dropped.
+/// Returns the expected start and end of transmission of each packet, or `None` if it is dropped.
 ///
-/// Exact: within a busy period that begins at s, the n-th packet ends at s + (bits of the first n) / rate, cut to whole
-/// nanoseconds; the period goes on if a packet comes no later than it ends. What is still to begin waits.
+/// The result is exact: within a busy period that starts at s, the n-th packet ends at s + (bits of the first n) / rate, rounded down to
+/// whole nanoseconds; the period continues if a packet arrives no later than it ends. Packets that have not started wait.
 fn expected(setting: &Setting) -> Vec<Option<(u64, u64)>> {
     struct Accepted {
         start: u64,
@@ -179,9 +179,9 @@ proptest! {
 }
 
 #[test]
-fn a_queue_by_hand() {
-    // 1000 bytes on the wire at 8 Mbit/s: 1 ms each. Two may wait. At 0: one begins, two wait, two are dropped. At 1 ms
-    // the second begins and has left the queue, so a sixth fits and a seventh does not.
+fn a_queue_matches_a_calculation_by_hand() {
+    // 1000 bytes on the wire at 8 Mbit/s: 1 ms each. Two may wait. At 0 one starts, two wait, two are dropped. At 1 ms
+    // the second starts and has left the queue, so a sixth fits and a seventh does not.
     let packets = vec![(0, 998), (0, 998), (0, 998), (0, 998), (0, 998), (1_000_000, 998), (1_000_000, 998)];
     let limit = Limit::Packets(2);
     let setting = Setting { rate_bps: 8_000_000, delay_ns: 5, limit, discipline: None, packets };
@@ -191,8 +191,8 @@ fn a_queue_by_hand() {
 }
 
 #[test]
-fn a_busy_period_that_goes_on_to_the_nanosecond_owes_its_fraction() {
-    // 30 bytes at 7 Mbit/s: 34 285.714 ns. The second packet comes when the first ends, and the others have to wait.
+fn a_continued_busy_period_carries_its_fraction_over() {
+    // 30 bytes at 7 Mbit/s: 34 285.714 ns. The second packet arrives when the first ends, and the others have to wait.
     let packets = (0..4u64).map(|n| (n * 34_285, 28)).collect();
     let setting = Setting { rate_bps: 7_000_000, delay_ns: 0, limit: Limit::Unlimited, discipline: None, packets };
     let (_, world) = simulate(&setting, None, None);
@@ -206,12 +206,12 @@ fn steady(count: u64) -> Setting {
 }
 
 #[test]
-fn losses_come_at_the_far_end_and_are_not_queue_drops() {
+fn losses_occur_at_the_far_end_and_are_not_queue_drops() {
     let loss = LossModel::Periodic { every: 10, next: 3 };
     let (network, world) = simulate(&steady(30), None, Some(loss));
     let lost: Vec<Record> =
         network.observer.records.iter().filter(|r| matches!(r, Record::Dropped(..))).copied().collect();
-    // Packets 3, 13 and 23 end their milliseconds at 3, 13 and 23 ms.
+    // Transmission of packets 3, 13 and 23 ends at 3, 13 and 23 ms.
     let expected = [3u64, 13, 23].map(|ms| {
         let at = Instant::from_nanos(ms * 1_000_000 + 7);
         Record::Dropped(at, FlowId(0), 998, Some(LinkId(0)), DropReason::Loss)
@@ -222,18 +222,18 @@ fn losses_come_at_the_far_end_and_are_not_queue_drops() {
 
     let stream = Stream::new(1, "link", "loss");
     let (_, world) = simulate(&steady(10_000), None, Some(LossModel::Bernoulli { probability: 0.1, stream }));
-    // Binomial(10 000, 0.9): mean 9000, standard deviation 30; four of them on either side.
+    // Binomial(10 000, 0.9): mean 9000, standard deviation 30; the bounds are four standard deviations.
     assert!((8880..=9120).contains(&world.received.len()), "{}", world.received.len());
 }
 
 #[test]
-fn faults_do_what_they_say() {
+fn injected_faults_have_their_effect() {
     for discipline in [None, Some(10)] {
         let setting = Setting { discipline, ..steady(100) };
-        // One per cent too fast: 1000 bytes at 8.08 Mbit/s in 990 099 ns.
+        // One percent too fast: 1000 bytes at 8.08 Mbit/s in 990 099 ns.
         let (network, _) = simulate(&setting, Some(Fault::FastLink(LinkId(0))), None);
         assert!(network.observer.transmissions().all(|t| (t.5 - t.4).as_nanos() == 990_099));
-        // Every seventh of a hundred vanishes: 14, and nobody is told.
+        // Every seventh of a hundred packets is dropped: 14, without a report.
         let fault = Fault::SilentDrop { link: LinkId(0), every: 7 };
         let (network, world) = simulate(&setting, Some(fault), None);
         assert_eq!(world.received.len(), 86);

@@ -1,4 +1,4 @@
-//! A medium with a hub, seen from the network: what a toy machine decides is what happens, at its time, and is told in full.
+//! A medium with a hub in a network: the decisions of a simple model take effect at their times and are fully reported.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -18,14 +18,14 @@ use std::collections::VecDeque;
 
 const MS: u64 = 1_000_000;
 
-/// What the toy does: at the beginning of every millisecond each way takes up to `bytes_per_ms` of what came before it, in
-/// order, which arrives 3 ms later; every `lost`-th frame is lost instead. More than `room` frames never wait.
+/// At the start of every millisecond each direction takes up to `bytes_per_ms` of the frames that arrived before it, in
+/// order. They arrive 3 ms later; every `lost`-th frame is lost instead. At most `room` frames wait.
 #[derive(Debug)]
 struct Toy {
     bytes_per_ms: u32,
     lost: u64,
     room: usize,
-    /// Whether it need not be offered a frame before the beginning of a millisecond.
+    /// Whether frames may be offered as late as the start of the next millisecond.
     patient: bool,
     queues: [VecDeque<Frame>; 2],
     next: Instant,
@@ -51,7 +51,7 @@ impl Medium for Toy {
             return self.fates.push_back(Fated { token: frame.token, at: now, fate: Fate::BufferFull });
         }
         queue.push_back(frame);
-        // Exactly at a boundary is too late for it.
+        // A frame exactly at a boundary is too late for it.
         self.next = self.next.min(boundary_after(now));
     }
 
@@ -64,7 +64,7 @@ impl Medium for Toy {
     }
 
     fn wake(&mut self, now: Instant) {
-        assert_eq!(now, self.next, "it is woken when it wants to be");
+        assert_eq!(now, self.next, "the medium must be woken at the requested time");
         for queue in &mut self.queues {
             let mut room = self.bytes_per_ms;
             while let Some(frame) = queue.front().copied().filter(|frame| frame.ip_bytes <= room) {
@@ -106,7 +106,7 @@ const SERVER: NodeId = NodeId(0);
 const GATEWAY: NodeId = NodeId(2);
 const STATIONS: [NodeId; 3] = [NodeId(3), NodeId(4), NodeId(5)];
 
-/// A server, a router, the gateway (a router) at the hub, three stations; a link each between the first three.
+/// A server, a router, the gateway (a router) at the hub, and three stations; links connect the first three nodes in a chain.
 fn world<O: Observer>(observer: O, machine: Box<dyn Medium>) -> Network<O> {
     let mut network = Network::new(observer);
     for router in [false, true, true, false, false, false] {
@@ -133,14 +133,14 @@ fn run(network: &mut Network<Recorder>, world: &mut World) {
     world.declare(network);
     network.finish();
     network.run(world, Instant::NEVER, Instant::NEVER);
-    assert_eq!(network.arena.live_packets().count(), 0, "nothing is left behind");
+    assert_eq!(network.arena.live_packets().count(), 0, "no packet may be left");
     network.observer.check_conservation(&network.remaining());
 }
 
 #[test]
-fn who_comes_at_the_boundary_misses_it() {
-    // A station's packet just before 3 ms makes the machine want to be woken at 3 ms. At that instant a packet comes from the
-    // server, after 2 x (100 + 1100) us, by an event that is before the machine's.
+fn a_packet_that_arrives_at_the_boundary_misses_it() {
+    // A station's packet just before 3 ms makes the medium request a wakeup at 3 ms. At that instant a packet arrives from the
+    // server, after 2 x (100 + 1100) us, by an event that precedes the medium's event.
     let mut network = world(Recorder::default(), Toy::new(10_000, NEVER, 100));
     let (last, boundary) = (3 * MS - 1, 600_000);
     let mut hosts =
@@ -153,9 +153,9 @@ fn who_comes_at_the_boundary_misses_it() {
 }
 
 #[test]
-fn links_before_and_behind_a_medium_are_what_they_are_elsewhere() {
+fn links_before_and_after_a_medium_are_unaffected_by_it() {
     // 1250 bytes at 100 Mbit/s: 100 us and 1100 us of delay each: at the gateway at 2.4 ms, taken at 3, arrives at 6 ms. The
-    // answer of 125 bytes leaves at 6 ms, is taken at 7 ms, is at the gateway at 10 ms; 2 x (10 + 1100) us later at the server.
+    // answer of 125 bytes is sent at 6 ms, is taken at 7 ms, and is at the gateway at 10 ms; 2 x (10 + 1100) us later it is at the server.
     let mut network = world(Recorder::default(), Toy::new(10_000, NEVER, 100));
     let mut hosts = World::new(vec![send(0, 0, SERVER, STATIONS[1], 1250)]);
     hosts.echo_bytes = Some(125);
@@ -174,7 +174,7 @@ fn links_before_and_behind_a_medium_are_what_they_are_elsewhere() {
 }
 
 #[test]
-fn what_is_refused_and_lost_is_told_with_its_reason() {
+fn refused_and_lost_frames_are_reported_with_their_reasons() {
     // Ten frames at once, room for four, of which the third is lost.
     let mut network = world(Recorder::default(), Toy::new(10_000, 3, 4));
     let script = (0..10).map(|_| send(0, 0, STATIONS[0], SERVER, 500)).collect();
@@ -188,7 +188,7 @@ fn what_is_refused_and_lost_is_told_with_its_reason() {
 }
 
 #[test]
-fn what_is_too_large_travels_in_pieces() {
+fn packets_that_exceed_the_mtu_are_fragmented() {
     let mut network = Network::new(Recorder::default());
     for router in [false, false] {
         network.add_node(router);
@@ -199,7 +199,7 @@ fn what_is_too_large_travels_in_pieces() {
     network.add_medium(MediumSpecification { hub, stations: vec![station], mtu_bytes, least_delays, machine });
     let mut hosts = World::new(vec![send(0, 0, hub, station, 1220)]);
     run(&mut network, &mut hosts);
-    // 1200 bytes of payload are 576 + 576 + 48, each with 20 of header: 596 + 596 within 1200 bytes at 1 ms, the last at 2 ms.
+    // 1200 bytes of payload are 576 + 576 + 48, each with a header of 20: 596 + 596 within 1200 bytes at 1 ms, the last at 2 ms.
     assert_eq!(hosts.received_of(0), [5 * MS]);
     let sizes: Vec<u32> = network.observer.transmissions().map(|t| t.2).collect();
     assert_eq!(sizes, [596, 596, 68]);
@@ -218,7 +218,7 @@ impl EndState for End<'_> {
     }
 }
 
-/// Random traffic between all pairs, as flows of their own, for `end_ms`.
+/// Random traffic between all pairs, each as its own flow, for `end_ms`.
 fn script(seed: u64, count: u64) -> Vec<Send> {
     let mut stream = Stream::new(seed, "script", "test");
     let ends = [SERVER, STATIONS[0], STATIONS[1], STATIONS[2]];
@@ -274,7 +274,7 @@ fn audited(seed: u64, fault: Option<Fault>, bytes_per_ms: u32, promised_bytes_pe
         network.observer.1.0.add_flow(FlowId(flow), &declared);
         network.observer.1.1.add_flow(FlowId(flow), &declared);
     }
-    // In the middle of it all.
+    // The run ends while frames are in the medium.
     let end = Instant::from_nanos(300 * MS + 1);
     network.run(&mut hosts, end, end);
     let remaining = network.remaining();
@@ -285,7 +285,7 @@ fn audited(seed: u64, fault: Option<Fault>, bytes_per_ms: u32, promised_bytes_pe
 }
 
 #[test]
-fn the_auditor_passes_an_honest_medium_and_names_what_is_wrong_with_others() {
+fn the_auditor_passes_a_correct_medium_and_reports_the_faults_of_others() {
     for seed in 0..20 {
         let verdict = audited(seed, None, 8_000, 8_000);
         assert!(verdict.passed(), "{verdict}");
@@ -299,7 +299,7 @@ fn the_auditor_passes_an_honest_medium_and_names_what_is_wrong_with_others() {
         assert!(fast.contains(&Rule::Propagation), "{fast:?}");
         assert!(fast.contains(&Rule::PathTime), "{fast:?}");
     }
-    // A machine that transmits a half more than it promised, where that is what limits it.
+    // A medium that transmits 50 % more than declared, where that rate is the limit.
     let rules = rules(audited(1, None, 3_000, 2_000));
     assert_eq!(rules, [Rule::LinkRate, Rule::LinkRate]);
 }
@@ -325,9 +325,9 @@ proptest! {
         prop_assert!(fewer < more);
     }
 
-    /// Stations talk to the server only, so that one link feeds the way down. The run ends and goes on anywhere.
+    /// Stations exchange packets with the server only, so one link feeds the downlink. The run stops at any time and continues.
     #[test]
-    fn frames_that_wait_to_be_offered_change_nothing(
+    fn deferred_offers_do_not_change_results(
         seed in any::<u64>(),
         echo in any::<bool>(),
         patient in any::<bool>(),

@@ -1,4 +1,4 @@
-//! Address translators in a network: who passes, what the outside sees, chains across them.
+//! NATs in a network: which packets pass, which addresses are visible outside, and chains across NATs.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -38,7 +38,7 @@ fn send(at_seconds: u64, flow: u32, from: NodeId, to: NodeId, ip_bytes: u32) -> 
     Send { at: Instant::from_nanos(at_seconds * SECOND), flow: FlowId(flow), from, to, ip_bytes, tcp: false }
 }
 
-/// Two hosts at a router, the router at another router, a server there. Flow 0 is from the first to the server, flow 2
+/// Two hosts at a router, which is connected to another router with a server. Flow 0 is from the first host to the server, flow 2
 /// from the second.
 struct Home {
     network: Network<Recorder>,
@@ -87,11 +87,11 @@ impl Home {
     }
 }
 
-/// What each host sees.
+/// The packets captured at each host.
 #[derive(Clone, Debug, Default)]
 struct Seen(Arc<Mutex<Vec<Sight>>>);
 
-/// Where, which way, from, to, hop limit.
+/// Node, direction, source, destination, hop limit.
 type Sight = (NodeId, Direction, SocketAddr, SocketAddr, u8);
 
 impl Tap for Seen {
@@ -104,7 +104,7 @@ impl Tap for Seen {
     }
 }
 
-/// Counters of these values; all others are zero.
+/// Returns counters with these values; all others are zero.
 fn counters(mappings: u64, expired: u64, unsolicited: u64, exhausted: u64) -> NatCounters {
     let mut counters = NatCounters::default();
     (counters.mappings, counters.expired) = (mappings, expired);
@@ -113,7 +113,7 @@ fn counters(mappings: u64, expired: u64, unsolicited: u64, exhausted: u64) -> Na
 }
 
 #[test]
-fn the_outside_sees_the_router_and_answers_come_back() {
+fn the_router_address_is_visible_outside_and_answers_return() {
     let mut home = home(|specification| specification.first_port = 50_000);
     let seen = Seen::default();
     home.network.tap = Some(Box::new(seen.clone()));
@@ -121,7 +121,7 @@ fn the_outside_sees_the_router_and_answers_come_back() {
     let world = home.run(vec![send(0, 0, first, home.server, 100), send(1, 2, second, home.server, 100)], Some(60));
     assert_eq!(world.received.len(), 4);
     let socket = |node: NodeId, port| SocketAddr::new(address::ipv4(node).into(), port);
-    // Both hosts use 49 152, which the pool has not.
+    // Both hosts use port 49 152, which is not in the pool.
     let mut expected = Vec::new();
     for (host, outside) in [(first, 50_000), (second, 50_001)] {
         let (inner, outer) = (socket(host, 49_152), socket(home.router, outside));
@@ -140,7 +140,7 @@ fn an_answer_after_two_minutes_is_dropped() {
     let mut home = home(|_| ());
     let [first, _] = home.hosts;
     let server = home.server;
-    // Mapped at 1 ms and a little; refreshed by nothing from outside.
+    // The mapping is created shortly after 1 ms and not refreshed from outside.
     let script = vec![
         send(0, 0, first, server, 100),
         send(119, 1, server, first, 100),
@@ -156,7 +156,7 @@ fn an_answer_after_two_minutes_is_dropped() {
 }
 
 #[test]
-fn without_a_free_port_packets_end_at_the_router() {
+fn without_a_free_port_packets_are_dropped_at_the_router() {
     let mut home = home(|specification| {
         (specification.first_port, specification.last_port) = (1024, 1024);
         specification.allocation = PortAllocation::Sequential;
@@ -166,7 +166,7 @@ fn without_a_free_port_packets_end_at_the_router() {
     let script = vec![
         send(0, 0, first, server, 100),
         send(1, 2, second, server, 100),
-        // Cut into three; the translator sees each.
+        // Fragmented into three; the NAT processes each fragment.
         send(2, 2, second, server, 3500),
         send(3, 0, first, server, 3500),
         send(130, 2, second, server, 100),
@@ -178,16 +178,16 @@ fn without_a_free_port_packets_end_at_the_router() {
 }
 
 #[test]
-fn a_flow_that_was_not_introduced_does_not_pass() {
+fn a_flow_that_is_not_in_the_directory_does_not_pass() {
     let mut home = home(|_| ());
     let script = vec![send(0, 4, home.hosts[0], home.server, 100)];
     assert!(home.run(script, None).received.is_empty());
     assert_eq!(home.network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::Nat, 1)]);
 }
 
-/// A carrier's translator behind that of a home: it sees the home's address, and its limit is per home.
+/// A carrier-grade NAT outside a home NAT: its inside endpoint is the home's address, and its port limit is per home.
 #[test]
-fn translators_behind_each_other() {
+fn nested_nats_translate_in_sequence() {
     let mut network = Network::new(Recorder::default());
     let hosts = [network.add_node(false), network.add_node(false)];
     let home = network.add_node(true);
@@ -202,7 +202,7 @@ fn translators_behind_each_other() {
         allocation: PortAllocation::Sequential,
         ..NatSpecification::new(router, inside)
     };
-    // The outer one first: order must not matter.
+    // The outer NAT is added first: the order must have no effect.
     let limited = pool(carrier, vec![hosts[0], hosts[1], neighbour], 3000);
     network.add_nat(NatSpecification { ports_per_host: Some(2), ..limited }, random());
     network.add_nat(pool(home, hosts.to_vec(), 2000), random());
@@ -228,7 +228,7 @@ fn translators_behind_each_other() {
         seen.iter().filter(|seen| seen.0 == viewer && seen.1 == way).map(|seen| seen.2).collect()
     };
     let socket = |node: NodeId, port| SocketAddr::new(address::ipv4(node).into(), port);
-    // The third is beyond the home's share of two.
+    // The third conversation exceeds the home's limit of two ports.
     assert_eq!(at(server, Direction::In), [socket(carrier, 3000), socket(carrier, 3001), socket(carrier, 3002)]);
     assert_eq!(at(neighbour, Direction::In), [socket(server, 53), socket(home, 2003)]);
     assert_eq!(world.received.len(), 8);
@@ -238,7 +238,7 @@ fn translators_behind_each_other() {
 }
 
 #[test]
-fn a_way_round_the_translator_is_found() {
+fn a_route_that_bypasses_the_nat_is_detected() {
     let mut network = Network::new(());
     let (host, server) = (network.add_node(false), network.add_node(false));
     let (nat, other) = (network.add_node(true), network.add_node(true));
@@ -251,11 +251,11 @@ fn a_way_round_the_translator_is_found() {
     assert_eq!(network.bypassed_nat(), Some((nat, host, server)));
 }
 
-/// A translator decides by the time of each packet, so links across it must not be computed at once. The first host's
-/// packet comes to the router 80 us after a datagram of the second began to arrive on a slower way: were the chain
-/// computed when it is sent, it would get the port first.
+/// A NAT processes each packet at its arrival time, so links across it must not be computed at once. The first host's
+/// packet arrives at the router 80 us after a datagram of the second, which uses a slower link. If the chain were
+/// computed when the packet is sent, it would get the port first.
 #[test]
-fn chains_end_at_a_translator() {
+fn chains_end_at_a_nat() {
     let run = |fuse: bool| {
         let mut network = Network::new(Recorder::default());
         network.set_fusion(fuse);
@@ -293,9 +293,9 @@ fn chains_end_at_a_translator() {
     assert_eq!(fused, by_hops);
 }
 
-/// The chain before the translator, a conversation that does not cross it, and IPv6 are left alone.
+/// The chain before the NAT, a conversation that does not cross it, and IPv6 are unaffected.
 #[test]
-fn what_does_not_cross_is_left_alone() {
+fn packets_that_do_not_cross_the_nat_are_unaffected() {
     let mut home = home(|specification| specification.last_port = 1024);
     let [first, second] = home.hosts;
     home.network.directory.introduce(FlowId(4), first, Endpoint { node: second, port: 9 });

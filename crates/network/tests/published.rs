@@ -1,9 +1,9 @@
-//! The UDP rows of the TCP-UDP study with the published draw of address resolution (7.0 ms), and nothing tuned.
+//! The UDP rows of the TCP-UDP study with the published random delay of address resolution (7.0 ms), without tuning.
 //!
-//! Published values: github.com/alfredtso/ns-3-project, commit 3981f081, doc/*.txt (ns-3.33). Throughput is the study's:
-//! IP bytes x 8 / (last - first reception) / 2^20. With payloads of 1480 and 1500 bytes packets are fragmented; only a
-//! fair queue lets the small second fragments pass the large first ones, so that the queue does not overflow, and one
-//! packet is lost to CoDel.
+//! Published values: github.com/alfredtso/ns-3-project, commit 3981f081, doc/*.txt (ns-3.33). Throughput is defined as in the study:
+//! IP bytes x 8 / (last - first reception) / 2^20. With payloads of 1480 and 1500 bytes packets are fragmented. Only a
+//! fair queue lets the small second fragments overtake the large first ones. The queue then does not overflow, and one
+//! packet is dropped by CoDel.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -46,7 +46,7 @@ fn simulate(payload_bytes: u32, count: u64) -> FlowCounters {
 }
 
 #[test]
-fn the_udp_rows() {
+fn the_udp_rows_match_the_published_values() {
     for (payload_bytes, count, received, throughput, delay, jitter) in ROWS {
         let flow = simulate(payload_bytes, count);
         assert_eq!(flow.rx_packets + flow.lost_packets, count);

@@ -1,10 +1,10 @@
-//! Queues against queueing theory: mean waiting times, Little's law, and laws of scale.
+//! Queues compared with queueing theory: mean waiting times, Little's law, and scaling laws.
 //!
-//! **How many packets.** The mean of n waiting times of an M/M/1 queue has the asymptotic variance
-//! S^2 rho (2 + 5 rho - 4 rho^2 + rho^3) / (1 - rho)^4 / n (Daley 1968), with S the mean service time: relative to the mean
-//! wait rho S / (1 - rho), a deviation of 5.4, 11.1 and 21.1 / sqrt(n) at loads 0.5, 0.8 and 0.9. For 2 % to be four
-//! deviations n must be 1.2, 4.9 and 17.8 million. With constant service half of them do: in heavy traffic the number
-//! grows with the sum of the squared coefficients of variation, 1 + 0 instead of 1 + 1.
+//! **Number of packets.** The mean of n waiting times of an M/M/1 queue has the asymptotic variance
+//! S^2 rho (2 + 5 rho - 4 rho^2 + rho^3) / (1 - rho)^4 / n (Daley 1968), where S is the mean service time. Relative to the mean
+//! waiting time rho S / (1 - rho), the standard deviation is 5.4, 11.1 and 21.1 / sqrt(n) at loads 0.5, 0.8 and 0.9. For 2 % to be four
+//! standard deviations, n must be 1.2, 4.9 and 17.8 million. With constant service times half of these are sufficient: in heavy traffic the
+//! number grows with the sum of the squared coefficients of variation, 1 + 0 instead of 1 + 1.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -13,7 +13,7 @@ use fullpipe_engine::{EventClass, EventId};
 use fullpipe_network::{Content, Course, Handle, Hosts, Limit, LinkSpecification, Network, Packet, Schedule, Step};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId, Rate, Stream};
 
-/// Mean size of a packet; 1 ms at the link's rate.
+/// Mean size of a packet; it takes 1 ms at the link's rate.
 const MEAN_BYTES: f64 = 4000.0;
 
 fn link(from: u32, to: u32, rate_bps: u64, queue: Limit, course: Course) -> LinkSpecification {
@@ -32,7 +32,7 @@ fn link(from: u32, to: u32, rate_bps: u64, queue: Limit, course: Course) -> Link
     }
 }
 
-/// Poisson arrivals, sizes constant or exponential.
+/// Poisson arrivals with constant or exponential sizes.
 struct Source {
     arrivals: Stream,
     sizes: Option<Stream>,
@@ -48,7 +48,7 @@ impl Hosts<()> for Source {
 
     fn timer(&mut self, network: &mut Network<()>, event: EventId) {
         let bytes = self.sizes.as_mut().map_or(MEAN_BYTES, |sizes| sizes.exponential(MEAN_BYTES));
-        // Beyond 65 535 bytes lie e^-16 of the sizes.
+        // A fraction e^-16 of the sizes exceeds 65 535 bytes.
         let ip_bytes = bytes.round().clamp(1.0, 65_535.0) as u32;
         network.send(NodeId(0), &Packet::new(FlowId(0), NodeId(1), ip_bytes, Content::Udp { payload_bytes: 0 }));
         self.left -= 1;
@@ -59,7 +59,7 @@ impl Hosts<()> for Source {
     }
 }
 
-/// Mean waiting time in milliseconds.
+/// Returns the mean waiting time in milliseconds.
 fn wait(load: f64, exponential: bool, count: u64) -> f64 {
     let mut network = Network::new(());
     network.add_node(false);
@@ -87,27 +87,27 @@ fn within_two_per_cent(found: f64, expected: f64) {
 
 // Pollaczek and Khinchine: W = rho S (1 + c^2) / 2 / (1 - rho); S is 1 ms, c^2 is 0 or 1.
 #[test]
-fn waiting_times_of_m_d_1() {
+fn waiting_times_of_m_d_1_match_theory() {
     for (load, count, expected) in [(0.5, 600_000, 0.5), (0.8, 2_500_000, 2.0), (0.9, 9_000_000, 4.5)] {
         within_two_per_cent(wait(load, false, count), expected);
     }
 }
 
 #[test]
-fn waiting_times_of_m_m_1() {
+fn waiting_times_of_m_m_1_match_theory() {
     for (load, count, expected) in [(0.5, 1_200_000, 1.0), (0.8, 5_000_000, 4.0), (0.9, 18_000_000, 9.0)] {
         within_two_per_cent(wait(load, true, count), expected);
     }
 }
 
-/// A chain of four nodes, three links; instants and rates scaled: `k` times as fast.
+/// A chain of four nodes and three links, `k` times as fast in its instants and rates.
 fn chain(k: u64, idle_hosts: u32, seed: u64) -> (Network<Recorder>, World) {
     let mut network = Network::new(Recorder::default());
     for router in [false, true, true, false] {
         network.add_node(router);
     }
     let time = |us: u64| Duration::from_nanos(us * 1000 / k);
-    // A byte takes 1000, 2000 and 500 ns / k; steps double the rate for a while.
+    // A byte takes 1000, 2000 and 500 ns / k; steps double the rate for some time.
     let step =
         |us, rate: u64| Step { at: time(us), rate: Some(Rate::from_bits_per_second(rate * k)), delay: Some(time(us)) };
     let steps = vec![step(2000, 8_000_000), step(5000, 4_000_000), step(6000, 0)];
@@ -140,7 +140,7 @@ fn chain(k: u64, idle_hosts: u32, seed: u64) -> (Network<Recorder>, World) {
     (network, world)
 }
 
-/// Every time of a record times `k`.
+/// Multiplies every time of a record by k.
 fn slower(record: Record, k: u64) -> Record {
     let slow = |at: Instant| Instant::from_nanos(at.as_nanos() * k);
     match record {
@@ -156,7 +156,7 @@ fn slower(record: Record, k: u64) -> Record {
 }
 
 #[test]
-fn all_rates_times_k_and_all_times_by_k_give_the_same_records() {
+fn rates_times_k_and_times_by_k_give_the_same_records() {
     for seed in 0..20 {
         let base = chain(1, 0, seed).0.observer.records;
         assert!(base.iter().any(|record| matches!(record, Record::Dropped(..))));
@@ -168,7 +168,7 @@ fn all_rates_times_k_and_all_times_by_k_give_the_same_records() {
 }
 
 #[test]
-fn hosts_that_do_nothing_shift_nothing() {
+fn idle_hosts_do_not_change_the_records() {
     let base = chain(1, 0, 3).0.observer.records;
     assert_eq!(base, chain(1, 3, 3).0.observer.records);
 }
@@ -178,7 +178,7 @@ fn littles_law_holds_to_the_nanosecond() {
     for seed in 0..20 {
         let (network, _) = chain(1, 0, seed);
         for link in 0..3 {
-            // Who is inside when, swept over time; and how long each was inside.
+            // The number of packets in the queue over time, and how long each one was in it.
             let mut events: Vec<(u64, i64)> = Vec::new();
             let mut transmission = 0;
             for t in network.observer.transmissions().filter(|t| t.0 == LinkId(link)) {

@@ -1,4 +1,4 @@
-//! Routes against Floyd-Warshall on random graphs: fewest hops, and hosts pass nothing on.
+//! Routes compared with Floyd-Warshall on random graphs: fewest hops, and hosts do not forward.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -76,7 +76,7 @@ proptest! {
         for (from, row) in hops.iter().enumerate() {
             for (to, hops) in row.iter().enumerate().filter(|(to, _)| *to != from) {
                 let path = network.path(NodeId(from as u32), NodeId(to as u32));
-                // Where the path leads, hop by hop.
+                // Follows the path hop by hop.
                 let mut at = NodeId(from as u32);
                 for hop in &path {
                     at = match hop {
@@ -97,8 +97,8 @@ proptest! {
 }
 
 #[test]
-fn of_equal_ways_the_one_declared_first() {
-    // 0 to 3 by way of 1 or 2, declared in either order.
+fn of_equal_routes_the_one_declared_first_is_used() {
+    // From 0 to 3 through 1 or 2, declared in either order.
     for (first, second) in [(1, 2), (2, 1)] {
         let mut network = Network::new(());
         for _ in 0..4 {
@@ -113,8 +113,8 @@ fn of_equal_ways_the_one_declared_first() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_dropped_and_not_sent_back_and_forth() {
-    // Host 0 to router 1; routers 1 and 2 know no way but each other; nobody reaches 3.
+fn packets_to_unreachable_destinations_are_dropped_and_do_not_loop() {
+    // Host 0 is connected to router 1; routers 1 and 2 have routes only to each other; node 3 is unreachable.
     let mut network = Network::new(Recorder::default());
     for router in [false, true, true, false] {
         network.add_node(router);
@@ -125,9 +125,9 @@ fn what_cannot_be_reached_is_dropped_and_not_sent_back_and_forth() {
     let mut world = World::new(constant_rate(NodeId(0), NodeId(3), 100, Duration::from_millis(1), 1));
     world.declare(&mut network);
     network.finish();
-    // 100 bytes take 0.8 ms per link: a second is enough to see it come round.
+    // 100 bytes take 0.8 ms per link: a loop would be visible within a second.
     let end = Instant::from_nanos(1_000_000_000);
-    assert!(!network.run(&mut world, end, end), "nothing is left to happen");
+    assert!(!network.run(&mut world, end, end), "no event may be left");
     assert!(world.received.is_empty());
     assert_eq!(network.observer.drops().into_iter().collect::<Vec<_>>(), [(DropReason::Unreachable, 1)]);
     assert_eq!(network.arena.live_packets().count(), 0);

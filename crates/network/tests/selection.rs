@@ -1,4 +1,4 @@
-//! Models of links that look at protocols, bytes and addresses: on the way through a network, with packets of real
+//! Link models that depend on protocols, bytes and addresses: in a network, with packets of real
 //! programs and of the model, IPv4 and IPv6.
 
 #![allow(missing_docs, reason = "a test")]
@@ -20,7 +20,7 @@ fn at(ms: u64) -> Instant {
     Instant::from_nanos(ms * MS)
 }
 
-/// Takes 1 ms per 998 bytes and 15 ms of propagation.
+/// A link with 1 ms per 998 bytes and 15 ms of propagation.
 fn link(from: u32, to: u32, impairments: Impairments) -> LinkSpecification {
     LinkSpecification {
         from: NodeId(from),
@@ -37,18 +37,18 @@ fn link(from: u32, to: u32, impairments: Impairments) -> LinkSpecification {
     }
 }
 
-/// When and where a packet came, and its bytes.
+/// Time, node and bytes of an arrival.
 type Received = (Instant, NodeId, Vec<u8>);
 
-/// Hosts that keep the bytes of what comes.
+/// Hosts that keep the bytes of received packets.
 #[derive(Debug, Default)]
 struct Keep(Vec<Received>);
 
 impl<O: Observer> Hosts<O> for Keep {
     fn receive(&mut self, network: &mut Network<O>, node: NodeId, handle: Handle) {
-        let captured = network.captured(node, handle).expect("it was introduced");
+        let captured = network.captured(node, handle).expect("the flow is in the directory");
         let mut bytes = Vec::new();
-        captured.write(usize::MAX, &mut bytes).expect("it can be written");
+        captured.write(usize::MAX, &mut bytes).expect("the packet can be written");
         self.0.push((network.now(), node, bytes));
         network.arena.release(handle);
     }
@@ -56,7 +56,7 @@ impl<O: Observer> Hosts<O> for Keep {
     fn timer(&mut self, _: &mut Network<O>, _: fullpipe_engine::EventId) {}
 }
 
-/// Two nodes, the inside and the outside one.
+/// Two nodes, one inside and one outside.
 struct Bench {
     network: Network<Recorder>,
     hosts: Keep,
@@ -78,16 +78,16 @@ impl Bench {
             source: Endpoint { node: source, port: 1 },
             destination: Endpoint { node: destination, port: 2 },
         };
-        // Addresses are in the bytes; the directory only says where a packet comes from.
+        // Addresses are in the bytes; the directory only contains the origin of a packet.
         network.directory.declare(FlowId(0), ends(CLIENT, SERVER));
         Bench { network, hosts: Keep::default() }
     }
 
-    /// Sends bytes at a time; gives what has come since.
+    /// Sends bytes at a time; returns the packets that have arrived since.
     fn send(&mut self, now: Instant, from: NodeId, bytes: Vec<u8>) {
         self.network.run(&mut self.hosts, now, Instant::NEVER);
         self.network.advance(now);
-        let summary = wire::Summary::of(&bytes).expect("a packet");
+        let summary = wire::Summary::of(&bytes).expect("the bytes are an IP packet");
         let content = Content::Wire {
             payload_bytes: summary.payload_bytes,
             protocol: summary.protocol,
@@ -127,7 +127,7 @@ fn v6(last: u8, subnet: u8) -> [u8; 16] {
 }
 
 fn ipv4(protocol: IpNumber, transport: &[u8]) -> Vec<u8> {
-    let mut header = Ipv4Header::new(transport.len() as u16, 64, protocol, V4[0], V4[1]).expect("it is short");
+    let mut header = Ipv4Header::new(transport.len() as u16, 64, protocol, V4[0], V4[1]).expect("the packet is short");
     header.header_checksum = header.calc_header_checksum();
     [&header.to_bytes(), transport].concat()
 }
@@ -138,10 +138,10 @@ fn udp(version: IpVersion, ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
             let header = UdpHeader::with_ipv4_checksum(
                 ports.0,
                 ports.1,
-                &Ipv4Header::new(0, 64, ip_number::UDP, V4[0], V4[1]).expect("it is short"),
+                &Ipv4Header::new(0, 64, ip_number::UDP, V4[0], V4[1]).expect("the packet is short"),
                 payload,
             );
-            ipv4(ip_number::UDP, &[&header.expect("it is short").to_bytes(), payload].concat())
+            ipv4(ip_number::UDP, &[&header.expect("the packet is short").to_bytes(), payload].concat())
         }
         IpVersion::V6 => {
             let ip = Ipv6Header {
@@ -152,7 +152,7 @@ fn udp(version: IpVersion, ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
                 destination: v6(100, 1),
                 ..Ipv6Header::default()
             };
-            let header = UdpHeader::with_ipv6_checksum(ports.0, ports.1, &ip, payload).expect("it is short");
+            let header = UdpHeader::with_ipv6_checksum(ports.0, ports.1, &ip, payload).expect("the packet is short");
             [&ip.to_bytes()[..], &header.to_bytes(), payload].concat()
         }
     }
@@ -162,12 +162,12 @@ fn tcp() -> Vec<u8> {
     ipv4(ip_number::TCP, &[&TcpHeader::new(1, 2, 3, 4).to_bytes()[..], b"payload"].concat())
 }
 
-/// Payload of a datagram whose checksum an independent reader finds right.
+/// Returns the payload of a datagram after an independent parser has verified its checksum.
 fn payload(bytes: &[u8]) -> Vec<u8> {
-    let sliced = SlicedPacket::from_ip(bytes).expect("a packet");
+    let sliced = SlicedPacket::from_ip(bytes).expect("the bytes are an IP packet");
     let Some(TransportSlice::Udp(datagram)) = sliced.transport else { panic!("no datagram") };
     let header = datagram.to_header();
-    let right = match sliced.net.expect("IP") {
+    let right = match sliced.net.expect("the packet has an IP header") {
         etherparse::NetSlice::Ipv4(ip) => header.calc_checksum_ipv4(&ip.header().to_header(), datagram.payload()),
         etherparse::NetSlice::Ipv6(ip) => header.calc_checksum_ipv6(&ip.header().to_header(), datagram.payload()),
         other => panic!("{other:?}"),
@@ -177,12 +177,12 @@ fn payload(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn sockets(bytes: &[u8]) -> (std::net::SocketAddr, std::net::SocketAddr) {
-    let summary = wire::Summary::of(bytes).expect("a packet");
+    let summary = wire::Summary::of(bytes).expect("the bytes are an IP packet");
     (summary.source, summary.destination)
 }
 
 #[test]
-fn a_droplist_of_udp_counts_datagrams_of_either_version_only() {
+fn a_droplist_of_udp_counts_only_datagrams_of_either_ip_version() {
     let droplist = Droplist { data_only: false, frames: Frames::Udp, numbers: vec![2, 4] };
     let mut bench = Bench::new(Impairments::default().with(droplist), Impairments::default());
     let script = [tcp(), udp(IpVersion::V4, (1, 2), b"1"), tcp(), udp(IpVersion::V6, (1, 2), b"2"), tcp()];
@@ -199,11 +199,11 @@ fn a_droplist_of_udp_counts_datagrams_of_either_version_only() {
     assert_eq!((received.len(), network.link_counters(LinkId(0)).losses), (6, 2));
 }
 
-/// Datagrams of the model, one every 10 ms, each 1 ms long: number n (from 0) leaves at 10 n + 1 and would arrive at
-/// 10 n + 16 ms. The hole is [40, 60) and again [100, 120), and then never: of arrivals it takes n = 3 (46), 4 (56), 9
-/// (106), 10 (116); of departures n = 4 (41), 5 (51), 10 (101), 11 (111).
+/// Datagrams of the model, one every 10 ms, of 1 ms each: number n (from 0) departs at 10 n + 1 and would arrive at
+/// 10 n + 16 ms. The hole is [40, 60) and [100, 120). With `of_arrivals`, it removes n = 3 (46), 4 (56), 9
+/// (106), 10 (116); otherwise n = 4 (41), 5 (51), 10 (101), 11 (111).
 #[test]
-fn black_holes_come_again_and_take_what_arrives_or_what_leaves() {
+fn black_holes_repeat_and_remove_arrivals_or_departures() {
     for (of_arrivals, expected) in [(true, [3, 4, 9, 10]), (false, [4, 5, 10, 11])] {
         let ms = Duration::from_millis;
         let hole = Blackhole { from: ms(40), until: ms(60), period: ms(60), times: 2, of_arrivals };
@@ -231,7 +231,7 @@ fn corruption(delivered: bool) -> Impairments {
 }
 
 #[test]
-fn a_damaged_datagram_differs_in_one_byte_of_the_window_and_its_checksum_is_right() {
+fn a_corrupted_datagram_differs_in_one_byte_of_the_window_and_has_a_valid_checksum() {
     let mut bench = Bench::new(corruption(true), Impairments::default());
     // Odd and even lengths, so that the last byte is half a word or not.
     let payloads: Vec<Vec<u8>> = (0..400u32).map(|n| vec![0x40; 1 + n as usize % 80]).collect();
@@ -249,12 +249,12 @@ fn a_damaged_datagram_differs_in_one_byte_of_the_window_and_its_checksum_is_righ
         assert_eq!((got.len(), changed.len()), (sent.len(), 1));
         assert!(changed[0] <= 50, "{changed:?}");
     }
-    assert_eq!(payload(&received[401].2), [0x80, 0, 0, 0, 0, 8, 1], "version negotiation is spared");
+    assert_eq!(payload(&received[401].2), [0x80, 0, 0, 0, 0, 8, 1], "version negotiation must not be changed");
     assert_eq!(network.link_counters(LinkId(0)).corrupted, 400);
 }
 
 #[test]
-fn a_checksum_of_none_stays_none() {
+fn a_missing_udp_checksum_stays_missing() {
     let mut bytes = udp(IpVersion::V4, (1, 2), b"abc");
     bytes[26..28].copy_from_slice(&[0, 0]);
     let mut bench = Bench::new(corruption(true), Impairments::default());
@@ -265,7 +265,7 @@ fn a_checksum_of_none_stays_none() {
 }
 
 #[test]
-fn damage_can_end_at_the_link() {
+fn a_corrupted_datagram_can_be_dropped_at_the_link() {
     let mut bench = Bench::new(corruption(false), Impairments::default());
     bench.send(at(0), CLIENT, udp(IpVersion::V4, (1, 2), b"abc"));
     bench.send(at(1), CLIENT, tcp());
@@ -280,16 +280,18 @@ fn rebinding(side: RebindingSide, address: bool) -> Impairments {
     Impairments { rebinding: Some(rebinding), ..Impairments::default() }
 }
 
-/// Turns a packet round: what its receiver answers.
+/// Returns the reply to a packet, with its addresses swapped.
 fn answer(bytes: &[u8], text: &[u8]) -> Vec<u8> {
     let (source, destination) = sockets(bytes);
     let mut out = udp(if source.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }, (1, 2), text);
-    wire::Translation { source: Some(destination), destination: Some(source) }.apply(&mut out).expect("a datagram");
+    wire::Translation { source: Some(destination), destination: Some(source) }
+        .apply(&mut out)
+        .expect("the reply is a datagram");
     out
 }
 
 #[test]
-fn a_rebinding_changes_the_source_outside_and_gives_answers_back_to_the_host() {
+fn a_rebinding_changes_the_source_outside_and_restores_the_destination_of_replies() {
     for (version, address) in
         [(IpVersion::V4, false), (IpVersion::V4, true), (IpVersion::V6, false), (IpVersion::V6, true)]
     {
@@ -300,11 +302,11 @@ fn a_rebinding_changes_the_source_outside_and_gives_answers_back_to_the_host() {
         bench.send(at(500), SERVER, answer(&hello, b"early"));
         // It arrives outside after the rebinding.
         bench.send(at(990), CLIENT, hello.clone());
-        // What the server still sends to the old mapping is dropped.
+        // Datagrams that the server still sends to the old mapping are dropped.
         bench.send(at(995), SERVER, answer(&hello, b"late"));
         bench.network.run(&mut bench.hosts, at(1100), Instant::NEVER);
         let seen = |number: usize, bench: &Bench| bench.hosts.0[number].2.clone();
-        assert_eq!(seen(0, &bench), hello, "at first nothing changes");
+        assert_eq!(seen(0, &bench), hello, "at first the source is unchanged");
         assert_eq!((bench.hosts.0[1].1, payload(&seen(1, &bench))), (CLIENT, b"early".to_vec()));
         assert_eq!(bench.hosts.0.len(), 3);
         let rebound = seen(2, &bench);
@@ -318,13 +320,13 @@ fn a_rebinding_changes_the_source_outside_and_gives_answers_back_to_the_host() {
         let (network, received) = bench.end();
         let (_, node, bytes) = &received[3];
         assert_eq!((*node, payload(bytes)), (CLIENT, b"new".to_vec()));
-        assert_eq!(sockets(bytes), (sockets(&hello).1, old), "the client sees its own address and port");
+        assert_eq!(sockets(bytes), (sockets(&hello).1, old), "the reply has the client's own address and port");
         assert_eq!(network.observer.drops(), [(DropReason::Nat, 1)].into());
     }
 }
 
 #[test]
-fn a_rebinding_leaves_tcp_alone() {
+fn a_rebinding_does_not_affect_tcp() {
     let mut bench = Bench::new(rebinding(RebindingSide::Outward, true), rebinding(RebindingSide::Inward, true));
     bench.send(at(2000), CLIENT, tcp());
     let (_, received) = bench.end();

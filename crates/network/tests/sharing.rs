@@ -1,5 +1,5 @@
-//! Laws of a shared segment, whoever talks to whom: one frame at a time, gaps kept, frames and packets conserved, the
-//! same records every time and in whatever order events were put into the calendar.
+//! Invariants of a shared segment under any traffic: one frame at a time, gaps kept, frames and packets conserved, and the
+//! same records in every run and for any order of insertion into the calendar.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -21,13 +21,13 @@ struct Plan {
     fair: bool,
     device: u64,
     max_retries: u32,
-    /// From, to (modulo), bytes, gap before.
+    /// From, to (modulo), bytes, gap before it.
     packets: Vec<(usize, usize, u32, u64)>,
     echo_bytes: Option<u32>,
     end_ns: u64,
 }
 
-/// The plan's packets; `apart`: no two at one instant.
+/// Returns the plan's packets; with `apart`, no two at one instant.
 fn script(plan: &Plan, apart: bool) -> Vec<Send> {
     let mut at = 0;
     let packets = plan.packets.iter().enumerate().map(|(number, &(from, to, ip_bytes, gap_ns))| {
@@ -112,7 +112,7 @@ proptest! {
             prop_assert_eq!((arrival - finish).as_nanos(), 2_000);
             let free = free.entry(link).or_default();
             prop_assert!(start.as_nanos() >= *free, "{} before {}", start, free);
-            // Half duplex: until everybody has heard it. Full duplex: until the station's gap is over.
+            // Half duplex: until all stations have received it. Full duplex: until the station's gap is over.
             *free = if plan.half_duplex { arrival.as_nanos() } else { finish.as_nanos() + 96 };
             prop_assert_eq!(link.0 as usize / if plan.half_duplex { 1 } else { plan.stations }, 0);
         }
@@ -127,14 +127,14 @@ proptest! {
                 prop_assert_eq!(world.received.len(), plan.packets.len() * answers);
             }
         }
-        // Once more: the same.
+        // The same run again gives the same records.
         let (again, _) = simulate(&plan, script(&plan, false));
         prop_assert_eq!(&again.observer.records, &network.observer.records);
     }
 
-    /// The script turned round: its packets get other numbers in the calendar; what happens on the segment is the same.
+    /// The reversed script: its packets have other numbers in the calendar, and the events on the segment are the same.
     #[test]
-    fn the_order_of_insertion_does_not_matter(plan in plan()) {
+    fn the_order_of_insertion_has_no_effect(plan in plan()) {
         let forward = script(&plan, true);
         let backward = forward.iter().rev().copied().collect();
         let (network, _) = simulate(&plan, forward);

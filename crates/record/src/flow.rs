@@ -1,8 +1,8 @@
 //! Flow counters with the definitions of ns-3's FlowMonitor (Carneiro, Fortuna, Ricardo 2009).
 //!
-//! Packets and bytes are counted at the IP layer: a packet is sent when its source hands it to IP (before waiting for
-//! an address, before fragmentation) and received when it is whole at its destination. Delay is the difference. Jitter
-//! is the sum of |d(i) - d(i-1)| over packets in order of reception.
+//! Packets and bytes are counted at the IP layer. A packet counts as sent when its source passes it to IP, before address resolution and
+//! fragmentation. It counts as received when its destination has all of it. Delay is the difference between these times. Jitter is the
+//! sum of |d(i) - d(i-1)| over packets in order of reception.
 
 use crate::histogram::DelayHistogram;
 use crate::observer::{DropReason, Observer, PacketView};
@@ -21,28 +21,28 @@ pub struct FlowCounters {
     pub rx_packets: u64,
     /// Bytes received.
     pub rx_bytes: u64,
-    /// Packets dropped on the way.
+    /// Packets dropped in the network.
     pub lost_packets: u64,
-    /// Sum of delays over received packets.
+    /// Sum of the delays of received packets.
     pub delay_sum: Duration,
-    /// Sum of absolute differences of successive delays.
+    /// Sum of the absolute differences between successive delays.
     pub jitter_sum: Duration,
     /// Delay of the last received packet.
     pub last_delay: Duration,
-    /// When the first packet was sent; meaningful if any was.
+    /// When the first packet was sent; valid if `tx_packets` is not zero.
     pub first_tx: Instant,
     /// When the last packet was sent.
     pub last_tx: Instant,
-    /// When the first packet was received; meaningful if any was.
+    /// When the first packet was received; valid if `rx_packets` is not zero.
     pub first_rx: Instant,
     /// When the last packet was received.
     pub last_rx: Instant,
-    /// Packets received with "congestion experienced".
+    /// Packets received with the ECN codepoint CE ("congestion experienced").
     pub marked_packets: u64,
 }
 
 impl FlowCounters {
-    /// Counts another flow's packets as well. The last delay is that of the flow that received last.
+    /// Adds the counters of another flow. The last delay is that of the flow that received a packet last.
     pub fn add(&mut self, other: &FlowCounters) {
         if other.tx_packets > 0 {
             self.first_tx = if self.tx_packets > 0 { self.first_tx.min(other.first_tx) } else { other.first_tx };
@@ -64,10 +64,10 @@ impl FlowCounters {
     }
 }
 
-/// What is counted of a flow.
+/// The counters of a flow.
 ///
-/// Two cache lines: a packet that is received changes both, and a packet that is sent the second. With thousands of flows each
-/// further line is a miss.
+/// They fill two cache lines: a received packet changes both, and a sent packet the second. With thousands of flows, each
+/// additional line is a cache miss.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 struct Counted {
@@ -79,7 +79,7 @@ struct Counted {
     first_rx: Instant,
     last_rx: Instant,
     marked_packets: u64,
-    // Second line.
+    // Second cache line.
     /// Delays of the packets received in the measured interval.
     delays: DelayHistogram,
     tx_packets: u64,
@@ -88,7 +88,7 @@ struct Counted {
     last_tx: Instant,
 }
 
-const _: () = assert!(size_of::<Counted>() == 128, "what is counted of a flow fills two cache lines");
+const _: () = assert!(size_of::<Counted>() == 128, "the counters of a flow must fill two cache lines");
 
 impl Counted {
     fn counters(&self, lost_packets: u64) -> FlowCounters {
@@ -110,37 +110,37 @@ impl Counted {
     }
 }
 
-/// Counts all flows of a run.
+/// Counts the packets of all flows of a run.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMonitor {
     flows: Vec<Counted>,
-    /// Packets dropped, by flow, as far as there are any.
+    /// Dropped packets by flow, up to the highest flow with a drop.
     lost: Vec<u64>,
-    /// By flow, as far as there are any.
+    /// Copies by flow, up to the highest flow with copies.
     duplicates: Vec<u64>,
     /// Start of the measured interval.
     measured_from: Instant,
-    /// Packets dropped before it, by flow, as far as there are any. Links that are computed ahead report drops early, so
-    /// the time of a drop decides, not when it was reported.
+    /// Packets dropped before the measured interval, by flow. Links that are computed ahead report drops early, so
+    /// the time of a drop is used, not the time of the report.
     lost_before: BTreeMap<FlowId, u64>,
 }
 
 impl FlowMonitor {
-    /// Memory for each flow.
+    /// Memory per flow, in bytes.
     pub const BYTES_PER_FLOW: usize = size_of::<Counted>();
 
-    /// A monitor that knows no flow yet.
+    /// Returns a monitor without flows.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Begins the measured interval at `from`: see [`FlowMonitor::since`].
+    /// Starts the measured interval at `from`; see [`FlowMonitor::since`].
     pub fn measure_from(&mut self, from: Instant) {
         self.measured_from = from;
     }
 
-    /// What a flow counted in the measured interval; `earlier` are its counters when the interval began. Times and the
-    /// last delay are those of the whole run.
+    /// Returns the counters of a flow for the measured interval. `earlier` holds its counters at the start of the interval. Times and the
+    /// last delay cover the whole run.
     pub fn since(&self, flow: FlowId, earlier: &FlowCounters) -> FlowCounters {
         let whole = self.flow(flow);
         FlowCounters {
@@ -156,31 +156,31 @@ impl FlowMonitor {
         }
     }
 
-    /// Makes room for flows below `count`; packets of a flow beyond are a bug of the caller.
+    /// Allocates state for flows below `count`. A packet of a flow with a higher number is a bug of the caller.
     pub fn grow(&mut self, count: usize) {
         if count > self.flows.len() {
             self.flows.resize(count, Counted::default());
         }
     }
 
-    /// Copies of a flow's packets that links made: received + lost + under way = sent + these.
+    /// Returns the number of copies of a flow's packets that links made. Received + lost + in flight = sent + copies.
     pub fn duplicates(&self, flow: FlowId) -> u64 {
         self.duplicates.get(flow.index()).copied().unwrap_or_default()
     }
 
-    /// The state of a flow, to prefetch it.
+    /// Returns the state of a flow, for a prefetch.
     #[inline(always)]
     pub fn state(&self, flow: FlowId) -> Option<&impl Sized> {
         self.flows.get(flow.index())
     }
 
-    /// The counters of a flow; all zero if it never sent.
+    /// Returns the counters of a flow; all are zero if it never sent.
     pub fn flow(&self, flow: FlowId) -> FlowCounters {
         let lost_packets = self.lost.get(flow.index()).copied().unwrap_or_default();
         self.flows.get(flow.index()).map(|flow| flow.counters(lost_packets)).unwrap_or_default()
     }
 
-    /// The delays of a flow's packets that were received in the measured interval; `None` if there is no such flow.
+    /// Returns the delays of a flow's packets that were received in the measured interval; `None` for an unknown flow.
     pub fn delays(&self, flow: FlowId) -> Option<&DelayHistogram> {
         self.flows.get(flow.index()).map(|flow| &flow.delays)
     }
@@ -242,7 +242,7 @@ impl Observer for FlowMonitor {
     }
 }
 
-/// Counts one more of a flow.
+/// Increments the count of a flow.
 fn count(numbers: &mut Vec<u64>, flow: FlowId) {
     if flow.index() >= numbers.len() {
         numbers.resize(flow.index() + 1, 0);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_counts_as_its_packets_one_by_one() {
+    fn a_burst_counts_like_its_packets_one_by_one() {
         let (mut at_once, mut singly) = (FlowMonitor::new(), FlowMonitor::new());
         at_once.grow(1);
         singly.grow(1);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_and_jitter_by_hand() {
+    fn delay_and_jitter_match_a_calculation_by_hand() {
         // Three packets sent at 0, 10, 20 ns, received at 5, 18, 22: delays 5, 8, 2; jitter |8-5| + |2-8| = 9.
         let mut monitor = FlowMonitor::new();
         monitor.grow(1);
@@ -299,11 +299,11 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_of_the_packets_received_in_the_measured_interval() {
+    fn percentiles_cover_the_packets_received_in_the_measured_interval() {
         let mut monitor = FlowMonitor::new();
         monitor.grow(1);
         monitor.measure_from(Instant::from_nanos(18));
-        // The delays are 15, 8 and 2; the packet with 15 arrives a nanosecond before the interval, that with 8 at its start.
+        // The delays are 15, 8 and 2. The packet with 15 arrives a nanosecond before the interval, and the one with 8 at its start.
         for (sent, received) in [(2, 17), (10, 18), (20, 22)] {
             monitor.delivered(Instant::from_nanos(received), &packet(), Instant::from_nanos(sent));
         }

@@ -1,35 +1,35 @@
-//! Counts of delays in classes, from which percentiles are read.
+//! A histogram of delays, from which percentiles are read.
 //!
-//! There are 64 classes for each power of two, so a class is at most 1/64 of its delays wide. A percentile is the upper end of its class,
-//! but no more than the longest delay: it is never too short, and at most one part in 64 too long. Delays that are all equal
-//! give exact percentiles.
+//! Each power of two has 64 classes, so the width of a class is at most 1/64 of its delays. A percentile is the upper end of its class,
+//! limited to the longest delay. It is never too small and at most 1/64 too large. If all delays are equal, percentiles are exact.
 //!
-//! A run has a histogram for each direction of each flow. The delays of a flow span a few powers of two, so only the
-//! classes in between have a count, in blocks of 16. The first packets of equal delay need no block: idle connections have none.
+//! A run has one histogram per direction of each flow. The delays of a flow span a few powers of two, so counts are stored only for the
+//! classes between the smallest and the largest, in blocks of 16. The first packets of equal delay need no block, so idle connections have
+//! none.
 
 use fullpipe_units::Duration;
 
-/// Classes of a power of two, as a power of two.
+/// Classes per power of two, as a power of two.
 const CLASS_BITS: u32 = 6;
-/// Classes in a block, as a power of two: their counts fill a cache line.
+/// Classes per block, as a power of two: the counts of a block fill a cache line.
 const BLOCK_BITS: u32 = 4;
-/// So many delays of one class are counted without a block.
+/// Number of delays of one class that are counted without a block.
 const WITHOUT_BLOCK: u32 = 8;
 
-/// Delays by class.
+/// Numbers of delays by class.
 #[derive(Clone, Debug, Default)]
 pub struct DelayHistogram {
-    /// Counts of the classes from `first` on; empty as long as `only` is enough.
+    /// Counts of the classes from `first` on; empty while `only` is sufficient.
     counts: Box<[u32]>,
     /// The class of the first count, or the only class.
     first: u32,
-    /// Delays of the only class, as long as there are no blocks.
+    /// Number of delays of the only class, while there are no blocks.
     only: u32,
     longest: Duration,
 }
 
 impl DelayHistogram {
-    /// Counts a delay. A class counts up to 2^32 - 1 of them.
+    /// Counts a delay. A class counts up to 2^32 - 1 delays.
     #[inline(always)]
     pub fn add(&mut self, delay: Duration) {
         let class = class_of(delay);
@@ -65,7 +65,7 @@ impl DelayHistogram {
         (self.counts, self.first, self.only) = (counts, first, 0);
     }
 
-    /// Counts another histogram's delays as well.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &DelayHistogram) {
         for (class, number) in other.classes() {
             match self.counts.get_mut(class.wrapping_sub(self.first) as usize) {
@@ -76,14 +76,13 @@ impl DelayHistogram {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// The classes that have delays, and how many.
+    /// Returns the nonempty classes with their counts.
     fn classes(&self) -> impl Iterator<Item = (u32, u32)> {
         let counts = std::iter::once(&self.only).filter(|_| self.counts.is_empty()).chain(&self.counts);
         counts.zip(self.first..).map(|(count, class)| (class, *count)).filter(|(_, count)| *count > 0)
     }
 
-    /// The delay that `percent` of all do not exceed: the smallest delay whose rank is at least that share of their number. `None`
-    /// without any.
+    /// Returns the smallest delay that at least `percent` % of all delays do not exceed. `None` if the histogram is empty.
     pub fn percentile(&self, percent: u64) -> Option<Duration> {
         let total: u128 = self.classes().map(|(_, count)| u128::from(count)).sum();
         let rank = (total * u128::from(percent)).div_ceil(100);
@@ -97,7 +96,7 @@ impl DelayHistogram {
     }
 }
 
-/// Below 64 every nanosecond is a class; above, the highest seven bits decide.
+/// Returns the class of a delay. Below 64 every nanosecond is a class; above, the seven most significant bits select the class.
 #[inline(always)]
 fn class_of(delay: Duration) -> u32 {
     let nanoseconds = delay.as_nanos();
@@ -105,7 +104,7 @@ fn class_of(delay: Duration) -> u32 {
     (shift << CLASS_BITS) + (nanoseconds >> shift) as u32
 }
 
-/// The longest delay of a class.
+/// Returns the longest delay of a class.
 fn last_of(class: u32) -> Duration {
     let shift = (class >> CLASS_BITS).saturating_sub(1);
     let first = u128::from(class - (shift << CLASS_BITS)) << shift;
@@ -124,18 +123,18 @@ mod tests {
     }
 
     fn percentile(histogram: &DelayHistogram, percent: u64) -> u64 {
-        histogram.percentile(percent).expect("there are some").as_nanos()
+        histogram.percentile(percent).expect("the histogram has delays").as_nanos()
     }
 
     #[test]
-    fn percentiles_are_at_most_a_64th_too_long() {
+    fn percentiles_are_at_most_one_part_in_64_too_large() {
         assert_eq!(DelayHistogram::default().percentile(50), None);
         let histogram = of((1..=1000).map(|us| us * 1000));
         for (percent, exact) in [(1, 10_000), (50, 500_000), (95, 950_000), (99, 990_000), (100, 1_000_000)] {
             let found = percentile(&histogram, percent);
             assert!((exact..=exact + exact / 64).contains(&found), "{percent} %: {found}");
         }
-        // Every class begins where the one before it ends, up to the longest time that there is.
+        // Every class starts where the previous one ends, up to the largest `Duration`.
         for value in (0..64).flat_map(|bits| [0, 1, 2].map(|add| (1u64 << bits) - 1 + add)).chain([u64::MAX]) {
             let found = percentile(&of([value, u64::MAX]), 50);
             assert!(found >= value && found - value <= value / 64, "{value}: {found}");
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_delays_are_exact_and_few_of_them_need_no_memory() {
+    fn equal_delays_are_exact_and_the_first_eight_need_no_memory() {
         let few = of([10_000_001; 8]);
         assert_eq!((percentile(&few, 50), percentile(&few, 99), few.counts.len()), (10_000_001, 10_000_001, 0));
         let more = of([10_000_001; 9]);
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_delays_and_of_merges_does_not_matter() {
+    fn the_order_of_delays_and_merges_does_not_change_percentiles() {
         // 99 delays of 1 us to 99 us and one of 50 ms: by rank, the 50th is 50 us, the 99th is 99 us.
         let delays: Vec<u64> = (1..=99).map(|us| us * 1000).chain([50_000_000]).collect();
         let (upwards, downwards) = (of(delays.iter().copied()), of(delays.iter().rev().copied()));

@@ -1,7 +1,7 @@
-//! What is observed of a run, and how it is kept.
+//! The events that a run reports, and the records that are made of them.
 //!
-//! [`Observer`] is the one window into a running world: the network reports to it, flow counters, series and the
-//! auditor listen. An observer is told; it cannot answer, so it cannot change a run.
+//! The network reports events only to an [`Observer`]: flow counters, series and the auditor are observers. An observer returns nothing,
+//! so it cannot change a run.
 
 pub mod flow;
 pub mod histogram;

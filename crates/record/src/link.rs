@@ -1,34 +1,35 @@
-//! What links carry within a window of a run: from an instant, before which the run has not settled, to its end.
+//! Counters of links within a window of a run: from an instant, before which the run has not settled, to its end.
 //!
-//! Everything that happens has an instant, and counts if that lies in the window, both ends included. A packet arrives
-//! when it comes to the queue; it departs when its first bit leaves, which is when it leaves the queue; it is dropped
-//! when the queue or its discipline drops it. So for every window
+//! Each event has an instant and counts if the instant lies in the window, both ends included. A packet arrives when it reaches the queue.
+//! It departs when its first bit is transmitted, which is when it leaves the queue. It is dropped when the queue or its discipline drops
+//! it.
+//! So in every window
 //!
 //! ```text
-//! waiting at its begin + arrivals = departed + dropped + waiting at its end
+//! waiting at its start + arrivals = departed + dropped + waiting at its end
 //! ```
 //!
-//! A packet that came before the window and departs in it is not among the arrivals, but among the departed, with the
-//! whole of its delay. One that still waits at the end has no delay yet.
+//! A packet that arrived before the window and departs in it is not counted as an arrival. It is counted as departed, with its whole delay.
+//! A packet that still waits at the end has no delay yet.
 //!
-//! Two things are not counted but measured over time, of each exactly the part that lies in the window: how many packets
-//! and bytes wait, as the integral of the queue's length, and how long the transmitter is busy. The integral is that of
-//! the queue itself, not the sum of delays: by Little's law the two agree where nobody crosses an end of the window.
+//! Two quantities are integrated over the window: the length of the queue in packets and bytes, and the busy time of the transmitter.
+//! The integral is that of the queue itself, not the sum of delays. By Little's law both agree if no packet waits across an end of
+//! the window.
 //!
-//! Bytes are those on the wire, framing included. The packet in transmission does not wait.
+//! Bytes are bytes on the wire, including framing. The packet in transmission does not wait.
 
 use crate::histogram::DelayHistogram;
 use crate::observer::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{Duration, Instant, LinkId};
 use std::collections::VecDeque;
 
-/// Packets and their bytes.
+/// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Amount {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// Bytes on the wire.
     pub bytes: u64,
 }
 
@@ -38,84 +39,84 @@ impl Amount {
         self.bytes += u64::from(wire_bytes);
     }
 
-    /// A packet that was never announced takes nothing away: that is for the auditor to say.
+    /// Removes a packet. A packet that was not announced changes nothing; the auditor reports such packets.
     fn take(&mut self, wire_bytes: u32) {
         self.packets = self.packets.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(u64::from(wire_bytes));
     }
 }
 
-/// What one direction of a link carried in a window.
+/// Counters of one direction of a link in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LinkSummary {
-    /// Begin of the window.
+    /// Start of the window.
     pub from: Instant,
-    /// Its end.
+    /// End of the window.
     pub to: Instant,
-    /// Waiting when it began.
+    /// Packets that waited when the window started.
     pub waiting_first: Amount,
-    /// Waiting when it ended.
+    /// Packets that waited when the window ended.
     pub waiting_last: Amount,
-    /// What came to the queue.
+    /// Packets that arrived at the queue.
     pub arrivals: Amount,
-    /// What left it for the transmitter.
+    /// Packets that left the queue for the transmitter.
     pub departed: Amount,
-    /// Packets that queue or discipline dropped.
+    /// Packets dropped by the queue or its discipline.
     pub dropped_packets: u64,
-    /// Packets that the discipline marked "congestion experienced" as they departed.
+    /// Packets that the discipline marked CE ("congestion experienced") as they departed.
     pub marked_packets: u64,
-    /// Sum over departed packets of the time from coming to departing, in nanoseconds.
+    /// Sum over departed packets of the time from arrival to departure, in nanoseconds.
     pub delay_sum_ns: u128,
     /// The delay that half of the departed packets do not exceed; see [`LinkSummary::delay_p99`].
     pub delay_p50: Option<Duration>,
-    /// The delay that 99 % of the departed packets do not exceed: up to one part in 64 too long.
+    /// The delay that 99 % of the departed packets do not exceed; up to 1/64 too large.
     pub delay_p99: Option<Duration>,
-    /// Integral over time of the packets that wait, in packet nanoseconds.
+    /// Integral of the number of waiting packets over time, in packet nanoseconds.
     pub packet_ns: u128,
-    /// Integral over time of the bytes that wait, in byte nanoseconds.
+    /// Integral of the number of waiting bytes over time, in byte nanoseconds.
     pub byte_ns: u128,
-    /// How long the transmitter was busy.
+    /// Time in which the transmitter was busy.
     pub busy: Duration,
 }
 
 impl LinkSummary {
-    /// Length of the window.
+    /// Returns the length of the window.
     pub fn measured(&self) -> Duration {
         self.to.saturating_since(self.from)
     }
 
-    /// Dropped packets over arrivals; `None` without arrivals.
+    /// Returns dropped packets divided by arrivals; `None` without arrivals.
     pub fn drop_ratio(&self) -> Option<f64> {
         ratio(self.dropped_packets as f64, self.arrivals.packets as f64)
     }
 
-    /// Marked packets over arrivals; `None` without arrivals.
+    /// Returns marked packets divided by arrivals; `None` without arrivals.
     pub fn mark_ratio(&self) -> Option<f64> {
         ratio(self.marked_packets as f64, self.arrivals.packets as f64)
     }
 
-    /// Departed bits per second; `None` if the window has no length, like what follows.
+    /// Returns the departed bits per second; `None` if the window has no length, as for the following methods.
     pub fn throughput_bps(&self) -> Option<f64> {
         ratio(self.departed.bytes as f64 * 8e9, self.measured().as_nanos() as f64)
     }
 
-    /// The part of the time in which the transmitter was busy.
+    /// Returns the fraction of the window in which the transmitter was busy.
     pub fn utilisation(&self) -> Option<f64> {
         ratio(self.busy.as_nanos() as f64, self.measured().as_nanos() as f64)
     }
 
-    /// Mean over departed packets of the time from coming to departing, in seconds; `None` without any.
+    /// Returns the mean time from arrival to departure of the departed packets, in seconds; `None` if no packet departed.
     pub fn mean_queue_delay_s(&self) -> Option<f64> {
         ratio(self.delay_sum_ns as f64, self.departed.packets as f64 * 1e9)
     }
 
-    /// Mean over time of the packets that wait.
+    /// Returns the time average of the number of waiting packets.
     pub fn mean_queue_packets(&self) -> Option<f64> {
         ratio(self.packet_ns as f64, self.measured().as_nanos() as f64)
     }
 
-    /// Mean over time of the bytes that wait.
+    /// Returns the time average of the number of waiting bytes.
     pub fn mean_queue_bytes(&self) -> Option<f64> {
         ratio(self.byte_ns as f64, self.measured().as_nanos() as f64)
     }
@@ -125,7 +126,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// A packet that is known to depart.
+/// A packet whose departure time is known.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     offered: Instant,
@@ -134,17 +135,17 @@ struct Departure {
     wire_bytes: u32,
 }
 
-/// One link: its sums, and its queue as it was at `now`.
+/// The sums of one link, and its queue as of `now`.
 #[derive(Clone, Debug)]
 struct Watch {
     link: LinkId,
     now: Instant,
     waiting: Amount,
-    /// Whether the window has begun, and `summary.waiting_first` is what waited then.
+    /// Whether the window has started and `summary.waiting_first` is set.
     begun: bool,
-    /// Those whose departure was told before it happens, in order.
+    /// Packets whose departure was reported before it happens, in order.
     ahead: VecDeque<Departure>,
-    /// When the last that departed is through.
+    /// When the transmission of the last departed packet ends.
     busy_until: Instant,
     delays: DelayHistogram,
     summary: LinkSummary,
@@ -164,7 +165,7 @@ impl Watch {
         }
     }
 
-    /// Time goes on, with the queue as it is; says whether what happens at `to` counts.
+    /// Advances the time with an unchanged queue. Returns whether events at `to` count.
     fn pass_to(&mut self, to: Instant) -> bool {
         let to = to.max(self.now);
         let counts = to >= self.summary.from;
@@ -181,7 +182,7 @@ impl Watch {
         counts
     }
 
-    /// Time goes on, and all that is to depart until then does.
+    /// Advances the time, with all departures until then.
     fn advance(&mut self, to: Instant) -> bool {
         while let Some(departure) = self.ahead.front().copied().filter(|departure| departure.start <= to) {
             self.ahead.pop_front();
@@ -218,7 +219,7 @@ impl Watch {
         self.waiting.take(wire_bytes);
     }
 
-    /// What has happened until `to`, or until the last thing that was told if that is later.
+    /// Returns the summary up to `to`, or up to the last reported event if that is later.
     fn summary(&self, to: Instant) -> LinkSummary {
         let mut ended = self.clone();
         ended.advance(to);
@@ -234,20 +235,20 @@ impl Watch {
     }
 }
 
-/// Watches some links of a run.
+/// An observer that counts the packets of selected links.
 #[derive(Clone, Debug, Default)]
 pub struct LinkMonitor {
     watches: Vec<Watch>,
 }
 
 impl LinkMonitor {
-    /// A monitor of `links`, of what happens from an instant on.
+    /// Returns a monitor of `links` that counts events at `from` and later.
     pub fn new(links: impl IntoIterator<Item = LinkId>, from: Instant) -> Self {
         LinkMonitor { watches: links.into_iter().map(|link| Watch::new(link, from)).collect() }
     }
 
-    /// What each link has carried, in the order in which they were named, in a run that ended at `to`. What a link was
-    /// told of a later time (a packet that is lost after the last that arrives) still belongs to the run.
+    /// Returns the summary of each link, in the order of [`LinkMonitor::new`], for a run that ended at `to`. Events that were reported with
+    /// a later time still belong to the run (for example a packet that is lost after the last arrival).
     pub fn summaries(&self, to: Instant) -> impl Iterator<Item = (LinkId, LinkSummary)> {
         self.watches.iter().map(move |watch| (watch.link, watch.summary(to)))
     }
@@ -282,7 +283,7 @@ impl Observer for LinkMonitor {
         if let Some(watch) = self.watch(frame.link) {
             let Transmission { offered, start, finish, wire_bytes, .. } = *frame;
             watch.ahead.push_back(Departure { offered, start, finish, wire_bytes });
-            // With a discipline it begins now.
+            // With a discipline the transmission starts now.
             watch.advance(watch.now);
         }
     }
@@ -309,7 +310,7 @@ mod tests {
         LinkMonitor::new([LINK], at(from))
     }
 
-    /// Four packets that come at once begin at 0, 1, 2 and 3 ms; a fifth, at 1.2 ms, finds no room.
+    /// Four packets arrive at once and start at 0, 1, 2 and 3 ms; a fifth packet, at 1.2 ms, is dropped because the queue is full.
     fn four(from: u64, to: u64) -> LinkSummary {
         let mut monitor = monitor(from);
         (0..4).for_each(|number| monitor.passed(&frame(0, number * MS)));
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_run_by_hand() {
+    fn a_whole_run_matches_a_calculation_by_hand() {
         let whole = four(0, 5 * MS);
         assert_eq!((whole.waiting_first.packets, whole.waiting_last.packets), (0, 0));
         assert_eq!(
@@ -341,8 +342,8 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_before_the_window_does_not_count() {
-        // At 1.5 ms two wait: for half a millisecond both, for one more the last. Busy from 1.5 to 4 ms.
+    fn events_before_the_window_do_not_count() {
+        // At 1.5 ms two packets wait: both for half a millisecond, then the last one for another. The transmitter is busy from 1.5 to 4 ms.
         let late = four(1_500_000, 5 * MS);
         assert_eq!((late.waiting_first, late.arrivals), (Amount { packets: 2, bytes: 2000 }, Amount::default()));
         assert_eq!((late.departed.packets, late.dropped_packets, late.delay_sum_ns), (2, 0, 5_000_000));
@@ -353,7 +354,7 @@ mod tests {
 
     #[test]
     fn both_ends_belong_to_the_window() {
-        // The departure at 2 ms, to the nanosecond; and the drop at 1.2 ms with its arrival.
+        // The departure at 2 ms exactly, and the drop at 1.2 ms with its arrival.
         for (from, departed, waiting, dropped) in
             [(2 * MS, 2, 2, 0), (2 * MS + 1, 1, 1, 0), (1_200_000, 2, 2, 1), (1_200_001, 2, 2, 0)]
         {
@@ -368,14 +369,14 @@ mod tests {
             assert_eq!((summary.busy.as_nanos(), summary.utilisation()), (busy, Some(1.0)));
             assert!(balanced(&summary));
         }
-        // Nothing is known of a run that was over before.
+        // The summary is empty if the run ended before the window.
         let never = four(9 * MS, 5 * MS);
         assert_eq!(never, LinkSummary { from: at(9 * MS), to: at(9 * MS), ..LinkSummary::default() });
         assert_eq!((never.throughput_bps(), never.utilisation(), never.mean_queue_packets()), (None, None, None));
     }
 
     #[test]
-    fn a_packet_that_a_discipline_drops_has_waited() {
+    fn the_waiting_time_of_a_packet_that_a_discipline_drops_counts() {
         let mut monitor = monitor(2);
         monitor.offered(at(0), LINK, 100);
         monitor.offered(at(5), LINK, 300);
@@ -391,7 +392,7 @@ mod tests {
         monitor.transmitted(&Transmission { wire_bytes: 300, ..frame(5, 12) });
         monitor.offered(at(15), LINK, 50);
         let summary = monitor.summaries(at(20)).next().expect("one link").1;
-        // From 2 to 9 the first waits, from 5 to 12 the second, from 15 to 20 the third.
+        // The first packet waits from 2 to 9, the second from 5 to 12, the third from 15 to 20.
         assert_eq!((summary.packet_ns, summary.byte_ns), (7 + 7 + 5, 700 + 2100 + 250));
         assert_eq!((summary.waiting_first.bytes, summary.waiting_last.bytes), (100, 50));
         assert_eq!((summary.delay_sum_ns, summary.marked_packets, summary.mark_ratio()), (7, 1, Some(0.5)));

@@ -1,11 +1,11 @@
-//! The events that a world reports while it runs.
+//! The events that the network reports during a run.
 //!
-//! Times in an event may lie ahead of the simulation's clock by as much as a packet's way through a chain of links
-//! that was computed at once; within one link and within one flow's arrivals they are in order.
+//! The time of an event can be later than the simulation's clock, by up to a packet's transit time through a chain of links that was
+//! computed at once. Within one link and within the arrivals of one flow, times are in order.
 
 use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
 
-/// Transport protocol of a packet.
+/// The transport protocol of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// UDP.
@@ -15,41 +15,41 @@ pub enum Protocol {
     Tcp,
 }
 
-/// Why a packet was dropped.
+/// The reason why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
-    /// A queue was full.
+    /// The queue was full.
     QueueFull,
-    /// A queue discipline decided to drop it although there was room (active queue management).
+    /// A queue discipline dropped it although there was room (active queue management).
     Discipline,
-    /// The link's loss model took it.
+    /// The link's loss model removed it.
     Loss,
-    /// Bits of it were flipped: the link's frame check or its destination's checksum noticed.
+    /// Bits were flipped, and the link's frame check or the destination's checksum detected it.
     Corrupted,
-    /// It waited for an address that was not resolved, beyond the number that may wait.
+    /// It was waiting for address resolution, and the queue for that was full.
     Resolution,
-    /// The medium was busy too often.
+    /// The shared medium was busy at every attempt to transmit it.
     Collision,
-    /// It was lost on the air, in all transmissions that it had.
+    /// All its transmissions on the radio channel failed.
     Radio,
-    /// It was larger than the link's MTU and must not be fragmented.
+    /// It exceeded the link's MTU and must not be fragmented.
     TooBig,
-    /// A fragment was missing when reassembly was given up.
+    /// Reassembly timed out because a fragment was missing.
     Reassembly,
-    /// A translator of addresses had no mapping for it and could or would make none.
+    /// A NAT had no mapping for it and could not or must not create one.
     Nat,
-    /// No route, or no one listens at its destination.
+    /// There was no route, or no endpoint at its destination.
     Unreachable,
 }
 
-/// The TCP fields an observer may want, with sequence numbers as on the wire (modulo 2^32).
+/// The TCP header fields for observers, with sequence numbers as on the wire (modulo 2^32).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpView {
     /// Sequence number of the first byte.
     pub sequence: u32,
-    /// Sequence number after the last byte, SYN and FIN counted.
+    /// Sequence number after the last byte; SYN and FIN are counted.
     pub sequence_end: u32,
-    /// Acknowledgement number; meaningful if `has_ack`.
+    /// Acknowledgment number; valid if `has_ack`.
     pub acknowledgement: u32,
     /// Whether the ACK flag is set.
     pub has_ack: bool,
@@ -57,23 +57,23 @@ pub struct TcpView {
     pub syn: bool,
 }
 
-/// What an observer sees of a packet.
+/// The fields of a packet that observers receive.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketView {
-    /// Its flow.
+    /// The flow of the packet.
     pub flow: FlowId,
     /// Size at the IP layer in bytes.
     pub ip_bytes: u32,
-    /// Size of the transport's payload in bytes.
+    /// Size of the transport payload in bytes.
     pub payload_bytes: u32,
-    /// ECN bits of the IP header.
+    /// ECN codepoint of the IP header.
     pub codepoint: Codepoint,
-    /// TCP fields, for TCP packets.
+    /// TCP fields; `None` if the packet is not a TCP packet.
     pub tcp: Option<TcpView>,
 }
 
 impl PacketView {
-    /// The sequence numbers of a TCP segment become larger.
+    /// Increases the sequence numbers of a TCP segment.
     #[inline(always)]
     pub fn advance_sequence(&mut self, bytes: u32) {
         if let Some(tcp) = &mut self.tcp {
@@ -83,70 +83,70 @@ impl PacketView {
     }
 }
 
-/// One packet's passage over one link.
+/// The transmission of one packet over one link.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmission {
     /// The link.
     pub link: LinkId,
-    /// The packet's flow.
+    /// The flow of the packet.
     pub flow: FlowId,
-    /// Size on the wire in bytes, framing included.
+    /// Size on the wire in bytes, including framing.
     pub wire_bytes: u32,
-    /// When it came to the link's queue.
+    /// When the packet arrived at the link's queue.
     pub offered: Instant,
-    /// When its first bit left.
+    /// When transmission of the first bit started.
     pub start: Instant,
-    /// When its last bit left.
+    /// When transmission of the last bit ended.
     pub finish: Instant,
-    /// When its last bit arrived at the far end.
+    /// When the last bit arrived at the far end.
     pub arrival: Instant,
 }
 
-/// Somebody who watches a run. All methods default to doing nothing.
+/// Receives the events of a run. By default, all methods do nothing.
 pub trait Observer {
-    /// Packets of a flow will be reported soon; an observer may prefetch its state.
+    /// Called before packets of a flow are reported, so that an observer can prefetch the state of the flow.
     #[inline(always)]
     fn prefetch_flow(&self, _flow: FlowId) {}
 
-    /// Frames of a link will be reported soon; an observer may prefetch its state.
+    /// Called before frames of a link are reported, so that an observer can prefetch the state of the link.
     #[inline(always)]
     fn prefetch_link(&self, _link: LinkId) {}
 
-    /// A packet was handed to the network by its source.
+    /// The source passed a packet to the network.
     #[inline(always)]
     fn sent(&mut self, _now: Instant, _packet: &PacketView) {}
 
-    /// TCP segments, `packets` of them and at least one, were handed to the network by their source that differ in their sequence
-    /// numbers alone: `first`, and others whose number is larger by `step_bytes` than that of the one before. Returns whether the observer has taken them all, as
-    /// [`Observer::sent`] would one by one. Otherwise each is reported by that, before it comes to its first link.
+    /// The source passed `packets` TCP segments (at least one) to the network that differ only in their sequence
+    /// numbers: `first`, and others whose number increases by `step_bytes` each. Returns whether the observer has processed all of them, as
+    /// [`Observer::sent`] would one by one. Otherwise each is reported by that method, before it arrives at its first link.
     #[inline(always)]
     fn sent_burst(&mut self, _now: Instant, _first: &PacketView, _packets: u32, _step_bytes: u32) -> bool {
         false
     }
 
-    /// A packet reached its destination host, whole; `sent` is when it was handed to the network.
+    /// A whole packet arrived at its destination host; `sent` is the time at which it was passed to the network.
     #[inline(always)]
     fn delivered(&mut self, _now: Instant, _packet: &PacketView, _sent: Instant) {}
 
-    /// A packet was dropped (or one of its fragments was, which ends the packet), on `link` where there is one.
+    /// A packet was dropped, on `link` if it was dropped on a link. The drop of a fragment drops its packet.
     #[inline(always)]
     fn dropped(&mut self, _now: Instant, _packet: &PacketView, _link: Option<LinkId>, _reason: DropReason) {}
 
-    /// A frame came to a link's queue (it will be transmitted or dropped). For one link, `now` of this, of
-    /// [`Observer::link_dropped`] and of [`Observer::marked`] never goes back.
+    /// A frame arrived at a link's queue; it will be transmitted or dropped. For one link, `now` of this method, of
+    /// [`Observer::link_dropped`] and of [`Observer::marked`] never decreases.
     #[inline(always)]
     fn offered(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32) {}
 
-    /// A frame was dropped before it was transmitted: at a link's queue, because the medium was busy too often, or on the air. A
-    /// frame that a loss model takes has been transmitted; then only [`Observer::dropped`] tells.
+    /// A frame was dropped before it was transmitted: at a link's queue, on a busy medium, or on a radio channel. A frame that a loss
+    /// model removes has been transmitted; only [`Observer::dropped`] reports it.
     #[inline(always)]
     fn link_dropped(&mut self, _now: Instant, _link: LinkId, _wire_bytes: u32, _reason: DropReason) {}
 
-    /// A link's queue discipline set "congestion experienced" on a packet (the view has it) that it now transmits.
+    /// A link's queue discipline set CE ("congestion experienced") on a packet that it transmits now; `packet` already has it.
     #[inline(always)]
     fn marked(&mut self, _now: Instant, _packet: &PacketView, _link: LinkId) {}
 
-    /// A link made a copy of a packet, which arrives at the far end at `arrival`: one more of its flow is under way.
+    /// A link made a copy of a packet, which arrives at the far end at `arrival`. One more packet of the flow is then in flight.
     #[inline(always)]
     fn duplicated(&mut self, _arrival: Instant, _packet: &PacketView, _link: LinkId) {}
 
@@ -154,8 +154,8 @@ pub trait Observer {
     #[inline(always)]
     fn transmitted(&mut self, _transmission: &Transmission) {}
 
-    /// A frame came to a link's queue, and its transmission was known at once: [`Observer::offered`] and
-    /// [`Observer::transmitted`] in one, for who can do both together for less.
+    /// A frame arrived at a link's queue, and the times of its transmission are known at once. Combines [`Observer::offered`] and
+    /// [`Observer::transmitted`], for observers that can process both in one step at lower cost.
     #[inline(always)]
     fn passed(&mut self, transmission: &Transmission) {
         self.offered(transmission.offered, transmission.link, transmission.wire_bytes);
@@ -163,10 +163,10 @@ pub trait Observer {
     }
 }
 
-/// Watches nothing.
+/// The observer that ignores all events.
 impl Observer for () {}
 
-/// Methods that report an event to both observers of a pair.
+/// Defines methods that report an event to both observers of a pair.
 macro_rules! to_both {
     ($($event:ident($($argument:ident: $Type:ty),+);)+) => {$(
         #[inline(always)]
@@ -177,7 +177,7 @@ macro_rules! to_both {
     )+};
 }
 
-/// Two observers side by side.
+/// A pair of observers; both receive every event.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     to_both! {
         sent(now: Instant, packet: &PacketView);

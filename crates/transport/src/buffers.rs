@@ -1,8 +1,9 @@
-//! Bytes behind the offsets, where there are any.
+//! The content of stream offsets, for streams with content.
 //!
-//! Both directions count in offsets; most simulated streams have no content and never touch this file. Once a byte
-//! string is written, or arrives, a store is made that keeps it under its offset. Offsets without content may lie
-//! between: a mere length was written there. Where a segment mixes both, the length becomes zero bytes.
+//! Both directions of a stream count in offsets. Most simulated streams have no content and do not use this module. The first byte string
+//! that is written or received creates a store, which keeps byte strings by offset. Ranges without content can lie between them: there,
+//! only
+//! a length was written. If a segment contains both, its lengths become zero bytes.
 
 use crate::Payload;
 use bytes::{Bytes, BytesMut};
@@ -19,7 +20,7 @@ fn end(chunk: &(u64, Bytes)) -> u64 {
 }
 
 impl ByteStore {
-    /// Appends; `offset` is at or after everything stored.
+    /// Appends `bytes`; `offset` must not be below the end of the stored content.
     pub fn push(&mut self, offset: u64, bytes: Bytes) {
         debug_assert!(self.chunks.back().is_none_or(|chunk| end(chunk) <= offset));
         if !bytes.is_empty() {
@@ -27,7 +28,7 @@ impl ByteStore {
         }
     }
 
-    /// Stores what of `bytes` is at or after `floor` and not stored yet.
+    /// Stores the part of `bytes` that is at or after `floor` and not stored yet.
     pub fn insert(&mut self, mut offset: u64, mut bytes: Bytes, floor: u64) {
         if offset < floor {
             let cut = (floor - offset).min(bytes.len() as u64);
@@ -57,7 +58,7 @@ impl ByteStore {
         }
     }
 
-    /// The content of `start..start + length`; `None` if it has none at all.
+    /// Returns the content of `start..start + length`; `None` if the range has no content.
     pub fn slice(&self, start: u64, length: u64) -> Option<Bytes> {
         let stop = start + length;
         let mut index = self.chunks.partition_point(|chunk| end(chunk) <= start);
@@ -79,8 +80,8 @@ impl ByteStore {
         Some(whole.freeze())
     }
 
-    /// Takes the piece that begins at `start`, at most up to `stop`: bytes up to the end of their chunk, or a length
-    /// up to the next chunk. Everything before is forgotten.
+    /// Removes and returns the piece that begins at `start` and ends at or before `stop`: bytes up to the end of their chunk, or a length
+    /// up to the next chunk. All content before it is discarded.
     pub fn take(&mut self, start: u64, stop: u64) -> Payload {
         self.forget_below(start);
         match self.chunks.front_mut() {
@@ -98,12 +99,12 @@ impl ByteStore {
         }
     }
 
-    /// Bytes kept.
+    /// Returns the number of stored bytes.
     pub fn held_bytes(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.1.len()).sum()
     }
 
-    /// Forgets what lies at or after `offset`.
+    /// Discards the content at or after `offset`.
     pub fn forget_from(&mut self, offset: u64) {
         while let Some(chunk) = self.chunks.back_mut() {
             if chunk.0 >= offset {
@@ -116,7 +117,7 @@ impl ByteStore {
         }
     }
 
-    /// Forgets what lies before `offset`.
+    /// Discards the content before `offset`.
     pub fn forget_below(&mut self, offset: u64) {
         while let Some(chunk) = self.chunks.front_mut() {
             if end(chunk) <= offset {
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_stops_at_chunks_and_lengths() {
+    fn take_stops_at_the_end_of_chunks_and_lengths() {
         let mut store = ByteStore::default();
         store.push(2, Bytes::from_static(b"cd"));
         assert_eq!(store.take(0, 9), Payload::Length(2));
@@ -164,9 +165,9 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces of one text in any order, overlapping or repeated, give the text.
+        /// Pieces of a text restore the text in any order, also if they overlap or repeat.
         #[test]
-        fn pieces_in_any_order_give_the_text(mut pieces in prop::collection::vec((0u64..90, 1u64..30), 0..30), floor in 0u64..20) {
+        fn pieces_in_any_order_restore_the_text(mut pieces in prop::collection::vec((0u64..90, 1u64..30), 0..30), floor in 0u64..20) {
             pieces.extend((0..12).map(|piece| (piece * 10, 10)));
             let mut store = ByteStore::default();
             for (offset, length) in pieces {
@@ -175,7 +176,7 @@ mod tests {
             let mut text = Vec::new();
             let mut at = floor;
             while at < 119 {
-                let Payload::Bytes(bytes) = store.take(at, 119) else { panic!("a hole at {at}") };
+                let Payload::Bytes(bytes) = store.take(at, 119) else { panic!("no content at {at}") };
                 at += bytes.len() as u64;
                 text.extend_from_slice(&bytes);
             }

@@ -54,20 +54,20 @@ impl EndpointId {
     /// Largest index of an endpoint.
     pub const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
-    /// The identity of endpoint `index` of a kind.
+    /// Returns the identity of endpoint `index` of a kind.
     ///
     /// # Panics
     /// If the index is larger than [`EndpointId::MAX_INDEX`].
     #[inline]
     pub const fn new(kind: EndpointKind, index: u32) -> Self {
-        assert!(index <= Self::MAX_INDEX, "an endpoint's index has 29 bits");
+        assert!(index <= Self::MAX_INDEX, "an endpoint index has at most 29 bits");
         match NonZeroU32::new(!((kind as u32) << INDEX_BITS | index)) {
             Some(complement) => EndpointId(complement),
-            None => panic!("no kind has the number 7"),
+            None => panic!("kind number 7 does not exist"),
         }
     }
 
-    /// The kind.
+    /// Returns the kind.
     #[inline(always)]
     pub const fn kind(self) -> EndpointKind {
         match self.to_bits() >> INDEX_BITS {
@@ -79,19 +79,19 @@ impl EndpointId {
         }
     }
 
-    /// The index among the endpoints of its kind.
+    /// Returns the index among the endpoints of its kind.
     #[inline(always)]
     pub const fn index(self) -> u32 {
         self.to_bits() & Self::MAX_INDEX
     }
 
-    /// Kind and index as one number. The number of a TCP endpoint is its index.
+    /// Returns kind and index as one number. The number of a TCP endpoint is its index.
     #[inline(always)]
     pub const fn to_bits(self) -> u32 {
         !self.0.get()
     }
 
-    /// The endpoint with this number; `None` if there is no such kind.
+    /// Returns the endpoint with this number; `None` if there is no such kind.
     #[inline(always)]
     pub const fn from_bits(bits: u32) -> Option<Self> {
         if bits >> INDEX_BITS > EndpointKind::Tunnel as u32 {
@@ -117,7 +117,7 @@ impl fmt::Debug for EndpointId {
 pub struct Deadlines {
     /// The next timer that rarely expires: retransmission, keep-alive, idle timeout.
     pub far: Instant,
-    /// The next timer that often expires: delayed acknowledgement, pacing, reordering.
+    /// The next timer that often expires: delayed acknowledgment, pacing, reordering.
     pub near: Instant,
 }
 
@@ -147,7 +147,7 @@ pub struct EndpointReport {
     pub delivery_rate_bps: Option<u64>,
     /// Whether the endpoint is in recovery.
     pub in_recovery: bool,
-    /// Retransmission or probe timeouts since the last acknowledgement.
+    /// Retransmission or probe timeouts since the last acknowledgment.
     pub pto_count: Option<u32>,
     /// Packets sent: QUIC packets, or TCP segments with data or FIN.
     pub sent_packets: Option<u64>,
@@ -185,7 +185,7 @@ pub struct TunnelCounters {
 }
 
 impl EndpointReport {
-    /// A report without values.
+    /// Returns a report without values.
     pub fn new(kind: EndpointKind) -> Self {
         EndpointReport {
             kind,
@@ -211,23 +211,23 @@ impl EndpointReport {
         }
     }
 
-    /// The value of the congestion control with this name.
+    /// Returns the value of the congestion control with this name.
     pub fn control_value(&self, name: &str) -> Option<f64> {
         self.control_values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 }
 
-/// A measured time; `None` if it is zero, which transports use if there is no sample yet.
+/// Returns a measured time; `None` if it is zero, which transports use if there is no sample yet.
 pub fn measured(time: Duration) -> Option<Duration> {
     (!time.is_zero()).then_some(time)
 }
 
-/// A rate that was set or measured; `None` if it is zero.
+/// Returns a configured or measured rate; `None` if it is zero.
 pub fn known_rate(bits_per_second: u64) -> Option<u64> {
     (bits_per_second > 0).then_some(bits_per_second)
 }
 
-/// A slow-start threshold; `None` if it is `u64::MAX`, which controls use before the first reduction.
+/// Returns a slow-start threshold; `None` if it is `u64::MAX`, which controls use before the first reduction.
 pub fn known_threshold(bytes: u64) -> Option<u64> {
     (bytes < u64::MAX).then_some(bytes)
 }
@@ -245,7 +245,7 @@ mod tests {
                 let id = EndpointId::new(kind, index);
                 assert_eq!((id.kind(), id.index()), (kind, index));
                 assert_eq!(EndpointId::from_bits(id.to_bits()), Some(id));
-                assert!(seen.insert(id.to_bits()), "{id:?} has a number of its own");
+                assert!(seen.insert(id.to_bits()), "{id:?} must have a unique number");
             }
         }
         assert_eq!(EndpointId::new(EndpointKind::Tcp, 12).to_bits(), 12);

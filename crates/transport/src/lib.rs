@@ -1,8 +1,8 @@
-//! How workloads use a transport: write, read, finish, abort; events tell when it is worth trying again.
+//! The interface between workloads and transports: write, read, finish, abort, and events that indicate when to try again.
 //!
-//! A workload neither knows nor cares whether TCP, a QUIC stream or a real stack is behind the trait. A payload is a
-//! length (models) or bytes (real programs) behind the same calls. Nothing here takes the time: a transport's host
-//! asks it for output, with the time, after every call.
+//! A workload is independent of the transport behind the trait: TCP, a QUIC stream, or a real stack. The same calls accept a payload as a
+//! length (models) or as bytes (real programs). No call has a time argument. After every call, the transport's host polls it
+//! for output and passes the time.
 
 pub mod buffers;
 pub mod endpoint;
@@ -15,17 +15,17 @@ pub mod tunnel;
 use bytes::Bytes;
 use fullpipe_units::Duration;
 
-/// What is written and read: a count, or bytes.
+/// Data that is written or read: a length, or bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// So many bytes whose content does not matter.
+    /// A number of bytes whose content does not matter.
     Length(u64),
-    /// These bytes.
+    /// Payload bytes with content.
     Bytes(Bytes),
 }
 
 impl Payload {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match self {
             Payload::Length(length) => *length,
@@ -33,82 +33,81 @@ impl Payload {
         }
     }
 
-    /// Whether it holds nothing.
+    /// Returns whether the length is zero.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// Both sides finished and everything was acknowledged.
+    /// Both sides finished, and everything was acknowledged.
     Finished,
     /// The peer reset the connection.
     Reset,
-    /// The peer refused it.
+    /// The peer refused the connection.
     Refused,
-    /// Retransmissions were given up.
+    /// The maximum number of retransmissions was reached.
     TimedOut,
-    /// This side aborted it.
+    /// This side aborted the connection.
     Aborted,
 }
 
-/// What a transport tells the workload above it.
+/// An event that a transport reports to its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The connection is established.
     Connected,
-    /// Space has come free in the send buffer.
+    /// The send buffer has free space again.
     Writable,
     /// Bytes can be read in order.
     Readable,
-    /// The peer will send nothing more, and all it sent can be read.
+    /// The peer sends no more data, and all its data can be read.
     PeerFinished,
-    /// The connection is over; no event follows.
+    /// The connection is closed; no event follows.
     Closed(CloseReason),
 }
 
-/// How urgent what a stream sends is, for transports that choose between streams.
+/// The priority of the data that a stream sends, for transports that schedule several streams.
 ///
-/// Each scheduler reads what it knows: RFC 9218 urgency and `incremental`, weighted fair queueing the weight, earliest
-/// deadline first the latency.
+/// Each scheduler uses some of the fields: RFC 9218 uses `urgency` and `incremental`, weighted fair queueing uses `weight`, and earliest
+/// deadline first uses `latency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// 0 (most urgent) to 7 (RFC 9218 section 4.1).
     pub urgency: u8,
-    /// Whether its bytes are of use before all have come (RFC 9218 section 4.2).
+    /// Whether the peer can process the data incrementally, before all of it has arrived (RFC 9218 section 4.2).
     pub incremental: bool,
-    /// Share beside other streams of the same urgency; at least 1.
+    /// Weight relative to other streams of the same urgency; at least 1.
     pub weight: u16,
-    /// How long after it was written a byte is wanted; `None`: the scheduler's own default.
+    /// Latency target of a byte, from when it is written; `None`: the default of the scheduler.
     pub latency: Option<Duration>,
 }
 
 impl Default for Priority {
-    /// Urgency 3, not incremental (RFC 9218 section 4), weight 1, no latency of its own.
+    /// Urgency 3, not incremental (RFC 9218 section 4), weight 1, no latency target.
     fn default() -> Self {
         Priority { urgency: 3, incremental: false, weight: 1, latency: None }
     }
 }
 
-/// A reliable, ordered, two-way byte stream.
+/// A reliable, ordered, bidirectional byte stream.
 pub trait Stream {
-    /// Bytes that [`Stream::write`] would take now.
+    /// Returns the number of bytes that [`Stream::write`] would accept now.
     fn writable_bytes(&self) -> u64;
 
-    /// Bytes written that have never been sent, where the transport tells: what is still to be written can only come after
-    /// them.
+    /// Returns the number of written bytes that have never been sent, if the transport reports it. Later writes are sent after them.
     fn unsent_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Appends to the send buffer as much as fits and says how much that was. After [`Stream::finish`] it takes
+    /// Appends as much of `payload` to the send buffer as fits and returns the number of bytes. After [`Stream::finish`] it accepts
     /// nothing.
     fn write(&mut self, payload: Payload) -> u64;
 
-    /// Makes writes of `write_bytes` bytes whose content does not matter, while a whole one fits, and `most_bytes` in all at most:
-    /// the last write is what remains of them. Returns the number of bytes written.
+    /// Makes writes of `write_bytes` bytes without content while a whole write fits, up to `most_bytes` in total. The last write can be
+    /// shorter. Returns the number of bytes written.
     fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
         let mut written = 0;
         while written < most_bytes {
@@ -125,19 +124,20 @@ pub trait Stream {
         written
     }
 
-    /// The application makes its next write when `bytes` fit: a stream need not report [`Event::Writable`] before. It is a hint,
-    /// so an earlier event is not wrong.
+    /// Sets the free space that the application needs for its next write. The stream need not report [`Event::Writable`] before `bytes`
+    /// fit.
+    /// It is a hint, so an earlier event is allowed.
     fn set_writable_threshold(&mut self, _bytes: u64) {}
 
-    /// Bytes that have arrived in order and were not read.
+    /// Returns the number of bytes that have arrived in order and were not read.
     fn readable_bytes(&self) -> u64;
 
-    /// Takes at most `max_bytes` in order; `None` if there is nothing.
+    /// Reads at most `max_bytes` in order; `None` if nothing can be read.
     fn read(&mut self, max_bytes: u64) -> Option<Payload>;
 
-    /// Nothing more will be written: the send side closes when all is delivered.
+    /// Closes the sending direction after all written data. No write may follow.
     fn finish(&mut self);
 
-    /// Ends the connection at once.
+    /// Ends the connection immediately.
     fn abort(&mut self);
 }

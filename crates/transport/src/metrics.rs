@@ -1,4 +1,4 @@
-//! The metrics of endpoints that probes sample, over [`EndpointReport`]. A new one is an entry here.
+//! The metrics of endpoints that probes sample, computed from an [`EndpointReport`]. A new metric needs only an entry here.
 
 use crate::endpoint::EndpointReport;
 use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric};

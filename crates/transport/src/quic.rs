@@ -1,18 +1,18 @@
-//! What every QUIC endpoint has, whether our model or the real stack plays it: what protects its packets, and the keys that
-//! scenarios have for several of them.
+//! Settings that all QUIC endpoints share, in the QUIC model and in the real stack: packet protection, and scenario keys that several
+//! tables use.
 
 use fullpipe_schema::component::choices;
 use fullpipe_schema::settings::{Access, Key};
 use fullpipe_schema::{Choice, Kind};
 use fullpipe_units::Duration;
 
-/// What protects packets.
+/// The packet protection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cryptography {
-    /// Nothing, in the sizes of TLS 1.3.
+    /// No encryption, with the sizes of TLS 1.3.
     #[default]
     Null,
-    /// TLS 1.3, with all that is random in it from the run's seed.
+    /// TLS 1.3; all its random values are derived from the seed of the run.
     Tls,
 }
 
@@ -24,13 +24,13 @@ pub static CRYPTOGRAPHY: [(Choice, Cryptography); 2] = [
 
 static CRYPTOGRAPHY_NAMES: [Choice; 2] = choices(&CRYPTOGRAPHY);
 
-/// A UDP payload that QUIC may send: RFC 9000 section 14, and what IPv4 and UDP can carry.
+/// Sizes of a UDP payload that QUIC may send: from the minimum of RFC 9000 section 14 to the maximum of UDP over IPv4.
 pub const DATAGRAM: Kind = Kind::size(1200, 65_507);
 
-/// Between ticks of a program's timers.
+/// Intervals between the ticks of a program's timers.
 pub const GRANULARITY: Kind = Kind::duration(Duration::ZERO, Duration::from_secs(1));
 
-/// The key of what protects packets.
+/// Returns the key `cryptography`.
 pub const fn cryptography<S>(access: Access<S>) -> Key<S> {
     Key::setting(
         "cryptography",
@@ -40,17 +40,17 @@ pub const fn cryptography<S>(access: Access<S>) -> Key<S> {
     )
 }
 
-/// The key of HyStart++.
+/// Returns the key `hystart`.
 pub const fn hystart<S>(access: Access<S>) -> Key<S> {
     Key::setting("hystart", Kind::Boolean, "HyStart++ (RFC 9406) in controls that have slow start.", access)
 }
 
-/// The key of the initial window.
+/// Returns the key `initial_window`.
 pub const fn initial_window<S>(access: Access<S>) -> Key<S> {
     Key::setting("initial_window", Kind::integer(1, 1000), "Initial window (RFC 9002: 10).", access).unit("packets")
 }
 
-/// The key of the largest MTU.
+/// Returns the key of the largest UDP payload that path MTU discovery probes.
 pub const fn largest_mtu<S>(access: Access<S>) -> Key<S> {
     Key::setting(
         "largest_mtu",

@@ -1,37 +1,37 @@
-//! A set of stream offsets as sorted, disjoint, not touching ranges: what a receiver holds beyond a gap, and what a
-//! sender knows to have arrived beyond one.
+//! A set of stream offsets as sorted, disjoint, nonadjacent ranges: data that a receiver holds beyond a gap, or data that a sender knows
+//! to be acknowledged beyond a gap.
 
-/// First offset and offset after the last.
+/// First offset, and the offset after the last one.
 pub type Range = (u64, u64);
 
-/// The set. Memory is taken when the first range comes.
+/// The set. It allocates memory with the first range.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     ranges: Vec<Range>,
 }
 
 impl Ranges {
-    /// Whether nothing is in it.
+    /// Returns whether the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The ranges, in order.
+    /// Returns the ranges, in order.
     #[inline]
     pub fn as_slice(&self) -> &[Range] {
         &self.ranges
     }
 
-    /// Empties it.
+    /// Removes all ranges.
     #[inline]
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
 
-    /// Index of the first range that ends at or after `offset`.
+    /// Returns the index of the first range that ends at or after `offset`.
     fn touching(&self, offset: u64) -> usize {
-        // New data nearly always belongs to the last range or beyond it.
+        // New data nearly always extends the last range or begins after it.
         let count = self.ranges.len();
         if count > 0 && self.ranges[count - 1].1 < offset {
             return count;
@@ -42,20 +42,20 @@ impl Ranges {
         self.ranges.partition_point(|range| range.1 < offset)
     }
 
-    /// The range that holds this offset.
+    /// Returns the range that contains this offset.
     pub fn find(&self, offset: u64) -> Option<Range> {
         let index = self.ranges.partition_point(|range| range.1 <= offset);
         self.ranges.get(index).copied().filter(|range| range.0 <= offset)
     }
 
-    /// Whether all of `start..end` is in the set.
+    /// Returns whether all of `start..end` is in the set.
     pub fn covers(&self, start: u64, end: u64) -> bool {
         let index = self.touching(start.saturating_add(1));
         self.ranges.get(index).is_some_and(|range| range.0 <= start && range.1 >= end)
     }
 
-    /// Adds `start..end`, tells of each part of it that was not there yet, in order, and returns the range it is part
-    /// of now. Nothing happens if `start >= end`.
+    /// Adds `start..end`, calls `added` for each part of it that was not in the set, in order, and returns the range that now contains it.
+    /// Does nothing if `start >= end`.
     pub fn insert(&mut self, start: u64, end: u64, mut added: impl FnMut(u64, u64)) -> Range {
         if start >= end {
             return (start, end);
@@ -88,7 +88,7 @@ impl Ranges {
         (low, high)
     }
 
-    /// Adds `start..end`, of which nothing is in the set, if it follows the last range immediately. Returns whether it does.
+    /// Adds `start..end`, none of which is in the set, if the last range ends at `start`. Returns whether it does.
     #[inline(always)]
     pub fn extend_last(&mut self, start: u64, end: u64) -> bool {
         match self.ranges.last_mut() {
@@ -100,14 +100,14 @@ impl Ranges {
         }
     }
 
-    /// The first part of `start..end` that is in the set.
+    /// Returns the first part of `start..end` that is in the set.
     pub fn overlap(&self, start: u64, end: u64) -> Option<Range> {
         let first = self.ranges.partition_point(|range| range.1 <= start);
         let range = self.ranges.get(first).filter(|range| range.0 < end && start < end)?;
         Some((range.0.max(start), range.1.min(end)))
     }
 
-    /// Takes `start..end` out of the set.
+    /// Removes `start..end` from the set.
     pub fn remove(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
@@ -123,7 +123,7 @@ impl Ranges {
         self.ranges.splice(first..past, left.into_iter().chain(right));
     }
 
-    /// Forgets everything below `offset`.
+    /// Removes all offsets below `offset`.
     pub fn remove_below(&mut self, offset: u64) {
         let gone = self.ranges.partition_point(|range| range.1 <= offset);
         if gone > 0 {
@@ -151,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn touching_ranges_become_one() {
+    fn adjacent_ranges_are_merged() {
         let mut ranges = set(&[(10, 20), (30, 40), (50, 60)]);
         assert_eq!(added(&mut ranges, 20, 30), [(20, 30)]);
         assert_eq!(ranges.as_slice(), [(10, 40), (50, 60)]);
     }
 
     #[test]
-    fn only_new_parts_are_told() {
+    fn insert_reports_only_the_new_parts() {
         let mut ranges = set(&[(10, 20), (30, 40), (50, 60)]);
         assert_eq!(added(&mut ranges, 5, 55), [(5, 10), (20, 30), (40, 50)]);
         assert_eq!(ranges.as_slice(), [(5, 60)]);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_out_may_lie_across_ranges() {
+    fn remove_may_span_several_ranges() {
         let mut ranges = set(&[(10, 20), (30, 40), (50, 60)]);
         ranges.remove(15, 52);
         assert_eq!(ranges.as_slice(), [(10, 15), (52, 60)]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn removal_cuts_a_range() {
+    fn remove_splits_a_range() {
         let mut ranges = set(&[(10, 20), (30, 40)]);
         ranges.remove_below(35);
         assert_eq!(ranges.as_slice(), [(35, 40)]);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        /// The set agrees with a row of booleans after any operations.
+        /// After any operations, the set agrees with an array of Booleans.
         #[test]
         fn agrees_with_a_bitmap(operations in prop::collection::vec((0u64..64, 0u64..20, prop::bool::weighted(0.15)), 1..60)) {
             let mut ranges = Ranges::default();

@@ -1,29 +1,30 @@
-//! A modelled TLS 1.3 (RFC 8446) over any stream: what it adds in round trips and bytes, without any cryptography.
+//! A model of TLS 1.3 (RFC 8446) over any stream: its round trips and sizes, without cryptography.
 //!
-//! **Model.** The client's hello, the server's flight from its hello to its Finished and the client's Finished have lengths
-//! and cost what they cost in round trips: one before the first request (section 2, figure 1), none where a client that
-//! was there before sends early data (0-RTT, section 2.3). Application data travel in records of at most 2^14 bytes,
-//! 22 bytes larger than what they hold: header 5, content type 1, tag 16 (section 5.2, AES-GCM). A record counts when all
-//! of it has arrived. The end is announced by a close_notify alert (section 6.1).
+//! **Model.** The ClientHello, the server's flight from ServerHello to Finished, and the client's Finished have realistic lengths. They
+//! cost
+//! one round trip before the first request (section 2, figure 1), or none if a returning client sends early data (0-RTT, section 2.3).
+//! Application data is sent in records of at most 2^14 bytes. A record is 22 bytes larger than its content: header 5, content type 1,
+//! tag 16 (section 5.2, AES-GCM). A record counts when all of it has arrived. A close_notify alert announces the end (section 6.1).
 //!
-//! On the stream stand real record headers, and the first byte of a handshake message is its type; everything else is mere
-//! length where the application writes lengths. Two simplifications: the type of a record is that of its content, though
-//! encrypted records all call themselves application data; and what a ticket would tell the server (resumption, early
-//! data) stands in the byte after the type of the client's hello. New tickets are not sent, nothing is computed, and a
-//! server accepts what it is offered.
+//! The stream contains real record headers, and the first byte of a handshake message is its type. Everything else is a length without
+//! content if the application writes lengths. The model has two simplifications. First, the type of a record is that of its content,
+//! although
+//! all encrypted records have the type application_data. Second, the byte after the type of the ClientHello states the mode (resumption,
+//! early data), which a ticket would indicate to a real server. New tickets are not sent, nothing is computed, and a server accepts every
+//! mode.
 //!
-//! **Lengths.** Server hello 4 + 2 + 32 + 1 + 32 + 2 + 1 + 2 and extensions supported_versions 6, key_share (X25519) 40,
-//! with a pre-shared key 6 more (sections 4.1.3 and 4.2); change_cipher_spec 1 (appendix D.4); encrypted extensions 6;
-//! certificate 8 and the chain; certificate verify 8 and a signature of 256 (RSA 2048); Finished 4 + 48 (SHA-384), with
-//! its record 74; end of early data 4, with its record 26.
+//! **Lengths.** ServerHello 4 + 2 + 32 + 1 + 32 + 2 + 1 + 2 and the extensions supported_versions 6 and key_share (X25519) 40,
+//! plus 6 with a pre-shared key (sections 4.1.3 and 4.2); change_cipher_spec 1 (appendix D.4); EncryptedExtensions 6;
+//! Certificate 8 and the chain; CertificateVerify 8 and a signature of 256 (RSA 2048); Finished 4 + 48 (SHA-384), with
+//! its record 74; EndOfEarlyData 4, with its record 26.
 
 use crate::{Event, Payload, Stream};
 use bytes::BytesMut;
 use std::collections::VecDeque;
 
-/// Most application bytes in a record (RFC 8446 section 5.1).
+/// Maximum number of application bytes in a record (RFC 8446 section 5.1).
 pub const MAX_RECORD_BYTES: u64 = 1 << 14;
-/// What a record is larger than its content (section 5.2).
+/// Bytes that a record adds to its content (section 5.2).
 pub const RECORD_OVERHEAD_BYTES: u64 = HEADER_BYTES + TRAILER_BYTES;
 
 const HEADER_BYTES: u64 = 5;
@@ -56,33 +57,33 @@ const FINISHED_BYTES: u64 = 4 + 48;
 const END_OF_EARLY_DATA_BYTES: u64 = 4;
 const ALERT_BYTES: u64 = 2;
 
-/// What a client begins with.
+/// The kind of handshake that a client starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Certificate and all.
+    /// With certificate.
     #[default]
     Full,
-    /// A key from an earlier connection instead of a certificate (section 2.2).
+    /// With a pre-shared key from an earlier connection instead of a certificate (section 2.2).
     Resumed,
-    /// That, and data with the first flight (section 2.3).
+    /// Resumed, with early data in the first flight (section 2.3).
     EarlyData,
 }
 
 /// Settings of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What the client begins with; a server goes along.
+    /// The client's mode; a server uses the mode that its client sends.
     pub mode: Mode,
-    /// The client's hello with its record header, in bytes. At least 7.
+    /// The ClientHello with its record header, in bytes. At least 7.
     pub client_hello_bytes: u64,
     /// The server's certificate chain in bytes.
     pub certificate_bytes: u64,
-    /// Application bytes that a client may send before the server has answered.
+    /// Maximum number of application bytes that a client may send before the server has answered.
     pub max_early_data_bytes: u64,
 }
 
 impl Default for Settings {
-    /// A hello of 512 bytes (browsers pad to that, RFC 7685), a chain of 3000, early data of one record.
+    /// A ClientHello of 512 bytes (browsers pad to that, RFC 7685), a chain of 3000, early data of one record.
     fn default() -> Settings {
         Settings {
             mode: Mode::Full,
@@ -94,14 +95,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Bytes of the server's first flight on the stream.
+    /// Returns the size of the server's first flight on the stream, in bytes.
     pub fn server_flight_bytes(&self) -> u64 {
         let (hello, sealed) = self.server_flight(self.mode);
         let records = sealed.div_ceil(MAX_RECORD_BYTES);
         HEADER_BYTES + hello + HEADER_BYTES + 1 + sealed + records * RECORD_OVERHEAD_BYTES
     }
 
-    /// Bytes of the server's hello, and of the messages that follow it encrypted.
+    /// Returns the bytes of the ServerHello, and of the encrypted messages that follow it.
     fn server_flight(&self, mode: Mode) -> (u64, u64) {
         let resumed = ENCRYPTED_EXTENSIONS_BYTES + FINISHED_BYTES;
         match mode {
@@ -116,13 +117,13 @@ impl Settings {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A client has sent its hello.
+    /// The client has sent its ClientHello.
     HelloSent,
-    /// A server waits for one.
+    /// The server waits for a ClientHello.
     Waiting,
-    /// A server has answered and waits for the client's Finished.
+    /// The server has answered and waits for the client's Finished.
     Answered,
-    /// Both have finished.
+    /// Both ends have sent Finished.
     Open,
 }
 
@@ -130,17 +131,17 @@ enum State {
 #[derive(Debug, Default)]
 struct Reading {
     header: Vec<u8>,
-    /// Of the body: what is left, and the first two bytes.
+    /// The remaining bytes of the body, and its first two bytes.
     left: u64,
     first: Vec<u8>,
-    /// Application data of it.
+    /// Application data of the record.
     body: VecDeque<Payload>,
     body_left: u64,
 }
 
-/// One end's TLS state, beside the stream it protects. The host calls [`Session::start`] once, hands every event of the
-/// stream to [`Session::on_event`], fetches the application's events with [`Session::poll_event`], and gives the
-/// application [`Session::over`] the stream.
+/// The TLS state of one end, kept separately from the stream that it protects. The host calls [`Session::start`] once and passes every
+/// event of the stream to [`Session::on_event`]. It polls the application's events with [`Session::poll_event`]. The
+/// application uses the stream returned by [`Session::over`].
 #[derive(Debug)]
 pub struct Session {
     settings: Settings,
@@ -149,10 +150,10 @@ pub struct Session {
     mode: Mode,
     early_bytes: u64,
     reading: Reading,
-    /// Plain text of whole records, not read yet.
+    /// Plaintext of whole records that is not read yet.
     plain: VecDeque<Payload>,
     plain_bytes: u64,
-    /// What the stream had no room for.
+    /// Data for which the stream had no room.
     unsent: VecDeque<Payload>,
     finish: Finish,
     events: VecDeque<Event>,
@@ -167,12 +168,12 @@ enum Finish {
 }
 
 impl Session {
-    /// The client's end.
+    /// Returns the session of a client.
     pub fn client(settings: Settings) -> Session {
         Session::new(settings, true)
     }
 
-    /// The server's end; of its settings only the certificate counts.
+    /// Returns the session of a server, which uses only `certificate_bytes` of the settings.
     pub fn server(settings: Settings) -> Session {
         Session::new(settings, false)
     }
@@ -193,7 +194,7 @@ impl Session {
         }
     }
 
-    /// The stream exists: a client writes its hello, and may write early data from here on.
+    /// Starts the session on a stream. A client writes its ClientHello and may then write early data.
     pub fn start(&mut self, stream: &mut dyn Stream) {
         if self.client {
             let length = self.settings.client_hello_bytes.saturating_sub(HEADER_BYTES).max(2);
@@ -205,10 +206,10 @@ impl Session {
         }
     }
 
-    /// The stream has something to tell.
+    /// Processes an event of the stream.
     pub fn on_event(&mut self, stream: &mut dyn Stream, event: Event) {
         match event {
-            // The application hears of it when TLS is ready.
+            // The application receives this event when TLS is ready.
             Event::Connected => self.flush(stream),
             Event::Writable => {
                 self.flush(stream);
@@ -230,30 +231,30 @@ impl Session {
         }
     }
 
-    /// The next thing the application ought to know.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Whether the handshake is over at this end.
+    /// Returns whether the handshake is complete at this end.
     pub fn is_open(&self) -> bool {
         self.state == State::Open
     }
 
-    /// The stream as the application sees it.
+    /// Returns the stream for the application.
     pub fn over<'a>(&'a mut self, stream: &'a mut dyn Stream) -> Secured<'a> {
         Secured { session: self, stream }
     }
 
     // Writing ----------------------------------------------------------------------------------------------------
 
-    /// A record without encryption: header and body, whose first bytes are given.
+    /// Writes a record without encryption: the header, and a body with the given first bytes.
     fn put_record(&mut self, kind: u8, first: &[u8], body_bytes: u64) {
         self.put_header(kind, first, body_bytes);
         self.put_length(body_bytes - first.len() as u64);
     }
 
-    /// A record's header, and the first bytes of its body.
+    /// Writes the header of a record and the first bytes of its body.
     fn put_header(&mut self, kind: u8, first: &[u8], body_bytes: u64) {
         let mut head = BytesMut::with_capacity(first.len() + 5);
         head.extend_from_slice(&[kind, 3, 3]);
@@ -262,7 +263,7 @@ impl Session {
         self.unsent.push_back(Payload::Bytes(head.freeze()));
     }
 
-    /// An encrypted record with a message or a part of one.
+    /// Writes an encrypted record with a message or a part of one.
     fn put_sealed(&mut self, kind: u8, first: &[u8], content_bytes: u64) {
         self.put_record(kind, first, content_bytes + TRAILER_BYTES);
     }
@@ -288,12 +289,12 @@ impl Session {
         }
     }
 
-    /// Application bytes that can be read now.
+    /// Returns the number of application bytes that can be read now.
     pub fn readable_bytes(&self) -> u64 {
         self.plain_bytes
     }
 
-    /// Application bytes that may be written now to the stream that this session protects.
+    /// Returns the number of application bytes that can be written now to the stream that this session protects.
     pub fn writable_bytes(&self, stream: &dyn Stream) -> u64 {
         let most = match self.state {
             _ if self.finish != Finish::No || !self.unsent.is_empty() => 0,
@@ -337,7 +338,7 @@ impl Session {
         self.announce_finish(stream);
     }
 
-    /// The alert, once the handshake is over.
+    /// Sends the alert after the handshake is complete.
     fn announce_finish(&mut self, stream: &mut dyn Stream) {
         if self.finish == Finish::Asked && self.state == State::Open {
             self.put_sealed(content::ALERT, &[], ALERT_BYTES);
@@ -348,7 +349,7 @@ impl Session {
 
     // Reading ----------------------------------------------------------------------------------------------------
 
-    /// Takes records off the stream until one with application data is whole, or there is no more.
+    /// Reads records from the stream until one with application data is whole or no data is left.
     fn pump(&mut self, stream: &mut dyn Stream) {
         while self.plain_bytes == 0 {
             let wanted = match self.reading.left {
@@ -403,7 +404,7 @@ impl Session {
         }
     }
 
-    /// A handshake message, or the last of several in a record, has arrived: its type, and the byte after.
+    /// Processes a handshake message, or the last of several in a record: its type, and the next byte.
     fn on_message(&mut self, stream: &mut dyn Stream, [kind, mode]: [u8; 2]) {
         match (self.state, kind) {
             (State::Waiting, message::CLIENT_HELLO) => {
@@ -439,7 +440,7 @@ impl Session {
         self.announce_finish(stream);
     }
 
-    /// From the server's hello to its Finished.
+    /// Writes the messages from ServerHello to Finished.
     fn put_server_flight(&mut self) {
         let (hello, sealed) = self.settings.server_flight(self.mode);
         self.put_record(content::HANDSHAKE, &[message::SERVER_HELLO], hello);
@@ -464,13 +465,13 @@ impl Session {
         if taken < piece.len() {
             self.plain.push_front(rest(piece, taken));
         }
-        // So that what can be read next shows.
+        // Makes the next readable data visible.
         self.pump(stream);
         Some(part)
     }
 }
 
-/// The first so many bytes.
+/// Returns the first `length` bytes.
 fn first(payload: &Payload, length: u64) -> Payload {
     match payload {
         Payload::Length(_) => Payload::Length(length),
@@ -478,7 +479,7 @@ fn first(payload: &Payload, length: u64) -> Payload {
     }
 }
 
-/// All but the first so many bytes.
+/// Returns all but the first `length` bytes.
 fn rest(payload: Payload, length: u64) -> Payload {
     match payload {
         Payload::Length(whole) => Payload::Length(whole - length),
@@ -486,7 +487,7 @@ fn rest(payload: Payload, length: u64) -> Payload {
     }
 }
 
-/// A stream under TLS.
+/// A stream that TLS protects.
 pub struct Secured<'a> {
     session: &'a mut Session,
     stream: &'a mut dyn Stream,
@@ -503,12 +504,12 @@ impl Stream for Secured<'_> {
         self.session.writable_bytes(self.stream)
     }
 
-    /// Each call makes records of its own.
+    /// Each call makes new records.
     fn write(&mut self, payload: Payload) -> u64 {
         self.session.write(self.stream, payload)
     }
 
-    /// Of the records that are whole and were taken off the stream; more may follow when these are read.
+    /// Counts the records that are whole and were read from the stream; more can follow after these are read.
     fn readable_bytes(&self) -> u64 {
         self.session.readable_bytes()
     }

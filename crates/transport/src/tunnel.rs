@@ -1,5 +1,5 @@
-//! Settings of a tunnel (CONNECT-UDP) in a scenario: of client and proxy, and of the connection between them; the keys of a
-//! scenario's table `masque`, and which keys contradict each other.
+//! Settings of a CONNECT-UDP tunnel: of the client, of the proxy and of the connection between them. The module declares the keys of the
+//! scenario table `masque` and checks which of them contradict each other.
 //!
 //! They are here and not in `fullpipe-masque`, because builds without the QUIC stack read the same scenarios.
 
@@ -11,77 +11,77 @@ use fullpipe_schema::settings::{Access, Key, Setting, SettingsTable, fields};
 use fullpipe_schema::{Check, Choice, Kind, Place, Table, Tree, at, setting_keys};
 use fullpipe_units::{Distribution, Duration, QueueLimit};
 
-/// How payloads travel between client and proxy.
+/// How payloads are transferred between client and proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// In QUIC DATAGRAM frames: what is lost stays lost.
+    /// In QUIC DATAGRAM frames; lost payloads are not retransmitted.
     #[default]
     Datagram,
-    /// In capsules on the request stream: what is lost is sent again. A client whose connection has this mode does not offer
-    /// HTTP datagrams. In other connections the proxy answers a request as the client's newest payload of it came.
+    /// In capsules on the request stream; lost data is retransmitted. A client whose connection has this mode does not offer HTTP
+    /// datagrams. In other connections the proxy replies in the same form as the client's most recent payload of the request.
     Stream,
 }
 
-/// What goes when the limit is reached.
+/// The payload that is dropped when the limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DropPolicy {
-    /// What arrives (drop-tail, as routers do).
+    /// The arriving payload (drop-tail, as in routers).
     #[default]
     Newest,
-    /// What has waited longest (what real-time media prefer).
+    /// The payload that has waited longest (suitable for real-time media).
     Oldest,
 }
 
-/// Which request's payload goes next when several wait.
+/// The order in which waiting payloads of several requests are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// Requests take turns.
+    /// Round robin over the requests.
     #[default]
     RoundRobin,
-    /// What came first goes first; in stream mode as [`Scheduler::RoundRobin`].
+    /// In order of arrival; in stream mode the same as [`Scheduler::RoundRobin`].
     Fifo,
-    /// The request that was opened first goes first, as long as it has something to send, in either mode.
+    /// The request that was opened first is served while it has data to send, in either mode.
     RequestOrder,
 }
 
 /// Settings of a tunnel (client and proxy).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// How payloads travel between client and proxy.
+    /// How payloads are transferred between client and proxy.
     pub mode: Mode,
-    /// Name of the congestion control; `None`: there is none, and nothing paces.
+    /// Name of the congestion control; `None`: no congestion control and no pacing.
     pub congestion: Option<String>,
     /// HyStart++ (RFC 9406) in controls that have slow start.
     pub hystart: bool,
     /// Initial window in packets.
     pub initial_window_packets: u64,
-    /// UDP payload of a full packet before the path is known to carry more, in bytes: 1200 to 65 507.
+    /// UDP payload of a full packet before path MTU discovery succeeds, in bytes: 1200 to 65 507.
     pub initial_mtu_bytes: u16,
-    /// Largest UDP payload that the path is probed for, in bytes; `None`: it is not probed.
+    /// Largest UDP payload that path MTU discovery probes, in bytes; `None`: it does not probe.
     pub largest_mtu_bytes: Option<u16>,
-    /// How much of one request may wait ahead of the QUIC stack; never in packets.
+    /// Maximum amount of one request's data that may wait before the QUIC stack; never in packets.
     pub queue_limit: QueueLimit,
-    /// What goes beyond it.
+    /// The payload that is dropped beyond this limit.
     pub drop_policy: DropPolicy,
-    /// Which request's payload goes next.
+    /// The order in which requests send payloads.
     pub scheduler: Scheduler,
     /// Stream mode: whether capsules that wait together share a DATA frame.
     pub coalesce: bool,
-    /// Datagram mode: bytes handed to the QUIC stack ahead of its congestion control.
+    /// Datagram mode: maximum number of bytes in the QUIC stack that wait for its congestion control.
     pub datagram_buffer_bytes: usize,
-    /// Stream mode: bytes that the QUIC stack keeps until they are acknowledged.
+    /// Stream mode: maximum number of bytes that the QUIC stack keeps until they are acknowledged.
     pub send_buffer_bytes: u64,
-    /// Bytes of a stream that may be on their way or unread; eight times as much on all.
+    /// Maximum number of bytes of a stream that may be in flight or unread; eight times as much for all streams.
     pub receive_buffer_bytes: u32,
-    /// Silence after which the tunnel, or a request in it, is over.
+    /// Idle time after which the tunnel, or a request in it, is closed.
     pub idle_timeout: Duration,
-    /// Seconds that client and proxy take from a datagram's arrival to what they do about it.
+    /// Processing time of client and proxy per datagram, in seconds.
     pub reaction: Distribution,
-    /// Between two ticks of the program's timers; zero: they are exact.
+    /// Interval between the ticks of the program's timers; zero: timers are exact.
     pub timer_granularity: Duration,
-    /// Bytes of the proxy's certificate chain.
+    /// Size of the proxy's certificate chain in bytes.
     pub certificate_bytes: u64,
-    /// What protects packets between client and proxy.
+    /// The packet protection between client and proxy.
     pub cryptography: Cryptography,
 }
 
@@ -110,19 +110,19 @@ impl Default for Settings {
     }
 }
 
-/// How payloads travel.
+/// Names of [`Mode`].
 pub static MODES: [(Choice, Mode); 2] = [
     (Choice::new("datagram", "payloads in QUIC DATAGRAM frames: what is lost stays lost."), Mode::Datagram),
     (Choice::new("stream", "payloads in capsules on the request stream: what is lost is sent again."), Mode::Stream),
 ];
 
-/// What a full queue drops.
+/// Names of [`DropPolicy`].
 pub static DROP_POLICIES: [(Choice, DropPolicy); 2] = [
     (Choice::new("newest", "what arrives."), DropPolicy::Newest),
     (Choice::new("oldest", "what has waited longest."), DropPolicy::Oldest),
 ];
 
-/// Whose payload goes next.
+/// Names of [`Scheduler`].
 pub static SCHEDULERS: [(Choice, Scheduler); 3] = [
     (Choice::new("round-robin", "requests take turns."), Scheduler::RoundRobin),
     (
@@ -135,7 +135,7 @@ pub static SCHEDULERS: [(Choice, Scheduler); 3] = [
     ),
 ];
 
-/// The controls, and none.
+/// The names of the congestion controls, and `none`.
 static CONGESTION: &[Choice] = &{
     let none = "whatever is handed to the tunnel leaves at once (datagram mode). Outside of laboratories allowed only where \
                 all that is carried is known to be controlled (RFC 9298 section 6).";
@@ -209,10 +209,10 @@ pub static MASQUE: Table = Table {
     ..Table::EMPTY
 };
 
-/// The table and the settings that it states.
+/// The table, and the settings that it sets.
 pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &MASQUE, keys: &[&KEYS] };
 
-/// Checks a filled table for keys that contradict each other; `path` is the table's.
+/// Checks a resolved table for keys that contradict each other; `path` is the path of the table.
 pub fn check(tree: &Tree, path: &str, check: &mut Check) {
     distribution(tree, "reaction", path, check);
     if let QueueLimit::Packets(_) = tree.queue_limit("queue_limit") {

@@ -1,21 +1,21 @@
-//! A flow's way, hop by hop: what is offered to its first link was sent then, what is offered to another link arrived
-//! over the one before then, and what is delivered arrived over the last.
+//! The path of a flow, hop by hop. A packet that is offered to the first link was sent at that time. A packet that is offered to another
+//! link arrived over the previous one at that time. A packet that is delivered arrived over the last link.
 //!
-//! A frame says how large its packet is, save where short frames are padded. A packet that is larger than a link's MTU
-//! goes on in pieces, each with headers of its own (RFC 791: 20 bytes; RFC 8200: 40 and 8, and only at the source). On an
-//! Ethernet (a shared medium, or a link with a
-//! smallest frame) a packet may be offered later than it came, because its next hop's address is being resolved.
+//! The size of a packet follows from its frame, except where short frames are padded. A packet that exceeds a link's MTU is forwarded in
+//! fragments, each with its own headers (RFC 791: 20 bytes; RFC 8200: 40 and 8, and only at the source). On an Ethernet (a shared medium,
+//! or
+//! a link with a smallest frame) a packet can be offered after it arrived, because the address of its next hop must be resolved.
 
 use crate::declared::{DeclaredFlow, DeclaredLink, Medium};
 use fullpipe_record::Transmission;
 use fullpipe_units::LinkId;
 use std::collections::VecDeque;
 
-/// So many packets are remembered per hop (those that were dropped are, until a later one passes); beyond that the hop
-/// is no longer checked.
+/// Maximum number of packets stored per hop. Dropped packets stay stored until a later one passes. Beyond this number, the hop is no
+/// longer checked.
 const MAX_REMEMBERED: usize = 1 << 20;
 
-/// Bytes of headers.
+/// Sizes of headers in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Headers {
     whole_bytes: u32,
@@ -25,12 +25,12 @@ struct Headers {
 const IPV4: Headers = Headers { whole_bytes: 20, piece_bytes: 20 };
 const IPV6: Headers = Headers { whole_bytes: 40, piece_bytes: 48 };
 
-/// A packet that has come to a node on the flow's way.
+/// A packet that has arrived at a node on the path of the flow.
 #[derive(Clone, Copy, Debug)]
 struct Came {
     at: u64,
     size: Size,
-    /// Payload of which no piece has gone on yet.
+    /// Payload of which no fragment has been forwarded yet.
     left_bytes: u32,
 }
 
@@ -38,7 +38,7 @@ struct Came {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     bytes: u32,
-    /// The packet may be smaller: its frame was padded.
+    /// The packet can be smaller, because its frame was padded.
     padded: bool,
 }
 
@@ -62,36 +62,36 @@ impl Size {
     }
 }
 
-/// One node of the way: packets that came and have not gone on.
+/// One node of the path, with the packets that arrived and were not forwarded.
 #[derive(Clone, Debug, Default)]
 struct Place {
     came: VecDeque<Came>,
     given_up: bool,
 }
 
-/// One flow's way.
+/// The path of one flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HopWatch {
     path: Vec<LinkId>,
-    /// The source, then the far end of each link.
+    /// The source, followed by the far end of each link.
     places: Vec<Place>,
     ipv6: bool,
     pub(crate) checks: u64,
 }
 
-/// Where a frame or a packet should have come from and did not.
+/// The reason why a frame or a packet has no origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FromNowhere {
-    /// The flow's way does not lead over this link.
+    /// The link is not on the path of the flow.
     NotOnTheWay,
-    /// Nothing like it came to the node before the link, at that time.
+    /// No such packet arrived at the node before the link at that time.
     NothingCame,
 }
 
 impl HopWatch {
     pub(crate) fn new(declared: &DeclaredFlow) -> Self {
         let DeclaredFlow { path, ipv6 } = declared;
-        // A way of no links is not known.
+        // A path without links is unknown.
         let places = if path.is_empty() { 0 } else { path.len() + 1 };
         HopWatch { path: path.clone(), places: vec![Place::default(); places], ipv6: *ipv6, checks: 0 }
     }
@@ -126,7 +126,7 @@ impl HopWatch {
         if known { Ok(()) } else { Err(FromNowhere::NothingCame) }
     }
 
-    /// A link has made a copy, which comes to its end at `at`.
+    /// Adds a copy that a link made and that arrives at its far end at `at`.
     pub(crate) fn duplicated(&mut self, at: u64, ip_bytes: u32, link: LinkId) {
         let headers = self.headers();
         if let Some(hop) = self.path.iter().position(|id| *id == link) {
@@ -137,7 +137,7 @@ impl HopWatch {
     pub(crate) fn delivered(&mut self, at: u64, ip_bytes: u32) -> Result<(), FromNowhere> {
         let Some(destination) = self.places.last_mut() else { return Ok(()) };
         self.checks += 1;
-        // With fragments it is the last one whose arrival delivers the packet.
+        // The arrival of the last fragment delivers the packet.
         if destination.ends(at, ip_bytes) { Ok(()) } else { Err(FromNowhere::NothingCame) }
     }
 }
@@ -150,13 +150,13 @@ impl Place {
         }
         if !self.given_up {
             let left_bytes = size.bytes.saturating_sub(headers.whole_bytes);
-            // Where frames overtake, one told later may come earlier.
+            // If frames overtake each other, one that is reported later can arrive earlier.
             let place = self.came.partition_point(|came| came.at <= at);
             self.came.insert(place, Came { at, size, left_bytes });
         }
     }
 
-    /// A packet goes on over `link`, or a piece of one where packets are cut; false if nothing like it came.
+    /// Removes a packet that is forwarded over `link`, or a fragment of one. Returns false if no such packet arrived.
     fn goes_on(
         &mut self,
         offered: u64,
@@ -170,7 +170,7 @@ impl Place {
         }
         let waits = link.medium == Medium::HalfDuplex || link.min_frame_bytes > 0;
         if !waits && in_order {
-            // What came before and did not go on was dropped.
+            // Packets that arrived before and were not forwarded were dropped.
             while self.came.front().is_some_and(|came| came.at < offered) {
                 self.came.pop_front();
             }
@@ -198,7 +198,7 @@ impl Place {
         true
     }
 
-    /// A packet is delivered; false if nothing arrived that could be its end.
+    /// Removes a packet that is delivered. Returns false if nothing arrived that could complete it.
     fn ends(&mut self, now: u64, ip_bytes: u32) -> bool {
         if self.given_up {
             return true;

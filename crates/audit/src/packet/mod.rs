@@ -1,7 +1,7 @@
-//! The auditor of every packet (`--audit`): order and limit of queues, each packet's origin, its way from hop to hop,
-//! holes below acknowledgements, published times. State grows with what is under way; costs several times the run.
+//! The auditor of every packet (`--audit`). It checks the order and limit of queues, the origin of each packet, its path from hop to hop,
+//! holes below acknowledgments, and published times. Its state grows with the packets in flight; its cost is several times that of the run.
 //!
-//! It is run beside [`Auditor`](crate::Auditor), whose checks it does not repeat.
+//! It runs in addition to [`Auditor`](crate::Auditor) and does not repeat its checks.
 
 mod hops;
 mod origin;
@@ -18,10 +18,10 @@ use origin::OriginWatch;
 use queue::QueueWatch;
 use stream::StreamWatch;
 
-/// Watches every packet of a run.
+/// Checks every packet of a run.
 ///
-/// Hops are checked where a flow's [`path`](DeclaredFlow::path) is known, limits where a link's
-/// [`queue`](DeclaredLink::queue) promises one, the order of a queue unless [`may_reorder`](Self::may_reorder) was called.
+/// It checks hops of flows with a known [`path`](DeclaredFlow::path), limits of links with a [`queue`](DeclaredLink::queue), and the
+/// order of queues without [`may_reorder`](Self::may_reorder).
 #[derive(Clone, Debug)]
 pub struct PacketAuditor {
     declared: Vec<DeclaredLink>,
@@ -32,7 +32,7 @@ pub struct PacketAuditor {
     frames: u64,
 }
 
-/// What is known of one direction of a conversation.
+/// The state of one direction of a conversation.
 #[derive(Clone, Debug, Default)]
 struct FlowWatch {
     origin: OriginWatch,
@@ -41,7 +41,7 @@ struct FlowWatch {
 }
 
 impl PacketAuditor {
-    /// An auditor of these links; a [`LinkId`] is an index into them.
+    /// Returns an auditor of these links; a [`LinkId`] is an index into them.
     pub fn new(links: Vec<DeclaredLink>) -> Self {
         let queues =
             links.iter().enumerate().map(|(index, link)| QueueWatch::new(LinkId(index as u32), link)).collect();
@@ -55,9 +55,9 @@ impl PacketAuditor {
         }
     }
 
-    /// Declares a flow; before its first packet, at any time of the run.
+    /// Declares a flow, at any time before its first packet.
     pub fn add_flow(&mut self, flow: FlowId, declared: &DeclaredFlow) {
-        // Both directions of a conversation have a place, declared or not.
+        // Both directions of a conversation have an entry, declared or not.
         let needed = (flow.index() | 1) + 1;
         if needed > self.flows.len() {
             self.flows.resize_with(needed, FlowWatch::default);
@@ -65,15 +65,15 @@ impl PacketAuditor {
         self.flows[flow.index()].hops = HopWatch::new(declared);
     }
 
-    /// Declares that a link's queue discipline may take frames in another order, or drop any of them (a fair queue):
-    /// order and limit of its queue are not checked. Before its first frame.
+    /// Declares that the queue discipline of a link may reorder frames or drop any of them, as a fair queue does. The order and the limit
+    /// of its queue are then not checked. Must be called before the first frame.
     pub fn may_reorder(&mut self, link: LinkId) {
         if let Some(queue) = self.queues.get_mut(link.index()) {
             queue.in_order = false;
         }
     }
 
-    /// Compares the published times, and concludes.
+    /// Compares the published times and returns the verdict.
     pub fn finish(&mut self, end: &impl EndState) -> Verdict {
         let (mut order, mut limit, mut origin, mut hops, mut published) = (0, 0, 0, 0, 0);
         for queue in &self.queues {
@@ -118,7 +118,7 @@ impl PacketAuditor {
     #[cold]
     #[inline(never)]
     fn judge_sent(&mut self, now: Instant, packet: &PacketView) {
-        // Events of flows and links that nobody declared are noted by the other auditor.
+        // The other auditor reports events of undeclared flows and links.
         let Some(flow) = self.flows.get_mut(packet.flow.index()) else { return };
         flow.origin.sent(now, packet);
         flow.hops.sent(now.as_nanos(), packet.ip_bytes);
@@ -189,8 +189,8 @@ impl PacketAuditor {
     }
 }
 
-// Ordinary runs have no such auditor: all of it is kept out of the hot path, and what it is told is copied so that the
-// caller's values can stay in registers.
+// Ordinary runs do not have this auditor. Its code is kept out of the hot path, and arguments are copied so that the caller's values can
+// stay in registers.
 impl Observer for PacketAuditor {
     fn duplicated(&mut self, arrival: Instant, packet: &PacketView, link: LinkId) {
         self.judge_duplicated(arrival, packet, link);
@@ -232,7 +232,7 @@ impl Observer for PacketAuditor {
     #[cold]
     #[inline(never)]
     fn link_dropped(&mut self, _now: Instant, link: LinkId, wire_bytes: u32, reason: DropReason) {
-        // What is lost or corrupted on its way has left the queue.
+        // A packet that is lost or corrupted after transmission has left the queue.
         if let Some(queue) = self.queues.get_mut(link.index())
             && !matches!(reason, DropReason::Loss | DropReason::Corrupted)
         {

@@ -1,5 +1,5 @@
-//! Where a flow's packets come from: each that is delivered or dropped was sent, just like this, at that time, and only
-//! once. And the times that the records publish, counted again.
+//! The origin of the packets of a flow: each packet that is delivered or dropped was sent with the same fields at that time, and only once.
+//! The times that the records publish are computed again.
 
 use crate::flow::PublishedTimes;
 use crate::verdict::{FailureLog, Rule, Subject};
@@ -7,7 +7,7 @@ use fullpipe_record::PacketView;
 use fullpipe_units::{FlowId, Instant};
 use std::collections::BTreeMap;
 
-/// All that an observer can tell of a packet.
+/// All properties of a packet that observers receive.
 type Likeness = (u32, u32, Option<(u32, u32, u32, bool, bool)>);
 
 fn likeness(packet: &PacketView) -> Likeness {
@@ -15,19 +15,19 @@ fn likeness(packet: &PacketView) -> Likeness {
     (packet.ip_bytes, packet.payload_bytes, tcp)
 }
 
-/// Packets of one likeness that were sent and not delivered.
+/// Packets with the same properties that were sent and not delivered.
 #[derive(Clone, Debug, Default)]
 struct Outstanding {
-    /// By time of sending: how many.
+    /// Number of packets by time of sending.
     sent: BTreeMap<u64, u32>,
     total: u64,
-    /// So many of them were dropped; it is not said which.
+    /// Number of them that were dropped; which ones is not reported.
     dropped: u64,
-    /// So many of them are copies, which come with the time of some packet before them.
+    /// Number of them that are copies, which have the send time of an earlier packet.
     copies: u64,
 }
 
-/// One flow's packets.
+/// The packets of one flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OriginWatch {
     outstanding: BTreeMap<Likeness, Outstanding>,
@@ -49,7 +49,7 @@ impl OriginWatch {
         self.times.last_tx = now;
     }
 
-    /// A link has made a copy.
+    /// Counts a copy that a link made.
     pub(crate) fn duplicated(&mut self, packet: &PacketView) {
         let like = self.outstanding.entry(likeness(packet)).or_default();
         like.total += 1;
@@ -75,7 +75,7 @@ impl OriginWatch {
         self.times.last_rx = now;
     }
 
-    /// Takes a packet out; false if it is not there.
+    /// Removes a packet. Returns false if it is not stored.
     fn take(&mut self, packet: &PacketView, sent: Instant) -> bool {
         let Some(like) = self.outstanding.get_mut(&likeness(packet)) else { return false };
         if like.total == like.dropped {
@@ -96,7 +96,7 @@ impl OriginWatch {
         true
     }
 
-    /// Forgets a likeness of which all that is left was dropped.
+    /// Removes the entry if only dropped packets are left in it.
     fn forget(&mut self, packet: &PacketView) {
         let key = likeness(packet);
         if self.outstanding.get(&key).is_some_and(|like| like.total == like.dropped) {
@@ -117,7 +117,7 @@ impl OriginWatch {
         }
     }
 
-    /// Compares the times that the records publish.
+    /// Compares the published times.
     pub(crate) fn finish(&self, flow: FlowId, published: &PublishedTimes, log: &mut FailureLog) {
         let (own, other) = (&self.times, published);
         for (what, expected, found) in [

@@ -1,9 +1,9 @@
-//! A link's queue, frame by frame: order and limit.
+//! The queue of a link, frame by frame: its order and its limit.
 //!
-//! Events of a link may be reported when a frame comes or when it leaves, ahead of the clock or not; what is used here
-//! is only the order of a link's own events and the times within them. In a queue that keeps order, the frames that wait
-//! at the instant at which one comes are those reported before it that begin later, and the frame itself unless it
-//! begins at once. A frame that begins at the very instant at which another comes does not wait any more.
+//! Events of a link can be reported when a frame arrives or when it departs, ahead of the clock or not. Only the order of the events
+//! of one link and their times are used here. In a queue that keeps order, the frames that wait when a frame arrives are those that were
+//! reported before it and start later, and the frame itself unless it starts at once. A frame that starts at the instant at
+//! which another arrives does not wait anymore.
 
 use crate::declared::{DeclaredLink, Medium, QueuePromise};
 use crate::verdict::{FailureLog, Rule, Subject};
@@ -11,33 +11,34 @@ use fullpipe_record::Transmission;
 use fullpipe_units::{FlowId, Instant, LinkId};
 use std::collections::{BTreeMap, VecDeque};
 
-/// So many frames are remembered per queue; a queue that holds more is no longer checked.
+/// Maximum number of frames stored per queue. A queue that holds more is no longer checked.
 const MAX_REMEMBERED: usize = 1 << 20;
 
-/// Frames that one sender has transmitted.
+/// The frames that one sender has transmitted.
 #[derive(Clone, Debug, Default)]
 struct Sender {
-    /// Begin and bytes of frames that may have waited when the last one came, in order.
+    /// Start and bytes of the frames that may have waited when the last one arrived, in order.
     waiting: VecDeque<(u64, u32)>,
     waiting_bytes: u64,
     last_offered: u64,
 }
 
-/// One link's queue or queues.
+/// The queue of one link, or its queues.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueWatch {
     link: LinkId,
     promise: QueuePromise,
-    /// Whether frames leave in the order in which they came, and only those that find the queue full are dropped.
+    /// Whether frames depart in order of arrival and only frames that arrive at a full queue are dropped.
     pub(crate) in_order: bool,
-    /// Stations of a shared medium have queues of their own, told apart by flow.
+    /// Whether the link is a shared medium, whose stations have their own queues, distinguished by flow.
     shared: bool,
     senders: BTreeMap<FlowId, Sender>,
-    /// Bytes of the frames that came and neither left nor were dropped, in order of coming (not on a shared medium,
-    /// where it is not said who was offered a frame).
+    /// Bytes of the frames that arrived and neither departed nor were dropped, in order of arrival. Not used on a shared medium, where
+    /// events
+    /// do not name the station to which a frame was offered.
     came: VecDeque<u32>,
     given_up: bool,
-    /// When the last frame began, for failures without a time of their own.
+    /// When the last frame started, for failures without a time of their own.
     last_start: Instant,
     pub(crate) order_checks: u64,
     pub(crate) limit_checks: u64,
@@ -59,7 +60,7 @@ impl QueueWatch {
         }
     }
 
-    /// Whether every frame can be told from the order of coming.
+    /// Returns whether every frame can be identified by the order of arrival.
     fn follows(&self) -> bool {
         self.in_order && !self.shared && !self.given_up
     }
@@ -80,7 +81,7 @@ impl QueueWatch {
         if !self.follows() {
             return;
         }
-        // Drop-tail: the frame that came last. A frame that a later stage of the queue has no room for is found by size.
+        // Drop-tail: the frame that arrived last. A frame that a later stage of the queue drops is identified by its size.
         match self.came.iter().rposition(|bytes| *bytes == wire_bytes) {
             Some(position) => {
                 self.came.remove(position);
@@ -111,7 +112,7 @@ impl QueueWatch {
         }
         let sender = if self.shared { frame.flow } else { FlowId::default() };
         if self.shared && frame.flow == FlowId(u32::MAX) {
-            // Frames without a flow (address resolution) may come from any station.
+            // Frames without a flow (address resolution) can be from any station.
             return;
         }
         self.senders.entry(sender).or_default().transmitted(frame, self.promise, self.shared, subject, log);
@@ -153,7 +154,7 @@ impl Sender {
             self.waiting.push_back((start, frame.wire_bytes));
             self.waiting_bytes += u64::from(frame.wire_bytes);
         }
-        // The first frame at a shared medium has left the queue: it waits at the transmitter for the medium.
+        // The first frame at a shared medium has left the queue: it waits in the transmitter for the medium.
         let first = if shared { self.waiting.front().map_or(0, |(_, bytes)| u64::from(*bytes)) } else { 0 };
         let packets = self.waiting.len() as u64 - u64::from(shared);
         let bytes = self.waiting_bytes - first;

@@ -1,27 +1,27 @@
-//! A TCP flow's sequence numbers, range by range: an acknowledgement says that everything below it has arrived.
+//! The sequence numbers of a TCP flow, range by range: everything below an acknowledgment must have arrived.
 //!
-//! The auditor with constant state knows only the highest number delivered. Here all delivered ranges are kept, so that
-//! an acknowledgement that covers a hole is found. Numbers are unwrapped to 64 bits around the end of what arrived
+//! The auditor with constant state stores only the highest delivered number. This module stores all delivered ranges, so it
+//! detects an acknowledgment that covers a hole. Numbers are extended to 64 bits around the end of what arrived
 //! without a hole (RFC 9293 section 3.4: modulo 2^32).
 
 use fullpipe_record::TcpView;
 use std::collections::BTreeMap;
 
-/// What of one flow's numbers has arrived.
+/// The ranges of one flow's numbers that have arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamWatch {
     begun: bool,
-    /// The first number, on the wire.
+    /// The first number, as on the wire.
     initial: u32,
-    /// Everything before this has arrived; low 32 bits as on the wire.
+    /// Everything before this number has arrived; the low 32 bits are as on the wire.
     complete: u64,
-    /// Ranges beyond, from and up to.
+    /// Ranges above it, by start, with their ends.
     beyond: BTreeMap<u64, u64>,
-    /// End of a SYN that another one replaced; it may still arrive and be acknowledged.
+    /// End of a SYN that another SYN replaced; it can still arrive and be acknowledged.
     replaced_syn_end: Option<u32>,
 }
 
-/// Far from zero, so that numbers a little older than the first do not fall below it.
+/// Start of the extended numbers, far from zero so that numbers slightly below the first one do not become negative.
 const EPOCH: u64 = 1 << 32;
 
 impl StreamWatch {
@@ -35,12 +35,12 @@ impl StreamWatch {
         };
     }
 
-    /// The number nearest to `complete` that looks like `wire`.
+    /// Returns the extended number nearest to `complete` whose low 32 bits are `wire`.
     fn unwrap(&self, wire: u32) -> u64 {
         self.complete.wrapping_add_signed(i64::from(wire.wrapping_sub(self.complete as u32) as i32))
     }
 
-    /// A segment of this flow was sent.
+    /// Processes a segment of this flow that was sent.
     pub(crate) fn sent(&mut self, tcp: &TcpView) {
         if !self.begun {
             self.begin(tcp.sequence);
@@ -50,7 +50,7 @@ impl StreamWatch {
         }
     }
 
-    /// A segment of this flow arrived.
+    /// Processes a segment of this flow that arrived.
     pub(crate) fn delivered(&mut self, tcp: &TcpView) {
         let (start, end) = (self.unwrap(tcp.sequence), self.unwrap(tcp.sequence_end));
         if !self.begun || end <= start || end <= self.complete || (tcp.syn && tcp.sequence != self.initial) {
@@ -67,7 +67,7 @@ impl StreamWatch {
         }
     }
 
-    /// Whether the other side may acknowledge this number; otherwise the highest that it may.
+    /// Returns whether the other side may acknowledge this number; the error is the highest number that it may acknowledge.
     pub(crate) fn judge(&self, acknowledgement: u32) -> Result<(), u32> {
         let judged = self.begun && self.replaced_syn_end != Some(acknowledgement);
         if judged && self.unwrap(acknowledgement) > self.complete { Err(self.complete as u32) } else { Ok(()) }
@@ -83,8 +83,8 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_stops_at_a_hole_and_jumps_when_it_is_filled() {
-        // Begins 100 numbers before the wrap: 2^32 - 100 = 4294967196.
+    fn the_highest_acknowledgment_stops_at_a_hole_and_jumps_when_it_is_filled() {
+        // Begins 100 numbers before 2^32: 2^32 - 100 = 4294967196.
         let begin = 4_294_967_196;
         let mut stream = StreamWatch::default();
         stream.sent(&segment(begin, 50));
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(stream.judge(begin + 50), Ok(()));
         assert_eq!(stream.judge(begin + 51), Err(begin + 50));
         assert_eq!(stream.judge(50), Err(begin + 50));
-        // 4294967246 + 70 = 2^32 + 20: the hole is filled up to number 20, hence up to 50.
+        // 4294967246 + 70 = 2^32 + 20: the hole is filled up to number 20, so the data is complete up to 50.
         stream.delivered(&segment(begin + 50, 70));
         assert_eq!(stream.judge(50), Ok(()));
         assert_eq!(stream.judge(51), Err(50));
@@ -111,7 +111,7 @@ mod tests {
         stream.delivered(&segment(1000, 100));
         assert_eq!(stream.judge(1350), Ok(()));
         assert_eq!(stream.judge(1351), Err(1350));
-        // The shorter of two ranges that begin alike does not replace the longer.
+        // The shorter of two ranges with the same start does not replace the longer one.
         for (sequence, length) in [(1400, 100), (1400, 30), (1350, 50)] {
             stream.delivered(&segment(sequence, length));
         }

@@ -1,4 +1,4 @@
-//! Single links: rates, order, delays, balances, each fault with the failure that names it.
+//! Single links: rates, order, delays and balances, and for each fault the failure that reports it.
 
 use crate::world::{Event, Link, Random, Run};
 use fullpipe_audit::{DeclaredLink, LinkEnd, Medium, Rule};
@@ -35,7 +35,7 @@ impl Wire {
         }));
     }
 
-    /// The one failure's rule and message; none if all is well.
+    /// Returns the rule and the message of the only failure; `None` if the audit passed.
     fn failure(&self) -> Option<(Rule, String)> {
         let verdict = self.run.streaming();
         assert!(verdict.failures.len() < 2, "{verdict}");
@@ -48,7 +48,7 @@ impl Wire {
 }
 
 /// Sends frames of this size back to back at `rate_bps` times `numerator` / `denominator`, with exact fractions, until the
-/// auditor fails, and says how many that took; at most `most`.
+/// audit fails. Returns the number of frames that this took, at most `most`.
 fn frames_until_noticed(rate_bps: u64, bytes: u32, numerator: u64, denominator: u64, most: u64) -> Option<u64> {
     frames_until_noticed_on(Wire::point_to_point(rate_bps, 0), bytes, numerator, denominator, most)
 }
@@ -76,7 +76,7 @@ fn frames_until_noticed_on(mut wire: Wire, bytes: u32, numerator: u64, denominat
 const RATES: [u64; 5] = [56_000, 7_000_000, 100_000_000, 10_000_000_000, 100_000_000_000];
 
 #[test]
-fn a_link_at_its_rate_passes_for_long() {
+fn a_link_at_its_rate_passes() {
     for rate in RATES {
         for bytes in [64, 1502] {
             assert_eq!(frames_until_noticed(rate, bytes, 1, 1, 300), None, "{rate} bit/s, {bytes} bytes");
@@ -85,9 +85,9 @@ fn a_link_at_its_rate_passes_for_long() {
 }
 
 #[test]
-fn a_link_one_percent_too_fast_is_noticed_within_two_nanoseconds_of_gain() {
-    // A frame of t ns gains t / 101 per frame. Rounding hides less than one nanosecond of what was gained, and the link's
-    // own rounding at most delays its frames by nothing: it is noticed when n t / 101 >= 1, at the latest when it is 2.
+fn a_link_one_percent_too_fast_fails_within_two_nanoseconds_of_gain() {
+    // A frame of t ns gains t / 101. Rounding by the auditor hides less than one nanosecond of the sum, and rounding by the link
+    // can hide another. The failure occurs when n t / 101 >= 1, at the latest when it is 2.
     // 100 Gbit/s, 64 bytes: t = 5.12, at most 40 frames; 10 Gbit/s, 64 bytes: 51.2, at most 4; the others: the first.
     for (rate, bytes, most) in [
         (56_000, 64, 1),
@@ -104,7 +104,7 @@ fn a_link_one_percent_too_fast_is_noticed_within_two_nanoseconds_of_gain() {
 }
 
 #[test]
-fn a_link_a_tenth_of_a_percent_too_fast_is_noticed_after_enough_frames() {
+fn a_link_a_tenth_of_a_percent_too_fast_fails_after_enough_frames() {
     // As above with t / 1001 per frame: 51.2 ns gain 0.051 each, 1 ns after 20, 2 ns after 40; 5.12 ns: 391 at most.
     for (rate, bytes, most) in
         [(7_000_000, 64, 1), (10_000_000_000, 1502, 2), (10_000_000_000, 64, 40), (100_000_000_000, 64, 393)]
@@ -115,7 +115,7 @@ fn a_link_a_tenth_of_a_percent_too_fast_is_noticed_after_enough_frames() {
 }
 
 #[test]
-fn a_link_whose_delay_varies_keeps_its_rate_all_the_same() {
+fn a_link_with_varying_delay_must_keep_its_rate() {
     let varying = || {
         let mut wire = Wire::point_to_point(10_000_000_000, 0);
         wire.run.links[0].delay_varies = true;
@@ -129,7 +129,7 @@ fn a_link_whose_delay_varies_keeps_its_rate_all_the_same() {
 #[test]
 fn a_slower_link_and_one_that_rounds_up_pass() {
     assert_eq!(frames_until_noticed(10_000_000_000, 64, 99, 100, 100), None);
-    // 64 bytes at 10 Gbit/s: 51.2 ns, here 52 each.
+    // 64 bytes at 10 Gbit/s: 51.2 ns, here 52 ns each.
     let mut wire = Wire::point_to_point(10_000_000_000, 0);
     for n in 0..50 {
         wire.frame(64, 0, 52 * n, 52 * (n + 1), 52 * (n + 1));
@@ -138,8 +138,8 @@ fn a_slower_link_and_one_that_rounds_up_pass() {
 }
 
 #[test]
-fn what_a_slow_frame_lost_cannot_be_made_up() {
-    // 51.2 ns frames: one takes 60, the next may not take 44 although both together took 104.
+fn a_frame_may_not_make_up_for_a_slow_one() {
+    // Frames of 51.2 ns: one takes 60 ns; the next must not take 44 ns, although both together took 104 ns.
     let mut wire = Wire::point_to_point(10_000_000_000, 0);
     wire.frame(64, 0, 0, 60, 60);
     wire.frame(64, 0, 60, 104, 104);
@@ -147,15 +147,15 @@ fn what_a_slow_frame_lost_cannot_be_made_up() {
 }
 
 #[test]
-fn idling_forgives_a_fraction_and_only_idling_does() {
-    // 51 of 51.2 ns each, begun after an idle nanosecond: each stands alone.
+fn only_an_idle_nanosecond_clears_the_owed_fraction() {
+    // Frames of 51 instead of 51.2 ns, each started after an idle nanosecond, so that each is checked alone.
     let mut wire = Wire::point_to_point(10_000_000_000, 0);
     for n in 0..50 {
         wire.frame(64, 52 * n, 52 * n, 52 * n + 51, 52 * n + 51);
     }
     assert_eq!(wire.rule(), None);
-    // Frames that come just when the one before ends find the link free, but 51 ns for each is above the rate: after
-    // six of them 306 ns have passed instead of 307.2, of which 307 have to be seen.
+    // Frames that arrive exactly when the previous one ends find the link free, but 51 ns per frame exceeds the rate: after
+    // six frames 306 ns have passed instead of 307.2 ns, of which 307 must be visible.
     for (frames, expected) in [(4, None), (6, Some(Rule::LinkRate))] {
         let mut wire = Wire::point_to_point(10_000_000_000, 0);
         for n in 0..frames {
@@ -166,11 +166,11 @@ fn idling_forgives_a_fraction_and_only_idling_does() {
 }
 
 #[test]
-fn an_early_end_is_told_with_what_was_expected() {
+fn an_early_end_is_reported_with_the_expected_time() {
     // 1502 bytes at 100 Mbit/s: 120 160 ns.
     let mut wire = Wire::point_to_point(100_000_000, 0);
     wire.frame(1502, 5, 10, 120_169, 120_169);
-    let (rule, message) = wire.failure().expect("a nanosecond early");
+    let (rule, message) = wire.failure().expect("a frame that ends a nanosecond early fails");
     assert_eq!(rule, Rule::LinkRate);
     assert_eq!(
         message,
@@ -197,7 +197,7 @@ fn arrivals_are_exact_unless_the_delay_varies() {
 }
 
 #[test]
-fn frames_begin_after_they_came_and_after_the_one_ahead_of_them() {
+fn frames_start_after_their_arrival_and_after_the_previous_frame() {
     let mut early = Wire::point_to_point(1_000_000_000, 0);
     early.frame(125, 100, 99, 1200, 1200);
     assert_eq!(early.rule(), Some(Rule::FrameOrder));
@@ -210,7 +210,7 @@ fn frames_begin_after_they_came_and_after_the_one_ahead_of_them() {
 }
 
 #[test]
-fn a_shared_medium_is_busy_until_the_frame_has_reached_everybody() {
+fn a_shared_medium_is_busy_until_the_frame_has_reached_all_stations() {
     let medium = |start| {
         let mut wire = Wire::new(DeclaredLink {
             medium: Medium::HalfDuplex,
@@ -219,7 +219,7 @@ fn a_shared_medium_is_busy_until_the_frame_has_reached_everybody() {
             mtu_bytes: 1500,
             ..Wire::point_to_point(1_000_000_000, 2_000).run.links[0].clone()
         });
-        // 64 bytes at 1 Gbit/s: 512 ns, then 2000 ns on the way.
+        // 64 bytes at 1 Gbit/s: 512 ns, then 2000 ns of propagation.
         wire.frame(64, 0, 0, 512, 2512);
         wire.frame(1518, 100, start, start + 12_144, start + 14_144);
         wire
@@ -233,8 +233,8 @@ fn a_shared_medium_is_busy_until_the_frame_has_reached_everybody() {
 }
 
 #[test]
-fn on_a_shared_medium_without_delay_each_frame_stands_alone() {
-    // Stations do not share fractions: 51 of 51.2 ns each, one after another.
+fn frames_on_a_shared_medium_without_delay_are_checked_alone() {
+    // Stations do not share fractions: frames of 51 instead of 51.2 ns, one after another.
     let mut wire = Wire::point_to_point(10_000_000_000, 0);
     wire.run.links[0].medium = Medium::HalfDuplex;
     for n in 0..50 {
@@ -243,29 +243,29 @@ fn on_a_shared_medium_without_delay_each_frame_stands_alone() {
     assert_eq!(wire.rule(), None);
 }
 
-/// 8 Mbit/s, one byte per microsecond, and at least 3 ms.
+/// A scheduled medium with 8 Mbit/s (one byte per microsecond) and a least delay of 3 ms.
 fn scheduled() -> Wire {
     let declared = Wire::point_to_point(8_000_000, 3_000_000).run.links[0].clone();
     Wire::new(DeclaredLink { medium: Medium::Scheduled, delay_varies: true, ..declared })
 }
 
 #[test]
-fn where_a_scheduler_decides_frames_overtake_and_none_takes_less_than_its_time() {
+fn on_a_scheduled_medium_frames_overtake_and_none_takes_less_than_the_least_delay() {
     for (arrival, expected) in [(3_499_999, Some(Rule::Propagation)), (3_500_000, None)] {
         let mut wire = scheduled();
         wire.frame(125, 0, 9_000_000, 9_000_000, 9_000_000);
-        // Came later, arrives earlier.
+        // Offered later, arrives earlier.
         wire.frame(125, 500_000, arrival, arrival, arrival);
         assert_eq!(wire.rule(), expected);
     }
 }
 
 #[test]
-fn where_a_scheduler_decides_no_more_arrives_than_its_rate_carries_since_it_was_empty() {
-    // 3000 bytes within 3 ms are what the rate carries; one byte more is too much.
+fn on_a_scheduled_medium_no_more_arrives_than_the_rate_allows_since_it_was_empty() {
+    // The rate allows 3000 bytes within 3 ms; one byte more is too much.
     for (bytes, expected) in [(1500, None), (1501, Some(Rule::LinkRate))] {
         let mut wire = scheduled();
-        // When these had arrived the medium was empty: neither their bytes count nor the time since.
+        // When these frames had arrived the medium was empty: neither their bytes nor the time since then counts.
         for ms in [3_000_000, 13_000_000] {
             wire.frame(2000, ms - 3_000_000, ms, ms, ms);
         }
@@ -280,7 +280,7 @@ fn where_a_scheduler_decides_no_more_arrives_than_its_rate_carries_since_it_was_
 }
 
 #[test]
-fn frames_keep_to_the_mtu_and_its_framing() {
+fn frames_obey_the_mtu_and_the_framing() {
     for (bytes, expected) in [(1502, None), (1503, Some(Rule::FrameSize))] {
         let mut wire = Wire::point_to_point(1_000_000_000, 0);
         wire.run.links[0].mtu_bytes = 1500;
@@ -290,7 +290,7 @@ fn frames_keep_to_the_mtu_and_its_framing() {
 }
 
 #[test]
-fn what_is_offered_is_found_again() {
+fn offered_frames_are_transmitted_dropped_or_queued() {
     let right = || {
         let mut wire = Wire::point_to_point(1_000_000_000, 0);
         wire.frame(125, 0, 0, 1000, 1000);
@@ -309,7 +309,7 @@ fn what_is_offered_is_found_again() {
     assert_eq!(verdict.failures.len(), 1);
     assert_eq!(
         (verdict.failures[0].rule, verdict.failures[0].message.as_str(), verdict.failures[0].count),
-        // Noticed at both transmissions (1 of 0, 2 of 1), at the drop (3 of 2), and at the end.
+        // Detected at both transmissions (1 of 0, 2 of 1), at the drop (3 of 2), and at the end.
         (
             Rule::LinkConservation,
             "expected no more to be transmitted and dropped than was offered, found 1 frames and 125 bytes more",
@@ -318,7 +318,7 @@ fn what_is_offered_is_found_again() {
     );
     let mut wire = right();
     wire.run.link_ends[0].queued_bytes = 399;
-    let (_, message) = wire.failure().expect("a byte is missing");
+    let (_, message) = wire.failure().expect("a missing byte is a failure");
     assert_eq!(
         message,
         "expected 1 frames and 400 bytes to wait, as was offered less what was transmitted and dropped, found 1 frames and \
@@ -334,9 +334,9 @@ fn events_of_unknown_links_fail() {
 }
 
 #[test]
-fn rates_at_the_edges_are_judged_without_overflow() {
-    // 584 years are 2^64 ns. A frame of 1500 bytes at 1 bit/s lasts 12 000 s = 1.2e13 ns; below 2 bit/s the auditor takes
-    // the rate for a little more (1500-byte frames: 2^63 / 1500 in 2^-20 ns: 5.86e9 ns a byte, 1.37 bit/s).
+fn rates_at_the_limits_are_checked_without_overflow() {
+    // 584 years are 2^64 ns. A frame of 1500 bytes at 1 bit/s takes 12 000 s = 1.2e13 ns. Below 2 bit/s the auditor assumes a slightly
+    // higher rate (1500-byte frames: 2^63 / 1500 in 2^-20 ns: 5.86e9 ns per byte, 1.37 bit/s).
     let slow = |finish| {
         let mut wire = Wire::point_to_point(1, 0);
         wire.run.links[0].mtu_bytes = 1500;
@@ -346,7 +346,7 @@ fn rates_at_the_edges_are_judged_without_overflow() {
     };
     assert_eq!(slow(12_000_000_000_000), None);
     assert_eq!(slow(8_700_000_000_000), Some(Rule::LinkRate));
-    // No rate promised, and a rate at which a byte takes no time.
+    // No declared rate, and a rate at which a byte takes no time.
     for rate in [0, u64::MAX] {
         let mut wire = Wire::point_to_point(rate, 0);
         wire.frame(1500, 0, 0, 0, 0);
@@ -356,7 +356,7 @@ fn rates_at_the_edges_are_judged_without_overflow() {
 }
 
 #[test]
-fn late_in_a_long_run_a_nanosecond_still_counts() {
+fn a_nanosecond_counts_late_in_a_long_run() {
     // 500 years after the start.
     let late = 500 * 365 * 86_400 * 1_000_000_000;
     for (gain, expected) in [(0, None), (1, Some(Rule::LinkRate))] {
@@ -368,7 +368,7 @@ fn late_in_a_long_run_a_nanosecond_still_counts() {
 }
 
 #[test]
-fn the_first_failure_is_kept_in_words_and_the_rest_counted() {
+fn the_first_failure_is_kept_with_its_message_and_the_others_are_counted() {
     let mut wire = Wire::point_to_point(1_000_000_000, 0);
     for n in 0..10 {
         wire.frame(125, 0, 1000 * n, 1000 * (n + 1), 1000 * (n + 1) + u64::from(n >= 3));
@@ -388,7 +388,7 @@ fn the_first_failure_is_kept_in_words_and_the_rest_counted() {
 }
 
 #[test]
-fn failures_of_very_many_subjects_are_bounded() {
+fn the_number_of_kept_failures_is_bounded() {
     let mut run = Run::default();
     for flow in 0..1000 {
         run.events.push(Event::LinkDropped(LinkId(flow), 1, DropReason::QueueFull));
@@ -408,14 +408,14 @@ fn checks_are_counted() {
     let count = |rule| verdict.checks.iter().find(|(other, _)| *other == rule).map(|(_, count)| *count);
     assert_eq!(count(Rule::LinkRate), Some(2));
     assert_eq!(count(Rule::Propagation), Some(2));
-    // Each frame, and the balance of the one link.
+    // One check per frame, and one for the balance of the link.
     assert_eq!(count(Rule::LinkConservation), Some(3));
     assert_eq!(count(Rule::PathTime), None);
     assert!(verdict.to_string().starts_with("audit passed: "));
 }
 
 #[test]
-fn random_sizes_and_pauses_at_awkward_rates_pass_and_one_percent_more_does_not() {
+fn random_frames_at_odd_rates_pass_and_one_percent_more_fails() {
     let mut random = Random(9);
     for round in 0..200 {
         let rate = 10_000 + random.below(40_000_000_000);

@@ -1,4 +1,4 @@
-//! The auditors against a small network that is right, and against the same network with one thing wrong.
+//! Tests of the auditors with a small correct network, and with the same network with one fault.
 
 mod links;
 mod packets;

@@ -1,4 +1,4 @@
-//! Packet by packet: queues, hops, origins.
+//! The auditor of every packet: queues, hops, origins.
 
 use crate::world::{Event, Link, Run, Traffic, World};
 use fullpipe_audit::{Auditor, DeclaredFlow, DeclaredLink, Medium, PacketAuditor, QueuePromise, Rule, Verdict};
@@ -13,13 +13,13 @@ fn count(verdict: &Verdict, rule: Rule) -> u64 {
     verdict.checks.iter().find(|(other, _)| *other == rule).map_or(0, |(_, count)| *count)
 }
 
-/// 1 Gbit/s without framing: 8 ns a byte.
+/// A link of 1 Gbit/s without framing: 8 ns per byte.
 fn link(queue: Option<QueuePromise>) -> DeclaredLink {
     DeclaredLink { framing_bytes: 0, mtu_bytes: 1500, queue, ..Link::new(1_000_000_000, 1000, 0).declared }
 }
 
-/// Frames offered at once to one link: `frames` as (bytes, offered, start), in order of transmission, each reported when
-/// all were offered, in the order `offers` of bytes.
+/// Frames offered at once to one link. `frames` are (bytes, offered, start), in order of transmission; each is reported when
+/// all were offered. `offers` are the bytes in order of the offers.
 fn queue(declared: DeclaredLink, offers: &[u32], frames: &[(u32, u64, u64)]) -> Run {
     let mut run = Run { links: vec![declared.clone()], ..Run::default() };
     run.events.extend(offers.iter().map(|bytes| Event::Offered(LinkId(0), *bytes)));
@@ -40,24 +40,24 @@ fn queue(declared: DeclaredLink, offers: &[u32], frames: &[(u32, u64, u64)]) -> 
 }
 
 #[test]
-fn frames_leave_in_the_order_in_which_they_came() {
+fn frames_depart_in_order_of_arrival() {
     let right = queue(link(None), &[100, 200, 300], &[(100, 0, 0), (200, 1, 800), (300, 1, 2400)]);
     assert!(right.packets().passed());
     assert_eq!(count(&right.packets(), Rule::QueueOrder), 3);
-    // 300 before 200: in order of coming it is the wrong frame.
+    // 300 before 200: in order of arrival it is the wrong frame.
     let swapped = queue(link(None), &[100, 200, 300], &[(100, 0, 0), (300, 1, 800), (200, 1, 3200)]);
     assert_eq!(rules(&swapped.packets()), [Rule::QueueOrder]);
     assert!(swapped.streaming().passed(), "{}", swapped.streaming());
-    // Frames of one size, told apart by when they came.
+    // Frames of the same size, distinguished by their arrival times.
     let swapped = queue(link(None), &[100, 100], &[(100, 7, 7), (100, 6, 807)]);
     assert_eq!(rules(&swapped.packets()), [Rule::QueueOrder]);
-    // A frame that nobody offered.
+    // A frame that was not offered.
     let invented = queue(link(None), &[100], &[(100, 0, 0), (100, 1, 800)]);
     assert_eq!(rules(&invented.packets()), [Rule::QueueOrder]);
 }
 
 #[test]
-fn links_that_may_reorder_are_left_alone() {
+fn the_order_of_links_that_may_reorder_is_not_checked() {
     let limit = Some(QueuePromise { packets: Some(1), bytes: None });
     let run = queue(link(limit), &[100, 200, 300], &[(100, 0, 0), (300, 1, 800), (200, 1, 3200)]);
     assert_eq!(rules(&run.packets()), [Rule::QueueOrder, Rule::QueueLimit]);
@@ -75,10 +75,10 @@ fn links_that_may_reorder_are_left_alone() {
 }
 
 #[test]
-fn the_frame_that_came_last_is_the_one_that_is_dropped() {
+fn a_dropped_frame_must_be_the_one_that_arrived_last() {
     let mut run = queue(link(None), &[100, 200, 200], &[(100, 0, 0), (200, 1, 800)]);
     run.events.insert(3, Event::LinkDropped(LinkId(0), 200, DropReason::QueueFull));
-    // What is lost on the way has left the queue before.
+    // A frame that is lost after transmission has left the queue before.
     run.events.push(Event::LinkDropped(LinkId(0), 200, DropReason::Loss));
     assert!(run.packets().passed(), "{}", run.packets());
     run.events.insert(4, Event::LinkDropped(LinkId(0), 150, DropReason::QueueFull));
@@ -86,9 +86,9 @@ fn the_frame_that_came_last_is_the_one_that_is_dropped() {
 }
 
 #[test]
-fn a_queue_holds_what_was_promised_and_no_more() {
-    // The first begins at 0 and ends at 800; two more come at 100 and 200 and wait; a fourth comes at 800, when the second
-    // begins, so that two wait again: at most two packets, 500 bytes.
+fn a_queue_holds_no_more_than_its_limit() {
+    // The first frame starts at 0 and ends at 800. Two more arrive at 100 and 200 and wait. A fourth arrives at 800, when the second
+    // starts, so that again two wait: at most two packets and 500 bytes.
     let frames = [(100, 0, 0), (200, 100, 800), (300, 200, 2400), (150, 800, 4800)];
     let offers = [100, 200, 300, 150];
     for (packets, bytes, expected) in [
@@ -103,7 +103,7 @@ fn a_queue_holds_what_was_promised_and_no_more() {
         assert_eq!(verdict.failures.first().map(|failure| failure.message.as_str()), expected);
         assert!(verdict.failures.iter().all(|failure| failure.rule == Rule::QueueLimit));
         if expected.is_some() {
-            // When the third came.
+            // The time at which the third frame arrived.
             assert_eq!(verdict.failures[0].at.as_nanos(), 200);
         }
     }
@@ -118,13 +118,13 @@ fn on_a_shared_medium_the_first_frame_waits_at_the_transmitter() {
         };
         queue(declared, &[100, 100, 100], &[(100, 0, 50), (100, 1, 2000), (100, 2, 5000)])
     };
-    // At 2 all three wait, the first of them for the medium.
+    // At 2 all three frames wait, the first of them for the medium.
     assert!(medium(2).packets().passed());
     assert_eq!(rules(&medium(1).packets()), [Rule::QueueLimit]);
 }
 
 #[test]
-fn a_world_with_too_large_a_queue_and_one_with_another_rate_and_delay() {
+fn a_network_with_another_queue_rate_or_delay_breaks_the_rule_of_that_property() {
     let world = |change: fn(&mut Link)| {
         let mut bottleneck = Link::new(10_000_000, 5_000_000, 20);
         change(&mut bottleneck);
@@ -137,7 +137,7 @@ fn a_world_with_too_large_a_queue_and_one_with_another_rate_and_delay() {
     assert_eq!(world(|link| link.queue_packets = 21).broken(), ["queue-limit"]);
     assert_eq!(world(|link| link.queue_packets = 19).broken(), [""; 0]);
     assert_eq!(world(|link| link.rate_bps = 9_900_000).broken(), [""; 0]);
-    // A path is too fast where its link is.
+    // If a link is too fast, so is the path.
     assert_eq!(world(|link| link.rate_bps = 10_100_000).broken(), ["link-rate", "path-time"]);
     assert_eq!(world(|link| link.rate_bps = 10_010_000).broken(), ["link-rate", "path-time"]);
     assert_eq!(world(|link| link.delay_ns = 4_999_999).broken(), ["propagation", "path-time"]);
@@ -146,7 +146,7 @@ fn a_world_with_too_large_a_queue_and_one_with_another_rate_and_delay() {
 
 const FAST: u64 = 1_000_000_000;
 
-/// One packet of 1000 bytes over two links without framing: offered at 0, 9000 (8000 + 1000), delivered at 18 000.
+/// Returns the run of one packet of 1000 bytes over two links without framing: offered at 0 and 9000 (8000 + 1000), delivered at 18 000.
 fn two_hops() -> Run {
     let mut run = Run {
         links: vec![link(None), link(None)],
@@ -176,17 +176,17 @@ fn two_hops() -> Run {
 fn frame(run: &mut Run, index: usize) -> &mut Transmission {
     match &mut run.events[index] {
         Event::Transmitted(frame) => frame,
-        other => panic!("{other:?} is no transmission"),
+        other => panic!("{other:?} is not a transmission"),
     }
 }
 
 #[test]
-fn each_hop_feeds_the_next() {
+fn a_packet_at_each_hop_arrived_over_the_previous_one() {
     let verdict = two_hops().packets();
     assert!(verdict.passed(), "{verdict}");
-    // Two frames and a delivery.
+    // Two frames and one delivery.
     assert_eq!(count(&verdict, Rule::Hops), 3);
-    // Offered to the second link a nanosecond before it arrived (the link waited, so its own times are right).
+    // Offered to the second link a nanosecond before it arrived. The link waited, so its own times are correct.
     let mut run = two_hops();
     frame(&mut run, 4).offered = Instant::from_nanos(8_999);
     assert_eq!(rules(&run.packets()), [Rule::Hops]);
@@ -198,11 +198,11 @@ fn each_hop_feeds_the_next() {
              1000 bytes from nowhere"
         )
     );
-    // Another size on the second link.
+    // A different size on the second link.
     let mut run = two_hops();
     frame(&mut run, 4).wire_bytes = 999;
     assert!(rules(&run.packets()).contains(&Rule::Hops));
-    // Smaller, or larger, when it was sent.
+    // A smaller or larger size when the packet was sent.
     for ip_bytes in [999, 1001] {
         let mut run = two_hops();
         if let Event::Sent(_, packet) = &mut run.events[0] {
@@ -210,14 +210,14 @@ fn each_hop_feeds_the_next() {
         }
         assert!(rules(&run.packets()).contains(&Rule::Hops));
     }
-    // Sent later than offered.
+    // Sent after it was offered.
     let mut run = two_hops();
     run.events[0] = match run.events[0] {
         Event::Sent(_, packet) => Event::Sent(1, packet),
-        _ => panic!("sent first"),
+        _ => panic!("the first event is `Sent`"),
     };
     assert!(rules(&run.packets()).contains(&Rule::Hops));
-    // A frame that appears twice at the second link.
+    // A frame that occurs twice at the second link.
     let mut run = two_hops();
     let mut again = *frame(&mut run, 4);
     for time in [&mut again.start, &mut again.finish, &mut again.arrival] {
@@ -229,9 +229,9 @@ fn each_hop_feeds_the_next() {
     assert!(run.streaming().passed());
 }
 
-/// 1060 bytes in an IPv6 packet; MTU 1000 leaves 952 beside headers of 48, so 1000 and 108 + 48 bytes go on the wire.
+/// 1060 bytes in an IPv6 packet; an MTU of 1000 leaves 952 beside headers of 48, so 1000 and 108 + 48 bytes are transmitted.
 #[test]
-fn ipv6_packets_are_cut_with_larger_headers_and_by_their_source_only() {
+fn ipv6_packets_are_fragmented_with_larger_headers_and_only_by_their_source() {
     let run = |ipv6: bool, path: &[u32]| {
         let mut links = vec![link(None), link(None)];
         links[path.len() - 1].mtu_bytes = 1000;
@@ -275,8 +275,8 @@ fn ipv6_packets_are_cut_with_larger_headers_and_by_their_source_only() {
 }
 
 #[test]
-fn on_an_ethernet_a_packet_may_be_held_back() {
-    // Sent at 0, offered at 400, transmitted at 500; on another link that would be a packet from nowhere.
+fn on_an_ethernet_a_packet_may_be_delayed() {
+    // Sent at 0, offered at 400, transmitted at 500; on another link that would be a packet without origin.
     for (min_frame_bytes, medium, expected) in [
         (0, Medium::PointToPoint, vec![Rule::Hops]),
         (64, Medium::PointToPoint, vec![]),
@@ -290,15 +290,15 @@ fn on_an_ethernet_a_packet_may_be_held_back() {
         run.events.insert(0, Event::Sent(0, packet));
         run.events.push(Event::Delivered(9500, packet, 0));
         assert_eq!(rules(&run.packets()), expected);
-        // But never before it was sent.
+        // A packet must never be offered before it was sent.
         run.events[0] = Event::Sent(401, packet);
         assert!(rules(&run.packets()).contains(&Rule::Hops));
     }
 }
 
 #[test]
-fn what_was_held_back_is_not_forgotten_when_a_later_packet_goes() {
-    // Sent at 0 and at 400; the address is known at 400 and both are offered then.
+fn a_delayed_packet_stays_stored_when_a_later_packet_is_sent() {
+    // Sent at 0 and at 400; the address is resolved at 400, and both are offered then.
     let declared = DeclaredLink { min_frame_bytes: 64, ..link(None) };
     let mut run = queue(declared, &[1000, 1000], &[(1000, 400, 400), (1000, 400, 8400)]);
     run.flows.push((FlowId(0), DeclaredFlow { path: vec![LinkId(0)], ipv6: false }));
@@ -311,8 +311,8 @@ fn what_was_held_back_is_not_forgotten_when_a_later_packet_goes() {
 }
 
 #[test]
-fn packets_that_came_together_are_told_apart_by_size() {
-    // One of 300 bytes was held back since 0; at 400 come 500 and 1000; all three are offered then, the largest first.
+fn packets_that_arrived_together_are_distinguished_by_size() {
+    // A packet of 300 bytes has waited since 0. At 400, packets of 500 and 1000 bytes arrive, and all three are offered, the largest first.
     let declared = DeclaredLink { min_frame_bytes: 64, ..link(None) };
     let frames = [(1000, 400, 400), (500, 400, 8400), (300, 400, 12_400)];
     let mut run = queue(declared, &[1000, 500, 300], &frames);
@@ -322,16 +322,16 @@ fn packets_that_came_together_are_told_apart_by_size() {
     let sent = [Event::Sent(0, packet(300)), Event::Sent(400, packet(500)), Event::Sent(400, packet(1000))];
     run.events.splice(0..0, sent);
     assert!(run.packets().passed(), "{}", run.packets());
-    // A frame that is not padded is as large as its packet.
+    // The size of a packet equals that of its frame if the frame is not padded.
     run.events[2] = Event::Sent(400, packet(900));
     assert_eq!(rules(&run.packets()), [Rule::Hops]);
 }
 
 #[test]
-fn a_packet_goes_only_over_its_way_and_is_delivered_where_it_ends() {
+fn a_packet_uses_only_its_path_and_is_delivered_at_its_end() {
     let mut run = two_hops();
     run.flows[0].1.path = vec![LinkId(0)];
-    // The second link is not on the way; and what is delivered at 18 000 did not arrive over the first then.
+    // The second link is not on the path, and the packet delivered at 18 000 did not arrive over the first link then.
     let verdict = run.packets();
     assert_eq!((rules(&verdict), verdict.failures[0].count), (vec![Rule::Hops], 2));
     let mut run = two_hops();
@@ -341,11 +341,11 @@ fn a_packet_goes_only_over_its_way_and_is_delivered_where_it_ends() {
 }
 
 #[test]
-fn a_drop_on_the_way_leaves_the_next_packet_its_place() {
+fn the_packet_after_a_dropped_one_is_matched_correctly() {
     let mut run = two_hops();
     let later: Vec<Event> = run.events.clone();
     run.events.truncate(3);
-    let Event::Sent(_, packet) = later[0] else { panic!("sent first") };
+    let Event::Sent(_, packet) = later[0] else { panic!("the first event is `Sent`") };
     run.events.push(Event::Dropped(9000, packet, DropReason::QueueFull));
     let shift = 50_000;
     for event in later {
@@ -370,10 +370,10 @@ fn a_drop_on_the_way_leaves_the_next_packet_its_place() {
 }
 
 #[test]
-fn what_arrives_was_sent_so() {
-    // The stamp of sending is another; the packet is another; it arrives twice, or after it was dropped.
+fn a_delivered_packet_was_sent_with_the_same_fields_and_time() {
+    // The send time differs; the packet differs; the packet arrives twice, or after it was dropped.
     let mut run = two_hops();
-    let Event::Delivered(now, packet, _) = run.events[5] else { panic!("delivered last") };
+    let Event::Delivered(now, packet, _) = run.events[5] else { panic!("the last event is `Delivered`") };
     run.events[5] = Event::Delivered(now, packet, 1);
     assert_eq!(rules(&run.packets()), [Rule::Origin]);
     run.events[5] = Event::Delivered(now, PacketView { payload_bytes: 971, ..packet }, 0);
@@ -383,7 +383,7 @@ fn what_arrives_was_sent_so() {
         run.events.insert(5, extra);
         assert!(rules(&run.packets()).contains(&Rule::Origin));
     }
-    // Two alike, sent at once, may both arrive.
+    // Two equal packets that were sent at once may both arrive.
     let mut run = two_hops();
     run.flows[0].1.path.clear();
     run.events.insert(0, Event::Sent(0, packet));
@@ -392,7 +392,7 @@ fn what_arrives_was_sent_so() {
 }
 
 #[test]
-fn delays_are_added_up_again() {
+fn published_delays_are_computed_again() {
     // Three packets sent at 0, 10, 20 ns, received at 5, 18, 22: delays 5, 8, 2; jitter |8 - 5| + |2 - 8| = 9.
     let mut run = Run { flows: vec![(FlowId(0), DeclaredFlow::default())], ..Run::default() };
     let packet =
@@ -417,7 +417,7 @@ fn delays_are_added_up_again() {
     assert_eq!(run.packets().failures[0].message, "expected the records to say jitter_sum = 9 ns, found 8 ns");
 }
 
-/// Pieces of a datagram of 3000 bytes at an MTU of 1500: 2980 bytes of payload as 1480 + 1480 + 20.
+/// Returns fragments of a datagram of 3000 bytes at an MTU of 1500: 2980 bytes of payload as 1480 + 1480 + 20.
 fn pieces(frames: &[u32]) -> Run {
     let mut run = Run {
         links: vec![link(None)],
@@ -447,7 +447,7 @@ fn pieces(frames: &[u32]) -> Run {
 }
 
 #[test]
-fn pieces_carry_no_more_than_the_packet() {
+fn fragments_carry_no_more_than_the_packet() {
     assert!(pieces(&[1500, 1500, 40]).packets().passed());
     assert!(pieces(&[1500, 1500, 40]).streaming().passed());
     assert_eq!(rules(&pieces(&[1500, 1500, 41]).packets()), [Rule::Hops]);
@@ -455,20 +455,20 @@ fn pieces_carry_no_more_than_the_packet() {
 }
 
 #[test]
-fn both_auditors_conclude_together() {
+fn the_verdicts_of_both_auditors_are_combined() {
     let mut run = two_hops();
     frame(&mut run, 2).arrival = Instant::from_nanos(9001);
     let verdict = run.streaming().and(run.packets());
     assert_eq!(rules(&verdict), [Rule::Propagation, Rule::Hops]);
-    // Side by side as observers.
+    // Both as a pair of observers.
     let mut both = (Auditor::new(run.links.clone()), PacketAuditor::new(run.links.clone()));
     both.offered(Instant::ZERO, LinkId(9), 1);
     assert!(!both.0.finish(&Run::default()).passed());
 }
 
 #[test]
-fn what_is_too_much_to_remember_is_not_judged() {
-    // A million and one packets come and are dropped without a word before the first goes on: too many to know them all.
+fn a_hop_with_too_many_packets_is_not_checked() {
+    // A million and one packets arrive and are dropped without a report before the first is forwarded: too many to store.
     let mut auditor = PacketAuditor::new(vec![link(None)]);
     auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)], ipv6: false });
     let packet =
@@ -495,8 +495,8 @@ fn what_is_too_much_to_remember_is_not_judged() {
 }
 
 #[test]
-fn arrivals_that_are_too_many_to_remember_are_not_judged() {
-    // A million and one frames arrive and deliver nothing; then a packet is delivered that did not arrive.
+fn a_destination_with_too_many_arrivals_is_not_checked() {
+    // A million and one frames arrive and are not delivered; then a packet is delivered that did not arrive.
     let mut auditor = PacketAuditor::new(vec![link(None)]);
     auditor.add_flow(FlowId(0), &DeclaredFlow { path: vec![LinkId(0)], ipv6: false });
     let packet =

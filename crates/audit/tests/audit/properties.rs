@@ -1,4 +1,4 @@
-//! Random networks that are right never fail; with one thing wrong they always do.
+//! Random correct networks never fail; with one fault they always fail.
 
 use crate::world::{Event, Link, Random, Run, Traffic, World};
 use fullpipe_audit::{Auditor, DeclaredFlow};
@@ -6,7 +6,7 @@ use fullpipe_record::{Observer, PacketView, TcpView};
 use fullpipe_units::{Codepoint, FlowId, Instant};
 use proptest::prelude::*;
 
-/// Rates of dial-up lines, of awkward fractions of a nanosecond, and of fast links.
+/// Rates of dial-up lines, rates with fractions of a nanosecond per byte, and rates of fast links.
 fn rate() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(56_000),
@@ -45,7 +45,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     ]
 }
 
-/// A right run: chains of links there and back, or one shared medium.
+/// A correct run: chains of links in both directions, or one shared medium.
 fn right_run() -> impl Strategy<Value = Run> {
     let ways = prop_oneof![
         3 => (prop::collection::vec(link(), 1..4), prop::collection::vec(link(), 1..4))
@@ -56,7 +56,7 @@ fn right_run() -> impl Strategy<Value = Run> {
         .prop_map(|((right, left), traffic, seed, end)| World::new(right, left, traffic, seed).run(end, 1500))
 }
 
-/// One falsification of a run; `None` if the run has nothing of the kind.
+/// Falsifies a run in one respect; `None` if the run has no such event.
 type Fault = fn(&mut Run, &mut Random) -> Option<()>;
 
 fn positions(run: &Run, wanted: impl Fn(&Event) -> bool) -> Vec<usize> {
@@ -113,7 +113,7 @@ fn earlier(instant: Instant, nanoseconds: u64) -> Option<Instant> {
     instant.as_nanos().checked_sub(nanoseconds).map(Instant::from_nanos)
 }
 
-/// A frame's times, changed; `None` if a time would lie before the start.
+/// Changes the times of a frame; `None` if a time would lie before the start.
 fn retime(run: &mut Run, random: &mut Random, how: fn(&mut fullpipe_record::Transmission) -> Option<()>) -> Option<()> {
     let index = pick(run, random, is_transmitted)?;
     match &mut run.events[index] {
@@ -122,7 +122,7 @@ fn retime(run: &mut Run, random: &mut Random, how: fn(&mut fullpipe_record::Tran
     }
 }
 
-/// Whether failing is certain for the auditor with constant state (the other one may find it as well).
+/// Faults that the auditor with constant state always detects (the other one may detect them as well).
 const FAULTS_OF_STREAMS: &[(&str, Fault)] = &[
     ("a packet sent is not counted", |run, random| forget(run, random, is_sent)),
     ("a packet sent is counted twice", |run, random| repeat(run, random, is_sent)),
@@ -145,7 +145,7 @@ const FAULTS_OF_STREAMS: &[(&str, Fault)] = &[
             Some(())
         })
     }),
-    // Two, because a byte time is known to 2^-20 ns: an end that falls on a whole nanosecond may seem to fall before it.
+    // Two nanoseconds, because a byte time has a resolution of 2^-20 ns: an end on a whole nanosecond can be computed as slightly earlier.
     ("a frame ends two nanoseconds early", |run, random| {
         retime(run, random, |frame| {
             frame.arrival = earlier(frame.arrival, 2)?;
@@ -183,7 +183,7 @@ const FAULTS_OF_STREAMS: &[(&str, Fault)] = &[
         })
     }),
     ("what was not sent is acknowledged", |run, random| {
-        // More than any transfer here sends, less than half the numbers.
+        // More than any transfer here sends, and less than half of the number space.
         let ahead = 1_000_000 + random.below(1_000_000_000) as u32;
         change(run, random, acknowledges, |event| {
             if let Event::Sent(_, packet) = event
@@ -230,7 +230,7 @@ const FAULTS_OF_STREAMS: &[(&str, Fault)] = &[
     }),
 ];
 
-/// Faults that only the auditor of packets is certain to find.
+/// Faults that only the auditor of every packet always detects.
 const FAULTS_OF_PACKETS: &[(&str, Fault)] = &[
     ("a packet is delivered that was sent at another time", |run, random| {
         let index = pick(run, random, is_delivered)?;
@@ -313,9 +313,9 @@ proptest! {
         }
     }
 
-    /// Whatever a world reports, an auditor ends with a verdict.
+    /// The auditor returns a verdict for any sequence of events.
     #[test]
-    fn nonsense_does_not_panic(
+    fn arbitrary_events_do_not_panic(
         run in right_run(),
         wild in prop::collection::vec((any::<[u64; 4]>(), any::<[u32; 5]>(), any::<[bool; 3]>()), 1..40),
     ) {
@@ -350,14 +350,14 @@ proptest! {
     }
 }
 
-/// Sequence numbers that are close to each other, to their wrap-around, or half of all numbers apart.
+/// Sequence numbers that are close to each other, close to 2^32, or half of the number space apart.
 fn number() -> impl Strategy<Value = u32> {
     let bases =
         prop_oneof![4 => Just(0u32), 1 => Just(u32::MAX - 3000), 1 => Just(i32::MAX as u32 - 3000), 1 => any::<u32>()];
     (bases, 0u32..8).prop_map(|(base, segments)| base.wrapping_add(1000 * segments))
 }
 
-/// A segment of one of two conversations, of which the auditor knows one.
+/// A segment of one of two conversations, one of which the auditor has observed.
 fn segment() -> impl Strategy<Value = PacketView> {
     let flow = prop_oneof![20 => 0u32..2, 1 => 2u32..4];
     let length = prop_oneof![6 => Just(1000u32), 1 => Just(0), 1 => any::<u32>()];
@@ -373,8 +373,7 @@ fn segment() -> impl Strategy<Value = PacketView> {
 }
 
 proptest! {
-    /// Segments that are reported as a burst leave the auditor as they do one by one: all of its state, with the failures noted, is
-    /// the same after each.
+    /// After each burst, the auditor has the same state, including failures, as after its segments one by one.
     #[test]
     fn a_burst_has_the_effect_of_its_segments_one_by_one(
         steps in prop::collection::vec((segment(), 1u32..5, prop_oneof![4 => Just(1000u32), 1 => any::<u32>()], any::<bool>()), 1..60),

@@ -1,12 +1,11 @@
-//! Flows: what is acknowledged, how fast a packet may be, what is published.
+//! Flows: acknowledgments, the least time of a packet, and published counters.
 
 use crate::world::{Event, Link, Run, Traffic, World};
 use fullpipe_audit::{DeclaredFlow, FlowEnd, Published, Rule};
 use fullpipe_record::{DropReason, PacketView, TcpView};
 use fullpipe_units::{Codepoint, FlowId, LinkId};
 
-/// A conversation of two flows over no declared links, told event by event; everything sent arrives unless said
-/// otherwise.
+/// A conversation of two flows over undeclared links, event by event. Every sent packet arrives unless the test says otherwise.
 struct Conversation {
     run: Run,
     now: u64,
@@ -53,7 +52,7 @@ impl Conversation {
         Conversation { run: Run { flows, ..Run::default() }, now: 0 }
     }
 
-    /// After SYN, SYN-ACK, ACK.
+    /// The conversation after SYN, SYN-ACK, ACK.
     fn established(initial: [u32; 2]) -> Conversation {
         let mut talk = Conversation::new();
         let next = initial.map(|number| number.wrapping_add(1));
@@ -63,7 +62,7 @@ impl Conversation {
         talk
     }
 
-    /// Sent, and not delivered yet; its number of nanoseconds.
+    /// Sends a segment without delivering it; returns the time in nanoseconds.
     fn sent(&mut self, segment: Segment) -> u64 {
         self.now += 10;
         self.run.events.push(Event::Sent(self.now, segment.view()));
@@ -85,7 +84,7 @@ impl Conversation {
         self.run.events.push(Event::Dropped(self.now, segment.view(), DropReason::Loss));
     }
 
-    /// Rules broken, with constant state and packet by packet.
+    /// Returns the rules that were broken, according to the auditor with constant state and to the auditor of every packet.
     fn broken(&self) -> [Vec<Rule>; 2] {
         [self.run.streaming(), self.run.packets()]
             .map(|verdict| verdict.failures.iter().map(|failure| failure.rule).collect())
@@ -97,21 +96,21 @@ impl Conversation {
     }
 }
 
-/// Initial numbers: small, and such that the first data wraps around 2^32.
+/// Initial numbers: small ones, and such that the first data wraps around 2^32.
 const INITIALS: [[u32; 2]; 3] = [[0, 0], [1_000, 2_000_000_000], [u32::MAX - 3, u32::MAX]];
 
 #[test]
-fn a_conversation_that_is_right() {
+fn a_correct_conversation_passes() {
     for initial in INITIALS {
         let [a, b] = initial.map(|number| number.wrapping_add(1));
         let mut talk = Conversation::established(initial);
         talk.arrives(segment(0, a, 100, Some(b)));
         talk.arrives(segment(1, b, 0, Some(a.wrapping_add(100))));
-        // Both ways at once; an old acknowledgement repeated.
+        // Data in both directions at once, and a repeated older acknowledgment.
         talk.arrives(segment(1, b, 50, Some(a.wrapping_add(100))));
         talk.arrives(segment(0, a.wrapping_add(100), 100, Some(b)));
         talk.arrives(segment(0, a.wrapping_add(200), 1, Some(b.wrapping_add(50))));
-        // FIN (one number) and its acknowledgement.
+        // FIN (one number) and its acknowledgment.
         talk.arrives(segment(1, b.wrapping_add(50), 1, Some(a.wrapping_add(201))));
         talk.arrives(segment(0, a.wrapping_add(201), 0, Some(b.wrapping_add(51))));
         talk.assert_right();
@@ -119,7 +118,7 @@ fn a_conversation_that_is_right() {
 }
 
 #[test]
-fn an_acknowledgement_of_a_byte_never_sent() {
+fn an_acknowledgment_of_a_byte_never_sent_fails() {
     for initial in INITIALS {
         let [a, b] = initial.map(|number| number.wrapping_add(1));
         let mut talk = Conversation::established(initial);
@@ -141,7 +140,7 @@ fn an_acknowledgement_of_a_byte_never_sent() {
 }
 
 #[test]
-fn an_acknowledgement_of_a_byte_that_has_not_arrived() {
+fn an_acknowledgment_of_a_byte_that_has_not_arrived_fails() {
     let mut talk = Conversation::established([100, 200]);
     let late = segment(0, 101, 1000, Some(201));
     let sent = talk.sent(late);
@@ -151,7 +150,7 @@ fn an_acknowledgement_of_a_byte_that_has_not_arrived() {
 }
 
 #[test]
-fn an_acknowledgement_over_a_hole_is_found_packet_by_packet() {
+fn an_acknowledgment_over_a_hole_fails_only_packet_by_packet() {
     let mut talk = Conversation::established([100, 200]);
     talk.lost(segment(0, 101, 1000, Some(201)));
     talk.arrives(segment(0, 1101, 1000, Some(201)));
@@ -165,7 +164,7 @@ fn an_acknowledgement_over_a_hole_is_found_packet_by_packet() {
 fn a_segment_without_content_delivers_no_numbers() {
     let mut talk = Conversation::established([100, 200]);
     talk.lost(segment(0, 101, 1000, Some(201)));
-    // A pure acknowledgement carries the next number, 1101; that does not deliver the numbers before it.
+    // A pure acknowledgment carries the next number, 1101; that does not deliver the numbers before it.
     talk.arrives(segment(0, 1101, 0, Some(201)));
     talk.assert_right();
     talk.arrives(segment(1, 201, 0, Some(1101)));
@@ -173,7 +172,7 @@ fn a_segment_without_content_delivers_no_numbers() {
 }
 
 #[test]
-fn what_is_sent_again_takes_nothing_back() {
+fn a_retransmission_does_not_lower_the_highest_number() {
     let mut talk = Conversation::established([100, 200]);
     talk.lost(segment(0, 101, 1000, Some(201)));
     let second = segment(0, 1101, 1000, Some(201));
@@ -187,18 +186,18 @@ fn what_is_sent_again_takes_nothing_back() {
 }
 
 #[test]
-fn an_acknowledgement_older_than_the_conversation() {
+fn an_acknowledgment_before_the_first_number_fails() {
     let mut talk = Conversation::established([100, 200]);
     talk.arrives(segment(1, 201, 0, Some(99)));
     assert_eq!(talk.broken()[0], [Rule::Acknowledgement]);
-    // The first number itself acknowledges nothing.
+    // An acknowledgment of the first number itself covers no data.
     let mut talk = Conversation::established([100, 200]);
     talk.arrives(segment(1, 201, 0, Some(100)));
     talk.assert_right();
 }
 
 #[test]
-fn an_answer_to_a_syn_that_never_arrived() {
+fn an_answer_to_a_syn_that_never_arrived_fails() {
     let mut talk = Conversation::new();
     talk.lost(syn(0, 100, None));
     talk.arrives(syn(1, 200, Some(101)));
@@ -206,17 +205,17 @@ fn an_answer_to_a_syn_that_never_arrived() {
 }
 
 #[test]
-fn a_syn_sent_again_is_the_same_beginning() {
+fn a_retransmitted_syn_keeps_the_numbers() {
     let mut talk = Conversation::new();
     talk.lost(syn(0, 100, None));
     talk.arrives(syn(0, 100, None));
     talk.arrives(syn(1, 200, Some(101)));
-    // The answer is lost on the way to a client that asks again, when data already flow.
+    // The SYN-ACK is lost, and the client retransmits its SYN while data is already in flight.
     talk.arrives(syn(0, 100, None));
     talk.arrives(syn(1, 200, Some(101)));
     talk.arrives(segment(0, 101, 500, Some(201)));
     talk.arrives(syn(1, 200, Some(101)));
-    // Another copy does not arrive; what did is acknowledged all the same.
+    // Another copy does not arrive; delivered data is acknowledged all the same.
     talk.lost(syn(0, 100, None));
     talk.arrives(segment(1, 201, 0, Some(601)));
     talk.assert_right();
@@ -225,13 +224,13 @@ fn a_syn_sent_again_is_the_same_beginning() {
 }
 
 #[test]
-fn a_syn_with_other_numbers_begins_anew() {
+fn a_syn_with_another_number_begins_anew() {
     for second in [7_000, 4_000_000_000, 50] {
         let mut talk = Conversation::new();
         let first = syn(0, 100, None);
         let sent = talk.sent(first);
         talk.arrives(syn(0, second, None));
-        // The first one arrives late and is answered as well (RFC 9293 section 3.10.7: a challenge); both are right.
+        // The first SYN arrives late and is answered as well (RFC 9293 section 3.10.7: a challenge ACK); both are correct.
         talk.delivered(first, sent);
         talk.arrives(syn(1, 200, Some(second + 1)));
         talk.arrives(segment(1, 201, 0, Some(101)));
@@ -244,7 +243,7 @@ fn a_syn_with_other_numbers_begins_anew() {
 }
 
 #[test]
-fn a_reset_needs_no_acknowledgement() {
+fn a_reset_needs_no_acknowledgment() {
     let mut talk = Conversation::new();
     talk.arrives(syn(0, 100, None));
     // A closed port answers with RST and ACK (RFC 9293 section 3.10.7.1); a reset without ACK takes its number from the
@@ -258,11 +257,11 @@ fn a_reset_needs_no_acknowledgement() {
 }
 
 #[test]
-fn a_conversation_whose_beginning_was_not_seen() {
+fn a_conversation_whose_start_was_not_observed_passes() {
     let mut talk = Conversation::new();
     talk.arrives(segment(0, 5_000, 100, Some(9_000)));
     talk.arrives(segment(1, 9_000, 10, Some(5_100)));
-    // An older acknowledgement: it may be right.
+    // An older acknowledgment can be correct.
     talk.arrives(segment(0, 5_100, 0, Some(8_990)));
     talk.arrives(segment(0, 5_100, 100, Some(9_010)));
     talk.assert_right();
@@ -271,7 +270,7 @@ fn a_conversation_whose_beginning_was_not_seen() {
 }
 
 #[test]
-fn a_conversation_that_begins_with_data_both_ways_at_once() {
+fn a_conversation_that_starts_with_data_in_both_directions_passes() {
     let mut talk = Conversation::new();
     let sent = [talk.sent(segment(0, 5_000, 100, Some(9_000))), talk.sent(segment(1, 9_000, 10, Some(5_000)))];
     talk.delivered(segment(0, 5_000, 100, Some(9_000)), sent[0]);
@@ -281,16 +280,16 @@ fn a_conversation_that_begins_with_data_both_ways_at_once() {
 }
 
 #[test]
-fn numbers_that_were_not_sent_are_not_delivered() {
+fn a_delivery_of_numbers_that_were_not_sent_fails() {
     let mut talk = Conversation::established([100, 200]);
     let sent = talk.sent(segment(0, 101, 100, Some(201)));
-    // The same packet arrives with its numbers one higher.
+    // The same packet arrives with numbers higher by one.
     talk.delivered(segment(0, 102, 100, Some(201)), sent);
     assert_eq!(talk.broken(), [vec![Rule::Sequence], vec![Rule::Origin]]);
 }
 
 #[test]
-fn a_world_whose_receivers_lie() {
+fn false_acknowledgments_of_a_receiver_break_the_rules() {
     for [bytes, from] in [[1, 1], [1, 50], [1000, 20]] {
         let link = || Link::new(10_000_000, 5_000_000, 50);
         let traffic = Traffic::Transfer { segments: 300, window: 10, initial: [4_294_900_000, 17] };
@@ -301,7 +300,7 @@ fn a_world_whose_receivers_lie() {
     }
 }
 
-/// One datagram of 1000 bytes over two links of 1 Gbit/s (8 ns a byte, 2 bytes of framing) and 1 ms each: 8016 ns and
+/// One datagram of 1000 bytes over two links of 1 Gbit/s (8 ns per byte, 2 bytes of framing) and 1 ms each: 8016 ns and
 /// 1 000 000 ns, twice: 2 016 032 ns.
 fn datagram(ip_bytes: u32, takes: u64) -> Run {
     let mut run = Run {
@@ -321,17 +320,17 @@ fn no_packet_is_faster_than_its_path() {
     let rules = |run: Run| run.streaming().failures.iter().map(|failure| failure.rule).collect::<Vec<_>>();
     assert_eq!(rules(datagram(1000, 2_016_032)), []);
     assert_eq!(rules(datagram(1000, 2_016_031)), [Rule::PathTime]);
-    // 3000 bytes go in pieces: 24 000 ns on one link, less a nanosecond for each of at most three pieces.
+    // 3000 bytes are sent in fragments: 24 000 ns on one link, minus a nanosecond for each of at most three fragments.
     assert_eq!(rules(datagram(3000, 2_024_000)), []);
     assert_eq!(rules(datagram(3000, 2_023_900)), [Rule::PathTime]);
-    // A path that is not known promises nothing.
+    // An unknown path has no least time.
     let mut unknown = datagram(1000, 0);
     unknown.flows[0].1.path.clear();
     assert_eq!(rules(unknown), []);
 }
 
 #[test]
-fn what_is_sent_is_found_again_and_published() {
+fn sent_packets_are_accounted_for_and_published() {
     let run = || {
         let mut run = datagram(1000, 3_000_000);
         let packet =
@@ -378,14 +377,14 @@ fn what_is_sent_is_found_again_and_published() {
 }
 
 #[test]
-fn more_delivered_than_sent_is_noticed_at_once() {
+fn more_deliveries_than_sent_packets_fail_at_once() {
     let mut run = datagram(1000, 3_000_000);
     let again = run.events[1].clone();
     run.events.push(again);
     let failures = run.streaming().failures;
     assert_eq!((failures[0].rule, failures[0].at.as_nanos()), (Rule::FlowConservation, 3_000_500));
     assert_eq!(failures.len(), 1);
-    // The same in no time, over a path that is not known: only the balance is wrong.
+    // The same with zero delay over an unknown path: only the balance is wrong.
     let mut run = datagram(1000, 0);
     run.flows[0].1.path.clear();
     run.events.push(run.events[1].clone());
@@ -393,9 +392,9 @@ fn more_delivered_than_sent_is_noticed_at_once() {
         run.streaming().failures.iter().map(|failure| failure.rule).collect::<Vec<_>>(),
         [Rule::FlowConservation]
     );
-    // A drop of what was never sent, and bytes alone.
+    // A drop of a packet that was never sent, and a surplus of bytes only.
     let mut run = datagram(1000, 3_000_000);
-    let Event::Sent(_, packet) = run.events[0] else { panic!("sent first") };
+    let Event::Sent(_, packet) = run.events[0] else { panic!("the first event is `Sent`") };
     run.events.push(Event::Dropped(4_000_000, packet, DropReason::QueueFull));
     assert_eq!(run.streaming().failures[0].at.as_nanos(), 4_000_000);
     let mut run = datagram(1000, 3_000_000);
@@ -406,7 +405,7 @@ fn more_delivered_than_sent_is_noticed_at_once() {
 }
 
 #[test]
-fn flows_are_declared_while_the_run_goes_on() {
+fn flows_may_be_declared_during_the_run() {
     use fullpipe_audit::Auditor;
     use fullpipe_record::Observer;
     use fullpipe_units::Instant;
@@ -420,7 +419,7 @@ fn flows_are_declared_while_the_run_goes_on() {
     let mut other = auditor.clone();
     let verdict = auditor.finish(&Run::default());
     assert!(verdict.passed(), "{verdict}");
-    // Flow 9 has room beside flow 8 but was not declared, flow 10 has not even room.
+    // Flow 9 has state because flow 8 has, but was not declared; flow 10 has no state.
     for flow in [9, 10] {
         other.sent(Instant::ZERO, &PacketView { flow: FlowId(flow), ..packet });
     }

@@ -1,9 +1,9 @@
-//! A small network that is right, written for these tests only: it shares nothing with the auditor or the simulator.
+//! A small correct network, written for these tests only: it shares no code with the auditor or the simulator.
 //!
-//! A chain of links leads from the left host to the right one, and another chain back (or one shared medium does both).
-//! Time is exact: a link keeps the end of its busy period as a fraction over its rate. Frames wait in drop-tail queues;
-//! some are lost on their way; packets above an MTU go in pieces. What happens is written down as a list of events that a
-//! test may falsify before the auditors read it.
+//! A chain of links connects the left host to the right one, and another chain leads back (or one shared medium serves both directions).
+//! Times are exact: a link stores the end of its busy period as a fraction over its rate. Frames wait in drop-tail queues;
+//! some are lost after transmission; packets that exceed an MTU are fragmented. The events are stored in a list that a
+//! test can falsify before the auditors process it.
 
 use fullpipe_audit::{
     Auditor, DeclaredFlow, DeclaredLink, EndState, FlowEnd, LinkEnd, Medium, PacketAuditor, Published, QueuePromise,
@@ -14,7 +14,7 @@ use fullpipe_units::{Codepoint, FlowId, Instant, LinkId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
-/// One call of an observer's method.
+/// One call of an observer method.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Sent(u64, PacketView),
@@ -25,7 +25,7 @@ pub(crate) enum Event {
     Transmitted(Transmission),
 }
 
-/// What was declared, what happened, what was left.
+/// The declarations, the events, and the state at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
     pub(crate) links: Vec<DeclaredLink>,
@@ -62,7 +62,7 @@ fn tell(observer: &mut impl Observer, event: &Event) {
 }
 
 impl Run {
-    /// The verdict of the auditor with constant state.
+    /// Returns the verdict of the auditor with constant state.
     pub(crate) fn streaming(&self) -> Verdict {
         let mut auditor = Auditor::new(self.links.clone());
         for (flow, declared) in &self.flows {
@@ -76,7 +76,7 @@ impl Run {
         verdict
     }
 
-    /// Tells of each frame that came and was transmitted with nothing in between in one call.
+    /// Reports each frame that arrived and was transmitted without an event in between in one call.
     fn tell_at_once(&self, observer: &mut impl Observer) {
         let mut events = self.events.iter().peekable();
         while let Some(event) = events.next() {
@@ -92,7 +92,7 @@ impl Run {
         }
     }
 
-    /// The verdict of the auditor of packets.
+    /// Returns the verdict of the auditor of every packet.
     pub(crate) fn packets(&self) -> Verdict {
         let mut auditor = PacketAuditor::new(self.links.clone());
         for (flow, declared) in &self.flows {
@@ -102,7 +102,7 @@ impl Run {
         auditor.finish(self)
     }
 
-    /// Names of the rules that either auditor found broken, once each.
+    /// Returns the names of the rules that either auditor found broken, each once.
     pub(crate) fn broken(&self) -> Vec<&'static str> {
         let verdict = self.streaming().and(self.packets());
         let mut rules: Vec<&str> = verdict.failures.iter().map(|failure| failure.rule.name()).collect();
@@ -132,7 +132,7 @@ impl Random {
     }
 }
 
-/// A link as promised, and as it is.
+/// A link as declared, and as it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) declared: DeclaredLink,
@@ -140,12 +140,12 @@ pub(crate) struct Link {
     pub(crate) delay_ns: u64,
     pub(crate) queue_packets: usize,
     pub(crate) loss_percent: u64,
-    /// Whether a departure is reported when it happens instead of when the frame comes.
+    /// Whether a departure is reported when it happens instead of when the frame arrives.
     pub(crate) reports_late: bool,
 }
 
 impl Link {
-    /// A link that is as it promises, with a queue of this many packets.
+    /// Returns a link that is as declared, with a queue of this many packets.
     pub(crate) fn new(rate_bps: u64, delay_ns: u64, queue_packets: usize) -> Link {
         let declared = DeclaredLink {
             name: format!("{rate_bps} bit/s"),
@@ -162,7 +162,7 @@ impl Link {
         Link { declared, rate_bps, delay_ns, queue_packets, loss_percent: 0, reports_late: false }
     }
 
-    /// The same as a medium that both directions share, with Ethernet's frames.
+    /// Returns the same link as a medium that both directions share, with Ethernet frames.
     pub(crate) fn shared(self) -> Link {
         let declared =
             DeclaredLink { medium: Medium::HalfDuplex, framing_bytes: 18, min_frame_bytes: 64, ..self.declared };
@@ -170,18 +170,18 @@ impl Link {
     }
 }
 
-/// Who talks.
+/// The packets that are sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Traffic {
-    /// Datagrams of random size up to this, at random intervals below this, to the right.
+    /// Datagrams to the right, with random sizes up to `ip_bytes` and random intervals below `interval_ns`.
     Datagrams { ip_bytes: u32, interval_ns: u64 },
-    /// A TCP transfer to the right: so many segments in a fixed window, from these initial numbers.
+    /// A TCP transfer to the right of `segments` segments in a fixed window, with these initial numbers.
     Transfer { segments: u64, window: u64, initial: [u32; 2] },
 }
 
 #[derive(Clone, Debug, Default)]
 struct LinkState {
-    /// End of the busy period in units of 1/rate ns.
+    /// End of the busy period, in units of 1/rate ns.
     exact: u128,
     free_from: u64,
     starts: VecDeque<u64>,
@@ -198,7 +198,7 @@ struct Packet {
     segment: u64,
 }
 
-/// A packet, or a piece of one, about to enter link number `hop` of its way.
+/// A packet, or a fragment of one, that is about to enter link number `hop` of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     packet: usize,
@@ -214,7 +214,7 @@ enum Due {
     Timer(usize),
 }
 
-/// State of a transfer's two ends.
+/// State of the two ends of a transfer.
 #[derive(Clone, Debug, Default)]
 struct Transfer {
     established: bool,
@@ -228,28 +228,28 @@ struct Transfer {
 const SEGMENT_BYTES: u32 = 1000;
 const TIMEOUT_NS: u64 = 50_000_000;
 
-/// The network while it runs.
+/// The network during a run.
 pub(crate) struct World {
     links: Vec<Link>,
     states: Vec<LinkState>,
-    /// Links to the right, links to the left.
+    /// Links to the right and links to the left.
     ways: [Vec<usize>; 2],
     traffic: Vec<Traffic>,
     transfers: Vec<Transfer>,
     packets: Vec<Packet>,
     due: BinaryHeap<Reverse<(u64, u64, Due)>>,
-    /// Departures not reported yet, by link.
+    /// Departures that are not reported yet, by link.
     departures: Vec<VecDeque<(Transmission, Piece, bool)>>,
     counter: u64,
     random: Random,
     events: Vec<Event>,
-    /// Added to the n-th acknowledgement and all after it.
+    /// Number of an acknowledgment, and the error that is added to it and all later ones.
     pub(crate) acknowledgement_error: Option<(u64, u32)>,
     acknowledgements: u64,
 }
 
 impl World {
-    /// Links to the right and to the left; with `None`, the first list is one shared medium for both.
+    /// Returns a network with these links to the right and to the left; with `None`, the first list is one shared medium for both.
     pub(crate) fn new(right: Vec<Link>, left: Option<Vec<Link>>, traffic: Vec<Traffic>, seed: u64) -> World {
         let there: Vec<usize> = (0..right.len()).collect();
         let mut links = right;
@@ -283,7 +283,7 @@ impl World {
         self.due.push(Reverse((at, self.counter, due)));
     }
 
-    /// Runs to `end`, or until `packets` have been sent, and tells what happened.
+    /// Runs to `end`, or until `packets` packets have been sent, and returns the events.
     pub(crate) fn run(mut self, end: u64, packets: usize) -> Run {
         for number in 0..self.traffic.len() {
             let start = self.random.below(1_000_000);
@@ -350,7 +350,7 @@ impl World {
         }
     }
 
-    /// Sends one segment: SYN, data (`index`), or an acknowledgement.
+    /// Sends one segment: SYN, data (`index`), or an acknowledgment.
     fn segment(&mut self, at: u64, number: usize, side: usize, index: Option<u64>, content: bool) {
         let Traffic::Transfer { initial, .. } = self.traffic[number] else { return };
         let transfer = &self.transfers[number];
@@ -392,7 +392,7 @@ impl World {
         self.comes(at, Piece { packet: self.packets.len() - 1, ip_bytes, hop: 0 });
     }
 
-    /// A piece comes to the next link of its way, or to its destination.
+    /// Processes the arrival of a fragment at the next link of its path, or at its destination.
     fn comes(&mut self, at: u64, piece: Piece) {
         let side = self.packets[piece.packet].view.flow.index() & 1;
         let Some(&link) = self.ways[side].get(piece.hop) else {
@@ -402,7 +402,7 @@ impl World {
         if piece.ip_bytes <= mtu {
             return self.offer(at, link, piece);
         }
-        // RFC 791: pieces carry multiples of eight bytes, the last the rest; 20 bytes of header each.
+        // RFC 791: the payload of each fragment but the last is a multiple of eight bytes; each has a header of 20 bytes.
         let each = (mtu - 20) / 8 * 8;
         let mut left = piece.ip_bytes - 20;
         let mut pieces = Vec::new();
@@ -434,14 +434,14 @@ impl World {
             return self.ends(at, piece.packet, Some(DropReason::QueueFull));
         }
         if shared {
-            // Stations leave the medium alone for a while now and then.
+            // Stations sometimes leave the medium idle for a while.
             start += self.random.below(3) * 96;
         }
         let state = &mut self.states[link];
         if start > at {
             state.starts.push_back(start);
         }
-        // On a shared medium each frame stands alone.
+        // On a shared medium each frame is computed alone.
         let begin = if shared { u128::from(start) * rate } else { state.exact.max(u128::from(start) * rate) };
         state.exact = begin + u128::from(bytes) * 8_000_000_000;
         let finish = (state.exact / rate) as u64;
@@ -479,7 +479,7 @@ impl World {
         self.schedule(arrival, Due::Comes(Piece { hop: piece.hop + 1, ..piece }));
     }
 
-    /// A piece has come to its end; with the last one the packet has.
+    /// Ends a fragment; the last one ends the packet.
     fn ends(&mut self, at: u64, number: usize, failure: Option<DropReason>) {
         let packet = &mut self.packets[number];
         packet.pieces -= 1;
@@ -526,7 +526,7 @@ impl World {
         self.fill(at, number);
     }
 
-    /// What is left, and what the records say.
+    /// Returns the run with the state at the end and the published counters.
     fn close(self) -> Run {
         let mut monitor = FlowMonitor::new();
         monitor.grow(2 * self.traffic.len());

@@ -1,12 +1,12 @@
-//! CoDel (RFC 8289): drops by how long packets have waited, not by how many wait.
+//! CoDel (RFC 8289), which drops packets based on their sojourn time and not on the queue length.
 //!
-//! When every packet of the last `interval` waited longer than `target`, one is dropped at departure; while that goes
-//! on, the next is dropped after interval / sqrt(n), n counting the drops, until a packet has waited less. A queue that
-//! holds no more than one full packet is left alone. Names and steps are those of RFC 8289 section 5.
+//! If every packet of the last `interval` waited longer than `target`, one packet is dropped at departure. While this continues,
+//! the next packet is dropped after interval / sqrt(n), where n counts the drops, until a packet has waited less than `target`. A queue
+//! of no more than one full packet has no drops. Names and steps are those of RFC 8289 section 5.
 //!
-//! With ECN, an ECN-capable packet whose turn has come is marked and sent, and counts as a drop does. With a CE
-//! threshold (RFC 8290 section 5.2.7), an ECN-capable packet that waited longer than that is marked too, whatever the
-//! control law says: the signal that DCTCP asks for.
+//! With ECN, an ECN-capable packet is marked and sent instead, which counts as a drop. With a CE threshold
+//! (RFC 8290 section 5.2.7), an ECN-capable packet that waited longer than the threshold is also marked, independently of the control
+//! law. DCTCP requires this signal.
 
 use super::settings::{
     Capacity, Device, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_OFF, LIMIT, LIMIT_KEY, TARGET,
@@ -18,18 +18,18 @@ use fullpipe_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Settings of CoDel. The default is RFC 8289's, without ECN.
+/// Settings of CoDel. The default is that of RFC 8289, without ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDelSpecification {
-    /// A standing wait up to this is fine (RFC 8289 section 4.3: 5 ms).
+    /// Acceptable standing sojourn time (RFC 8289 section 4.3: 5 ms).
     pub target: Duration,
-    /// How long the wait must stand, about a round trip (RFC 8289 section 4.2: 100 ms).
+    /// Time for which the sojourn time must exceed the target, about a round-trip time (RFC 8289 section 4.2: 100 ms).
     pub interval: Duration,
-    /// Bytes (at the IP layer) of a full packet.
+    /// Size of a full packet at the IP layer, in bytes.
     pub mtu_bytes: u32,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// ECN-capable packets that waited longer than this are marked in any case (RFC 8290 section 5.2.7; for DCTCP).
+    /// Sojourn time above which ECN-capable packets are always marked (RFC 8290 section 5.2.7; for DCTCP).
     pub ce_threshold: Option<Duration>,
 }
 
@@ -74,7 +74,7 @@ pub(super) const KEYS: &[Field] = &[
 ];
 
 impl CoDelSpecification {
-    /// What the keys of a table state.
+    /// Returns the settings in a table.
     pub(super) fn read(tree: &Tree, device: Device) -> Self {
         CoDelSpecification {
             target: tree.duration("target"),
@@ -86,12 +86,12 @@ impl CoDelSpecification {
     }
 }
 
-/// Settings of a queue under CoDel.
+/// Settings of a queue with CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitedCoDelSpecification {
-    /// How much it holds.
+    /// Limit of the queue.
     pub limit: Limit,
-    /// Of the control law.
+    /// Settings of the control law.
     pub settings: CoDelSpecification,
 }
 
@@ -113,10 +113,10 @@ impl DisciplineSettings for LimitedCoDelSpecification {
     }
 }
 
-/// The control law, apart from the queue it acts on.
+/// The control law, separate from the queue that it controls.
 #[derive(Debug, Default)]
 struct ControlLaw {
-    /// When the wait will have stood for an interval.
+    /// The time at which the sojourn time will have exceeded the target for an interval.
     first_above: Option<Instant>,
     dropping: bool,
     drop_next: Instant,
@@ -125,7 +125,7 @@ struct ControlLaw {
 }
 
 impl ControlLaw {
-    /// Whether the wait has stood long enough to drop this packet; `left_bytes`: what waits behind it.
+    /// Returns whether the sojourn time has exceeded the target for long enough to drop this packet; `left_bytes` wait behind it.
     fn stands(&mut self, now: Instant, packet: &Queued, left_bytes: u64, settings: &CoDelSpecification) -> bool {
         if now.saturating_since(packet.since) < settings.target || left_bytes <= u64::from(settings.mtu_bytes) {
             self.first_above = None;
@@ -140,10 +140,10 @@ impl ControlLaw {
         }
     }
 
-    /// A drop (or mark) begins a series.
+    /// Starts a series of drops or marks.
     fn begin(&mut self, now: Instant, interval: Duration) {
         self.dropping = true;
-        // Soon after the last time, go on about where the control law was.
+        // Soon after the previous series, the control law continues near its previous count.
         let delta = self.count - self.last_count;
         let recent = now.saturating_since(self.drop_next) < interval.saturating_mul(16);
         self.count = if delta > 1 && recent { delta } else { 1 };
@@ -156,7 +156,7 @@ impl ControlLaw {
     }
 }
 
-/// A first-in first-out queue under CoDel.
+/// A first-in, first-out queue with CoDel.
 #[derive(Debug, Default)]
 pub(crate) struct CoDelQueue {
     queue: VecDeque<Queued>,
@@ -184,7 +184,7 @@ impl CoDelQueue {
         self.wire_bytes
     }
 
-    /// Takes the head, unseen by the control law.
+    /// Removes the head without the control law.
     pub(crate) fn pop(&mut self) -> Option<Queued> {
         let packet = self.queue.pop_front()?;
         self.ip_bytes -= u64::from(packet.ip_bytes);
@@ -192,7 +192,7 @@ impl CoDelQueue {
         Some(packet)
     }
 
-    /// Takes the head, and says whether the wait has stood long enough to drop it.
+    /// Removes the head and returns whether the control law permits to drop it.
     fn examine(&mut self, now: Instant, settings: &CoDelSpecification) -> Option<(Queued, bool)> {
         let Some(packet) = self.pop() else {
             self.law.first_above = None;
@@ -202,7 +202,7 @@ impl CoDelQueue {
         Some((packet, stands))
     }
 
-    /// Takes the next packet to send; what is to be dropped before it is appended to `dropped`.
+    /// Removes the next packet to send; packets dropped before it are appended to `dropped`.
     pub(crate) fn dequeue(
         &mut self,
         now: Instant,
@@ -256,7 +256,7 @@ impl CoDelQueue {
     }
 }
 
-/// The discipline: one queue under CoDel. A packet that finds the limit reached is refused.
+/// The discipline: one queue with CoDel. A packet that would exceed the limit is refused.
 #[derive(Debug)]
 pub struct CoDel {
     settings: CoDelSpecification,
@@ -266,7 +266,7 @@ pub struct CoDel {
 }
 
 impl CoDel {
-    /// An empty discipline. (Linux limits it to 1000 packets.)
+    /// Returns an empty discipline. (The limit in Linux is 1000 packets.)
     pub fn new(limit: Limit, settings: CoDelSpecification) -> Self {
         CoDel { settings, limit, queue: CoDelQueue::default(), wire_bytes: 0 }
     }
@@ -304,7 +304,7 @@ impl QueueDiscipline for CoDel {
     }
 }
 
-/// Time to the next drop after `count` drops.
+/// Returns the time to the next drop after `count` drops.
 fn step(interval: Duration, count: u64) -> Duration {
     Duration::from_secs_f64(interval.as_secs_f64() / (count as f64).sqrt())
 }
@@ -339,7 +339,7 @@ mod tests {
         }
     }
 
-    /// 2000 packets wait since 0, one leaves per millisecond: numbers of the dropped packets' milliseconds.
+    /// 2000 packets wait from time 0 and one departs per millisecond. Returns the milliseconds of the dropped packets.
     fn drops(settings: &CoDelSpecification) -> Vec<u64> {
         let mut queue = CoDelQueue::default();
         (0..2000).for_each(|n| queue.push(packet(n, 0)));
@@ -354,14 +354,14 @@ mod tests {
     }
 
     #[test]
-    fn drops_come_by_the_inverse_square_root() {
-        // The wait reaches 5 ms at 5 ms, has stood for 100 ms at 105: first drop. Then 100 ms / sqrt(n) later:
+    fn drop_times_follow_the_inverse_square_root() {
+        // The sojourn time reaches 5 ms at 5 ms and has exceeded it for 100 ms at 105: first drop. Then 100 ms / sqrt(n) later:
         // 105 + 100 = 205, + 70.71 = 275.71, + 57.74 = 333.45, + 50 = 383.45; each at the next whole millisecond.
         assert_eq!(drops(&SETTINGS), [105, 205, 276, 334, 384]);
     }
 
     #[test]
-    fn a_short_wait_or_a_last_packet_is_left_alone() {
+    fn a_short_sojourn_time_or_a_last_packet_is_not_dropped() {
         let patient = CoDelSpecification { target: Duration::from_millis(500), ..SETTINGS };
         assert_eq!(drops(&patient), [0u64; 0]);
         let mut queue = CoDelQueue::default();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn one_short_wait_ends_a_series() {
+    fn one_short_sojourn_time_ends_a_series() {
         let mut queue = CoDelQueue::default();
         (0..150).for_each(|n| queue.push(packet(n, 0)));
         let mut dropped = Vec::new();
@@ -385,7 +385,7 @@ mod tests {
         queue.push(packet(1000, 110));
         (0..150).for_each(|n| queue.push(packet(n, 112)));
         assert_eq!(queue.dequeue(at(112), &SETTINGS, &mut dropped).map(|p| p.handle), Some(Handle(1000)));
-        // Above again from 117 on; without the break the second drop would have come at 205.
+        // Above the target again from 117 on; without the interruption the second drop would be at 205.
         (117..217).for_each(|ms| assert!(queue.dequeue(at(ms), &SETTINGS, &mut dropped).is_some()));
         assert_eq!(dropped.len(), 1);
         queue.dequeue(at(217), &SETTINGS, &mut dropped);
@@ -393,11 +393,12 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_begins_again_soon_goes_on_where_it_was() {
+    fn a_series_that_restarts_soon_continues_at_the_previous_count() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        // Three drops by 280 ms (see above); then one packet that did not wait, and a standing wait again from 285 on:
-        // the next drop at 385. Of the three, two were made by the control law: it goes on with 2, and drops
-        // 100 / sqrt(2) = 70.71 ms later, at 455.71. If the break was 16 intervals, it begins with 1: 100 ms later.
+        // Three drops by 280 ms (see above). Then one packet that did not wait, and a standing queue again from 285 on, so the next drop is
+        // at
+        // 385. Two of the three drops were made by the control law, so it continues with 2 and drops 100 / sqrt(2) = 70.71 ms later, at
+        // 455.71. After a pause of 16 intervals it starts with 1: 100 ms later.
         for (pause_ms, expected) in [(0, [385, 456]), (2000, [2385, 2485])] {
             let mut queue = CoDelQueue::default();
             let mut dropped = Vec::new();

@@ -1,22 +1,21 @@
 //! DualPI2, the dual-queue coupled AQM for low latency, low loss and scalable throughput (RFC 9332, appendix A).
 //!
-//! Packets with ECT(1) or CE go to the low-latency queue L, all others to the classic queue C; both share one limit. A
-//! proportional-integral controller moves a base probability p' with the longer of the two queues' delays, sampled every
-//! update interval:
+//! Packets with ECT(1) or CE enter the low-latency queue L, all others the classic queue C; both share one limit. Every update
+//! interval, a proportional-integral controller changes a base probability p' according to the longer delay of the two queues:
 //!
-//! p' += alpha (delay - target) + beta (delay - delay before).
+//! p' += alpha (delay - target) + beta (delay - previous delay).
 //!
-//! Classic packets are dropped (or marked) with probability p'^2, since Reno and CUBIC answer by the square root;
-//! low-latency packets are marked with the larger of k p' (the coupling, which makes both kinds of flow share alike) and
-//! what their own queue asks for: a ramp over the waiting time. When k p' reaches 1, marks can say no more: then L drops
-//! with p'^2 too, and ECN no longer saves packets in C.
+//! Classic packets are dropped (or marked) with probability p'^2, since the rate of Reno and CUBIC varies with the inverse square root.
+//! Low-latency packets are marked with the larger of two probabilities. One is k p' (the coupling, which gives both kinds of flow equal
+//! rates). The other is that of their own queue: a ramp over the sojourn time. When k p' reaches 1, marks cannot signal more: then L also
+//! drops with p'^2, and ECN-capable packets in C are dropped as well.
 //!
-//! Nothing is drawn at random: each queue adds up the probabilities and acts whenever the sum exceeds one.
+//! No random numbers are used: each queue sums the probabilities and acts whenever the sum exceeds one.
 //!
-//! A queue's delay is how long its head has waited; for the ramp, the packet that is to go is still its head, and counts
-//! as one of the queue's packets. Between two classes that both wait, the scheduler prefers L but
-//! keeps C from starving. Its round robin is by bytes; the credit moves only while both queues hold packets and
-//! is set back in favour of L when both are empty, as in Linux.
+//! The delay of a queue is the sojourn time of its head. For the ramp, the departing packet is still the head, and counts
+//! as one of the queue's packets. When both queues hold packets, the scheduler prefers L but prevents starvation of C. Its weighted
+//! round robin is by bytes. The credit changes only while both queues hold packets, and is reset in favor of L when both are empty, as in
+//! Linux.
 
 use super::periodic::Periodic;
 use super::settings::{
@@ -29,48 +28,48 @@ use fullpipe_units::{Codepoint, Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Which of the two queues goes first when both hold packets (RFC 9332 section 4.2.2).
+/// The scheduler: selects the queue that is served when both hold packets (RFC 9332 section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
-    /// Bytes in proportion to the weights, except that the coupled signal usually decides before (RFC 9332: 1 to 15).
+    /// Bytes in proportion to the weights, although the coupled signal usually determines the rates (RFC 9332: 1 to 15).
     WeightedRoundRobin {
         /// Weight of the classic queue.
         classic_weight: u32,
         /// Weight of the low-latency queue.
         l4s_weight: u32,
     },
-    /// Who has waited longest, the low-latency packet's wait counted as so much longer (RFC 9332: 50 ms).
+    /// The packet that has waited longest; `shift` is added to the sojourn time of low-latency packets (RFC 9332: 50 ms).
     TimeShiftedFifo {
-        /// The shift.
+        /// Time added to the sojourn time of low-latency packets.
         shift: Duration,
     },
 }
 
-/// Settings of DualPI2. The default is RFC 9332's, except for the limit, which depends on the rate
+/// Settings of DualPI2. The default is that of RFC 9332, except for the limit, which depends on the rate
 /// ([`DualPi2Specification::for_path`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Specification {
-    /// Of both queues together; what fits beside a packet of `max_packet_bytes` is taken (RFC 9332: 250 ms of bytes).
+    /// Limit of both queues together. A packet is accepted if there is room for `max_packet_bytes` (RFC 9332: 250 ms of bytes).
     pub limit: Limit,
-    /// Bytes on the wire of the largest packet.
+    /// Size of the largest packet on the wire, in bytes.
     pub max_packet_bytes: u32,
     /// Coupling factor (k: 2).
     pub coupling: f64,
-    /// Delay of the classic queue to be reached (15 ms).
+    /// Target delay of the classic queue (15 ms).
     pub target: Duration,
     /// Time between updates of the base probability (Tupdate: 15 ms).
     pub update_interval: Duration,
-    /// Gain on the distance from the target, per second of delay (0.15 Hz).
+    /// Gain on the difference from the target, per second of delay (0.15 Hz).
     pub alpha: f64,
     /// Gain on the change of the delay, per second of delay (3 Hz).
     pub beta: f64,
-    /// Wait above which low-latency packets begin to be marked (minTh: 800 us).
+    /// Sojourn time above which low-latency packets are marked with increasing probability (minTh: 800 us).
     pub ramp_start: Duration,
-    /// How much longer the wait may get until all are marked (range: 400 us); none makes a step of it.
+    /// Length of the ramp, at the end of which all are marked (range: 400 us); zero makes it a step.
     pub ramp_range: Duration,
-    /// Packets that the low-latency queue must hold more than, for its own marking (Th_len: 1).
+    /// The low-latency queue marks by its own ramp only if it holds more packets than this (Th_len: 1).
     pub ramp_min_packets: u64,
-    /// Who goes first.
+    /// The scheduler.
     pub scheduler: Scheduler,
     /// Whether the classic queue marks ECN-capable packets instead of dropping them. The low-latency queue always
     /// marks.
@@ -84,7 +83,7 @@ impl Default for DualPi2Specification {
 }
 
 impl DualPi2Specification {
-    /// What RFC 9332 figure 2 derives from the link's rate, the target delay and the longest round trip to be expected.
+    /// Returns the values that RFC 9332 figure 2 derives from the link's rate, the target delay and the longest expected round-trip time.
     pub fn for_path(rate: Rate, target: Duration, longest_round_trip: Duration) -> Self {
         Self::derived(Limit::of_time(Duration::from_millis(250), rate), target, longest_round_trip)
     }
@@ -177,7 +176,7 @@ impl DisciplineSettings for DualPi2Specification {
 struct Lane {
     queue: VecDeque<Queued>,
     bytes: u64,
-    /// Sum of likelihoods that has not yet led to an action.
+    /// Sum of probabilities that has not yet caused an action.
     count: f64,
 }
 
@@ -193,12 +192,12 @@ impl Lane {
         Some(packet)
     }
 
-    /// How long the head has waited.
+    /// Returns the sojourn time of the head.
     fn delay(&self, now: Instant) -> Duration {
         self.queue.front().map_or(Duration::ZERO, |head| now.saturating_since(head.since))
     }
 
-    /// True in the given proportion of calls, evenly spread.
+    /// Returns true in the given proportion of calls, evenly spread.
     fn recurs(&mut self, likelihood: f64) -> bool {
         self.count += likelihood;
         let due = self.count > 1.0;
@@ -209,7 +208,7 @@ impl Lane {
     }
 }
 
-/// The discipline.
+/// The DualPI2 queue discipline.
 #[derive(Debug)]
 pub struct DualPi2 {
     settings: DualPi2Specification,
@@ -219,12 +218,12 @@ pub struct DualPi2 {
     base: f64,
     previous_delay: f64,
     updates: Periodic,
-    /// What C has to its credit in the round robin, in bytes times weights; C may go when it is above zero.
+    /// Credit of C in the round robin, in bytes times weights; C can be served when it is positive.
     credit: i64,
 }
 
 impl DualPi2 {
-    /// An empty discipline.
+    /// Returns an empty discipline.
     pub fn new(settings: DualPi2Specification) -> Self {
         DualPi2 {
             updates: Periodic::after(Instant::ZERO, settings.update_interval),
@@ -237,12 +236,12 @@ impl DualPi2 {
         }
     }
 
-    /// The base probability p', as of the last packet that came or left.
+    /// Returns the base probability p', as of the last arrival or departure.
     pub fn base_probability(&self) -> f64 {
         self.base
     }
 
-    /// Makes up for the updates that are due.
+    /// Executes the updates that are due.
     fn catch_up(&mut self, now: Instant) {
         while let Some(at) = self.updates.due(now) {
             let delay = self.classic.delay(at).max(self.l4s.delay(at)).as_secs_f64();
@@ -252,7 +251,7 @@ impl DualPi2 {
             self.base = (self.base + change).clamp(0.0, 1.0);
             self.previous_delay = delay;
             if self.base == 0.0 && self.is_empty() {
-                // Nothing changes before a packet comes.
+                // Nothing changes before a packet arrives.
                 self.updates.skip(now);
             }
         }
@@ -262,7 +261,7 @@ impl DualPi2 {
         self.l4s.queue.is_empty() && self.classic.queue.is_empty()
     }
 
-    /// Whether L is to be served; keeps the round robin's account.
+    /// Returns whether L is served next, and updates the credit of the round robin.
     fn schedule(&mut self, now: Instant) -> bool {
         let (Some(l4s), Some(classic)) = (self.l4s.queue.front(), self.classic.queue.front()) else {
             return !self.l4s.queue.is_empty();
@@ -283,7 +282,7 @@ impl DualPi2 {
         }
     }
 
-    /// What L's own queue, of which the head is to go, asks for: 0 up to the start of the ramp, 1 from its end on.
+    /// Returns the marking probability of L's own ramp for its head: 0 up to the start of the ramp, 1 from its end on.
     fn native_probability(&self, now: Instant) -> f64 {
         let DualPi2Specification { ramp_start, ramp_range, ramp_min_packets, .. } = self.settings;
         let delay = self.l4s.delay(now);
@@ -298,7 +297,7 @@ impl DualPi2 {
         }
     }
 
-    /// Takes L's head; `None` if it was dropped.
+    /// Removes the head of L; `None` if it was dropped.
     fn take_l4s(&mut self, now: Instant, dropped: &mut Vec<Queued>) -> Option<Queued> {
         let native = self.native_probability(now);
         let mut packet = self.l4s.pop()?;
@@ -319,7 +318,7 @@ impl DualPi2 {
         Some(packet)
     }
 
-    /// Takes C's head; `None` if it was dropped.
+    /// Removes the head of C; `None` if it was dropped.
     fn take_classic(&mut self, dropped: &mut Vec<Queued>) -> Option<Queued> {
         let mut packet = self.classic.pop()?;
         let probability = self.base * self.base;
@@ -336,7 +335,7 @@ impl DualPi2 {
     }
 }
 
-/// In favour of L by about a packet.
+/// Returns the initial credit, which favors L by about a packet.
 fn first_credit(settings: &DualPi2Specification) -> i64 {
     match settings.scheduler {
         Scheduler::TimeShiftedFifo { .. } => 0,

@@ -1,14 +1,14 @@
-//! FQ-CoDel (RFC 8290): a queue per flow, each under CoDel, served by deficit round robin, new flows first.
+//! FQ-CoDel (RFC 8290): a queue per flow, each with CoDel, served by deficit round robin with priority for new flows.
 //!
-//! A flow that becomes active gets a credit of `quantum_bytes` and goes to the list of new flows, which is served before
-//! the list of old ones. A flow without credit gets another quantum and goes to the end of the old ones; a new flow that
-//! has nothing left becomes an old one (where there are old ones; else it leaves at once, as in Linux), an old one
-//! leaves. Sizes are those of the IP layer. When all queues together hold more than the limits, the flow with the most
-//! bytes loses from its head half of them, at most 64 packets. As in the simulator whose study we reproduce, a flow's own
-//! queue refuses what goes beyond `limit`: a lone flow is therefore dropped at the tail.
+//! A flow that becomes active gets a credit of `quantum_bytes` and enters the list of new flows, which is served before
+//! the list of old flows. A flow without credit gets another quantum and moves to the end of the old list. A new flow whose queue becomes
+//! empty moves to the old list (if there are old flows; otherwise it is removed at once, as in Linux). An old flow whose queue becomes
+//! empty is removed. Sizes are those of the IP layer. When all queues together exceed the limits, half of the bytes of the longest queue
+//! are dropped from its head, at most 64 packets. As in the simulator whose study we reproduce, the queue of a flow
+//! also refuses packets beyond `limit`, so a single flow has tail drops.
 //!
-//! Flows are told apart exactly (RFC 8290 hashes them onto 1024 queues). Fragments after the first carry no ports: those
-//! for one destination make a flow of their own, so that of a fragmented packet first and second part travel apart.
+//! Flows are distinguished exactly (RFC 8290 hashes them onto 1024 queues). Fragments after the first have no ports. Those to one
+//! destination form a flow of their own, so the first fragment and the others of a packet are in different queues.
 
 use super::codel::{self, CE_THRESHOLD, CoDelQueue, CoDelSpecification};
 use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, ECN_ON, LIMIT_KEY, limit};
@@ -19,19 +19,19 @@ use fullpipe_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Most packets dropped at once from the fattest flow (RFC 8290 section 4.1).
+/// Maximum number of packets dropped at once from the longest queue (RFC 8290 section 4.1).
 const DROP_BATCH: usize = 64;
 
-/// Settings of FQ-CoDel. The default is RFC 8290's, for an MTU of 1500 bytes.
+/// Settings of FQ-CoDel. The default is that of RFC 8290, for an MTU of 1500 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairQueueSpecification {
-    /// Of all queues together, and of each (RFC 8290 section 5.2.3: 10 240 packets).
+    /// Limit of all queues together, and of each queue (RFC 8290 section 5.2.3: 10 240 packets).
     pub limit: Limit,
-    /// Bytes on the wire in all queues together, if these are limited too (Linux: 32 MB of memory).
+    /// Limit of all queues together in bytes on the wire, if any (Linux: 32 MB of memory).
     pub limit_bytes: Option<u64>,
-    /// Credit of a flow per round, at the IP layer (RFC 8290: one MTU).
+    /// Credit of a flow per round, in bytes at the IP layer (RFC 8290: one MTU).
     pub quantum_bytes: u32,
-    /// Of each flow's queue.
+    /// Settings of CoDel for each queue.
     pub codel: CoDelSpecification,
 }
 
@@ -41,13 +41,13 @@ impl Default for FairQueueSpecification {
             limit: Limit::Packets(10_240),
             limit_bytes: None,
             quantum_bytes: 1500,
-            // ECN is on unless switched off (RFC 8290 section 5.2.6).
+            // ECN is on by default (RFC 8290 section 5.2.6).
             codel: CoDelSpecification { ecn: true, ..CoDelSpecification::default() },
         }
     }
 }
 
-/// The limit as a number of packets, before all disciplines had the same key.
+/// The former key of the limit, from when not all disciplines had the same key.
 const LIMIT_PACKETS: &[FormerKey] = &[FormerKey {
     key: "limit_packets",
     value: |content| match content {
@@ -108,11 +108,11 @@ impl DisciplineSettings for FairQueueSpecification {
 struct Flow {
     queue: CoDelQueue,
     credit: i64,
-    /// Whether it is in one of the lists.
+    /// Whether the flow is in one of the lists.
     active: bool,
 }
 
-/// The discipline.
+/// The FQ-CoDel queue discipline.
 #[derive(Debug)]
 pub struct FairQueue {
     settings: FairQueueSpecification,
@@ -125,7 +125,7 @@ pub struct FairQueue {
 }
 
 impl FairQueue {
-    /// An empty discipline.
+    /// Returns an empty discipline.
     pub fn new(settings: FairQueueSpecification) -> Self {
         FairQueue {
             settings,
@@ -152,9 +152,9 @@ impl FairQueue {
         over || self.settings.limit_bytes.is_some_and(|limit| self.wire_bytes > limit)
     }
 
-    /// The fattest flow loses from its head.
+    /// Drops packets from the head of the longest queue.
     fn relieve(&mut self, dropped: &mut Vec<Queued>) {
-        // The first of those with the most bytes.
+        // The first of the queues with the most bytes.
         let fattest = (0..self.flows.len()).rev().max_by_key(|&index| self.flows[index].queue.ip_bytes());
         let Some(flow) = fattest.map(|index| &mut self.flows[index]) else { return };
         let enough = flow.queue.ip_bytes() / 2;
@@ -208,7 +208,7 @@ impl QueueDiscipline for FairQueue {
             let index = *list.front()?;
             let flow = &mut self.flows[index];
             if flow.credit <= 0 {
-                // A quantum of nothing would never end.
+                // A quantum of zero would never end.
                 flow.credit += i64::from(self.settings.quantum_bytes.max(1));
                 list.pop_front();
                 self.old_flows.push_back(index);
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Keys in the order in which they leave.
+    /// Returns the keys in order of departure.
     fn drain(queue: &mut FairQueue, count: usize) -> Vec<u64> {
         let mut dropped = Vec::new();
         let keys = (0..count).filter_map(|_| queue.dequeue(Instant::ZERO, &mut dropped).map(|p| p.key)).collect();
@@ -306,22 +306,22 @@ mod tests {
     }
 
     #[test]
-    fn a_new_flow_goes_first_and_only_once() {
+    fn a_new_flow_has_priority_only_once() {
         let mut queue = FairQueue::new(settings(10_000));
         let mut dropped = Vec::new();
         for n in 0..100 {
             queue.enqueue(Instant::ZERO, packet(n, 1, 500), &mut dropped).unwrap();
         }
-        // Flow 1 has used its first quantum and 500 bytes of the second: an old flow now.
+        // Flow 1 has used its first quantum and 500 bytes of the second, so it is an old flow now.
         assert_eq!(drain(&mut queue, 4), [1, 1, 1, 1]);
         for n in 0..3 {
             queue.enqueue(Instant::ZERO, packet(n, 2, 100), &mut dropped).unwrap();
         }
         assert_eq!(drain(&mut queue, 4), [2, 2, 2, 1]);
-        // Flow 2 has run empty and stands among the old ones now: flow 1 uses up its quantum first.
+        // The queue of flow 2 was empty, so it is in the old list: flow 1 uses up its quantum first.
         queue.enqueue(Instant::ZERO, packet(9, 2, 100), &mut dropped).unwrap();
         assert_eq!(drain(&mut queue, 3), [1, 2, 1]);
-        // Empty again, it leaves when its turn comes (after flow 1's quantum of three), and is new after that.
+        // Empty again, flow 2 is removed when it is served next (after flow 1's quantum of three), and is new after that.
         assert_eq!(drain(&mut queue, 3), [1, 1, 1]);
         queue.enqueue(Instant::ZERO, packet(9, 2, 100), &mut dropped).unwrap();
         assert_eq!(drain(&mut queue, 2), [2, 1]);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_flow_loses_its_tail_and_of_several_the_fattest_its_head() {
+    fn a_single_flow_has_tail_drops_and_the_longest_of_several_has_head_drops() {
         let mut queue = FairQueue::new(settings(100));
         let mut dropped = Vec::new();
         for n in 0..100 {
@@ -351,12 +351,12 @@ mod tests {
         }
         assert_eq!(queue.enqueue(Instant::ZERO, packet(100, 1, 1500), &mut dropped).unwrap_err().handle, Handle(100));
         assert!(dropped.is_empty());
-        // A packet of another flow: of flow 1's 150 000 bytes half, 50 packets, are lost from the head.
+        // A packet of another flow: half of flow 1's 150 000 bytes, 50 packets, are dropped from the head.
         assert!(queue.enqueue(Instant::ZERO, packet(200, 2, 100), &mut dropped).is_ok());
         assert_eq!(dropped.iter().map(|p| p.handle.0).collect::<Vec<_>>(), (0..50).collect::<Vec<u32>>());
         assert_eq!((queue.packets(), queue.bytes()), (51, 50 * 1518 + 118));
 
-        // Of 1000 packets the half would be 500: at most 64 at once.
+        // Half of 1000 packets would be 500, but at most 64 are dropped at once.
         let mut queue = FairQueue::new(settings(1000));
         dropped.clear();
         for n in 0..1000 {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_codel_drops_is_counted_out() {
+    fn packets_dropped_by_codel_are_subtracted_from_the_counters() {
         let mut queue = FairQueue::new(settings(10_000));
         let mut dropped = Vec::new();
         for n in 0..200 {
@@ -376,7 +376,7 @@ mod tests {
         for ms in 0..150 {
             queue.dequeue(Instant::ZERO + Duration::from_millis(ms), &mut dropped);
         }
-        // One drop at 105 ms (see `codel`): 150 have left, one is dropped.
+        // One drop at 105 ms (see `codel`): 150 packets have departed, one was dropped.
         assert_eq!((dropped.len(), queue.packets(), queue.bytes()), (1, 49, 49 * 1518));
     }
 }

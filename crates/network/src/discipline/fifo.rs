@@ -1,4 +1,4 @@
-//! First in, first out, and no discipline at all: how a scenario names them. The queue is [`Fifo`].
+//! The components `fifo` and `none`: first in, first out, and the device queue alone. The queue is [`Fifo`].
 
 use super::settings::{Capacity, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY};
 use crate::queue::{Fifo, Limit, QueueDiscipline};
@@ -33,10 +33,10 @@ pub(super) static FIFO: DisciplineComponent = Component {
     },
 };
 
-/// Settings of first in, first out.
+/// Settings of a first-in, first-out queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FifoSpecification {
-    /// How much it holds.
+    /// Limit of the queue.
     pub limit: Limit,
 }
 

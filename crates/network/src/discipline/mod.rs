@@ -1,19 +1,18 @@
-//! Queue disciplines: what decides which packet leaves a queue next, and which is marked or dropped before it does.
+//! Queue disciplines, which select the packet that departs next and the packets that are marked or dropped before that.
 //!
-//! Each implements [`crate::QueueDiscipline`] and is built from a plain specification, which implements
-//! [`DisciplineSettings`](settings::DisciplineSettings). Its file declares its keys; a new one is a file, and two lines here. Sizes are bytes on the wire
-//! unless it is said that they are those of the IP layer. What a discipline does periodically it makes up for at the
-//! next arrival or departure, with the state that held at the due instants; nothing depends on whether it is looked at.
-//!
+//! Each discipline implements [`crate::QueueDiscipline`] and is built from a plain specification, which implements
+//! [`DisciplineSettings`](settings::DisciplineSettings). Its file declares its keys; a new discipline is a file and two lines here. Sizes
+//! are bytes on the wire unless the text states that they are those of the IP layer. Periodic updates are executed at the next arrival or
+//! departure, with the state at the instants when they were due. Results do not depend on when a discipline is inspected.
 //! | discipline | decides | by | source |
 //! |---|---|---|---|
 //! | [`Red`] | at arrival | the average queue | Floyd and Jacobson 1993; Floyd, Gummadi and Shenker 2001 |
-//! | [`CoDel`] | at departure | how long packets waited | RFC 8289 |
-//! | [`FairQueue`] | at departure, for each flow | how long its packets waited | RFC 8290 |
-//! | [`Pie`] | at arrival | the estimated wait | RFC 8033 |
-//! | [`DualPi2`] | at departure, in two queues | how long their heads waited | RFC 9332 |
-//! | [`StepMarker`] | at arrival or departure | the queue of the moment | Alizadeh et al. 2010 |
-//! | [`StrictPriority`](strict_priority::StrictPriority) | by class, at departure | its bands' disciplines | |
+//! | [`CoDel`] | at departure | sojourn time | RFC 8289 |
+//! | [`FairQueue`] | at departure, per flow | sojourn time | RFC 8290 |
+//! | [`Pie`] | at arrival | estimated delay | RFC 8033 |
+//! | [`DualPi2`] | at departure, in two queues | sojourn time of the head | RFC 9332 |
+//! | [`StepMarker`] | at arrival or departure | current queue | Alizadeh et al. 2010 |
+//! | [`StrictPriority`](strict_priority::StrictPriority) | at departure, per band | disciplines of the bands | |
 
 pub mod codel;
 pub mod dual_pi2;
@@ -38,7 +37,7 @@ use fullpipe_schema::component::{Catalogue, variants};
 use fullpipe_schema::{Table, Variants};
 use settings::{Device, Discipline, DisciplineComponent};
 
-/// All but strict priority, which contains the others, in the order of lists and of the reference page.
+/// All disciplines except strict priority, which contains the others, in the order of lists and of the reference page.
 const IN_BANDS: &[&DisciplineComponent] = &[
     &fifo::NONE,
     &fifo::FIFO,
@@ -51,10 +50,10 @@ const IN_BANDS: &[&DisciplineComponent] = &[
     &step_marker::STEP,
 ];
 
-/// Names of later versions.
+/// Names reserved for later versions.
 const LATER: &[&str] = &["rem", "choke", "sfq", "fq", "drr", "cake"];
 
-/// What a band of strict priority can hold.
+/// The disciplines that a band of strict priority can have.
 static BANDS: Catalogue<Option<Discipline>, Device> = Catalogue { key: "kind", components: &[IN_BANDS] };
 
 /// The table of one band.

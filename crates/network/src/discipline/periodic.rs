@@ -1,8 +1,8 @@
-//! Something to be done every so often, made up for when a packet comes or leaves.
+//! Periodic updates, which are executed when the next packet arrives or departs.
 
 use fullpipe_units::{Duration, Instant};
 
-/// Instants a fixed interval apart.
+/// Instants at a fixed interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Periodic {
     next: Instant,
@@ -10,13 +10,13 @@ pub(super) struct Periodic {
 }
 
 impl Periodic {
-    /// First due one interval after `start`. An interval of zero is taken as a nanosecond.
+    /// The first instant is one interval after `start`. An interval of zero is treated as one nanosecond.
     pub(super) fn after(start: Instant, interval: Duration) -> Self {
         let interval = interval.max(Duration::from_nanos(1));
         Periodic { next: start.saturating_add(interval), interval }
     }
 
-    /// The earliest instant not later than `now` that was not yet given.
+    /// Returns the earliest instant not later than `now` that was not returned yet.
     pub(super) fn due(&mut self, now: Instant) -> Option<Instant> {
         if self.next > now || self.next.is_never() {
             return None;
@@ -26,7 +26,7 @@ impl Periodic {
         Some(at)
     }
 
-    /// Passes over all instants up to `now`.
+    /// Skips all instants up to `now`.
     pub(super) fn skip(&mut self, now: Instant) {
         if self.next <= now {
             let missed = now.saturating_since(self.next).as_nanos() / self.interval.as_nanos() + 1;
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skipping_gives_what_counting_gives() {
+    fn skip_gives_the_same_result_as_repeated_due() {
         let at = Instant::from_nanos;
         for (now, next) in [(99, 100), (100, 115), (114, 115), (115, 130), (1000, 1015)] {
             let mut counted = Periodic::after(at(85), Duration::from_nanos(15));

@@ -1,20 +1,21 @@
 //! PIE, proportional integral controller enhanced (RFC 8033).
 //!
-//! A packet that comes is dropped (or, while the probability is small, marked) with a probability that a
-//! proportional-integral controller moves every update interval with the queue's delay:
+//! An arriving packet is dropped (or, while the probability is small, marked) with a probability that a
+//! proportional-integral controller updates every update interval from the queue's delay:
 //!
-//! p += scale(p) (alpha (delay - target) + beta (delay - delay before)),
+//! p += scale(p) (alpha (delay - target) + beta (delay - previous delay)),
 //!
-//! where the scale shrinks with p, since the law of TCP makes small probabilities weigh more. Without congestion p
-//! decays by 2 % per update. A burst at a queue that was at rest is let through for `max_burst`; a queue of two packets,
-//! or one that was below half the target while p is small, is left alone.
+//! where the scale decreases with p, because by TCP's throughput law, small probabilities have more effect. Without congestion p
+//! decays by 2 % per update. Bursts at an idle queue are accepted for `max_burst`. No packet is dropped if the queue has up to two packets,
+//! or if its delay was below half the target while p is small.
 //!
-//! Optional as in the RFC: marking, estimating the delay from the rate of departures instead of timestamps,
-//! derandomised drops, capped steps, resting until a third of the buffer is filled.
+//! Optional as in the RFC: marking, estimation of the delay from the departure rate instead of timestamps,
+//! derandomized drops, limited increases, and deactivation until a third of the buffer is filled.
 //!
-//! Where sections 4 and 5 and the listings of the appendices differ, the sections hold: a burst is let through before
-//! the dice are thrown; p decays when both delays are zero (4.2); PIE goes to rest when both are below half the target
-//! (5.3), though not while the third is still filled, as it would wake at once. An empty queue has no delay, whatever the packet that left last had waited.
+//! Where sections 4 and 5 differ from the listings of the appendices, the sections apply: the burst allowance is checked before
+//! the random drop; p decays when both delays are zero (4.2); PIE is deactivated when both are below half the target
+//! (5.3), but not while a third of the buffer is filled, which would activate it at once. An empty queue has delay zero, whatever the
+//! sojourn time of the last packet was.
 
 use super::periodic::Periodic;
 use super::settings::{
@@ -26,46 +27,46 @@ use fullpipe_schema::{Choice, Kind, keys, named};
 use fullpipe_units::{Duration, Instant, Stream};
 use std::sync::Arc;
 
-/// How PIE learns how long packets wait.
+/// How PIE measures the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PieDelay {
-    /// From how long the packet that left last had waited; nothing if the queue is empty (RFC 8033 appendix A).
+    /// From the sojourn time of the last departed packet; zero if the queue is empty (RFC 8033 appendix A).
     Timestamps,
-    /// From the bytes that wait and the rate at which they leave (RFC 8033 section 5.2).
+    /// From the queue length and the departure rate (RFC 8033 section 5.2).
     DepartureRate {
-        /// Bytes that one measurement of the rate takes (DQ_THRESHOLD: 16 384).
+        /// Number of bytes for one measurement of the rate (DQ_THRESHOLD: 16 384).
         threshold_bytes: u32,
     },
 }
 
-/// Settings of PIE. The default is RFC 8033's, with timestamps, derandomisation and capped steps.
+/// Settings of PIE. The default is that of RFC 8033, with timestamps, derandomization and limited increases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieSpecification {
-    /// Of the queue itself (TAIL_DROP).
+    /// Limit of the queue (TAIL_DROP).
     pub limit: Limit,
-    /// Delay to be reached (QDELAY_REF: 15 ms).
+    /// Target delay (QDELAY_REF: 15 ms).
     pub target: Duration,
     /// Time between updates of the probability (T_UPDATE: 15 ms).
     pub update_interval: Duration,
-    /// Gain on the distance from the target, per second of delay (1/8 Hz).
+    /// Gain on the difference from the target, per second of delay (1/8 Hz).
     pub alpha: f64,
     /// Gain on the change of the delay, per second of delay (1 1/4 Hz).
     pub beta: f64,
-    /// For how long a burst is let through untouched (MAX_BURST: 150 ms).
+    /// Time for which a burst is accepted without drops (MAX_BURST: 150 ms).
     pub max_burst: Duration,
-    /// Bytes on the wire of a typical packet (MEAN_PKTSIZE): up to two of them are never dropped from.
+    /// Typical packet size on the wire in bytes (MEAN_PKTSIZE); a queue of up to two such packets has no drops.
     pub mean_packet_bytes: u32,
-    /// How the delay is known.
+    /// How the delay is measured.
     pub delay: PieDelay,
     /// Whether ECN-capable packets are marked instead of dropped (section 5.1).
     pub ecn: bool,
-    /// Probability from which even ECN-capable packets are dropped (mark_ecnth: 0.1).
+    /// Probability above which ECN-capable packets are dropped as well (mark_ecnth: 0.1).
     pub ecn_limit: f64,
-    /// Whether drops are kept from coming too close together or too far apart (section 5.4).
+    /// Whether drops that are too close together or too far apart are avoided (section 5.4).
     pub derandomise: bool,
-    /// Whether the probability rises by at most 0.02 per update once it is 0.1 (section 5.5).
+    /// Whether the probability rises by at most 0.02 per update when it is 0.1 or more (section 5.5).
     pub cap_increase: bool,
-    /// Whether PIE rests until a third of the limit is filled, and again when congestion is over (section 5.3).
+    /// Whether PIE is inactive until a third of the limit is filled, and again after congestion (section 5.3).
     pub activation: bool,
 }
 
@@ -89,17 +90,17 @@ impl Default for PieSpecification {
     }
 }
 
-/// Measures how long a number of bytes takes to leave (RFC 8033 section 5.2, appendix B).
+/// Measures the time in which a number of bytes departs (RFC 8033 section 5.2, appendix B).
 #[derive(Debug, Default)]
 struct DepartureRate {
-    /// Start of a measurement and bytes that left since.
+    /// Start of a measurement and the bytes that have departed since.
     running: Option<(Instant, u64)>,
-    /// Smoothed seconds that the threshold's bytes take; 0 before the first measurement.
+    /// Smoothed time in which the threshold's bytes depart, in seconds; 0 before the first measurement.
     average_seconds: f64,
 }
 
 impl DepartureRate {
-    /// A packet left and `left_bytes` remain.
+    /// Processes the departure of a packet; `left_bytes` remain.
     fn departed(&mut self, now: Instant, packet: &Queued, left_bytes: u64, threshold_bytes: u32) {
         let threshold = u64::from(threshold_bytes);
         if let Some((start, bytes)) = &mut self.running {
@@ -185,7 +186,7 @@ impl DisciplineSettings for PieSpecification {
     }
 }
 
-/// The discipline.
+/// The PIE queue discipline.
 #[derive(Debug)]
 pub struct Pie {
     settings: PieSpecification,
@@ -196,7 +197,7 @@ pub struct Pie {
     /// Sum of the probabilities since the last drop.
     accumulated: f64,
     burst_allowance: Duration,
-    /// Present estimate of the delay and the one before, in seconds.
+    /// Current and previous estimates of the delay, in seconds.
     delay: f64,
     previous_delay: f64,
     rate: DepartureRate,
@@ -204,7 +205,7 @@ pub struct Pie {
 }
 
 impl Pie {
-    /// An empty discipline; `stream` decides which packets are dropped.
+    /// Returns an empty discipline; `stream` selects the packets that are dropped.
     pub fn new(settings: PieSpecification, stream: Stream) -> Self {
         Pie {
             queue: Fifo::new(settings.limit),
@@ -221,12 +222,12 @@ impl Pie {
         }
     }
 
-    /// The drop probability, as of the last packet that came or left.
+    /// Returns the drop probability, as of the last arrival or departure.
     pub fn probability(&self) -> f64 {
         self.probability
     }
 
-    /// Makes up for the updates that are due.
+    /// Executes the updates that are due.
     fn catch_up(&mut self, now: Instant) {
         if !self.active {
             return;
@@ -235,7 +236,7 @@ impl Pie {
             self.update();
             let at_rest = self.probability == 0.0 && self.burst_allowance.is_zero() && self.previous_delay == 0.0;
             if at_rest {
-                // Nothing changes before a packet comes or leaves.
+                // Nothing changes before a packet arrives or departs.
                 self.updates.skip(now);
             }
         }
@@ -263,13 +264,13 @@ impl Pie {
         self.burst_allowance = self.burst_allowance.saturating_sub(settings.update_interval);
     }
 
-    /// Whether congestion is over.
+    /// Returns whether congestion is over.
     fn is_calm(&self) -> bool {
         let half = self.settings.target.as_secs_f64() / 2.0;
         self.probability == 0.0 && self.delay < half && self.previous_delay < half
     }
 
-    /// Whether the packet that comes is one to be dropped or marked.
+    /// Returns whether the arriving packet is to be dropped or marked.
     fn decides_to_drop(&mut self) -> bool {
         let half = self.settings.target.as_secs_f64() / 2.0;
         if (self.previous_delay < half && self.probability < 0.2)
@@ -292,7 +293,7 @@ impl Pie {
         self.stream.chance(self.probability)
     }
 
-    /// Rests or wakes (RFC 8033 section 5.3).
+    /// Activates or deactivates PIE (RFC 8033 section 5.3).
     fn activate_or_rest(&mut self, now: Instant) {
         if !self.active && self.is_third_full() {
             self.active = true;
@@ -316,7 +317,7 @@ impl Pie {
     }
 }
 
-/// How much of a step is taken at a probability (RFC 8033 section 4.2).
+/// Returns the scale of an update at a probability (RFC 8033 section 4.2).
 fn scale(probability: f64) -> f64 {
     match probability {
         p if p < 0.000_001 => 1.0 / 2048.0,

@@ -2,18 +2,18 @@
 //! IEEE/ACM Transactions on Networking 1(4), 1993), with the "gentle" slope (Floyd, 2000) and Adaptive RED (Floyd,
 //! Gummadi and Shenker, "Adaptive RED", 2001).
 //!
-//! Each arrival moves an exponentially weighted average of the queue by weight w_q; an arrival at an empty queue lets it
-//! decay as if as many typical packets had met an empty queue as could have left since the queue fell empty. Below the
-//! lower threshold nothing is dropped. Between the thresholds the probability p_b rises linearly to max_p; to spread
-//! the drops evenly, the packet number `count` since the last drop is dropped with p_b / (1 - count p_b), so that the
-//! distance of drops is uniform instead of geometric. Above the upper threshold all are
-//! dropped, or, if gentle, the probability rises from max_p to 1 at twice the threshold.
+//! Each arrival updates an exponentially weighted average of the queue with weight w_q. An arrival at an empty queue first lets the average
+//! decay for the idle time, as if typical packets had arrived at an empty queue at the link's rate. Below the
+//! lower threshold no packet is dropped. Between the thresholds the probability p_b rises linearly to max_p. To spread
+//! the drops evenly, packet number `count` since the last drop is dropped with p_b / (1 - count p_b), so the
+//! distance between drops is uniform instead of geometric. Above the upper threshold all packets are
+//! dropped. With the gentle slope, the probability instead rises from max_p to 1 at twice the threshold.
 //!
-//! With ECN, packets chosen between the thresholds are marked if they can be; above, they are dropped (RFC 3168 section
-//! 7 keeps drops for when marks are not heeded).
+//! With ECN, ECN-capable packets that are selected between the thresholds are marked; above, all selected packets are dropped
+//! (RFC 3168 section 7 reserves drops for flows that ignore marks).
 //!
-//! Adaptive RED raises or lowers max_p at regular times so that the average comes to lie in the middle fifth between
-//! the thresholds: additively up, multiplicatively down.
+//! Adaptive RED changes max_p at regular intervals to keep the average in the middle fifth between
+//! the thresholds: it increases max_p additively and decreases it multiplicatively.
 
 use super::periodic::Periodic;
 use super::settings::{
@@ -26,22 +26,22 @@ use fullpipe_schema::{Field, Kind, keys};
 use fullpipe_units::{Duration, Instant, Rate, Stream, math};
 use std::sync::Arc;
 
-/// What RED counts.
+/// The unit of the average and the thresholds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RedUnit {
-    /// Packets; each is as likely to be dropped as any other.
+    /// Packets; all packets have the same drop probability.
     #[default]
     Packets,
-    /// Bytes; a packet's probability is in proportion to its size.
+    /// Bytes; the drop probability of a packet is proportional to its size.
     Bytes,
 }
 
-/// How Adaptive RED moves the maximum probability. The default is that of the paper, section 4.
+/// How Adaptive RED changes the maximum probability. The default is that of the paper, section 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveRedSpecification {
     /// Time between adaptations.
     pub interval: Duration,
-    /// Largest increase (alpha; never more than a quarter of the present value).
+    /// Largest increase (alpha; at most a quarter of the current value).
     pub increase: f64,
     /// Factor of a decrease (beta).
     pub decrease: f64,
@@ -66,34 +66,34 @@ impl Default for AdaptiveRedSpecification {
 /// Settings of RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedSpecification {
-    /// Of the queue itself.
+    /// Limit of the queue.
     pub limit: Limit,
     /// Unit of the average and the thresholds.
     pub unit: RedUnit,
-    /// Average below which nothing is dropped.
+    /// Average below which no packet is dropped.
     pub min_threshold: f64,
     /// Average at which packets are dropped with [`RedSpecification::max_probability`].
     pub max_threshold: f64,
     /// Probability at the upper threshold (max_p).
     pub max_probability: f64,
-    /// Weight of the present queue in the average (w_q).
+    /// Weight of the current queue in the average (w_q).
     pub weight: f64,
-    /// Whether the probability rises to 1 between the upper threshold and twice that, instead of at once.
+    /// Whether the probability rises linearly to 1 between the upper threshold and twice the threshold, instead of in one step.
     pub gentle: bool,
-    /// Size on the wire of a typical packet: how fast the average of an idle queue decays.
+    /// Size on the wire of a typical packet in bytes, which determines the decay of the average of an idle queue.
     pub mean_packet_bytes: u32,
-    /// Size on the wire of the largest packet, to which probabilities belong if bytes are counted.
+    /// Size on the wire of the largest packet in bytes, to which the probabilities refer if the unit is bytes.
     pub max_packet_bytes: u32,
-    /// Rate at which the queue is emptied.
+    /// Rate at which packets depart.
     pub rate: Rate,
     /// Whether ECN-capable packets are marked instead of dropped while the average is below the upper threshold.
     pub ecn: bool,
-    /// Adaptive RED.
+    /// Settings of Adaptive RED; `None`: the maximum probability is constant.
     pub adaptive: Option<AdaptiveRedSpecification>,
 }
 
 impl RedSpecification {
-    /// RED in packets as its authors recommend (Floyd 1997): 5 and 15 packets, 0.1, w_q 0.002, gentle.
+    /// Returns RED in packets as its authors recommend (Floyd 1997): 5 and 15 packets, 0.1, w_q 0.002, gentle.
     pub fn recommended(limit: Limit, rate: Rate) -> Self {
         RedSpecification {
             limit,
@@ -111,9 +111,9 @@ impl RedSpecification {
         }
     }
 
-    /// Adaptive RED with all else derived from rate and target delay (section 5 of the paper): the lower threshold is
-    /// half of what leaves in the target delay, at least 5 packets; the upper three times that; w_q = 1 - exp(-1/C)
-    /// with C the rate in packets per second.
+    /// Returns Adaptive RED with all other settings derived from rate and target delay (section 5 of the paper). The lower threshold is
+    /// half of what departs in the target delay, at least 5 packets. The upper threshold is three times that. w_q = 1 - exp(-1/C),
+    /// where C is the rate in packets per second.
     pub fn adaptive(limit: Limit, rate: Rate, target_delay: Duration) -> Self {
         let base = Self::recommended(limit, rate);
         let packets_per_second = rate.bits_per_second() as f64 / (8.0 * f64::from(base.mean_packet_bytes));
@@ -219,32 +219,32 @@ impl DisciplineSettings for RedSpecification {
     }
 }
 
-/// The discipline.
+/// The RED queue discipline.
 #[derive(Debug)]
 pub struct Red {
     settings: RedSpecification,
     stream: Stream,
     queue: Fifo,
     average: f64,
-    /// Since when the queue is empty.
+    /// When the queue became empty.
     empty_since: Option<Instant>,
-    /// Packets spared since the last drop; none while the average is below the thresholds.
+    /// Packets accepted since the last drop; `None` while the average is below the thresholds.
     spared: Option<u64>,
     max_probability: f64,
     adaptations: Option<Periodic>,
 }
 
-/// What is to become of a packet that comes.
+/// The outcome of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Take,
-    /// To be marked if it can be, else dropped.
+    /// Mark it if it is ECN-capable, otherwise drop it.
     Signal,
     Drop,
 }
 
 impl Red {
-    /// An empty discipline; `stream` decides which packets are dropped.
+    /// Returns an empty discipline; `stream` selects the packets that are dropped.
     pub fn new(settings: RedSpecification, stream: Stream) -> Self {
         Red {
             queue: Fifo::new(settings.limit),
@@ -258,17 +258,17 @@ impl Red {
         }
     }
 
-    /// The average queue, as of the last packet that came.
+    /// Returns the average queue, as of the last arrival.
     pub fn average(&self) -> f64 {
         self.average
     }
 
-    /// The maximum probability, as of the last packet that came.
+    /// Returns the maximum probability, as of the last arrival.
     pub fn max_probability(&self) -> f64 {
         self.max_probability
     }
 
-    /// Makes up for the adaptations that are due; the average has not changed since the last packet came.
+    /// Executes the adaptations that are due; the average has not changed since the last arrival.
     fn adapt(&mut self, now: Instant) {
         let (Some(adaptive), Some(adaptations)) = (self.settings.adaptive, &mut self.adaptations) else { return };
         let RedSpecification { min_threshold, max_threshold, .. } = self.settings;
@@ -303,7 +303,7 @@ impl Red {
         }
     }
 
-    /// The probability p_b that belongs to the average, before drops are spread.
+    /// Returns the probability p_b for the average, before drops are spread.
     fn base_probability(&self, packet: &Queued) -> f64 {
         let RedSpecification { min_threshold, max_threshold, .. } = self.settings;
         let probability = if self.average < max_threshold {
@@ -328,7 +328,7 @@ impl Red {
             self.spared = Some(0);
             return Verdict::Drop;
         }
-        // The first packet above the threshold counts as none spared before it.
+        // For the first packet above the threshold, no packet was accepted before it.
         let spared = self.spared.map_or(0, |spared| spared + 1);
         self.spared = Some(spared);
         let base = self.base_probability(packet);
@@ -360,7 +360,7 @@ impl QueueDiscipline for Red {
             Verdict::Drop => false,
         };
         if !taken {
-            // An average decays in an empty queue from the last arrival on.
+            // The average of an empty queue decays from the last arrival on.
             if self.empty_since.is_some() {
                 self.empty_since = Some(now);
             }

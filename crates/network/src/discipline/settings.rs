@@ -1,4 +1,4 @@
-//! What a scenario states of a queue discipline: the settings as an object, what they are read and built with, and the keys
+//! The settings of a queue discipline in a scenario: the trait for settings, the contexts for reading and building them, and the keys
 //! that several disciplines share.
 
 use crate::queue::{Limit, QueueDiscipline};
@@ -12,27 +12,27 @@ use std::sync::Arc;
 
 /// The settings of a queue discipline.
 pub trait DisciplineSettings: Comparable + fmt::Debug + Send + Sync {
-    /// The name by which a scenario chooses the discipline.
+    /// Returns the name with which a scenario selects the discipline.
     fn name(&self) -> &'static str;
 
-    /// An empty discipline with these settings.
+    /// Returns an empty discipline with these settings.
     fn build(&self, context: &DisciplineContext<'_>) -> Box<dyn QueueDiscipline>;
 
-    /// How much it may hold, which the auditor checks.
+    /// Returns the capacity, which the auditor checks.
     fn capacity(&self) -> Capacity;
 
-    /// Whether the order of arrivals does not determine which packet leaves next: because others may overtake it, or
-    /// because packets are dropped from the front, where an observer of sizes cannot tell which one it was.
+    /// Returns whether the order of departures can differ from the order of arrivals: because packets overtake others, or
+    /// because packets are dropped from the front, where an observer of sizes cannot identify the dropped packet.
     fn reorders(&self) -> bool;
 
-    /// Whether it only drops what exceeds its limit. Such a queue adds to the device's queue below it; any other discipline cannot act
-    /// on packets that wait in the device.
+    /// Returns whether it only drops packets that exceed its limit. Such a queue adds to the device queue below it. Any other discipline
+    /// cannot act on packets that wait in the device queue.
     fn is_drop_tail(&self) -> bool {
         false
     }
 }
 
-/// The settings of a queue discipline, whichever it is.
+/// The settings of a queue discipline of any kind.
 pub type Discipline = Arc<dyn DisciplineSettings>;
 
 impl PartialEq for dyn DisciplineSettings {
@@ -41,34 +41,34 @@ impl PartialEq for dyn DisciplineSettings {
     }
 }
 
-/// A discipline as a component; `None` stands for the device's queue alone.
+/// A discipline as a component; `None` is the device queue alone.
 pub type DisciplineComponent = Component<Option<Discipline>, Device>;
 
 /// The link that a discipline serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its rate.
+    /// The rate of the link.
     pub rate: Rate,
-    /// Rate and round-trip time of a bandwidth-delay product; read only where a key states a multiple of one.
+    /// Rate and round-trip time of a bandwidth-delay product; used only for keys that state a multiple of one.
     pub bdp: (Rate, Duration),
-    /// Largest IP packet.
+    /// Largest IP packet in bytes.
     pub mtu_bytes: u32,
     /// Bytes that framing adds to each IP packet.
     pub framing_bytes: u32,
 }
 
 impl Device {
-    /// The largest frame.
+    /// Returns the size of the largest frame in bytes.
     pub fn largest_bytes(self) -> u32 {
         self.mtu_bytes.saturating_add(self.framing_bytes)
     }
 
-    /// The limit that a key states.
+    /// Returns the limit that a key states.
     pub(super) fn limit(self, reader: &Reader<'_, '_>, key: &str) -> Limit {
         Limit::at(self.fixed(reader.tree.link_queue_limit(key)), self.rate)
     }
 
-    /// A limit without a bandwidth-delay product: its bytes in the place of a multiple of one.
+    /// Returns the limit with a multiple of the bandwidth-delay product converted to bytes.
     pub fn fixed(self, limit: LinkQueueLimit) -> QueueLimit {
         let (rate, round_trip) = self.bdp;
         match limit {
@@ -78,38 +78,38 @@ impl Device {
     }
 }
 
-/// What a discipline is built with.
+/// The context in which a discipline is built.
 #[derive(Clone, Copy, Debug)]
 pub struct DisciplineContext<'a> {
     /// Seed of the run.
     pub seed: u64,
-    /// Name of the interface: that of a link, or of a segment and its host.
+    /// Name of the interface: the name of a link, or of a segment and its host.
     pub interface: &'a str,
-    /// Bands of the flows that have a `priority`, both ways.
+    /// Bands of the flows that have a `priority`, in both directions.
     pub bands: &'a BTreeMap<FlowId, usize>,
 }
 
 impl DisciplineContext<'_> {
-    /// The random stream of the interface's discipline.
+    /// Returns the random stream of the interface's discipline.
     pub fn random(&self) -> Stream {
         Stream::new(self.seed, self.interface, "queue")
     }
 }
 
-/// How much a queue may hold: packets and bytes on the wire, where either is limited.
+/// The capacity of a queue in packets and in bytes on the wire, if limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Most packets.
+    /// Maximum number of packets.
     pub packets: Option<u64>,
-    /// Most bytes.
+    /// Maximum number of bytes.
     pub bytes: Option<u64>,
 }
 
 impl Capacity {
-    /// Of no queue at all.
+    /// The capacity of a missing queue.
     pub const NOTHING: Capacity = Capacity { packets: Some(0), bytes: Some(0) };
 
-    /// Of a queue with this limit.
+    /// Returns the capacity of a queue with this limit.
     pub fn of(limit: Limit) -> Self {
         match limit {
             Limit::Packets(packets) => Capacity { packets: Some(packets), bytes: None },
@@ -118,13 +118,13 @@ impl Capacity {
         }
     }
 
-    /// Of a queue that has both of these limits.
+    /// Returns the capacity of a queue that has both of these limits.
     pub fn within(self, other: Self) -> Self {
         let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         Capacity { packets: least(self.packets, other.packets), bytes: least(self.bytes, other.bytes) }
     }
 
-    /// Of two queues together. Limits in the same unit add up; in different ones they do not limit the sum.
+    /// Returns the capacity of two queues together. Limits in the same unit add up; limits in different units do not limit the sum.
     pub fn plus(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         Capacity { packets: sum(self.packets, other.packets), bytes: sum(self.bytes, other.bytes) }
@@ -132,13 +132,13 @@ impl Capacity {
 }
 
 pub(super) const TARGET: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(1000));
-/// The key of every discipline's limit, so that an axis over it holds for all of them.
+/// The key for the limit of every discipline, so that an axis over it applies to all of them.
 pub const LIMIT_KEY: &str = "limit";
 pub(super) const LIMIT: Field = limit("1000packets");
 pub(super) const ECN_OFF: Field = ecn("false");
 pub(super) const ECN_ON: Field = ecn("true");
 
-/// The limit of a discipline that holds so much by default.
+/// Returns the key for a limit with this default.
 pub(super) const fn limit(default: &'static str) -> Field {
     Field::default(LIMIT_KEY, Kind::LinkQueueLimit, default, "How much it holds.")
 }

@@ -1,4 +1,4 @@
-//! Drop-tail with a step: marks ECN-capable packets while the queue is above a threshold (Alizadeh et al., "Data Center
+//! Drop-tail with a marking threshold: marks ECN-capable packets while the queue exceeds a threshold (Alizadeh et al., "Data Center
 //! TCP (DCTCP)", SIGCOMM 2010, section 3.1; RFC 8257).
 
 use super::settings::{Capacity, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT, LIMIT_KEY};
@@ -8,30 +8,30 @@ use fullpipe_schema::{Kind, keys};
 use fullpipe_units::{Duration, Instant, QueueLimit};
 use std::sync::Arc;
 
-/// Above what the step marker marks.
+/// The threshold of the step marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepThreshold {
-    /// A packet is marked that finds more packets than this waiting.
+    /// Marks a packet that arrives when more packets than this wait.
     Packets(u64),
-    /// A packet is marked that finds more bytes on the wire than this waiting.
+    /// Marks a packet that arrives when more bytes on the wire than this wait.
     Bytes(u64),
-    /// A packet is marked that has waited longer than this.
+    /// Marks a packet that has waited longer than this.
     Delay(Duration),
 }
 
 /// Settings of the step marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepMarkerSpecification {
-    /// Of the queue itself.
+    /// Limit of the queue.
     pub limit: Limit,
-    /// The step (K).
+    /// The marking threshold (K).
     pub threshold: StepThreshold,
-    /// Whether packets that are not ECN-capable are dropped above the step (as RED with equal thresholds does).
+    /// Whether packets that are not ECN-capable are dropped above the threshold, as with RED with equal thresholds.
     pub drops_incapable: bool,
 }
 
 impl Default for StepMarkerSpecification {
-    /// The paper's: 65 packets, its figure for 10 Gbit/s.
+    /// The paper's setting: 65 packets, for 10 Gbit/s.
     fn default() -> Self {
         StepMarkerSpecification {
             limit: Limit::Packets(1000),
@@ -87,7 +87,7 @@ impl DisciplineSettings for StepMarkerSpecification {
     }
 }
 
-/// The discipline.
+/// The step-marking queue discipline.
 #[derive(Debug)]
 pub struct StepMarker {
     settings: StepMarkerSpecification,
@@ -95,7 +95,7 @@ pub struct StepMarker {
 }
 
 impl StepMarker {
-    /// An empty discipline.
+    /// Returns an empty discipline.
     pub fn new(settings: StepMarkerSpecification) -> Self {
         StepMarker { settings, queue: Fifo::new(settings.limit) }
     }

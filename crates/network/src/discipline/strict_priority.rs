@@ -1,5 +1,5 @@
-//! Strict priority: a number of bands, each with a discipline of its own; a band is served only while all before it have
-//! nothing to send.
+//! Strict priority: several bands, each with its own discipline. A band is served only if no earlier band has a packet to
+//! send.
 
 use super::settings::{
     Capacity, Device, Discipline, DisciplineComponent, DisciplineContext, DisciplineSettings, LIMIT_KEY,
@@ -13,7 +13,7 @@ use fullpipe_units::{Codepoint, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How packets are told to bands. Band 0 goes first; a number beyond the last band means the last.
+/// How packets are assigned to bands. Band 0 is served first; numbers beyond the last band select the last band.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Classifier {
     /// By transport protocol.
@@ -23,7 +23,7 @@ pub enum Classifier {
         /// Band of UDP datagrams, and of all fragments.
         udp: usize,
     },
-    /// By ECN bits.
+    /// By ECN codepoint.
     Codepoint {
         /// Band of packets that are not ECN-capable.
         not_ect: usize,
@@ -31,25 +31,25 @@ pub enum Classifier {
         ect0: usize,
         /// Band of ECT(1).
         ect1: usize,
-        /// Band of packets that carry "congestion experienced".
+        /// Band of packets with CE ("congestion experienced").
         ce: usize,
     },
     /// By size at the IP layer.
     Size {
-        /// Largest size of the band, for each band but the last, rising.
+        /// Largest size of each band but the last, in increasing order.
         largest_bytes: Vec<u32>,
     },
-    /// By flow; each direction of a conversation is a flow of its own.
+    /// By flow; each direction of a conversation is a separate flow.
     Flow {
-        /// Bands of the flows named.
+        /// Bands of the given flows.
         bands: BTreeMap<FlowId, usize>,
-        /// Band of all others, and of fragments after the first, which carry no ports.
+        /// Band of all other flows, and of fragments after the first, which have no ports.
         others: usize,
     },
 }
 
 impl Classifier {
-    /// The band that a packet is told to.
+    /// Returns the band of a packet.
     fn band(&self, packet: &Queued) -> usize {
         match self {
             Classifier::Protocol { tcp, udp } => match packet.protocol {
@@ -71,21 +71,21 @@ impl Classifier {
     }
 }
 
-/// Most bands.
+/// Maximum number of bands.
 const MOST_BANDS: usize = 64;
 
-/// How a scenario has packets told to bands.
+/// How a scenario assigns packets to bands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bands {
-    /// By the flow's `priority`; flows without one go to the last band.
+    /// By the flow's `priority`; flows without one use the last band.
     Flow,
-    /// UDP and fragments to the first band, TCP to the second.
+    /// UDP and fragments use the first band, TCP the second.
     Protocol,
-    /// ECT(1) and CE to the first band, all others to the second.
+    /// ECT(1) and CE use the first band, all others the second.
     Codepoint,
     /// By size at the IP layer.
     Size {
-        /// Largest size of each band but the last, rising.
+        /// Largest size of each band but the last, in increasing order.
         largest_bytes: Vec<u32>,
     },
 }
@@ -152,11 +152,11 @@ fn read(reader: &mut Reader<'_, '_>, device: &Device) -> Result<Option<Disciplin
 /// Settings of strict priority.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrioritySpecification {
-    /// How packets are told to bands.
+    /// How packets are assigned to bands.
     pub by: Bands,
-    /// Of all bands together.
+    /// Limit of all bands together.
     pub limit: Limit,
-    /// The bands, the first served first.
+    /// The bands, in order of service.
     pub bands: Vec<Discipline>,
 }
 
@@ -192,7 +192,7 @@ impl DisciplineSettings for PrioritySpecification {
     }
 }
 
-/// The discipline.
+/// The strict-priority queue discipline.
 #[derive(Debug)]
 pub struct StrictPriority {
     classifier: Classifier,
@@ -201,12 +201,12 @@ pub struct StrictPriority {
 }
 
 impl StrictPriority {
-    /// Bands in the order in which they are served. Without any, every packet is refused.
+    /// Returns the discipline with bands in order of service. Without bands, it refuses every packet.
     pub fn new(classifier: Classifier, bands: Vec<Box<dyn QueueDiscipline>>) -> Self {
         StrictPriority { classifier, limit: Limit::Unlimited, bands }
     }
 
-    /// The same with a limit of all bands together.
+    /// Adds a limit of all bands together.
     #[must_use]
     pub fn within(self, limit: Limit) -> Self {
         StrictPriority { limit, ..self }

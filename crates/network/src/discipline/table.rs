@@ -8,11 +8,11 @@ use fullpipe_schema::{Table, Variants};
 
 const PRIORITIES: &[&DisciplineComponent] = &[&PRIORITY];
 
-/// Every queue discipline.
+/// All queue disciplines.
 pub static DISCIPLINES: Catalogue<Option<Discipline>, Device> =
     Catalogue { key: "kind", components: &[IN_BANDS, PRIORITIES] };
 
-/// The table that names one.
+/// The table that selects a discipline.
 pub static DISCIPLINE: Table = Table {
     name: "discipline",
     text: "A queue discipline above a device's drop-tail queue: while that queue is full, packets wait here.",

@@ -1,5 +1,5 @@
-//! Fragments of real packets: each has the bytes that the router which cut it gave it, and the receiver gets them one by
-//! one, as they come. Whether the whole packet has arrived matters for the records only.
+//! Fragments of real packets. Each has the bytes that the fragmenting router produced, and the receiver gets them one by
+//! one on arrival. Only the records use the arrival of the whole packet.
 
 use super::Whole;
 use crate::network::{Hosts, Network};
@@ -11,20 +11,20 @@ use fullpipe_record::{DropReason, Observer};
 use fullpipe_units::{Instant, LinkId, NodeId};
 use fullpipe_wire::{IcmpError, IpVersion, Summary, fragments};
 
-/// Where the payload of a packet, or of a fragment, begins and ends in its whole packet's.
+/// Returns where the payload of a packet, or of a fragment, starts and ends in the payload of its whole packet.
 fn extent(bytes: &[u8]) -> Option<(u32, u32)> {
     let summary = Summary::of(bytes).ok()?;
     let fragment = summary.fragment.map_or((0, 0), |fragment| (fragment.offset_bytes, 8));
     let header_bytes = match summary.version {
         IpVersion::V4 => u32::from(bytes.first()? & 0xf) * 4,
-        // Only what its source cuts, which has no other extension headers.
+        // Only packets fragmented by their source, which have no other extension headers.
         IpVersion::V6 => summary.version.header_bytes() + fragment.1,
     };
     Some((fragment.0, fragment.0 + summary.total_bytes.checked_sub(header_bytes)?))
 }
 
 impl<O: Observer> Network<O> {
-    /// The bytes of a real packet or a fragment of one.
+    /// Returns the bytes of a real packet or of one of its fragments.
     pub(super) fn real_bytes(&self, handle: Handle) -> Option<&Bytes> {
         let packet = self.arena.get(handle);
         match packet.content {
@@ -33,11 +33,11 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A packet that is too large for a link and may not be cut ends before it.
+    /// Drops a packet that is too large for a link and must not be fragmented.
     #[cold]
     pub(super) fn refuse_too_big(&mut self, at: Instant, handle: Handle, node: NodeId, limit: (u32, LinkId)) {
         let (mtu_bytes, link) = limit;
-        // A host does not tell itself: the first router does.
+        // A host does not send an ICMP error to itself; the first router sends it.
         let teller = match self.is_router(node) {
             true => Some(node),
             false => self.router_beside(node),
@@ -48,12 +48,12 @@ impl<O: Observer> Network<O> {
         self.drop_packet(at, handle, Some(link), DropReason::TooBig);
     }
 
-    /// The first router that a node has a link to.
+    /// Returns the first router to which a node has a link.
     pub fn router_beside(&self, node: NodeId) -> Option<NodeId> {
         self.edges.get(node.index())?.iter().map(|edge| edge.to).find(|to| self.is_router(*to))
     }
 
-    /// Cuts a real packet at `node`: see [`Network::fragment`].
+    /// Fragments a real packet at `node`; see [`Network::fragment`].
     #[cold]
     pub(super) fn fragment_real(
         &mut self,
@@ -107,7 +107,7 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A real fragment has reached its destination host.
+    /// Processes the arrival of a real fragment at its destination host.
     #[cold]
     pub(super) fn receive_real_fragment(&mut self, hosts: &mut impl Hosts<O>, node: NodeId, handle: Handle) {
         let is_taken = hosts.receive_fragment(self, node, handle);
@@ -120,7 +120,7 @@ impl<O: Observer> Network<O> {
         hosts.receive(self, node, whole);
     }
 
-    /// What has come to the node that it is for: itself; or, with a packet's last real fragment, the packet.
+    /// Returns what has arrived at its destination: a packet itself, or with the last real fragment of a packet, the packet.
     pub(crate) fn whole_at(&mut self, handle: Handle) -> Option<Handle> {
         let Content::Fragment { whole, .. } = self.arena.get(handle).content else { return Some(handle) };
         let Some((begin, end)) = self.real_bytes(handle).and_then(|bytes| extent(bytes)) else { return Some(handle) };

@@ -1,4 +1,4 @@
-//! Black holes: times in which every frame is lost.
+//! Black holes: time intervals in which every frame is lost.
 
 use super::FRAME_NUMBER;
 use super::settings::{Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
@@ -19,7 +19,7 @@ pub(super) static BLACKHOLES: ImpairmentComponent = ImpairmentComponent {
     },
 };
 
-/// Whether arrivals are lost, instead of departures.
+/// Names for whether arrivals are lost instead of departures.
 static LOST: [(Choice, bool); 2] = [
     (Choice::new("departures", "frames whose transmission ends in it are lost."), false),
     (Choice::new("arrivals", "frames that would arrive in it are lost: the far end hears nothing then."), true),
@@ -38,18 +38,18 @@ static BLACKHOLE: Table = Table {
     ..Table::EMPTY
 };
 
-/// A time in which every frame whose transmission ends, or which arrives, is lost; it may come again.
+/// A time interval in which every frame that is transmitted, or that arrives, is lost; it can repeat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blackhole {
-    /// From this instant on, since the start of the run.
+    /// Start, since the start of the run.
     pub from: Duration,
-    /// Up to this one, exclusive.
+    /// End, exclusive.
     pub until: Duration,
-    /// It begins again after this time, counted from begin to begin; 0: it does not.
+    /// Time from one start to the next; 0: it does not repeat.
     pub period: Duration,
-    /// How often it comes, if it comes again; 0: for ever.
+    /// Number of intervals if it repeats; 0: no limit.
     pub times: u64,
-    /// Whether it takes the frames that arrive in it, instead of those whose transmission ends in it.
+    /// Whether frames that arrive in the interval are lost, instead of those whose transmission ends in it.
     pub of_arrivals: bool,
 }
 
@@ -75,7 +75,7 @@ impl Blackhole {
         }
     }
 
-    /// Whether it takes a frame whose transmission ended at `finish` and which arrives at `arrival`.
+    /// Returns whether it removes a frame whose transmission ended at `finish` and which arrives at `arrival`.
     fn takes(&self, finish: Instant, arrival: Instant) -> bool {
         let at = if self.of_arrivals { arrival } else { finish }.saturating_since(Instant::ZERO);
         if at < self.from {

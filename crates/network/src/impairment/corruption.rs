@@ -44,14 +44,14 @@ static TABLE: Table = Table {
 /// Bit errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Corruption {
-    /// How often.
+    /// The error probability.
     pub errors: Errors,
-    /// Whether a corrupted frame travels on, to be dropped at its destination host by the transport's checksum; otherwise
-    /// the far end of the link drops it (a frame check sequence).
+    /// Whether a corrupted frame is forwarded and dropped by the transport checksum of its destination host; otherwise
+    /// the far end of the link drops it (frame check sequence).
     pub delivered: bool,
 }
 
-/// How often frames are corrupted.
+/// The error probability, per frame or per bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Errors {
     /// Each frame with this probability.
@@ -61,11 +61,11 @@ pub enum Errors {
 }
 
 impl Errors {
-    /// Probability that a frame is corrupted: 1 - (1 - b)^bits for bit errors.
+    /// Returns the probability that a frame is corrupted: 1 - (1 - b)^bits for bit errors.
     pub fn of_frame(self, wire_bytes: u32) -> f64 {
         match self {
             Errors::PerFrame(probability) => probability,
-            // Without losing small probabilities: -expm1(bits x log1p(-b)).
+            // Keeps precision for small probabilities: -expm1(bits x log1p(-b)).
             Errors::PerBit(bit) if bit < 1.0 => -math::exp_m1(8.0 * f64::from(wire_bytes) * math::ln_1p(-bit)),
             Errors::PerBit(_) => 1.0,
         }

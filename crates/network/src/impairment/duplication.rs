@@ -1,4 +1,4 @@
-//! Copies: frames that arrive twice.
+//! Duplication: frames that arrive twice.
 
 use super::settings::{
     Effects, Impairment, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage,
@@ -21,7 +21,7 @@ pub(super) static DUPLICATION: ImpairmentComponent = ImpairmentComponent {
     },
 };
 
-/// Copies: each frame that arrives does so twice with this probability.
+/// Duplicates each frame that arrives with this probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Duplication {
     /// Probability per frame.

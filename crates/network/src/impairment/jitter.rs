@@ -1,4 +1,4 @@
-//! Jitter: a random time on top of a link's delay.
+//! Jitter: a random time that is added to a link's delay.
 
 use super::settings::{Effects, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use crate::link::DELAY;
@@ -51,7 +51,7 @@ const ALL: &[&Component<JitterDistribution, ()>] = &[
     }),
 ];
 
-/// Every distribution of jitter.
+/// All distributions of jitter.
 pub static DISTRIBUTIONS: Catalogue<JitterDistribution, ()> = Catalogue { key: "kind", components: &[ALL] };
 
 const IN_ORDER: Field =
@@ -59,12 +59,12 @@ const IN_ORDER: Field =
 
 const MEAN: Field = Field::required("mean", DELAY, "The mean.");
 
-/// A random time on top of the link's delay, drawn for each frame; never negative.
+/// A random time that is added to the link's delay, drawn for each frame; never negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Jitter {
-    /// How it is distributed.
+    /// The distribution.
     pub distribution: JitterDistribution,
-    /// Whether frames keep their order; otherwise those with less jitter overtake.
+    /// Whether frames keep their order; otherwise frames with less jitter overtake others.
     pub in_order: bool,
 }
 
@@ -73,19 +73,19 @@ pub struct Jitter {
 pub enum JitterDistribution {
     /// Uniform in [0, max).
     Uniform {
-        /// Largest.
+        /// The maximum, exclusive.
         max: Duration,
     },
-    /// Normal (Box and Muller 1958); what would be negative is 0.
+    /// Normal (Box and Muller 1958); negative values become 0.
     Normal {
-        /// Mean.
+        /// Mean of the distribution.
         mean: Duration,
-        /// Standard deviation.
+        /// Standard deviation of the distribution.
         deviation: Duration,
     },
-    /// Exponential.
+    /// Exponential distribution.
     Exponential {
-        /// Mean.
+        /// Mean of the distribution.
         mean: Duration,
     },
 }
@@ -96,7 +96,7 @@ impl JitterDistribution {
             JitterDistribution::Uniform { max } => stream.duration_below(max),
             JitterDistribution::Exponential { mean } => Duration::from_secs_f64(stream.exponential(mean.as_secs_f64())),
             JitterDistribution::Normal { mean, deviation } => {
-                // Two uniform numbers for one normal: the second half would have to be kept.
+                // Two uniform numbers give one normal number; the second one would have to be stored.
                 let radius = (-2.0 * math::ln(1.0 - stream.uniform())).sqrt();
                 let angle = std::f64::consts::TAU * stream.uniform();
                 Duration::from_secs_f64(mean.as_secs_f64() + deviation.as_secs_f64() * radius * math::cos(angle))

@@ -1,16 +1,16 @@
-//! What happens to frames of a link after their transmission: loss, black holes, corruption, duplication, jitter, reordering.
-//! Each kind has random streams of its own, named after the link.
+//! Impairments of a link after transmission: loss, black holes, corruption, duplication, jitter, reordering.
+//! Each kind has its own random streams, named after the link.
 //!
-//! Each is declared in a file of its own; a new one is a file, and two lines here (a loss model: in `loss/mod.rs`).
+//! Each kind is declared in its own file; a new one is a file and two lines here (a loss model: in `loss/mod.rs`).
 //!
-//! Every frame that was transmitted passes every kind, also if one before has taken it: so what one kind does to the n-th
-//! frame does not depend on what others do. A frame is lost if any kind says so. What is not lost may be corrupted; what
-//! arrives may arrive twice.
+//! Every transmitted frame passes every kind, even if an earlier kind has removed it. So the effect of one kind on the n-th
+//! frame does not depend on the others. A frame is lost if any kind removes it. A frame that is not lost can be corrupted; a frame that
+//! arrives can arrive twice.
 //!
-//! **Order.** Frames keep their order unless [`Reordering`] or a [`Jitter`] that is not `in_order` is asked for: a frame
-//! that would overtake arrives with the one before it. Reordering comes on top: its extra delay is added after that.
+//! **Order.** Frames keep their order unless the link has [`Reordering`] or a [`Jitter`] that is not `in_order`: a frame
+//! that would overtake arrives together with the previous one. The extra delay of reordering is added afterwards.
 //!
-//! **Copies** have their original's time of arrival and stand behind it. Fragments of a larger packet are not copied.
+//! **Copies** arrive at the same time as the original, after it. Fragments of a larger packet are not copied.
 
 pub mod blackhole;
 pub mod corruption;
@@ -44,7 +44,7 @@ use settings::{
 use std::any::Any;
 use std::sync::Arc;
 
-/// Every impairment, in the order of the reference page.
+/// All impairments, in the order of the reference page.
 pub const IMPAIRMENTS: &[&ImpairmentComponent] = &[
     &loss::LOSS,
     &blackhole::BLACKHOLES,
@@ -66,7 +66,7 @@ pub static KEYS: [Field; IMPAIRMENTS.len()] = {
     keys
 };
 
-/// Numbers of frames, which stay far from 2^64.
+/// Numbers of frames, limited so that they stay far from 2^64.
 const FRAME_NUMBER: Kind = Kind::Integer { min: 1, max: 1_000_000_000_000_000 };
 
 /// Fills in defaults in the table of a direction of a link.
@@ -74,17 +74,17 @@ pub fn fill(direction: &mut Tree) {
     IMPAIRMENTS.iter().for_each(|component| (component.fill)(direction));
 }
 
-/// What a direction of a link does to frames. The default does nothing.
+/// The impairments of a direction of a link. The default has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impairments {
-    /// The settings of its impairments.
+    /// The settings of the impairments.
     pub list: Vec<Impairment>,
-    /// What a translator that changes its mappings does to the datagrams of this direction.
+    /// How a rebinding NAT changes the datagrams of this direction.
     pub rebinding: Option<Rebinding>,
 }
 
 impl Impairments {
-    /// Converts the checked keys of a direction. Keys that contradict each other are errors of the reader, and have no
+    /// Converts the checked keys of a direction. Keys that contradict each other are reported as errors of the reader and give no
     /// settings.
     pub fn read(reader: &mut Reader<'_, '_>) -> Self {
         let tree = reader.tree;
@@ -100,17 +100,17 @@ impl Impairments {
         self
     }
 
-    /// The settings of one type.
+    /// Returns the settings of one type.
     pub fn of<T: ImpairmentSettings>(&self) -> impl Iterator<Item = &T> {
         self.list.iter().filter_map(|settings| (&**settings as &dyn Any).downcast_ref())
     }
 
-    /// What may happen to frames that arrive.
+    /// Returns the possible effects on frames that arrive.
     pub fn effects(&self) -> Effects {
         self.list.iter().fold(Effects::default(), |effects, settings| effects.plus(settings.effects()))
     }
 
-    /// The models of a direction with this name: the loss that a link without other models computes, and the others if
+    /// Builds the models of a direction with this name: the loss that a link without other models computes, and the other models, if
     /// there are any.
     pub fn build(&self, seed: u64, link: &str) -> (Option<LossModel>, Option<Box<FrameModels>>) {
         let context = ImpairmentContext { seed, link };
@@ -139,27 +139,27 @@ impl Impairments {
 /// The models of a direction of a link.
 #[derive(Debug)]
 pub struct FrameModels {
-    /// By stage.
+    /// The models with their stages, in order of stage.
     models: Vec<(Stage, Box<dyn FrameModel>)>,
     effects: Effects,
-    /// The translator at the end of this direction, and its random stream.
+    /// The NAT at the end of this direction, with its random stream.
     pub(crate) rebinding: Option<(Rebinding, Stream)>,
 }
 
 impl FrameModels {
-    /// Whether frames may overtake each other.
+    /// Returns whether frames can overtake each other.
     pub(crate) fn reorders(&self) -> bool {
         self.effects.reorders
     }
 
-    /// Whether what arrives is each transmitted frame at most once, in order.
+    /// Returns whether each transmitted frame arrives at most once, and in order.
     pub(crate) fn keeps_order_and_number(&self) -> bool {
         !self.effects.reorders && !self.effects.duplicates
     }
 
-    /// Processes the next frame; `last` is the latest arrival of those that keep order.
+    /// Processes the next frame; `last` is the latest arrival of frames that keep their order.
     pub(crate) fn process(&mut self, frame: &Frame, last: &mut Instant, outcome: &mut FrameOutcome) {
-        // One after the other, and no short cut: each kind sees every frame.
+        // All models are called for every frame, without a shortcut.
         let mut in_order = false;
         for (stage, model) in &mut self.models {
             if !in_order && *stage > Stage::Transmission {
@@ -173,7 +173,7 @@ impl FrameModels {
         }
     }
 
-    /// Which byte of a payload of this length changes, and by what.
+    /// Returns which byte of a payload of this length changes, and the number that is added to it.
     pub(crate) fn damage(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
         self.models.iter_mut().find_map(|(_, model)| model.damage(payload_bytes))
     }

@@ -1,4 +1,4 @@
-//! Damage to one byte of the payload of chosen UDP datagrams.
+//! Corruption of one byte of the payload of selected UDP datagrams.
 
 use super::settings::{
     Detection, Frame, FrameModel, FrameOutcome, ImpairmentComponent, ImpairmentContext, ImpairmentModel,
@@ -47,21 +47,21 @@ static TABLE: Table = Table {
     ..Table::EMPTY
 };
 
-/// Damage to one byte of a UDP datagram's payload, behind the checksum's back: the checksum is made right again, so that
-/// the receiver gets the datagram and only what protects its content (QUIC's packet protection) can tell.
+/// Corruption of one byte of a UDP datagram's payload without a checksum error: the checksum is updated, so the receiver accepts
+/// the datagram, and only the protection of its content (QUIC packet protection) can detect the change.
 ///
-/// A real program's datagram gets one byte at a uniformly chosen place among the first `window_bytes` of its payload
-/// replaced by a uniformly chosen other value. Payload of the model has no bytes: such a datagram, and a fragment, arrives
-/// as one in which bits were flipped, and its receiver refuses it.
+/// In a datagram of a real program, one byte at a uniformly random position among the first `window_bytes` of its payload is
+/// replaced by a uniformly random other value. The payload of the model has no bytes. Such a datagram, and a fragment, arrives
+/// as if bits were flipped, and its receiver drops it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PayloadCorruption {
-    /// Which datagrams; whatever its `frames`, only UDP.
+    /// Which datagrams are selected; only UDP, whatever its `frames`.
     pub selection: Selection,
-    /// How far into the payload the byte may lie.
+    /// Number of payload bytes from the start in which the byte can be.
     pub window_bytes: u32,
-    /// Whether QUIC's version negotiation packets (RFC 8999 section 6) are never chosen, and end a succession.
+    /// Whether QUIC version negotiation packets (RFC 8999 section 6) are never selected, and end a burst.
     pub spare_version_negotiation: bool,
-    /// Whether the damaged datagram travels on; otherwise the far end of the link drops it.
+    /// Whether the corrupted datagram is forwarded; otherwise the far end of the link drops it.
     pub delivered: bool,
 }
 
@@ -97,7 +97,7 @@ impl FrameModel for PayloadCorruptor {
         }
     }
 
-    /// A place in the window, and an addend that is never nothing.
+    /// Returns a position in the window and an addend that is not zero.
     fn damage(&mut self, payload_bytes: usize) -> Option<(usize, u8)> {
         let window = payload_bytes.min(self.corruption.window_bytes as usize);
         if window == 0 {
@@ -114,7 +114,7 @@ mod tests {
     const UDP: Frame = Frame { wire_bytes: 100, has_payload: true, is_udp: true, is_version_negotiation: false };
 
     #[test]
-    fn damage_reaches_every_place_of_the_window_and_always_changes_the_byte() {
+    fn damage_reaches_every_position_of_the_window_and_always_changes_the_byte() {
         let corruption = PayloadCorruption {
             selection: Selection { probability: 1.0, largest_burst: None, frames: Frames::All },
             window_bytes: 51,
@@ -130,14 +130,14 @@ mod tests {
             places[place] += 1;
             changes[usize::from(change)] += 1;
         }
-        // Binomial: mean 1000, deviation 31.3; of the changes mean 200, deviation 14.1. Six of them.
+        // Binomial: mean 1000, standard deviation 31.3; of the changes, mean 200, standard deviation 14.1. The bounds are six of them.
         assert!(places.iter().all(|count| (812..1188).contains(count)), "{places:?}");
         assert_eq!(changes[0], 0);
         assert!(changes[1..].iter().all(|count| (115..285).contains(count)), "{changes:?}");
-        // A short payload is never left.
+        // The position is within a payload that is shorter than the window.
         assert!((0..1000).all(|_| corruptor.damage(3).unwrap().0 < 3));
         assert_eq!(corruptor.damage(0), None);
-        // Whoever asks for all frames gets datagrams all the same.
+        // A selection of all frames still selects datagrams only.
         assert!(!corruptor.chooses(&Frame { is_udp: false, ..UDP }));
         assert!(corruptor.chooses(&UDP));
         assert!(!corruptor.chooses(&Frame { is_version_negotiation: true, ..UDP }));

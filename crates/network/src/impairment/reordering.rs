@@ -1,4 +1,4 @@
-//! Reordering: frames that arrive later than others that left after them.
+//! Reordering: frames that arrive later than frames that departed after them.
 
 use super::settings::{Effects, ImpairmentComponent, ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use crate::link::DELAY;
@@ -65,7 +65,7 @@ const ALL: &[&Component<Reordering, ()>] = &[
     ),
 ];
 
-/// Every kind of reordering.
+/// All kinds of reordering.
 pub static KINDS: Catalogue<Reordering, ()> = Catalogue { key: "kind", components: &[ALL] };
 
 /// Frames that arrive out of order.
@@ -75,24 +75,24 @@ pub enum Reordering {
     Late {
         /// Probability per frame.
         probability: f64,
-        /// By how much it is late.
+        /// Additional delay of these frames.
         extra: Duration,
     },
-    /// As netem's `reorder`: all frames arrive `extra` later, save that after `gap` - 1 such ones each has this
-    /// probability of going at once, and so of overtaking; then the count begins again. (`gap` 0 is taken as 1.)
+    /// As netem's `reorder`: all frames arrive `extra` later, except that after `gap` - 1 such frames, each frame has this
+    /// probability of immediate delivery, which lets it overtake; then the count restarts. (A `gap` of 0 is treated as 1.)
     Early {
-        /// Probability per frame that is due.
+        /// Probability of immediate delivery of a frame, once `gap` - 1 frames were delayed.
         probability: f64,
-        /// Distance of frames that may overtake.
+        /// Distance of frames that can overtake.
         gap: u64,
-        /// By how much the others are late.
+        /// Additional delay of the other frames.
         extra: Duration,
     },
 }
 
 impl ImpairmentSettings for Reordering {
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel {
-        // Frames that were late since the last that went at once.
+        // Number of delayed frames since the last immediate one.
         let mut held = 0;
         let (reordering, mut stream) = (*self, context.random("reordering"));
         ImpairmentModel::new(Stage::Reordering, move |_, outcome| {

@@ -1,5 +1,5 @@
-//! What a scenario states of an impairment: the settings as an object, the model that is built from them, and what an
-//! impairment declares of itself.
+//! The settings of an impairment in a scenario: the trait for settings, the model that is built from them, and the declaration
+//! of an impairment.
 
 use crate::loss::LossModel;
 pub use crate::selection::Frame;
@@ -13,26 +13,26 @@ use std::sync::Arc;
 /// An impairment as a component.
 #[derive(Debug)]
 pub struct ImpairmentComponent {
-    /// The key of a direction of a link that asks for it.
+    /// The key of a direction of a link that enables it.
     pub field: Field,
     /// Fills in defaults in the table of the direction.
     pub fill: fn(&mut Tree),
-    /// Converts the value of the key into settings, one or several. The reader is that of the direction.
+    /// Converts the value of the key to settings, one or several. The reader is that of the direction.
     pub read: fn(&mut Reader<'_, '_>, &Value) -> Result<Vec<Impairment>, Invalid>,
 }
 
 /// The settings of an impairment.
 pub trait ImpairmentSettings: Comparable + fmt::Debug + Send + Sync {
-    /// The model at the beginning of a run.
+    /// Builds the model in its state at the start of a run.
     fn build(&self, context: &ImpairmentContext<'_>) -> ImpairmentModel;
 
-    /// What else may happen to frames than that some are lost or corrupted.
+    /// Returns the possible effects on frames other than loss and corruption.
     fn effects(&self) -> Effects {
         Effects::default()
     }
 }
 
-/// The settings of an impairment, whichever it is.
+/// The settings of an impairment of any kind.
 pub type Impairment = Arc<dyn ImpairmentSettings>;
 
 impl PartialEq for dyn ImpairmentSettings {
@@ -41,7 +41,7 @@ impl PartialEq for dyn ImpairmentSettings {
     }
 }
 
-/// What an impairment is built for.
+/// The context in which an impairment is built.
 #[derive(Clone, Copy, Debug)]
 pub struct ImpairmentContext<'a> {
     /// Seed of the run.
@@ -51,25 +51,25 @@ pub struct ImpairmentContext<'a> {
 }
 
 impl ImpairmentContext<'_> {
-    /// The random stream of this link for a purpose.
+    /// Returns the random stream of this link for a purpose.
     pub fn random(&self, purpose: &str) -> Stream {
         Stream::new(self.seed, self.link, purpose)
     }
 }
 
-/// What may happen to frames that arrive. The auditor excludes the rest.
+/// The possible effects on frames that arrive. The auditor does not permit others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// They may arrive later than the link's delay says.
+    /// They can arrive later than the link's delay.
     pub delays: bool,
-    /// They may overtake each other.
+    /// They can overtake each other.
     pub reorders: bool,
-    /// They may arrive more than once.
+    /// They can arrive more than once.
     pub duplicates: bool,
 }
 
 impl Effects {
-    /// The effects of two impairments together.
+    /// Returns the effects of two impairments together.
     pub fn plus(self, other: Self) -> Self {
         Effects {
             delays: self.delays || other.delays,
@@ -84,34 +84,34 @@ impl Effects {
 pub enum ImpairmentModel {
     /// Loss that a link without other models computes.
     Loss(LossModel),
-    /// Any other.
+    /// Any other model, with its stage.
     Frames(Stage, Box<dyn FrameModel>),
 }
 
 impl ImpairmentModel {
-    /// A model of a stage. It is called for every frame, in order, also for those that are lost already.
+    /// Returns a model of a stage. It is called for every frame, in order, including lost frames.
     pub fn new(stage: Stage, process: impl FnMut(&Frame, &mut FrameOutcome) + Send + 'static) -> Self {
         ImpairmentModel::Frames(stage, Box::new(process))
     }
 }
 
-/// When a model processes a frame.
+/// The stage at which a model processes a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// At the end of transmission, before the link restores the order of frames.
     Transmission,
-    /// After that.
+    /// After the link has restored the order.
     Reordering,
     /// When the time of arrival is known.
     Arrival,
 }
 
-/// What an impairment does to frames: a function with its state, or a type if it changes payloads.
+/// The effect of an impairment on frames: a function with its state, or a type if it changes payloads.
 pub trait FrameModel: Send {
-    /// Processes the next frame. It is called for every frame, in order, also for those that are lost already.
+    /// Processes the next frame. It is called for every frame, in order, including lost frames.
     fn process(&mut self, frame: &Frame, outcome: &mut FrameOutcome);
 
-    /// The place of a byte in a payload of this length, and what is added to the byte modulo 256, if this model changes
+    /// Returns the position of a byte in a payload of this length and the number that is added to it modulo 256, if this model changes
     /// payloads. It is called for frames with [`FrameOutcome::damaged`].
     fn damage(&mut self, _payload_bytes: usize) -> Option<(usize, u8)> {
         None
@@ -130,32 +130,32 @@ impl fmt::Debug for dyn FrameModel {
     }
 }
 
-/// What happens to a transmitted frame.
+/// The outcome of a transmitted frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameOutcome {
     /// When its transmission ended.
     pub finish: Instant,
-    /// When it arrives.
+    /// When the frame arrives.
     pub arrival: Instant,
-    /// Whether it may arrive before the frame ahead of it.
+    /// Whether it can arrive before the previous frame.
     pub overtakes: bool,
     /// Whether it is lost.
     pub lost: bool,
-    /// If bits are flipped: where it is dropped.
+    /// If bits are flipped: where the frame is dropped.
     pub corrupted: Option<Detection>,
-    /// If a byte of its payload is changed: where it is dropped.
+    /// If a byte of its payload is changed: where the frame is dropped.
     pub damaged: Option<Detection>,
     /// Whether it arrives twice.
     pub copied: bool,
 }
 
 impl FrameOutcome {
-    /// A frame that arrives unchanged.
+    /// Returns the outcome of a frame that arrives unchanged.
     pub fn new(finish: Instant, arrival: Instant) -> Self {
         FrameOutcome { finish, arrival, overtakes: false, lost: false, corrupted: None, damaged: None, copied: false }
     }
 
-    /// Lets it arrive with the frame before it instead of earlier, unless it may overtake; `last` is the latest arrival of
+    /// Delays the arrival to that of the previous frame, unless the frame may overtake; `last` is the latest arrival of
     /// frames that keep their order.
     pub(crate) fn keep_order(&mut self, last: &mut Instant) {
         if !self.overtakes {
@@ -175,7 +175,7 @@ pub enum Detection {
 }
 
 impl Detection {
-    /// Where they are detected if such frames are delivered or not.
+    /// Returns where errors are detected, depending on whether such frames are delivered.
     pub(super) fn delivered(delivered: bool) -> Self {
         if delivered { Detection::Destination } else { Detection::Link }
     }

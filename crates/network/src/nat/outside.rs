@@ -31,7 +31,7 @@ struct Settled {
 }
 
 impl Translators {
-    /// The path to the endpoint that an outside port is mapped to at present; `None` if it has no mapping.
+    /// Returns the path to the endpoint that currently has an outside port; `None` if the port has no mapping.
     pub(super) fn inward(&self, now: Instant, outside: Endpoint, transport: Translated) -> Option<Way> {
         let mut way = Way::new();
         let mut found = outside;
@@ -42,7 +42,7 @@ impl Translators {
         Some(way)
     }
 
-    /// Whether the filters of all NATs on a path accept a packet from `remote`.
+    /// Returns whether the filters of all NATs on a path accept a packet from `remote`.
     fn let_in(&mut self, now: Instant, way: &Way, remote: Endpoint, transport: Translated, kind: Kind) -> bool {
         let mut each = way.iter();
         each.all(|(number, inside)| {
@@ -152,7 +152,7 @@ impl<O: Observer> Network<O> {
         self.route_elsewhere(router, attachment, handle);
     }
 
-    /// The endpoints of a packet after translation, and its bytes; `None` if it is dropped.
+    /// Returns the endpoints of a packet after translation, and its bytes; `None` if it is dropped.
     fn settled(
         &mut self,
         router: NodeId,

@@ -1,14 +1,13 @@
-//! How long a translator remembers what one inside endpoint and one outside endpoint say to each other.
+//! The lifetime of a session between one inside endpoint and one outside endpoint.
 //!
-//! TCP follows the state machine of RFC 6146 section 3.5.2.2, which RFC 7857 section 2.1 makes that of all translators,
-//! with two additions: a reset ends a half-closed connection too (RFC 7857 section 2.2), and a SYN begins a closed one
-//! anew, as hosts that use a port again do.
+//! TCP follows the state machine of RFC 6146 section 3.5.2.2, which RFC 7857 section 2.1 applies to all NATs, with two additions. A reset
+//! also ends a half-closed connection (RFC 7857 section 2.2), and a SYN reopens a closed one, as for hosts that reuse a port.
 
 use super::NatSpecification;
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::tcp::flags;
 
-/// Where a packet comes from.
+/// The side from which a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Inside,
@@ -19,18 +18,18 @@ pub(super) enum Side {
 enum State {
     /// UDP, which has no states.
     Datagrams,
-    /// A SYN came from this side.
+    /// A SYN arrived from this side.
     Opening(Side),
     Established,
-    /// A FIN came from this side.
+    /// A FIN arrived from this side.
     HalfClosed(Side),
-    /// FINs from both sides. Nothing prolongs it.
+    /// FINs arrived from both sides. Further packets do not extend the session.
     Closing,
-    /// A reset came; if it was a forgery, the next packet tells.
+    /// A reset arrived. If it was forged, the next packet shows it.
     Reset,
 }
 
-/// One pair of endpoints.
+/// The session of one pair of endpoints.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Session {
     state: State,
@@ -38,17 +37,17 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Of UDP; the packet that begins it counts, whichever side it comes from.
+    /// Returns a UDP session; the first packet counts, whichever side it is from.
     pub(super) fn udp(now: Instant, rules: &NatSpecification) -> Self {
         Session { state: State::Datagrams, expires: now.saturating_add(rules.udp_timeout) }
     }
 
-    /// Of TCP, begun by a SYN.
+    /// Returns a TCP session that a SYN starts.
     pub(super) fn tcp(now: Instant, side: Side, rules: &NatSpecification) -> Self {
         Session { state: State::Opening(side), expires: now.saturating_add(rules.tcp_transitory_timeout) }
     }
 
-    /// A packet passes; `flags` are those of a TCP segment.
+    /// Processes a packet; `flags` are those of a TCP segment.
     pub(super) fn passes(&mut self, now: Instant, side: Side, flags: Option<u16>, rules: &NatSpecification) {
         let lasts = match flags {
             None => (side == Side::Inside || rules.udp_inbound_refresh).then_some(rules.udp_timeout),
@@ -59,7 +58,7 @@ impl Session {
         }
     }
 
-    /// The next state, and how long it lasts from now on; `None`: as long as before.
+    /// Changes the state and returns its lifetime from now on; `None` if the lifetime is unchanged.
     fn segment(&mut self, side: Side, bits: u16, rules: &NatSpecification) -> Option<Duration> {
         let has = |flag| bits & flag != 0;
         let (established, transitory) = (rules.tcp_established_timeout, rules.tcp_transitory_timeout);
@@ -95,7 +94,7 @@ mod tests {
     const FIN: u16 = flags::FIN | flags::ACK;
     const RST: u16 = flags::RST;
 
-    /// Passes packets at these seconds; returns when the session then expires, in seconds.
+    /// Processes packets at these times in seconds; returns when the session then expires, in seconds.
     fn expires(packets: &[(u64, Side, u16)]) -> u64 {
         let rules = NatSpecification::new(NodeId(0), Vec::new());
         let at = |seconds| Instant::ZERO.saturating_add(Duration::from_secs(seconds));
@@ -108,27 +107,27 @@ mod tests {
 
     const OPEN: [(u64, Side, u16); 3] = [(0, Inside, SYN), (1, Outside, SYN_ACK), (2, Inside, ACK)];
 
-    /// 4 min are 240 s, 2 h 4 min are 7440 s (RFC 5382 REQ-5).
+    /// 4 min are 240 s, and 2 h 4 min are 7440 s (RFC 5382 REQ-5).
     #[test]
-    fn life_of_a_connection() {
+    fn tcp_sessions_expire_after_the_timeout_of_their_state() {
         let after = |more: &[(u64, Side, u16)]| expires(&[&OPEN, more].concat());
         assert_eq!(expires(&OPEN[..1]), 240);
-        // A SYN sent again prolongs, anything else in this state does not.
+        // A retransmitted SYN extends the session; other segments in this state do not.
         assert_eq!(expires(&[(0, Inside, SYN), (3, Inside, SYN)]), 243);
         assert_eq!(expires(&[(0, Inside, SYN), (3, Outside, RST), (4, Inside, ACK)]), 240);
         assert_eq!(expires(&OPEN[..2]), 7441);
         assert_eq!(after(&[]), 7442);
         assert_eq!(after(&[(100, Outside, ACK)]), 7540);
-        // Half closed: as established, from either side.
+        // Half closed: the same timeout as established, from either side.
         assert_eq!(after(&[(100, Inside, FIN), (200, Outside, ACK)]), 7640);
         assert_eq!(after(&[(100, Inside, FIN), (200, Inside, FIN)]), 7640);
         assert_eq!(after(&[(100, Inside, FIN), (200, Outside, FIN), (201, Inside, ACK)]), 440);
         assert_eq!(after(&[(100, Outside, FIN), (200, Inside, FIN)]), 440);
-        // A reset; a second one does not prolong, a packet after it shows that it was none.
+        // A reset starts the short timeout; a second one does not extend it. A packet after it shows that it was forged.
         assert_eq!(after(&[(100, Outside, RST), (150, Outside, RST)]), 340);
         assert_eq!(after(&[(100, Outside, RST), (150, Inside, ACK)]), 7590);
         assert_eq!(after(&[(100, Inside, FIN), (150, Outside, RST)]), 390);
-        // The same ports again.
+        // The ports are reused.
         assert_eq!(after(&[(100, Inside, FIN), (200, Outside, FIN), (210, Inside, SYN)]), 450);
         assert_eq!(
             after(&[(100, Inside, FIN), (200, Outside, FIN), (210, Inside, SYN), (211, Outside, SYN_ACK)]),
@@ -137,13 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn simultaneous_open_establishes() {
+    fn simultaneous_open_establishes_a_session() {
         assert_eq!(expires(&[(0, Inside, SYN), (1, Outside, SYN)]), 7441);
         assert_eq!(expires(&[(0, Outside, SYN), (1, Inside, SYN_ACK)]), 7441);
     }
 
     #[test]
-    fn udp_is_kept_alive_from_inside_and_on_request_from_outside() {
+    fn udp_is_refreshed_from_inside_and_if_configured_from_outside() {
         let mut rules = NatSpecification::new(NodeId(0), Vec::new());
         let at = |seconds| Instant::ZERO.saturating_add(Duration::from_secs(seconds));
         let mut session = Session::udp(at(0), &rules);

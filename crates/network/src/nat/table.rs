@@ -1,7 +1,7 @@
-//! Mappings of one protocol: inside endpoints, their outside ports, and who they talk to.
+//! The mappings of one protocol: inside endpoints, their outside ports, and their sessions with outside endpoints.
 //!
-//! Nothing expires by a timer: a mapping whose time is over counts as gone, and is removed when its endpoint, its port
-//! or its host's share is asked for, or when no port is left.
+//! No timer removes a mapping. A mapping whose lifetime is over counts as removed. It is removed when its endpoint, its port
+//! or its host's limit is checked, or when no port is free.
 
 use super::session::{Session, Side};
 use super::{NatFilter, NatSpecification, PortAllocation};
@@ -10,58 +10,58 @@ use fullpipe_units::{Instant, NodeId, Stream};
 use fullpipe_wire::tcp::flags;
 use std::collections::BTreeMap;
 
-/// Why a packet may not pass.
+/// The reason why a packet must not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// No port is free, or the host has its share.
+    /// No port is free, or the host has reached its limit.
     Exhausted,
-    /// A TCP segment from inside that opens nothing and belongs to nothing.
+    /// A TCP segment from inside that opens no connection and belongs to none.
     Unopened,
-    /// From outside, without mapping or not let in.
+    /// A packet from outside without a mapping, or one that the filter rejects.
     Unsolicited,
 }
 
-/// An inside endpoint's outside port.
+/// The mapping of an inside endpoint to an outside port.
 #[derive(Debug)]
 struct Mapping {
     port: u16,
-    /// When the last of its sessions ends.
+    /// When the last of its sessions expires.
     expires: Instant,
-    /// By outside endpoint; ended ones may be among them.
+    /// Sessions by outside endpoint; expired ones can be among them.
     sessions: BTreeMap<Endpoint, Session>,
 }
 
-/// A port that is not free.
+/// The state of a port that is not free.
 #[derive(Clone, Copy, Debug)]
 enum Port {
     Mapped(Endpoint),
-    /// Its mapping has ended; free at this instant.
+    /// Its mapping has expired; it is free from this instant on.
     Resting(Instant),
 }
 
-/// The table.
+/// The mapping table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     mappings: BTreeMap<Endpoint, Mapping>,
     ports: BTreeMap<u16, Port>,
-    /// Ports held by each inside host.
+    /// Number of ports of each inside host.
     held: BTreeMap<NodeId, u32>,
-    /// The port given out last.
+    /// The port that was assigned last.
     last: Option<u16>,
-    /// Before this instant no mapping ends and no port has rested enough.
+    /// Before this instant no mapping expires and no port becomes free.
     nothing_ends_before: Instant,
-    /// Mappings made so far.
+    /// Number of mappings created so far.
     pub(super) made: u64,
 }
 
 impl Mapping {
-    /// The session with `remote`, if it has not ended.
+    /// Returns the session with `remote`, if it has not expired.
     fn session(&mut self, now: Instant, remote: Endpoint) -> Option<&mut Session> {
         self.sessions.get_mut(&remote).filter(|session| session.expires > now)
     }
 
     fn begin(&mut self, now: Instant, remote: Endpoint, session: Session) {
-        // Cheap on average, and the ended ones are never more than the others.
+        // The amortized cost is low, and expired sessions never outnumber the others.
         if self.sessions.len().is_power_of_two() {
             self.sessions.retain(|_, session| session.expires > now);
         }
@@ -69,7 +69,7 @@ impl Mapping {
         self.sessions.insert(remote, session);
     }
 
-    /// A packet passes: its session goes on, or begins.
+    /// Processes a packet that passes: refreshes or creates its session.
     fn pass(&mut self, now: Instant, side: Side, remote: Endpoint, flags: Option<u16>, rules: &NatSpecification) {
         if let Some(session) = self.session(now, remote) {
             let before = session.expires;
@@ -87,7 +87,7 @@ impl Mapping {
                 self.begin(now, remote, Session::udp(now, rules));
             }
             Some(bits) if bits & flags::SYN != 0 => self.begin(now, remote, Session::tcp(now, side, rules)),
-            // TCP: passes where there is a mapping, and begins nothing (RFC 6146 section 3.5.2.2).
+            // TCP: a segment passes if there is a mapping, and creates no session (RFC 6146 section 3.5.2.2).
             _ => {}
         }
     }
@@ -106,13 +106,13 @@ impl Mapping {
 }
 
 impl Table {
-    /// The outside port of an inside endpoint. One that has ended is told until it is replaced: packets that passed
+    /// Returns the outside port of an inside endpoint. An expired port is returned until it is replaced, because packets that passed
     /// before still carry it.
     pub(super) fn port(&self, inside: Endpoint) -> Option<u16> {
         self.mappings.get(&inside).map(|mapping| mapping.port)
     }
 
-    /// The inside endpoint that has this outside port now.
+    /// Returns the inside endpoint that has this outside port now.
     pub(super) fn inside(&self, port: u16, now: Instant) -> Option<Endpoint> {
         match self.ports.get(&port)? {
             Port::Mapped(inside) => self.mappings.get(inside).filter(|mapping| mapping.expires > now).map(|_| *inside),
@@ -120,12 +120,12 @@ impl Table {
         }
     }
 
-    /// Mappings that have not ended.
+    /// Returns the number of mappings that have not expired.
     pub(super) fn alive(&self, now: Instant) -> u64 {
         self.mappings.values().filter(|mapping| mapping.expires > now).count() as u64
     }
 
-    /// A packet from inside passes; `flags` are those of a TCP segment.
+    /// Processes a packet from inside; `flags` are those of a TCP segment.
     pub(super) fn outbound(
         &mut self,
         now: Instant,
@@ -149,8 +149,8 @@ impl Table {
         Ok(mapping.port)
     }
 
-    /// Whether an ICMP error about what an inside endpoint and `remote` say to each other passes: it prolongs nothing
-    /// (RFC 5508 REQ-6), and needs what the packets themselves would need.
+    /// Checks an ICMP error about packets between an inside endpoint and `remote`. It passes under the same conditions as these packets
+    /// and refreshes nothing (RFC 5508 REQ-6).
     pub(super) fn error(
         &self,
         now: Instant,
@@ -164,7 +164,7 @@ impl Table {
         if passes { Ok(()) } else { Err(Refusal::Unsolicited) }
     }
 
-    /// A packet from outside passes to an inside endpoint.
+    /// Processes a packet from outside to an inside endpoint.
     pub(super) fn inbound(
         &mut self,
         now: Instant,
@@ -211,7 +211,7 @@ impl Table {
         self.held.get(&host).copied().unwrap_or(0)
     }
 
-    /// A free port by the rule of allocation.
+    /// Returns a free port according to the allocation rule.
     fn free_port(
         &mut self,
         now: Instant,
@@ -250,7 +250,7 @@ impl Table {
         Some(found)
     }
 
-    /// Ends a mapping whose time is over.
+    /// Removes a mapping whose lifetime is over.
     fn end_if_over(&mut self, now: Instant, inside: Endpoint, rules: &NatSpecification) {
         if self.mappings.get(&inside).is_some_and(|mapping| mapping.expires <= now) {
             self.end(inside, rules);
@@ -266,7 +266,7 @@ impl Table {
         }
     }
 
-    /// Removes a mapping; its port rests from the instant at which its time was over.
+    /// Removes a mapping; its port is not reused for a time from when the mapping expired.
     fn end(&mut self, inside: Endpoint, rules: &NatSpecification) {
         let Some(mapping) = self.mappings.remove(&inside) else { return };
         let until = mapping.expires.saturating_add(rules.port_rest);
@@ -277,7 +277,7 @@ impl Table {
         }
     }
 
-    /// Removes all that is over.
+    /// Removes all expired mappings and ports.
     fn sweep(&mut self, now: Instant, rules: &NatSpecification) {
         let over = self.mappings.iter().filter(|(_, mapping)| mapping.expires <= now);
         let over: Vec<Endpoint> = over.map(|(inside, _)| *inside).collect();
@@ -294,7 +294,7 @@ impl Table {
     }
 }
 
-/// The first port from `from` to `to` that is not taken, or taken by what is over.
+/// Returns the first port from `from` to `to` that is free or whose state is over.
 fn gap(ports: &BTreeMap<u16, Port>, from: u16, to: u16, over: impl Fn(&Port) -> bool) -> Option<u16> {
     let mut candidate = from;
     for (taken, port) in ports.range(from..=to) {
@@ -332,7 +332,7 @@ mod tests {
 
     const SERVER: Endpoint = Endpoint { node: NodeId(99), port: 443 };
 
-    /// Datagrams from these endpoints, one per second; the ports they get.
+    /// Sends datagrams from these endpoints, one per second; returns their ports.
     fn ports(rules: &NatSpecification, inside: &[Endpoint]) -> Vec<Result<u16, Refusal>> {
         let mut table = Table::default();
         let mut random = random();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_preserved_where_they_are_free() {
+    fn ports_are_preserved_if_they_are_free() {
         let rules = rules(2000, 2003, PortAllocation::Preserve);
         let inside = [host(1, 2002), host(2, 2002), host(1, 80), host(3, 2002), host(4, 2002), host(1, 2002)];
         let exhausted = Err(Refusal::Exhausted);
@@ -350,10 +350,10 @@ mod tests {
     }
 
     #[test]
-    fn ports_in_sequence_go_round_the_pool() {
+    fn sequential_ports_wrap_around_the_pool() {
         let mut rules = rules(65_533, 65_535, PortAllocation::Sequential);
         rules.udp_timeout = Duration::from_secs(2);
-        // At second 3 the first two have ended, at 4 three; the one taken at 3 holds 65 533.
+        // At second 3 the first two have expired, at 4 three; the one assigned at 3 has 65 533.
         let inside: Vec<Endpoint> = (0..5).map(|n| host(n, 7)).collect();
         assert_eq!(ports(&rules, &inside), [Ok(65_533), Ok(65_534), Ok(65_535), Ok(65_533), Ok(65_534)]);
     }
@@ -368,13 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_pool_gives_nothing() {
+    fn an_empty_pool_assigns_no_port() {
         let rules = rules(2, 1, PortAllocation::Sequential);
         assert_eq!(ports(&rules, &[host(1, 1)]), [Err(Refusal::Exhausted)]);
     }
 
     #[test]
-    fn one_endpoint_has_one_port_whomever_it_sends_to_and_udp_and_tcp_their_own() {
+    fn an_endpoint_has_one_port_for_all_destinations_and_per_protocol() {
         let rules = rules(1024, 65_535, PortAllocation::Sequential);
         let (mut udp, mut tcp) = (Table::default(), Table::default());
         let first = udp.outbound(at(0), host(1, 5), SERVER, None, &rules, &mut random());
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_lives_two_minutes_from_its_last_packet() {
+    fn a_mapping_expires_two_minutes_after_its_last_packet() {
         let rules = rules(1024, 65_535, PortAllocation::Sequential);
         let mut table = Table::default();
         let inside = host(1, 5);
@@ -394,14 +394,14 @@ mod tests {
         assert_eq!(table.inbound(just_before, inside, SERVER, None, &rules), Ok(()));
         assert_eq!((table.alive(just_before), table.alive(at(220))), (1, 0));
         assert_eq!(table.inbound(at(220), inside, SERVER, None, &rules), Err(Refusal::Unsolicited));
-        // The next from inside makes a new one, with another port.
+        // The next packet from inside creates a new mapping with another port.
         assert_eq!(table.outbound(at(221), inside, SERVER, None, &rules, &mut random()), Ok(1025));
         assert_eq!(table.made, 2);
     }
 
-    /// The mapping outlives a session as long as another lives, and lasts no longer than the last of them.
+    /// The mapping stays while any session is alive, and expires with the last one.
     #[test]
-    fn a_mapping_lasts_as_long_as_its_longest_session() {
+    fn a_mapping_expires_with_its_last_session() {
         let rules = rules(1024, 65_535, PortAllocation::Sequential);
         let mut table = Table::default();
         let (inside, other) = (host(1, 5), host(98, 80));
@@ -409,10 +409,10 @@ mod tests {
         table.outbound(at(0), inside, SERVER, Some(SYN), &rules, &mut random()).unwrap();
         table.inbound(at(1), inside, SERVER, Some(syn_ack), &rules).unwrap();
         table.outbound(at(10), inside, other, Some(SYN), &rules, &mut random()).unwrap();
-        // A reset leaves the first 240 s from 20 s on; the second has its SYN's 240 s, from 10 s on.
+        // A reset leaves the first one 240 s from 20 s on; the second has its SYN's 240 s, from 10 s on.
         table.inbound(at(20), inside, SERVER, Some(flags::RST), &rules).unwrap();
         assert_eq!((table.alive(at(259)), table.alive(at(260))), (1, 0));
-        // At 255 s the second is over: from there nothing is let in.
+        // At 255 s the second one has expired: packets from its endpoint are rejected.
         assert_eq!(table.inbound(at(255), inside, other, Some(flags::ACK), &rules), Err(Refusal::Unsolicited));
         assert_eq!(table.inbound(at(255), inside, SERVER, Some(flags::RST), &rules), Ok(()));
     }
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn filters() {
+    fn each_filter_accepts_the_packets_that_it_permits() {
         let inside = host(1, 5);
         for (filter, let_in) in [
             (NatFilter::EndpointIndependent, [true, true, true]),
@@ -442,14 +442,14 @@ mod tests {
             let from = [host(98, 53), host(98, 54), host(97, 53)];
             let got = from.map(|remote| table.inbound(at(1), inside, remote, None, &rules).is_ok());
             assert_eq!(got, let_in, "{filter:?}");
-            // What came from outside prolongs nothing.
+            // Packets from outside do not refresh the mapping.
             assert_eq!((table.alive(at(119)), table.alive(at(120))), (1, 0));
         }
     }
 
-    /// RFC 5508 REQ-6: an error passes as its packet would and leaves the mapping's end where it is, whichever side it is from.
+    /// RFC 5508 REQ-6: an error passes like its packet and does not refresh the mapping, whichever side it is from.
     #[test]
-    fn errors_pass_and_prolong_nothing() {
+    fn icmp_errors_pass_and_refresh_nothing() {
         let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
         rules.udp_inbound_refresh = true;
         let mut table = Table::default();
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_its_share_and_gets_it_back() {
+    fn a_host_has_a_port_limit_and_expired_ports_do_not_count() {
         let mut rules = rules(1024, 65_535, PortAllocation::Sequential);
         rules.ports_per_host = Some(2);
         let mut table = Table::default();
@@ -479,33 +479,33 @@ mod tests {
         assert_eq!(send(50, 1, 2), Ok(1025));
         assert_eq!(send(119, 1, 3), Err(Refusal::Exhausted));
         assert_eq!(send(119, 2, 3), Ok(1026));
-        // The first has ended at 120.
+        // The first mapping has expired at 120 s.
         assert_eq!(send(120, 1, 3), Ok(1027));
         assert_eq!(send(121, 1, 4), Err(Refusal::Exhausted));
     }
 
     #[test]
-    fn ports_rest() {
+    fn ports_are_not_reused_before_their_rest_time() {
         let mut rules = rules(7, 7, PortAllocation::Preserve);
         rules.port_rest = Duration::from_secs(120);
         let mut table = Table::default();
         let mut send = |second, node| table.outbound(at(second), host(node, 9), SERVER, None, &rules, &mut random());
         assert_eq!(send(0, 1), Ok(7));
-        // Over at 120, rested at 240; also for its old owner, whose packet shows that it is over.
+        // Expired at 120 s, free at 240 s. This also applies to its former endpoint, whose packet reveals the expiration.
         assert_eq!(send(130, 2), Err(Refusal::Exhausted));
         assert_eq!(send(140, 1), Err(Refusal::Exhausted));
         assert_eq!(send(239, 2), Err(Refusal::Exhausted));
         assert_eq!(send(240, 2), Ok(7));
     }
 
-    /// A table of few ports under many packets, beside a list of what should hold, looked through from end to end.
+    /// Compares a table with few ports and many packets with a list, which is searched from end to end.
     #[test]
     fn a_full_table_agrees_with_a_list() {
         let mut rules = rules(100, 109, PortAllocation::Random);
         rules.port_rest = Duration::from_secs(15);
         let (mut draw, mut random) = (Stream::new(5, "test", "packets"), random());
         let mut table = Table::default();
-        // Who, port, when over.
+        // Endpoint, port, and time of expiration.
         let mut list: Vec<(Endpoint, u16, Instant)> = Vec::new();
         let (mut refused, mut given) = (0, 0);
         for step in 0..20_000 {
@@ -522,7 +522,7 @@ mod tests {
                 }
                 (None, Ok(port)) => {
                     assert!((100..=109).contains(&port));
-                    assert!(list.iter().all(|(_, taken, over)| *taken != port || rested(*over)), "{port} is taken");
+                    assert!(list.iter().all(|(_, taken, over)| *taken != port || rested(*over)), "{port} is in use");
                     list.retain(|(_, taken, _)| *taken != port);
                     list.push((inside, port, over));
                     given += 1;

@@ -1,4 +1,4 @@
-//! Translators in the network: which of them a packet meets, and what its ends look like from where.
+//! The NATs of a network: which NATs a packet passes, and its endpoints as seen at each host.
 
 use super::NatSpecification;
 use super::session::Side;
@@ -12,47 +12,47 @@ use fullpipe_units::{Instant, NodeId, Stream};
 use fullpipe_wire::{IpVersion, Summary, Transport, protocol};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a translator has done.
+/// Counters of a NAT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NatCounters {
-    /// Mappings made.
+    /// Mappings created.
     pub mappings: u64,
-    /// Mappings whose time is over.
+    /// Mappings expired.
     pub expired: u64,
-    /// Packets from inside dropped because no port was free or the host had its share.
+    /// Packets from inside dropped because no port was free or the host had reached its limit.
     pub exhausted: u64,
-    /// TCP segments from inside dropped because they opened nothing and belonged to no mapping.
+    /// TCP segments from inside dropped because they opened no connection and had no mapping.
     pub unopened: u64,
-    /// Packets from outside dropped because there was no mapping, or it did not let them in.
+    /// Packets from outside dropped because there was no mapping, or its filter rejected them.
     pub unsolicited: u64,
 }
 
-/// One translator.
+/// One NAT.
 #[derive(Debug)]
 pub(super) struct Translator {
     rules: NatSpecification,
-    /// Draws random ports.
+    /// The random stream for ports.
     random: Stream,
     inside: BTreeSet<NodeId>,
     udp: Table,
     tcp: Table,
-    /// Of echo requests, whose identifiers are the ports (RFC 5508 REQ-1).
+    /// Mappings of echo requests, whose identifiers are the ports (RFC 5508 REQ-1).
     echo: Table,
     pub(super) counters: NatCounters,
 }
 
-/// Whether a packet is what its conversation consists of, or an ICMP error about it.
+/// Whether a packet belongs to its conversation itself, or is an ICMP error about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Packet,
     Error,
 }
 
-/// A packet's transport, as far as a translator looks at it.
+/// The transport of a packet, as far as a NAT distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Translated {
-    /// UDP, and whatever else has mappings like it.
+    /// UDP, and other protocols with the same mappings.
     Udp,
     /// A TCP segment with these flags.
     Tcp(u16),
@@ -61,7 +61,7 @@ pub(crate) enum Translated {
 }
 
 impl Translated {
-    /// Of a protocol's packets; a TCP segment's flags are not known.
+    /// Returns the transport of a protocol's packets; the flags of a TCP segment are unknown.
     pub(super) fn of(protocol: u8) -> Translated {
         match protocol {
             protocol::TCP => Translated::Tcp(0),
@@ -87,7 +87,7 @@ impl Translator {
         }
     }
 
-    /// Whether a packet may pass from `side`.
+    /// Returns whether a packet from `side` may pass, and updates the table.
     pub(super) fn pass(
         &mut self,
         now: Instant,
@@ -117,13 +117,13 @@ impl Translator {
     }
 }
 
-/// All translators of a network.
+/// All NATs of a network.
 #[derive(Debug, Default)]
 pub(crate) struct Translators {
-    /// From the innermost outward, as far as they stand behind each other.
+    /// The NATs; a nested one precedes the one outside it.
     pub(super) translators: Vec<Translator>,
     pub(super) at: BTreeMap<NodeId, usize>,
-    /// The translators around each host, from the innermost.
+    /// The NATs around each host, from the innermost one.
     around: BTreeMap<NodeId, Vec<usize>>,
 }
 
@@ -159,7 +159,7 @@ impl Translators {
         self.translators[number].inside.contains(&host)
     }
 
-    /// What an endpoint looks like behind those of the translators around it for which `between` holds.
+    /// Returns an endpoint as seen outside those of its NATs for which `between` returns true.
     pub(super) fn seen(&self, endpoint: Endpoint, transport: Translated, between: impl Fn(usize) -> bool) -> Endpoint {
         let around = self.around.get(&endpoint.node).map_or(&[][..], Vec::as_slice);
         around.iter().filter(|number| between(**number)).fold(endpoint, |inside, number| {
@@ -171,13 +171,13 @@ impl Translators {
         })
     }
 
-    /// What the ends of a flow look like at a host.
+    /// Returns the endpoints of a flow as seen at a host.
     pub(crate) fn seen_at(&self, viewer: NodeId, ends: Ends, transport: Translated) -> Ends {
         let seen = |endpoint| self.seen(endpoint, transport, |number| !self.contains(number, viewer));
         Ends { source: seen(ends.source), destination: seen(ends.destination) }
     }
 
-    /// Whether a packet may pass the translator at `router`.
+    /// Returns whether a packet may pass the NAT at `router`, and updates its tables.
     fn pass(&mut self, now: Instant, router: NodeId, ends: Ends, transport: Translated, kind: Kind) -> bool {
         let Some(&number) = self.at.get(&router) else { return true };
         let (side, host, remote) =
@@ -201,18 +201,18 @@ impl Translators {
 }
 
 impl<O: Observer> Network<O> {
-    /// Makes a router translate addresses; `random` draws the ports of [`PortAllocation::Random`](super::PortAllocation).
-    /// Conversations across it must be introduced to [`Network::directory`].
+    /// Makes a router a NAT; `random` provides the ports of [`PortAllocation::Random`](super::PortAllocation).
+    /// Conversations across it must be added to [`Network::directory`].
     pub fn add_nat(&mut self, specification: NatSpecification, random: Stream) {
         self.translators.add(specification, random);
     }
 
-    /// What the translator at this router has done so far; `None` if there is none.
+    /// Returns the counters of the NAT at this router; `None` if there is none.
     pub fn nat_counters(&self, router: NodeId) -> Option<NatCounters> {
         self.translators.counters(router, self.now())
     }
 
-    /// A translator and two nodes with a declared conversation that should pass it and does not, if there are any. Ask
+    /// Returns a NAT and two nodes whose declared conversation should pass it but does not, if there is one. Must be called
     /// after [`Network::finish`].
     pub fn bypassed_nat(&self) -> Option<(NodeId, NodeId, NodeId)> {
         let ways = self.declared_pairs().flat_map(|(a, b)| [(a, b), (b, a)]);
@@ -223,7 +223,7 @@ impl<O: Observer> Network<O> {
                 at = self.hop_end(hop).unwrap_or(at);
                 passed.insert(at);
             }
-            // Only hosts are inside or not.
+            // Only hosts are inside or outside.
             let are_hosts = !self.is_router(from) && !self.is_router(to);
             for translator in self.translators.translators.iter().filter(|_| are_hosts) {
                 let router = translator.rules.router;
@@ -235,7 +235,7 @@ impl<O: Observer> Network<O> {
         None
     }
 
-    /// A packet has come to a router that translates.
+    /// Processes the arrival of a packet at a router with a NAT.
     #[cold]
     pub(crate) fn translate(&mut self, router: NodeId, handle: Handle) {
         let Packet { flow, destination, version, content, .. } = *self.arena.get(handle);
@@ -273,7 +273,7 @@ impl<O: Observer> Network<O> {
         self.route_elsewhere(router, attachment, handle);
     }
 
-    /// Whether a packet is an ICMP error, of which nobody knows what it is about if it does not say so.
+    /// Returns whether a packet is an ICMP error whose subject is unknown because it does not quote a packet.
     fn is_error(&self, handle: Handle) -> bool {
         let packet = self.arena.get(handle);
         let Content::Wire { protocol: protocol::ICMP, .. } = packet.content else { return false };
@@ -281,7 +281,7 @@ impl<O: Observer> Network<O> {
         summary.is_some_and(|summary| summary.transport == Transport::IcmpError)
     }
 
-    /// What a translator takes a packet for.
+    /// Returns the transport as which a NAT treats a packet.
     pub(crate) fn translated_as(&self, handle: Handle) -> Translated {
         match &self.arena.get(handle).content {
             Content::Tcp(header) => Translated::Tcp(header.flags),
@@ -293,23 +293,23 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Whether the node translates addresses.
+    /// Returns whether the node is a NAT.
     pub fn is_nat(&self, node: NodeId) -> bool {
         self.translators.at.contains_key(&node)
     }
 
-    /// Whether any node does.
+    /// Returns whether any node is a NAT.
     pub fn has_nats(&self) -> bool {
         !self.translators.at.is_empty()
     }
 
-    /// Whether the host is inside the translator at `router`.
+    /// Returns whether the host is inside the NAT at `router`.
     pub fn is_inside_nat(&self, router: NodeId, host: NodeId) -> bool {
         self.translators.at.get(&router).is_some_and(|number| self.translators.contains(*number, host))
     }
 
-    /// The host behind the translator at `router` whose packets of this protocol leave by `port` now, with its own port, through
-    /// all translators that stand behind each other; `None` if there is none.
+    /// Returns the host inside the NAT at `router` whose packets of this protocol currently leave from `port`, with its own port, through
+    /// all nested NATs; `None` if there is none.
     pub fn behind_nat(&self, router: NodeId, protocol: u8, port: u16) -> Option<Endpoint> {
         let way = self.translators.inward(self.now, Endpoint { node: router, port }, Translated::of(protocol))?;
         way.last().map(|(_, inside)| *inside)

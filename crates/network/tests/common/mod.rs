@@ -1,5 +1,5 @@
-//! What the tests of this crate share: hosts that count, send at a constant rate and echo; observers that write
-//! everything down.
+//! Common code of the tests of this crate: hosts that count, send at a constant rate and echo; observers that record
+//! all events.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test uses a part")]
 
 pub mod segment;
@@ -10,7 +10,7 @@ use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
 use std::collections::BTreeMap;
 
-/// One packet to be sent.
+/// A packet to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Send {
     pub at: Instant,
@@ -21,20 +21,20 @@ pub struct Send {
     pub tcp: bool,
 }
 
-/// `count` datagrams from the start on, one every `interval`, as flow 0.
+/// Returns `count` datagrams from time 0 on, one every `interval`, as flow 0.
 pub fn constant_rate(from: NodeId, to: NodeId, ip_bytes: u32, interval: Duration, count: u64) -> Vec<Send> {
     (0..count)
         .map(|n| Send { at: Instant::ZERO + interval * n, flow: FlowId(0), from, to, ip_bytes, tcp: false })
         .collect()
 }
 
-/// Sends what the script says; answers packets of even flows if asked to.
+/// Hosts that send the packets of a script and, with `echo_bytes`, answer packets of even flows.
 #[derive(Debug, Default)]
 pub struct World {
     pub script: Vec<Send>,
     /// Size of an answer.
     pub echo_bytes: Option<u32>,
-    /// When each whole packet came.
+    /// Flow, node and time of the arrival of each whole packet.
     pub received: Vec<(FlowId, NodeId, Instant)>,
 }
 
@@ -43,7 +43,7 @@ impl World {
         World { script, ..World::default() }
     }
 
-    /// Puts the script into the calendar and declares the conversations.
+    /// Adds the script to the calendar and declares the conversations.
     pub fn declare<O: Observer>(&self, network: &mut Network<O>) {
         for (number, send) in self.script.iter().enumerate() {
             network.declare_conversation(send.from, send.to);
@@ -69,7 +69,7 @@ impl<O: Observer> Hosts<O> for World {
     fn receive(&mut self, network: &mut Network<O>, node: NodeId, handle: Handle) {
         let packet = *network.arena.get(handle);
         network.arena.release(handle);
-        assert_eq!(packet.destination, node, "a packet comes to its destination only");
+        assert_eq!(packet.destination, node, "a packet must arrive only at its destination");
         self.received.push((packet.flow, node, network.now()));
         if let Some(ip_bytes) = self.echo_bytes
             && packet.flow.is_forward()
@@ -86,7 +86,7 @@ impl<O: Observer> Hosts<O> for World {
     }
 }
 
-/// Every event an observer is told.
+/// An event that an observer receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Record {
     Sent(Instant, FlowId, u32),
@@ -100,7 +100,7 @@ pub enum Record {
     Transmitted(LinkId, FlowId, u32, Instant, Instant, Instant, Instant),
 }
 
-/// Writes everything down.
+/// An observer that records all events.
 #[derive(Debug, Default)]
 pub struct Recorder {
     pub records: Vec<Record>,
@@ -138,7 +138,7 @@ impl Recorder {
         })
     }
 
-    /// Drops of whole packets by reason.
+    /// Returns the number of drops of whole packets by reason.
     pub fn drops(&self) -> BTreeMap<DropReason, u64> {
         let mut drops = BTreeMap::new();
         for record in &self.records {
@@ -153,7 +153,7 @@ impl Recorder {
         self.records.iter().filter(|record| which(record)).count() as u64
     }
 
-    /// What is told of each link and each flow, in the order told; drops of packets in order of time.
+    /// Returns the events of each link and of each flow in the order of the reports; drops of packets are in order of time.
     pub fn histories(&self) -> BTreeMap<String, Vec<Record>> {
         let mut histories: BTreeMap<String, Vec<Record>> = BTreeMap::new();
         for record in &self.records {
@@ -176,7 +176,7 @@ impl Recorder {
         histories
     }
 
-    /// Whole packets are conserved, and frames on each link.
+    /// Checks that whole packets are conserved, and frames on each link.
     pub fn check_conservation(&self, network_left: &fullpipe_network::network::Remaining) {
         let mut flows: BTreeMap<FlowId, (i64, i64)> = BTreeMap::new();
         let mut links: BTreeMap<LinkId, (i64, i64)> = BTreeMap::new();

@@ -8,7 +8,7 @@ use fullpipe_units::{Duration, NodeId, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The study's segment; `fixed_ms`: delays of requests instead of draws.
+/// Returns the study's segment; `fixed_ms` are fixed delays of requests instead of random ones.
 pub fn study(hosts: &[NodeId], fixed_ms: &[u64]) -> EthernetSpecification {
     EthernetSpecification {
         name: "segment".into(),
@@ -37,7 +37,7 @@ pub fn study(hosts: &[NodeId], fixed_ms: &[u64]) -> EthernetSpecification {
     }
 }
 
-/// The same without address resolution.
+/// Returns the same segment without address resolution.
 pub fn resolved(hosts: &[NodeId]) -> EthernetSpecification {
     let mut specification = study(hosts, &[]);
     specification.arp.enabled = false;

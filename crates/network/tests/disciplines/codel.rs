@@ -1,4 +1,4 @@
-//! CoDel and FQ-CoDel.
+//! Tests of CoDel and FQ-CoDel.
 
 use crate::drive::{Fate, Item, Phase, Step, phases, run, script, tally};
 use fullpipe_network::{CoDel, CoDelSpecification, FairQueue, FairQueueSpecification, Limit};
@@ -6,9 +6,9 @@ use fullpipe_units::{Codepoint, Duration};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// RFC 8289 section 5, line by line. Time in nanoseconds; "no time set" is 0 as there (no packet comes at 0 and stays
-/// above the target). Where a packet would be dropped, it is marked instead if ECN is on and it can be: it then counts
-/// and schedules as a drop (Linux's reading of the RFC's section 1: "it may be reasonable to ECN-mark").
+/// RFC 8289 section 5, line by line. Times are in nanoseconds; as in the RFC, 0 means that no time is set (no packet arrives at 0 and stays
+/// above the target). If ECN is on, a packet that would be dropped is marked instead if it is ECN-capable. A mark counts
+/// and schedules like a drop (Linux's interpretation of the RFC's section 1: "it may be reasonable to ECN-mark").
 struct Oracle {
     settings: CoDelSpecification,
     limit: usize,
@@ -124,11 +124,11 @@ impl Oracle {
     }
 }
 
-/// RFC 8290 section 4: CoDel queues (above) under two lists, told in the RFC's words. "A negative number of credits
-/// (i.e., it has already dequeued at least a quantum of bytes)" is taken by its explanation: no credits left.
+/// RFC 8290 section 4: CoDel queues (above) in two lists, following the RFC's text. "A negative number of credits
+/// (i.e., it has already dequeued at least a quantum of bytes)" is interpreted according to its explanation: no credits left.
 struct FairOracle {
     settings: FairQueueSpecification,
-    /// By flow, in order of first appearance: the queue and its credits.
+    /// Queues and their credits by flow, in order of first appearance.
     queues: Vec<(u32, Oracle, i64)>,
     new: VecDeque<usize>,
     old: VecDeque<usize>,
@@ -159,7 +159,7 @@ impl FairOracle {
             self.queues.push((item.flow, Oracle::new(self.settings.codel, usize::MAX), 0));
             self.queues.len() - 1
         });
-        // (Of its own, beside the RFC: a flow's queue takes no more than all may hold.)
+        // (An addition to the RFC: the queue of a flow has the same limit as all queues together.)
         let queue = &self.queues[index].1.queue;
         let bytes: u64 = queue.iter().map(Item::wire_bytes).sum();
         let full = match self.settings.limit {
@@ -180,7 +180,7 @@ impl FairOracle {
             let most = (0..self.queues.len()).map(|index| self.bytes(index)).max().unwrap();
             let fattest = (0..self.queues.len()).find(|index| self.bytes(*index) == most).unwrap();
             let mut lost = 0;
-            // Half of it (here as in Linux of the bytes), up to 64 packets.
+            // Half of its bytes (as in Linux), at most 64 packets.
             for _ in 0..64 {
                 let Some(victim) = self.queues[fattest].1.queue.pop_front() else { break };
                 self.fates.push(Fate::Pushed(victim.number));
@@ -217,7 +217,7 @@ impl FairOracle {
                 }
                 None => {
                     list.pop_front();
-                    // (Where there are no old queues it leaves at once, as in Linux.)
+                    // (If there are no old queues, it is removed at once, as in Linux.)
                     if from_new && !self.old.is_empty() {
                         self.old.push_back(index);
                     }
@@ -266,9 +266,9 @@ proptest! {
         prop_assert_eq!(fates, Oracle::new(settings, limit).run(&steps));
     }
 
-    /// With one flow and room for all, the fair queue is one CoDel.
+    /// With one flow and a sufficient limit, the fair queue is one CoDel.
     #[test]
-    fn a_lone_flow_in_a_fair_queue_is_one_codel(phases in phases(), seed in any::<u64>(), codel in settings()) {
+    fn a_fair_queue_with_one_flow_equals_codel(phases in phases(), seed in any::<u64>(), codel in settings()) {
         let steps = script(&phases, 1, &[1500, 500, 60], seed);
         let mut queue = FairQueue::new(FairQueueSpecification { codel, ..FairQueueSpecification::default() });
         prop_assert_eq!(run(&mut queue, &steps, |_| ()), Oracle::new(codel, usize::MAX).run(&steps));
@@ -298,7 +298,7 @@ proptest! {
     }
 }
 
-/// `overload` packets a second too many come to a link that sends 1000 a second: drop times and waits of what was sent.
+/// Sends `overload` packets per second too many to a link of 1000 per second; returns drop times and waiting times of sent packets.
 fn overloaded(overload: u64, seconds: u64) -> (Vec<f64>, Vec<(f64, f64)>) {
     let arrivals = (1000 + overload) * seconds;
     let gap_ns = 1_000_000_000 / (1000 + overload);
@@ -331,12 +331,12 @@ fn overloaded(overload: u64, seconds: u64) -> (Vec<f64>, Vec<(f64, f64)>) {
 }
 
 #[test]
-fn drops_speed_up_until_they_outrun_an_overload_that_does_not_answer() {
-    // E = 50 packets a second too many. The wait reaches 5 ms when 5 packets wait, after 0.1 s, and has stood for an
+fn drops_accelerate_until_they_exceed_an_unresponsive_overload() {
+    // E = 50 packets per second too many. The delay reaches 5 ms when 5 packets wait, after 0.1 s, and has exceeded the target for an
     // interval I = 0.1 s at t0 = 0.2 s: first drop. Drop n + 1 follows I / sqrt(n) after drop n. The sum of 1 / sqrt(k)
-    // up to n is 2 sqrt(n) - 1.46 (zeta of 1/2), so after a time t = I x there were 1 + ((x + 1.46) / 2)^2 drops, coming
-    // at a rate of (x + 1.46) / 2 I. That reaches E at x = 2 I E - 1.46 = 8.54, after (I E)^2 + 1 = 26 drops: at 1.054 s
-    // the queue is at its longest, E (t0 + t) - 26 = 26.7 packets, 26.7 ms.
+    // up to n is 2 sqrt(n) - 1.46 (zeta of 1/2). So after a time t = I x there were 1 + ((x + 1.46) / 2)^2 drops, at
+    // a rate of (x + 1.46) / 2 I. This rate reaches E at x = 2 I E - 1.46 = 8.54, after (I E)^2 + 1 = 26 drops. At 1.054 s
+    // the queue has its maximum, E (t0 + t) - 26 = 26.7 packets, 26.7 ms.
     // It is back at 5 when E (t0 + I x) - 1 - ((x + 1.46) / 2)^2 = 5: x = 17.86, at 1.986 s.
     let (drops, waits) = overloaded(50, 5);
     assert!((drops[0] - 0.2).abs() < 0.007, "{}", drops[0]);
@@ -346,7 +346,7 @@ fn drops_speed_up_until_they_outrun_an_overload_that_does_not_answer() {
     assert!((peak_at - 1.054).abs() < 0.05 * 1.054, "{peak_at}");
     let back = waits.iter().find(|(at, wait)| *at > peak_at && *wait < 0.005).unwrap().0;
     assert!((back - 1.986).abs() < 0.05 * 1.986, "{back}");
-    // The control law to the drop: intervals of 100 ms / sqrt(n), each at the next departure (every millisecond).
+    // Each drop follows the control law: intervals of 100 ms / sqrt(n), each at the next departure (every millisecond).
     let mut due = drops[0];
     for (n, at) in drops.iter().enumerate().take(30).skip(1) {
         due += 0.1 / (n as f64).sqrt();
@@ -355,7 +355,7 @@ fn drops_speed_up_until_they_outrun_an_overload_that_does_not_answer() {
 }
 
 #[test]
-fn marks_take_the_place_of_drops_where_they_can() {
+fn marks_replace_drops_of_ecn_capable_packets() {
     let phase = [Phase { arrivals: 3000, gap_ns: 800_000, service_ns: 1_000_000 }];
     let settings = CoDelSpecification { ecn: true, ..CoDelSpecification::default() };
     for (flows, expected) in [(1, false), (2, true)] {
@@ -369,8 +369,8 @@ fn marks_take_the_place_of_drops_where_they_can() {
 }
 
 #[test]
-fn a_ce_threshold_marks_all_that_waited_longer() {
-    // Ten at once, one leaves per millisecond: packet n leaves after n ms.
+fn a_ce_threshold_marks_all_packets_that_waited_longer() {
+    // Ten packets at once, one departs per millisecond: packet n departs after n ms.
     let settings = CoDelSpecification { ce_threshold: Some(Duration::from_millis(3)), ..CoDelSpecification::default() };
     let arrivals = (0..10).map(|number| {
         (1, Step::Arrive(Item { number, flow: 1, ip_bytes: 1500, codepoint: Codepoint::Ect0, since: 1 }))

@@ -1,4 +1,4 @@
-//! A queue under random load, watched.
+//! A queue under random load, with checks of the invariants of every discipline.
 
 use fullpipe_network::queue::Queued;
 use fullpipe_network::{Content, Handle, Packet, QueueDiscipline};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 pub const FRAMING: u32 = 18;
 
-/// A packet as the tests know it.
+/// A packet as stored by the tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     pub number: usize,
@@ -34,22 +34,22 @@ pub enum Step {
     Leave,
 }
 
-/// What becomes of packets, by number.
+/// The outcome of a packet, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Refused for want of room.
+    /// Refused because there was no room.
     Refused(usize),
     /// Dropped although there was room.
     Early(usize),
-    /// Dropped later for want of room.
+    /// Dropped later because there was no room.
     Pushed(usize),
-    /// Sent, with these ECN bits.
+    /// Sent, with this ECN codepoint.
     Sent(usize, Codepoint),
-    /// Nothing to send.
+    /// No packet to send.
     Nothing,
 }
 
-/// A stretch of time with its load.
+/// A time interval with its load.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
     pub arrivals: usize,
@@ -59,12 +59,12 @@ pub struct Phase {
     pub service_ns: u64,
 }
 
-/// Codepoint of all packets of a flow.
+/// Returns the codepoint of all packets of a flow.
 pub fn codepoint(flow: u32) -> Codepoint {
     [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1, Codepoint::Ce][flow as usize % 4]
 }
 
-/// Arrivals at random (uniform gaps about the mean), of the given flows in turn at random; departures at regular times.
+/// Returns random arrivals (with uniformly distributed gaps) of randomly selected flows, and departures at regular times.
 pub fn script(phases: &[Phase], flows: u32, sizes: &[u32], seed: u64) -> Vec<(u64, Step)> {
     let mut stream = Stream::new(seed, "load", "arrivals");
     let mut steps = Vec::new();
@@ -100,7 +100,7 @@ pub fn phases() -> impl Strategy<Value = Vec<Phase>> {
     prop::collection::vec(phase, 1..6)
 }
 
-/// Hands the steps to a discipline, checks what holds for all, tells `look` the discipline after each step.
+/// Applies the steps to a discipline, checks the common invariants, and calls `look` with the discipline after each step.
 pub fn run<D: QueueDiscipline>(discipline: &mut D, steps: &[(u64, Step)], mut look: impl FnMut(&D)) -> Vec<Fate> {
     let mut fates = Vec::new();
     let mut arena = fullpipe_network::packet::Arena::default();
@@ -122,7 +122,7 @@ pub fn run<D: QueueDiscipline>(discipline: &mut D, steps: &[(u64, Step)], mut lo
                 let queued = Queued::new(handle, &packet, item.ip_bytes + FRAMING, now);
                 inside.insert(item.number, item.wire_bytes());
                 if let Err(refused) = discipline.enqueue(now, queued, &mut dropped) {
-                    assert_eq!(refused.handle, handle, "a packet is refused for itself");
+                    assert_eq!(refused.handle, handle, "a refused packet must be the arriving one");
                     assert!(inside.remove(&item.number).is_some());
                     fates.push(Fate::Refused(item.number));
                 }
@@ -131,7 +131,7 @@ pub fn run<D: QueueDiscipline>(discipline: &mut D, steps: &[(u64, Step)], mut lo
                 None => fates.push(Fate::Nothing),
                 Some(packet) => {
                     let number = handles.binary_search(&packet.handle).unwrap();
-                    assert!(inside.remove(&number).is_some(), "a packet leaves once");
+                    assert!(inside.remove(&number).is_some(), "a packet must depart only once");
                     let item = items[number];
                     assert_eq!(
                         packet.marked,
@@ -140,18 +140,18 @@ pub fn run<D: QueueDiscipline>(discipline: &mut D, steps: &[(u64, Step)], mut lo
                     if !packet.marked {
                         assert_eq!(packet.codepoint, item.codepoint);
                     }
-                    assert!(item.capable() || !packet.marked, "only an ECN-capable packet is marked");
+                    assert!(item.capable() || !packet.marked, "only an ECN-capable packet may be marked");
                     let before = sent_up_to.insert(item.flow, number);
-                    assert!(before.is_none_or(|before| before < number), "order within a flow");
+                    assert!(before.is_none_or(|before| before < number), "packets of a flow must keep their order");
                     fates.push(Fate::Sent(number, packet.codepoint));
                 }
             },
         }
-        // What was dropped at a departure was so before the packet that left; the oracles tell it in that order too.
+        // Packets dropped at a departure were dropped before the packet that departed; the oracles report them in that order too.
         let last = matches!(step, Step::Leave).then(|| fates.pop()).flatten();
         for packet in dropped.drain(..) {
             let number = handles.binary_search(&packet.handle).unwrap();
-            assert!(inside.remove(&number).is_some(), "a packet is dropped once");
+            assert!(inside.remove(&number).is_some(), "a packet must be dropped only once");
             fates.push(if packet.early { Fate::Early(number) } else { Fate::Pushed(number) });
         }
         fates.extend(last);
@@ -159,11 +159,11 @@ pub fn run<D: QueueDiscipline>(discipline: &mut D, steps: &[(u64, Step)], mut lo
         assert_eq!(discipline.bytes(), inside.values().sum::<u64>());
         look(discipline);
     }
-    assert!(inside.is_empty(), "all came out");
+    assert!(inside.is_empty(), "all packets must have left the queue");
     fates
 }
 
-/// How many of each fate: refused, dropped early, marked (of those that were not before), sent.
+/// Counts the outcomes: refused, dropped early, marked (without packets that had CE before), sent.
 pub fn tally(fates: &[Fate], steps: &[(u64, Step)]) -> (usize, usize, usize, usize) {
     let items: Vec<Item> =
         steps.iter().filter_map(|(_, step)| if let Step::Arrive(item) = step { Some(*item) } else { None }).collect();

@@ -1,4 +1,4 @@
-//! DualPI2.
+//! Tests of DualPI2.
 
 use crate::drive::{Fate, Item, Step, phases, run, script};
 use crate::fluid;
@@ -35,8 +35,8 @@ impl Queue {
     }
 }
 
-/// RFC 9332 appendix A, figures 2, 3, 5, 7 and 8. lq.time() and lq.len() in lines 5a and 5b are those with the packet
-/// that leaves ("only 1 packet", "the head packet's own delay", note a); p_CL is kept to at most 1 as p' is.
+/// RFC 9332 appendix A, figures 2, 3, 5, 7 and 8. In lines 5a and 5b, lq.time() and lq.len() include the departing packet
+/// ("only 1 packet", "the head packet's own delay", note a); p_CL is limited to 1 like p'.
 struct Oracle {
     settings: DualPi2Specification,
     lq: Queue,
@@ -46,7 +46,7 @@ struct Oracle {
     p_c: f64,
     prevq: f64,
     next_update: u64,
-    /// Bytes that C may send, times 16, less those that L may.
+    /// Bytes that C may send, times 16, minus those that L may send.
     wrr: i64,
     fates: Vec<Fate>,
     bases: Vec<f64>,
@@ -100,7 +100,7 @@ impl Oracle {
         }
     }
 
-    /// True for L. Credit moves only if both queues hold packets.
+    /// Returns true for L. The credit changes only if both queues hold packets.
     fn scheduler(&mut self, now: u64) -> bool {
         if self.lq.items.is_empty() || self.cq.items.is_empty() {
             return self.cq.items.is_empty();
@@ -222,14 +222,14 @@ proptest! {
         for (n, (found, expected)) in bases.iter().zip(&expected_bases).enumerate() {
             prop_assert!((found - expected).abs() < 1e-9, "step {n}: {found}, expected {expected}");
         }
-        // (Compared where they first differ, the whole would be long.)
+        // (Only the first difference is shown, because the whole lists would be long.)
         let differ = fates.iter().zip(&expected).position(|(a, b)| a != b);
         prop_assert!(differ.is_none() && fates.len() == expected.len(), "{:?}", differ.map(|n| (n, fates[n], expected[n])));
     }
 }
 
 #[test]
-fn the_default_is_the_figure_of_the_rfc() {
+fn the_default_is_that_of_figure_2() {
     // Figure 2: target 15 ms, RTT_max 100 ms, Tupdate = min(15, 33.3) = 15 ms, alpha = 0.1 * 0.015 / 0.01 = 0.15 Hz,
     // beta = 0.3 / 0.1 = 3 Hz; 250 ms of 100 Mbit/s are 3 125 000 bytes.
     let settings = DualPi2Specification::for_path(
@@ -243,7 +243,7 @@ fn the_default_is_the_figure_of_the_rfc() {
     assert_eq!(DualPi2Specification { limit: settings.limit, ..DualPi2Specification::default() }, settings);
 }
 
-/// Regular arrivals of flows: (gap in ns, codepoint); a departure per millisecond. Sorted by time.
+/// Regular arrivals of flows: (gap in ns, codepoint), and a departure per millisecond, in order of time.
 fn mixed(flows: &[(u64, Codepoint)], seconds: u64) -> Vec<(u64, Step)> {
     let mut arrivals: Vec<(u64, u32)> = Vec::new();
     for (flow, (gap, _)) in flows.iter().enumerate() {
@@ -268,7 +268,7 @@ struct Share {
     waits: Vec<f64>,
 }
 
-/// What became of a flow's packets that came within a stretch of seconds.
+/// Returns the outcomes of a flow's packets that arrived within an interval in seconds.
 fn share(steps: &[(u64, Step)], fates: &[Fate], flow: u32, from: f64, to: f64) -> Share {
     let items: Vec<Item> =
         steps.iter().filter_map(|(_, step)| if let Step::Arrive(item) = step { Some(*item) } else { None }).collect();
@@ -304,8 +304,8 @@ fn mean(values: &[f64]) -> f64 {
 
 #[test]
 fn classic_and_low_latency_probabilities_are_coupled() {
-    // The link sends 1000 packets a second. 10 a second are L4S, 1030 classic and do not answer: the integral rests only
-    // at 15 ms, and the queue only if 40 in 1030 are dropped: p_C = p'^2 = 0.0388. Then p_CL = k p' = 2 * 0.197 = 0.394:
+    // The link sends 1000 packets per second. 10 per second are L4S; 1030 are classic and unresponsive. The integral is stable only
+    // at 15 ms, and the queue only if 40 of 1030 are dropped: p_C = p'^2 = 0.0388. Then p_CL = k p' = 2 * 0.197 = 0.394:
     // p_C = (p_CL / k)^2 (RFC 9332 section 2.1, equation 1).
     let flows = [(970_874, Codepoint::NotEct), (100_000_000, Codepoint::Ect1)];
     let steps = mixed(&flows, 400);
@@ -317,7 +317,7 @@ fn classic_and_low_latency_probabilities_are_coupled() {
     assert!((p_c - 0.0388).abs() < 0.02 * 0.0388, "{p_c}");
     assert!((p_cl - 0.394).abs() < 0.02 * 0.394, "{p_cl}");
     assert!((mean(&classic.waits) - 0.015).abs() < 0.05 * 0.015, "{}", mean(&classic.waits));
-    // L's packets come half a millisecond before a departure and take it, but for one in fifteen that leaves it to C
+    // L's packets arrive half a millisecond before a departure and are sent then, except for one in fifteen, which gives way to C
     // (weights 1 to 15).
     let delayed = l4s.waits.iter().filter(|wait| **wait > 0.0006).count() as f64 / l4s.waits.len() as f64;
     assert!((delayed - 1.0 / 15.0).abs() < 0.001 && l4s.waits.iter().all(|wait| *wait < 0.0016), "{delayed}");
@@ -326,8 +326,8 @@ fn classic_and_low_latency_probabilities_are_coupled() {
 
 #[test]
 fn the_low_latency_queue_has_a_ramp_or_a_step() {
-    // 20 packets with ECT(1) at once, one leaves every 100 us: packet n leaves after 100 (n + 1) us. A step at 1 ms
-    // (range 0) marks every packet that waited 1 ms or longer; the first only readies the count (the sum 1 does not
+    // 20 packets with ECT(1) at once, one departs every 100 us: packet n departs after 100 (n + 1) us. A step at 1 ms
+    // (range 0) marks every packet that waited 1 ms or longer, except the first one (its sum 1 does not
     // exceed 1). The last packet is alone in its queue and is not marked (Th_len = 1).
     // Ramp from 0.8 to 1.2 ms: 0.9, 1.0, 1.1 ms have 0.25, 0.5, 0.75, all later ones 1. Sums 0.25, 0.75, 1.5: the
     // packet with 1.1 ms is the first to be marked.
@@ -351,9 +351,9 @@ fn the_low_latency_queue_has_a_ramp_or_a_step() {
 }
 
 #[test]
-fn overload_by_either_kind_is_dropped_at_the_target() {
-    // Twice what the link can send, of one kind, not answering: half must be dropped at 15 ms, p' = sqrt(1/2) = 0.707.
-    // As p'^2 is above 1/k^2 = 1/4, ECN saves nobody (appendix A.2); in L every packet that is sent is marked.
+fn overload_by_one_kind_is_dropped_at_the_target_delay() {
+    // Twice the rate of the link, of one kind, unresponsive: half must be dropped at 15 ms, p' = sqrt(1/2) = 0.707.
+    // As p'^2 exceeds 1/k^2 = 1/4, ECN-capable packets are dropped too (appendix A.2); in L every packet that is sent is marked.
     for codepoint in [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1] {
         let steps = mixed(&[(500_000, codepoint)], 40);
         let mut queue = DualPi2::new(DualPi2Specification::default());
@@ -371,11 +371,11 @@ fn overload_by_either_kind_is_dropped_at_the_target() {
 
 #[test]
 fn neither_queue_starves() {
-    // Both kinds overload the link by themselves, 1000 a second each. Weighted 1 to 15, C gets a sixteenth of what
-    // leaves, 62.5 of 1000 a second.
+    // Each kind alone overloads the link, at 1000 per second. Weighted 1 to 15, C gets a sixteenth of the departures,
+    // 62.5 of 1000 per second.
     let steps = mixed(&[(1_000_000, Codepoint::NotEct), (1_000_000, Codepoint::Ect1)], 5);
     let settings = DualPi2Specification {
-        // Without any signal.
+        // Disable all signals.
         alpha: 0.0,
         beta: 0.0,
         limit: Limit::Unlimited,
@@ -391,8 +391,8 @@ fn neither_queue_starves() {
         }
     }
     assert!((f64::from(served[0]) - 312.5).abs() < 2.0, "{served:?}");
-    // Time-shifted by 50 ms: at the same age L goes first; C's head is served once it waits 50 ms longer than L's. Both
-    // queues grow alike, so C lags by 50 ms throughout: in 5 s of departures L is ahead by what comes in 50 ms, 50.
+    // Time-shifted by 50 ms: at equal waiting times L is served first; C's head is served once it has waited 50 ms longer than L's. Both
+    // queues grow alike, so C lags by 50 ms throughout: in 5 s of departures L is ahead by the arrivals of 50 ms, 50 packets.
     let shifted =
         DualPi2Specification { scheduler: Scheduler::TimeShiftedFifo { shift: Duration::from_millis(50) }, ..settings };
     let fates = run(&mut DualPi2::new(shifted), &steps, |_| ());
@@ -406,10 +406,10 @@ fn neither_queue_starves() {
 }
 
 #[test]
-fn a_step_in_load_is_answered_as_the_controller_is_written() {
-    // A classic queue grows by a packet (1 ms of wait) each ms from an empty start: 2000 packets a second come, none is
-    // dropped as long as the sum of p'^2 stays below 1. The head that leaves at t waited t/2; at update n (15 n ms) the
-    // delay is about 7.5 n ms, so p' after update n is the sum of 0.15 (7.5 j - 15) ms + 3 * 7.5 ms, clamped at 0:
+fn a_step_in_load_changes_the_probability_as_the_controller_specifies() {
+    // A classic queue grows by a packet (1 ms of waiting time) per ms from an empty start: 2000 packets per second arrive, and none is
+    // dropped while the sum of p'^2 is below 1. The head that departs at t waited t/2. At update n (15 n ms) the
+    // delay is about 7.5 n ms, so p' after update n is the sum of 0.15 (7.5 j - 15) ms + 3 * 7.5 ms, limited to 0 or more:
     // n = 1: 0.0225 - 0.0011 = 0.0214; n = 2: 0.0439; n = 3: 0.0675; n = 4: 0.0922.
     let steps = mixed(&[(500_000, Codepoint::NotEct)], 1);
     let mut queue = DualPi2::new(DualPi2Specification::default());
@@ -418,14 +418,14 @@ fn a_step_in_load_is_answered_as_the_controller_is_written() {
     let at = |ms: u64| bases[steps.iter().position(|(now, _)| *now > ms * 1_000_000).unwrap()];
     for (update, expected) in [(1, 0.0214), (2, 0.0439), (3, 0.0675), (4, 0.0922)] {
         let found = at(15 * update + 1);
-        // The head's wait is known to half a millisecond: 3 * 0.0005.
+        // The head's waiting time has a resolution of half a millisecond: 3 * 0.0005.
         assert!((found - expected).abs() < 0.0016, "update {update}: {found}, expected {expected}");
     }
 }
 
 #[test]
-fn a_step_in_load_takes_the_course_of_the_fluid() {
-    // From idle to 1.1 times the link's rate of classic packets; drops are p'^2.
+fn a_step_in_load_matches_the_fluid_model() {
+    // From idle to 1.1 times the link's rate of classic packets; drops occur with p'^2.
     let fluid =
         fluid::waits(1.1, 15, 20, |p, _| p * p, |_, delay, before| 0.15 * (delay - 0.015) + 3.0 * (delay - before));
     let expected = fluid::tenths(fluid.iter().enumerate().map(|(n, wait)| (n as f64 * 1e-3, *wait)), 20);
@@ -445,7 +445,7 @@ fn a_step_in_load_takes_the_course_of_the_fluid() {
     assert!((peak - expected_peak).abs() < 0.07 * expected_peak, "{peak} for {expected_peak}");
     assert!((peak_at - expected_at).abs() < 0.15, "{peak_at} for {expected_at}");
     for (n, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        // A packet is a millisecond; what leaves is seen half a millisecond late.
+        // A packet takes a millisecond; departures are observed half a millisecond late.
         let tolerance = if n < 50 { 0.005 } else { 0.0006 };
         assert!((found - expected).abs() < tolerance, "{} s: {found} for {expected}", n as f64 / 10.0);
     }

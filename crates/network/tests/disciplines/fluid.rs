@@ -1,10 +1,10 @@
-//! A step in the load as control theory sees it: queue and probability as continuous quantities.
+//! A fluid model of a step in load: queue and probability as continuous quantities.
 
-/// A fluid queue under a proportional-integral controller. `overload`: arrivals per departure. Returns the wait of what
-/// leaves, each millisecond.
+/// Returns the waiting time of departures, each millisecond, for a fluid queue with a proportional-integral controller. `overload` is the
+/// number of arrivals per departure.
 ///
-/// dq/dt = overload (1 - drop(p)) - 1, at least 0 where q = 0; what arrives at s leaves at s + q(s) and is what the
-/// controller sees then; p moves every `interval_ms` by step(p, delay, delay before).
+/// dq/dt = overload (1 - drop(p)) - 1, at least 0 if q = 0. An arrival at s departs at s + q(s), and the
+/// controller sees its delay then; p changes every `interval_ms` by step(p, delay, previous delay).
 pub fn waits(
     overload: f64,
     interval_ms: usize,
@@ -36,7 +36,7 @@ pub fn waits(
     waits
 }
 
-/// Mean over each tenth of a second.
+/// Returns the mean over each tenth of a second.
 pub fn tenths(waits: impl Iterator<Item = (f64, f64)>, seconds: usize) -> Vec<f64> {
     let mut sums = vec![(0.0, 0.0); seconds * 10];
     for (at, wait) in waits {
@@ -47,7 +47,7 @@ pub fn tenths(waits: impl Iterator<Item = (f64, f64)>, seconds: usize) -> Vec<f6
     sums.iter().map(|(sum, count)| sum / f64::max(*count, 1.0)).collect()
 }
 
-/// When the highest of the tenths is, and how high.
+/// Returns the time and the value of the highest tenth.
 pub fn highest(tenths: &[f64]) -> (f64, f64) {
     let highest =
         tenths.iter().copied().enumerate().fold((0, 0.0), |most, this| if this.1 > most.1 { this } else { most });

@@ -1,8 +1,8 @@
 //! Closed loops: window-controlled sources over one link, as simple as the theory that predicts them.
 //!
-//! A source keeps as many packets on the way as its window says. Acknowledgements come a round trip after a packet has
-//! left the queue, a loss is known a round trip after the drop. The window grows by `increase` packets a round trip and
-//! is cut once a round trip: to `decrease` of it at a loss or mark; or, for DCTCP (RFC 8257), by half the smoothed share
+//! A source keeps as many packets in flight as its window permits. Acknowledgments arrive a round-trip time after a packet has
+//! left the queue; a loss is detected a round-trip time after the drop. The window grows by `increase` packets per round trip and
+//! is reduced once per round trip: to `decrease` of it after a loss or mark; or, for DCTCP (RFC 8257), by half the smoothed fraction
 //! of marked packets.
 
 use crate::drive::FRAMING;
@@ -23,9 +23,9 @@ const WIRE_BYTES: u64 = (IP_BYTES + FRAMING) as u64;
 enum Control {
     /// Additive increase, multiplicative decrease.
     Aimd { increase: f64, decrease: f64 },
-    /// Smoothed share of marks.
+    /// Smoothed fraction of marked packets.
     Dctcp { share: f64 },
-    /// Sends one packet every so many nanoseconds, whatever comes.
+    /// Sends one packet every `gap_ns` nanoseconds, without response to losses or marks.
     Paced { gap_ns: u64 },
 }
 
@@ -41,7 +41,7 @@ struct Source {
     in_flight: u64,
     next: u64,
     slow_start: bool,
-    /// No further cut before a packet of this number is acknowledged.
+    /// No further reduction before a packet with this number is acknowledged.
     cut_until: u64,
     round_ends: u64,
     acknowledged: u64,
@@ -112,7 +112,7 @@ enum Event {
     Timer { source: usize },
 }
 
-/// Waits in the queue of one source's packets, from `warm_up` on, and the link's use.
+/// Waiting times of each source's packets in the queue, from `warm_up` on, and the utilization of the link.
 struct Result {
     waits: Vec<Vec<f64>>,
     utilisation: f64,
@@ -188,7 +188,7 @@ fn simulate(
         dropped: Vec::new(),
     };
     let mut result = Result { waits: vec![Vec::new(); count], utilisation: 0.0 };
-    // Not all at once.
+    // The sources start at different times.
     let mut starts = Stream::new(1, "sources", "start");
     for source in 0..count {
         let start = starts.below(500_000_000);
@@ -261,11 +261,11 @@ fn many(control: Control, codepoint: Codepoint, round_trip_ms: u64, count: usize
 }
 
 #[test]
-fn codel_holds_its_target_while_a_drop_per_interval_suffices() {
-    // RFC 8289 section 4.3: TARGET, 5 ms, is the delay that may persist. Load: 20 Reno flows of 100 ms over 100 Mbit/s,
-    // C = 8234 packets/s. By the law of TCP (Mathis et al. 1997) each needs p = 1.5 / W^2 with W = C (RTT + 5 ms) / 20 =
-    // 43 packets: p C = 6.6 drops a second. The control law's first step gives one per INTERVAL, 10 a second: enough
-    // without the haste (and overshoot) of later steps.
+fn codel_holds_its_target_if_one_drop_per_interval_is_sufficient() {
+    // RFC 8289 section 4.3: TARGET, 5 ms, is the acceptable standing delay. Load: 20 Reno flows of 100 ms over 100 Mbit/s,
+    // C = 8234 packets/s. By TCP's throughput law (Mathis et al. 1997) each needs p = 1.5 / W^2 with W = C (RTT + 5 ms) / 20 =
+    // 43 packets: p C = 6.6 drops per second. The control law's first step gives one per INTERVAL, 10 per second, which is sufficient
+    // without the shorter intervals (and overshoot) of later steps.
     let discipline = Box::new(CoDel::new(Limit::Packets(1000), CoDelSpecification::default()));
     let sources = many(RENO, Codepoint::NotEct, 100, 20);
     let result = simulate(discipline, Rate::from_megabits_per_second(100), sources, 20, 80);
@@ -276,7 +276,7 @@ fn codel_holds_its_target_while_a_drop_per_interval_suffices() {
 }
 
 #[test]
-fn codel_marks_as_well_as_it_drops() {
+fn codel_holds_its_target_with_marks() {
     let settings = CoDelSpecification { ecn: true, ..CoDelSpecification::default() };
     let discipline = Box::new(CoDel::new(Limit::Packets(1000), settings));
     let sources = many(RENO, Codepoint::Ect0, 100, 20);
@@ -287,7 +287,7 @@ fn codel_marks_as_well_as_it_drops() {
 
 #[test]
 fn pie_holds_its_target_at_any_load() {
-    // RFC 8033 section 4.2: the integral has no steady-state error, the target is 15 ms. With W = C (RTT + 15 ms) / N and
+    // RFC 8033 section 4.2: the integral has no steady-state error; the target is 15 ms. With W = C (RTT + 15 ms) / N and
     // p = 1.5 / W^2 the loads need 5 % (10 flows of 50 ms at 10 Mbit/s), 0.2 % (at 50 Mbit/s) and 5 % (50 flows).
     for delay in [PieDelay::Timestamps, PieDelay::DepartureRate { threshold_bytes: 16_384 }] {
         for (megabits, count) in [(10, 10), (50, 10), (50, 50)] {
@@ -306,9 +306,9 @@ fn pie_holds_its_target_at_any_load() {
 
 #[test]
 fn adaptive_red_holds_its_average_in_the_target_range() {
-    // Floyd, Gummadi and Shenker 2001, section 5: the average stays within the middle fifth of the thresholds whatever
-    // the load. At 20 Mbit/s and a target delay of 20 ms: C = 1667 packets/s, thresholds 16.7 and 50, range 30 to 36.7
-    // packets, which leave in 18.2 to 22.3 ms (a packet of 1518 bytes takes 0.607 ms).
+    // Floyd, Gummadi and Shenker 2001, section 5: the average stays within the middle fifth of the thresholds at any
+    // load. At 20 Mbit/s and a target delay of 20 ms: C = 1667 packets/s, thresholds 16.7 and 50, range 30 to 36.7
+    // packets, which depart in 18.2 to 22.3 ms (a packet of 1518 bytes takes 0.607 ms).
     for count in [10, 40] {
         let rate = Rate::from_megabits_per_second(20);
         let settings = RedSpecification::adaptive(Limit::Packets(500), rate, Duration::from_millis(20));
@@ -321,16 +321,18 @@ fn adaptive_red_holds_its_average_in_the_target_range() {
 
 #[test]
 fn a_sparse_flow_waits_only_for_the_packet_in_transmission() {
-    // RFC 8290 section 3.1: a flow whose queue empties within a round is new each time it sends, and goes first. Beside
-    // 5 flows that fill the link, a packet every 50 ms (a round of five packets of 1.2 ms each is over long before) waits
-    // for the rest of the packet under way: 1518 bytes at 10 Mbit/s take 1.214 ms, on average half: 0.607 ms. That is
-    // exact if the five never run empty (a window of 60 packets whatever comes); Reno flows do now and then, and are then
-    // new themselves for a packet.
+    // RFC 8290 section 3.1: a flow whose queue empties within a round is new each time it sends, and has priority. In addition to
+    // 5 flows that fill the link, one flow sends a packet every 50 ms (a round of five packets of 1.2 ms each is over long before). Its
+    // packet
+    // waits for the rest of the packet in transmission: 1518 bytes at 10 Mbit/s take 1.214 ms, on average half: 0.607 ms. That is
+    // exact if the five queues are never empty (a fixed window of 60 packets). Queues of Reno flows are sometimes empty, and these flows
+    // are
+    // then new themselves for a packet.
     let stubborn = Control::Aimd { increase: 0.0, decrease: 1.0 };
     for (bulk, tolerance) in [(stubborn, 0.02), (RENO, 0.2)] {
         let mut sources = many(bulk, Codepoint::NotEct, 50, 5);
         sources.iter_mut().for_each(|source| (source.window, source.slow_start) = (60.0, false));
-        // Not a multiple of a packet's time.
+        // Not a multiple of the transmission time of a packet.
         sources.push(source(Control::Paced { gap_ns: 50_123_457 }, Codepoint::NotEct, 50));
         let settings = FairQueueSpecification { quantum_bytes: IP_BYTES, ..FairQueueSpecification::default() };
         let discipline = Box::new(FairQueue::new(settings));
@@ -338,17 +340,17 @@ fn a_sparse_flow_waits_only_for_the_packet_in_transmission() {
         let sparse = &result.waits[5];
         assert!(sparse.len() > 2000 && result.utilisation > 0.99);
         assert!((mean(sparse) - 0.607).abs() < tolerance * 0.607, "{}", mean(sparse));
-        // The others wait for what stands in their own queues, about the target of 5 ms or more.
+        // The other flows wait for their own queues, about the target of 5 ms or more.
         assert!(mean(&result.waits[0]) > 4.0, "{}", mean(&result.waits[0]));
     }
 }
 
 #[test]
-fn dctcp_swings_just_below_the_step() {
-    // Alizadeh et al. 2010, section 3.3: with N flows in step the queue reaches K + N and falls by the amplitude
-    // A = sqrt(2 N (C RTT + K)) / 2 below that. 2 flows, 1 Gbit/s (82.3 packets a millisecond), RTT 1 ms, K = 40 (more
-    // than C RTT / 7 = 12, so that the queue does not run empty): at most 42, A = 11. The packet in transmission and the
-    // acknowledgements that come at once add a packet or two.
+fn dctcp_oscillates_just_below_the_threshold() {
+    // Alizadeh et al. 2010, section 3.3: with N synchronized flows the queue reaches K + N and falls by the amplitude
+    // A = sqrt(2 N (C RTT + K)) / 2 below that. 2 flows, 1 Gbit/s (82.3 packets per millisecond), RTT 1 ms, K = 40 (more
+    // than C RTT / 7 = 12, so that the queue does not become empty): at most 42, A = 11. The packet in transmission and
+    // acknowledgments that arrive together add a packet or two.
     let settings =
         StepMarkerSpecification { threshold: StepThreshold::Packets(40), ..StepMarkerSpecification::default() };
     let rate = Rate::from_megabits_per_second(1000);
@@ -364,9 +366,9 @@ fn dctcp_swings_just_below_the_step() {
 #[test]
 fn dual_pi2_keeps_scalable_flows_below_a_millisecond_beside_classic_ones() {
     // RFC 9332 section 1.4: L4S traffic waits less than 1 ms, while classic traffic keeps its target, 15 ms.
-    // Shares: CUBIC in its Reno-friendly region has a window of 1.22 / sqrt(p_C) = 1.22 / p' (RFC 9438 section 4.3,
+    // Rates: CUBIC in its Reno-friendly region has a window of 1.22 / sqrt(p_C) = 1.22 / p' (RFC 9438 section 4.3,
     // Mathis et al.), DCTCP of 2 / p_L = 2 / (k p') = 1 / p' (RFC 9332 section 2.1), over round trips of 10 + 15 and 10.2
-    // ms: rates as 1 / 10.2 to 1.22 / 25, 2.0.
+    // ms: the ratio of the rates is (1 / 10.2) / (1.22 / 25) = 2.0.
     let rate = Rate::from_megabits_per_second(100);
     let settings = DualPi2Specification::for_path(rate, Duration::from_millis(15), Duration::from_millis(100));
     let mut sources = many(CUBIC, Codepoint::NotEct, 10, 2);

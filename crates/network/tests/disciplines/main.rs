@@ -1,8 +1,8 @@
-//! Queue disciplines against the pseudo-code and the figures of their sources.
+//! Queue disciplines compared with the pseudocode and the figures of their sources.
 //!
-//! `drive` hands random arrivals and departures to a discipline and holds what every discipline must: each packet comes
-//! out once or is dropped once, in order within its flow, and counts are right. Each other file has an oracle written
-//! from the source's listing alone, and step responses whose expected course stands beside the number.
+//! `drive` applies random arrivals and departures to a discipline and checks the invariants of every discipline: each packet
+//! departs once or is dropped once, in order within its flow, and counters are correct. Each other file has an oracle written
+//! only from the source's listing, and step responses with the derivation of the expected values.
 
 #![allow(missing_docs, unreachable_pub, reason = "a test")]
 

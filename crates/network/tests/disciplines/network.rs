@@ -1,4 +1,4 @@
-//! Disciplines within a network: what observers and the receiver hear of marks and drops.
+//! Disciplines within a network: the marks and drops that observers and the receiver receive.
 
 use fullpipe_engine::{EventClass, EventId};
 use fullpipe_network::{
@@ -33,7 +33,7 @@ impl Observer for Watcher {
     }
 }
 
-/// Sends 300 packets at once, every third ECN-capable.
+/// Sends 300 packets at once, of which every third is ECN-capable.
 struct Burst {
     to: NodeId,
 }
@@ -55,7 +55,7 @@ fn watch(discipline: Box<dyn QueueDiscipline>) -> Watcher {
     let mut network = Network::new(Watcher::default());
     let (from, to) = (network.add_node(false), network.add_node(false));
     network.add_link(LinkSpecification {
-        // No room below the discipline: all waiting is done in it.
+        // No room below the discipline: all packets wait in it.
         queue: Limit::Packets(0),
         discipline: Some(discipline),
         ..link(from, to)
@@ -84,8 +84,8 @@ fn link(from: NodeId, to: NodeId) -> LinkSpecification {
 }
 
 #[test]
-fn a_mark_is_told_and_arrives() {
-    // Packet n finds n - 1 waiting (the first is in transmission): above 65 from n = 67 on. ECN-capable are 0, 3, ...
+fn a_mark_is_reported_and_arrives() {
+    // Packet n finds n - 1 packets waiting (the first is in transmission), which is more than 65 from n = 67 on. ECN-capable are 0, 3, ...
     // 297: 77 of them from 69 on.
     let watcher = watch(Box::new(StepMarker::new(StepMarkerSpecification {
         threshold: StepThreshold::Packets(65),
@@ -97,8 +97,8 @@ fn a_mark_is_told_and_arrives() {
 }
 
 #[test]
-fn drops_for_want_of_room_and_by_decision_are_told_apart() {
-    // Packets that are not ECN-capable are dropped above 65; room is for 100.
+fn drops_without_room_and_drops_by_decision_have_different_reasons() {
+    // Packets that are not ECN-capable are dropped above 65; the limit is 100.
     let watcher = watch(Box::new(StepMarker::new(StepMarkerSpecification {
         limit: Limit::Packets(100),
         threshold: StepThreshold::Packets(65),
@@ -107,13 +107,13 @@ fn drops_for_want_of_room_and_by_decision_are_told_apart() {
     // 67 to 299: 233 packets, of which 77 can be marked. 66 wait before; 34 more of those fit.
     assert_eq!(watcher.marked, 34);
     assert_eq!(watcher.drops[&DropReason::QueueFull] + watcher.drops[&DropReason::Discipline], 233 - 34);
-    // The 34th to be marked is number 69 + 3 * 33 = 168; by then 67, 68 and each two after those are dropped by decision.
+    // The 34th packet to be marked is number 69 + 3 * 33 = 168; by then 67, 68 and each two after those are dropped by decision.
     assert_eq!(watcher.drops[&DropReason::Discipline], 2 + 2 * 33);
     assert_eq!(watcher.drops, watcher.link_drops);
 }
 
 #[test]
-fn a_run_depends_on_the_stream_alone() {
+fn a_run_depends_only_on_the_random_stream() {
     let red = |seed| {
         let settings = RedSpecification {
             weight: 1.0,

@@ -1,4 +1,4 @@
-//! PIE.
+//! Tests of PIE.
 
 use crate::drive::{Fate, Item, Phase, Step, phases, run, script, tally};
 use crate::fluid;
@@ -13,11 +13,11 @@ fn stream(seed: u64) -> Stream {
     Stream::new(seed, "queue", "drops")
 }
 
-/// RFC 8033: appendix A, with the options of section 5 as in appendix B. Seconds and bytes as floating point.
+/// RFC 8033: appendix A, with the options of section 5 as in appendix B. Seconds and bytes as floating-point numbers.
 ///
-/// Where the listings and sections 4 and 5 differ, the sections: `burst_allowance` is looked at before `drop_early`
-/// (4.4), the probability decays when both delays are zero (4.2), PIE rests when they are below half the target (5.3).
-/// `current_qdelay` of an empty queue is zero. It does not rest while a third of the buffer is filled.
+/// Where the listings and sections 4 and 5 differ, the sections apply: `burst_allowance` is checked before `drop_early`
+/// (4.4), the probability decays when both delays are zero (4.2), PIE is deactivated when they are below half the target (5.3).
+/// `current_qdelay` of an empty queue is zero. PIE is not deactivated while a third of the buffer is filled.
 struct Oracle {
     settings: PieSpecification,
     tail_drop: u64,
@@ -229,7 +229,7 @@ fn settings() -> impl Strategy<Value = PieSpecification> {
             derandomise,
             cap_increase,
             activation,
-            // Ten times the gain, for more to happen in a short load.
+            // Ten times the gain, for more events in a short load.
             alpha: 1.25,
             beta: 12.5,
             ..PieSpecification::default()
@@ -253,7 +253,7 @@ proptest! {
     }
 }
 
-/// Regular arrivals of full packets (1500 + 18 bytes) from 1 ns on, a departure per millisecond.
+/// Regular arrivals of full packets (1500 + 18 bytes) from 1 ns on, and a departure per millisecond.
 fn steady(arrivals: usize, gap_ns: u64) -> Vec<(u64, Step)> {
     let item = |number| Item {
         number,
@@ -286,9 +286,9 @@ fn waits(steps: &[(u64, Step)], fates: &[Fate]) -> Vec<(f64, f64)> {
 }
 
 #[test]
-fn an_overload_that_does_not_answer_settles_at_the_target() {
-    // 1100 packets a second at a link for 1000: the integral rests only at the target, 15 ms, and the queue only where
-    // the drops are what is too much, 1 - 1000/1100 = 0.0909.
+fn an_unresponsive_overload_settles_at_the_target() {
+    // 1100 packets per second at a link for 1000: the integral is stable only at the target, 15 ms, and the queue only if
+    // the drops equal the excess, 1 - 1000/1100 = 0.0909.
     for delay in [PieDelay::Timestamps, PieDelay::DepartureRate { threshold_bytes: 16_384 }] {
         let steps = steady(44_000, 909_091);
         let settings = PieSpecification { delay, ..PieSpecification::default() };
@@ -304,11 +304,11 @@ fn an_overload_that_does_not_answer_settles_at_the_target() {
 }
 
 #[test]
-fn a_burst_is_let_through_for_150_ms() {
-    // Twice the link's rate from the start on, and gains so high that any positive step makes the probability 1. What
-    // leaves at t has waited t/2, so the update at 15 ms, which finds 7 ms, makes it 1: the change weighs ten times what
-    // is missing to the target. From then on no arrival renews the allowance of 150 ms, which the updates at 15, 30, ...
-    // 150 ms use up: the first packet after that, number 300, is dropped. Without it, the first after 15 ms, number 30.
+fn a_burst_is_accepted_for_150_ms() {
+    // Twice the link's rate from the start on, and gains so high that any positive update makes the probability 1. A packet that
+    // departs at t has waited t/2, so the update at 15 ms, with a delay of 7 ms, makes it 1: the change counts ten times as much as
+    // the difference from the target. From then on no arrival renews the allowance of 150 ms, which the updates at 15, 30, ...
+    // 150 ms use up: the first packet after that, number 300, is dropped. Without the allowance, it is the first after 15 ms, number 30.
     let steps = steady(1000, 500_000);
     for (max_burst, expected) in [(150, 300), (0, 30), (10, 30), (20, 60)] {
         let settings = PieSpecification {
@@ -326,9 +326,9 @@ fn a_burst_is_let_through_for_150_ms() {
 }
 
 #[test]
-fn derandomised_drops_are_not_close() {
-    // The probabilities of the packets from one drop to the next add up to 0.85 at least (section 5.4); if each is
-    // drawn for itself, a fair part is closer (with p = 0.09: 1 - 0.91^9, a half).
+fn derandomized_drops_are_not_close() {
+    // The probabilities of the packets from one drop to the next add up to at least 0.85 (section 5.4). With independent
+    // drops, a large fraction is closer (with p = 0.09: 1 - 0.91^9, a half).
     let steps = steady(44_000, 909_091);
     for derandomise in [true, false] {
         let settings = PieSpecification { derandomise, ..PieSpecification::default() };
@@ -350,9 +350,9 @@ fn derandomised_drops_are_not_close() {
 }
 
 #[test]
-fn above_ten_per_cent_even_capable_packets_are_dropped() {
-    // ECN-capable packets that do not answer, 5 % and a half more than the link can send. Marked packets stay in the
-    // queue, so the probability climbs to 10 %, above which drops take away what is too much: 1 - 1/1.05 = 0.048, 0.333.
+fn above_ten_percent_ecn_capable_packets_are_dropped() {
+    // Unresponsive ECN-capable packets exceed the link's rate by 5 % and by a half. Marked packets stay in the
+    // queue, so the probability rises to 10 %, above which drops remove the excess: 1 - 1/1.05 = 0.048, 0.333.
     for gap_ns in [952_381, 666_667] {
         let mut steps = steady(60_000, gap_ns);
         for (_, step) in &mut steps {
@@ -378,8 +378,8 @@ fn above_ten_per_cent_even_capable_packets_are_dropped() {
 }
 
 #[test]
-fn rests_until_a_third_is_filled() {
-    // 100 of 400 packets never wake it: nothing is dropped though the wait is 100 ms for long.
+fn pie_is_inactive_until_a_third_is_filled() {
+    // 100 of 400 packets do not activate it: no packet is dropped although the delay is 100 ms for a long time.
     let load = |peak: usize| {
         let burst = Phase { arrivals: peak, gap_ns: 1000, service_ns: 1_000_000 };
         let hold = Phase { arrivals: 3000, gap_ns: 1_000_000, service_ns: 1_000_000 };
@@ -394,8 +394,8 @@ fn rests_until_a_third_is_filled() {
 }
 
 #[test]
-fn a_step_in_load_takes_the_course_of_the_fluid() {
-    // From idle to 1.1 times the link's rate, every drop drawn for itself (p is then the share of drops).
+fn a_step_in_load_matches_the_fluid_model() {
+    // From idle to 1.1 times the link's rate, with independent drops (p is then the fraction of drops).
     let settings = PieSpecification {
         derandomise: false,
         max_burst: Duration::ZERO,
@@ -421,7 +421,7 @@ fn a_step_in_load_takes_the_course_of_the_fluid() {
         },
     );
     let expected = fluid::tenths(fluid.iter().enumerate().map(|(n, wait)| (n as f64 * 1e-3, *wait)), 20);
-    // The mean of 20 courses.
+    // The mean of 20 runs.
     let steps = steady(22_000, 909_091);
     let mut found = vec![0.0; 200];
     for seed in 0..20 {
@@ -434,7 +434,7 @@ fn a_step_in_load_takes_the_course_of_the_fluid() {
     let (expected_at, expected_peak) = fluid::highest(&expected);
     assert!((peak - expected_peak).abs() < 0.05 * expected_peak, "{peak} for {expected_peak}");
     assert!((peak_at - expected_at).abs() < 0.15, "{peak_at} for {expected_at}");
-    // Down at 1.5 s, up to a lower peak about 5 s, then at the target.
+    // A minimum at 1.5 s, a lower maximum at about 5 s, then the target.
     assert!((found[15] - expected[15]).abs() < 0.003, "{} for {}", found[15], expected[15]);
     let late = found[100..].iter().sum::<f64>() / 100.0;
     assert!((late - 0.015).abs() < 0.05 * 0.015, "{late}");

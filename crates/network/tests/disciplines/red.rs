@@ -1,4 +1,4 @@
-//! RED and Adaptive RED.
+//! Tests of RED and Adaptive RED.
 
 use crate::drive::{Fate, Item, Step, phases, run, script, tally};
 use fullpipe_network::packet::Arena;
@@ -47,7 +47,7 @@ impl Oracle {
         }
     }
 
-    /// Every interval: additive increase, multiplicative decrease of max_p, kept within its bounds.
+    /// Applied at every interval: additive increase, multiplicative decrease of max_p, within its bounds.
     fn adapt(&mut self, now: f64) {
         let Some(adaptive) = self.settings.adaptive else { return };
         let RedSpecification { min_threshold, max_threshold, .. } = self.settings;
@@ -66,7 +66,7 @@ impl Oracle {
     fn arrive(&mut self, time: f64, packet: Item) {
         let RedSpecification { min_threshold: min_th, max_threshold: max_th, weight: w_q, gentle, .. } = self.settings;
         if self.queue.is_empty() {
-            // m = f(time - q_time): typical packets that could have left meanwhile.
+            // m = f(time - q_time): number of typical packets that could have departed meanwhile.
             let s = f64::from(self.settings.mean_packet_bytes) * 8.0 / self.settings.rate.bits_per_second() as f64;
             let m = (time - self.q_time) / s;
             self.avg *= (1.0 - w_q).powf_checked(m);
@@ -109,7 +109,7 @@ impl Oracle {
             self.queue.push_back(Item { codepoint: Codepoint::Ce, ..packet });
         } else if mark {
             self.fates.push(Fate::Early(packet.number));
-            // The time up to here is already in the average.
+            // The average already includes the time up to here.
             if self.queue.is_empty() {
                 self.q_time = time;
             }
@@ -145,7 +145,7 @@ trait Power {
 }
 
 impl Power for f64 {
-    /// By halving the exponent: whole part by squaring, the rest by repeated square roots.
+    /// By halving the exponent: the integer part by squaring, the fraction by repeated square roots.
     fn powf_checked(self, exponent: f64) -> f64 {
         let whole = exponent.floor();
         let (mut result, mut base, mut bits) = (1.0, self, whole as u64);
@@ -218,10 +218,10 @@ fn recommended() -> RedSpecification {
 }
 
 #[test]
-fn the_average_of_a_burst_is_that_of_the_paper() {
+fn the_average_of_a_burst_matches_the_paper() {
     // Floyd and Jacobson 1993, section 6.1, equation 2: after the queue grew from empty to L packets over L arrivals,
-    // avg = L + 1 + ((1 - w)^(L + 1) - 1) / w; their example: w = 0.001, L = 100 gives 4.88. The queue is looked at
-    // before a packet joins it: the 101st arrival sees 100.
+    // avg = L + 1 + ((1 - w)^(L + 1) - 1) / w; their example: w = 0.001, L = 100 gives 4.88. The queue length is read
+    // before a packet is added: the 101st arrival finds 100.
     let settings = RedSpecification { weight: 0.001, min_threshold: 1e9, max_threshold: 2e9, ..recommended() };
     let steps: Vec<_> =
         (0..101).map(|n| packet(n, n as u64 + 1)).chain((0..101).map(|n| (1000 + n, Step::Leave))).collect();
@@ -231,8 +231,8 @@ fn the_average_of_a_burst_is_that_of_the_paper() {
 }
 
 #[test]
-fn an_idle_queue_forgets_as_fast_as_it_could_have_sent() {
-    // Section 4: after being empty for the time of m packets the average is (1 - w)^m of what it was. 1500 bytes at 12
+fn the_average_of_an_idle_queue_decays_at_the_link_rate() {
+    // Section 4: after an idle time of m packets the average is (1 - w)^m of its previous value. 1500 bytes at 12
     // Mbit/s take 1 ms; with w = 0.002, 346.2 ms halve it (ln 2 / -ln 0.998 = 346.2).
     let settings = RedSpecification { min_threshold: 1e9, max_threshold: 2e9, ..recommended() };
     let mut steps: Vec<_> = (0..100).map(|n| packet(n, n as u64 + 1)).collect();
@@ -246,10 +246,10 @@ fn an_idle_queue_forgets_as_fast_as_it_could_have_sent() {
 
 #[test]
 fn drops_are_spread_evenly() {
-    // The average stands at 10, half-way: p_b = 0.02 / 2 = 0.01. Packet n after a drop is dropped with p_b / (1 - n p_b)
-    // if none before it was (figure 2): each n from 1 to 99 with p_b / (1 - p_b) = 1/99, and 99 is the most. Mean 50,
-    // variance (99^2 - 1) / 12 = 816.7. Geometric distances would go to some hundred. The queue loses no packet by a
-    // drop, for one comes for each that leaves: whoever is dropped is made up for by leaving one fewer.
+    // The average is 10, halfway between the thresholds: p_b = 0.02 / 2 = 0.01. Packet n after a drop is dropped with p_b / (1 - n p_b)
+    // if none before it was (figure 2): each n from 1 to 99 has probability p_b / (1 - p_b) = 1/99, and 99 is the maximum. Mean 50,
+    // variance (99^2 - 1) / 12 = 816.7. Geometric distances would extend to several hundred. A drop does not shorten the queue, because
+    // one packet arrives per departure, and one departure is skipped for each drop.
     let settings = RedSpecification { max_probability: 0.02, weight: 0.5, ..recommended() };
     let mut red = Red::new(settings, stream(9));
     let mut dropped = Vec::new();
@@ -270,7 +270,7 @@ fn drops_are_spread_evenly() {
     let distances: Vec<f64> = drops[10..].windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     let count = distances.len() as f64;
     let mean = distances.iter().sum::<f64>() / count;
-    // 4000 distances: the mean's standard error is sqrt(816.7 / 4000) = 0.45.
+    // 4000 distances: the standard error of the mean is sqrt(816.7 / 4000) = 0.45.
     assert!(count > 3800.0 && (mean - 50.0).abs() < 4.0 * 0.46, "{mean} of {count}");
     assert_eq!(distances.iter().fold(0.0, |most: f64, this| most.max(*this)), 99.0);
     let variance = distances.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / count;
@@ -279,14 +279,14 @@ fn drops_are_spread_evenly() {
 
 #[test]
 fn the_probability_rises_gently_above_the_upper_threshold() {
-    // Weight 1: the average is the queue. Packets come one by one at a queue of q. With drops spread evenly the share of
+    // Weight 1: the average is the queue. Packets arrive one by one at a queue of q. With drops spread evenly, the fraction of
     // drops at probability p is 1 / mean of the distances: about 2 p for small p, as distances are uniform in 1 ...
-    // 1/p - 1 (mean 1 / 2p); from p = 1/2 on no packet can be spared between two drops.
+    // 1/p - 1 (mean 1 / 2p); from p = 1/2 on every packet is dropped.
     for (queue, gentle, expected) in [
         (4, true, 0.0),
         // p = 0.1 * 5/10 = 0.05: distances uniform in 1 ... 19, mean 10.
         (10, true, 0.1),
-        // Gentle, p = 0.1 + 0.9 * 5/15 = 0.4: the first after a drop with 0.4/0.6 = 2/3, the second surely: mean 4/3.
+        // Gentle, p = 0.1 + 0.9 * 5/15 = 0.4: the first after a drop with 0.4/0.6 = 2/3, the second with certainty: mean 4/3.
         (20, true, 0.75),
         // p = 0.1 + 0.9 * 7/15 = 0.52.
         (22, true, 1.0),
@@ -300,7 +300,7 @@ fn the_probability_rises_gently_above_the_upper_threshold() {
     }
 }
 
-/// Which share of packets is dropped that find `queue` others.
+/// Returns the fraction of packets that are dropped when they find `queue` others.
 fn drop_share(settings: RedSpecification, queue: u64) -> f64 {
     let template = Packet::new(FlowId(0), NodeId(1), 1500, Content::Udp { payload_bytes: 1472 });
     let handle = Arena::default().insert(template);
@@ -344,8 +344,8 @@ fn adaptive_red_derives_its_settings() {
 }
 
 #[test]
-fn adaptive_red_moves_its_maximum_by_the_clock() {
-    // The average stands at 14 (target range 9 to 11): from 0.1 on, 0.01 more every half second; 0.5 after 20 s.
+fn adaptive_red_adapts_its_maximum_at_regular_times() {
+    // The average is 14 (target range 9 to 11): from 0.1 on, 0.01 more every half second; 0.5 after 20 s.
     let settings = RedSpecification {
         weight: 0.5,
         max_threshold: 15.0,
@@ -357,7 +357,7 @@ fn adaptive_red_moves_its_maximum_by_the_clock() {
         let found = up[(second * 10.0) as usize];
         assert!((found - expected).abs() < 1e-9, "{second} s: {found}, expected {expected}");
     }
-    // The average at 6: a tenth less every half second: 0.1 * 0.9^n; the least, 0.01, after 22 of them (0.9^22 = 0.0985).
+    // The average is 6: a tenth less every half second: 0.1 * 0.9^n; the minimum, 0.01, after 22 of them (0.9^22 = 0.0985).
     let down = maxima(settings, 6, 30);
     for (second, expected) in [(0.6, 0.09), (1.1, 0.081), (10.4, 0.1 * 0.121_577), (11.1, 0.01), (14.0, 0.01)] {
         let found = down[(second * 10.0) as usize];
@@ -365,7 +365,7 @@ fn adaptive_red_moves_its_maximum_by_the_clock() {
     }
 }
 
-/// The maximum probability at each tenth of a second while the queue is kept at `queue` packets.
+/// Returns the maximum probability at each tenth of a second while the queue is kept at `queue` packets.
 fn maxima(settings: RedSpecification, queue: u64, half_seconds: u64) -> Vec<f64> {
     let template = Packet::new(FlowId(0), NodeId(1), 1500, Content::Udp { payload_bytes: 1472 });
     let handle = Arena::default().insert(template);
@@ -386,7 +386,7 @@ fn maxima(settings: RedSpecification, queue: u64, half_seconds: u64) -> Vec<f64>
 }
 
 #[test]
-fn above_the_upper_threshold_even_capable_packets_are_dropped() {
+fn above_the_upper_threshold_ecn_capable_packets_are_dropped() {
     let settings = RedSpecification { weight: 1.0, max_probability: 0.5, ecn: true, ..recommended() };
     let mut steps: Vec<_> = (0..100).map(|n| packet(n, 1)).collect();
     for (_, step) in &mut steps {
@@ -399,6 +399,6 @@ fn above_the_upper_threshold_even_capable_packets_are_dropped() {
     let (_, early, marked, sent) = tally(&fates, &steps);
     assert!(marked > 0 && early > 0 && sent <= 30, "{marked} {early} {sent}");
     let first = fates.iter().find_map(|fate| if let Fate::Early(number) = fate { Some(*number) } else { None });
-    // Packet 15 is the first that finds 15.
+    // Packet 15 is the first that finds 15 packets.
     assert!(first >= Some(15), "{first:?}");
 }

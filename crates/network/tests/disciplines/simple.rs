@@ -1,4 +1,4 @@
-//! The step marker, strict priority, and what marks and drops look like from the network.
+//! The step marker and strict priority.
 
 use crate::drive::{Fate, Item, Step, phases, run, script};
 use fullpipe_network::{
@@ -8,7 +8,7 @@ use fullpipe_units::{Codepoint, Duration, FlowId};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// Drop-tail, and what the step says.
+/// Returns the expected outcomes: drop-tail with marks above the threshold.
 fn expected(settings: &StepMarkerSpecification, limit: usize, steps: &[(u64, Step)]) -> Vec<Fate> {
     let mut queue: VecDeque<Item> = VecDeque::new();
     let mut fates = Vec::new();
@@ -66,9 +66,9 @@ proptest! {
         prop_assert_eq!(fates, expected(&settings, limit, &steps));
     }
 
-    /// At every departure the lowest band that holds anything goes first.
+    /// At every departure the lowest nonempty band is served.
     #[test]
-    fn bands_go_in_order(phases in phases(), seed in any::<u64>(), flows in 1u32..9, by_size in any::<bool>()) {
+    fn bands_are_served_in_order(phases in phases(), seed in any::<u64>(), flows in 1u32..9, by_size in any::<bool>()) {
         let steps = script(&phases, flows, &[1500, 500, 60], seed);
         // A flow keeps its order only if all of it is in one band.
         let steps: Vec<_> = steps.into_iter().map(|(now, step)| match step {
@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// The order in which four packets leave, one of each codepoint.
+/// Returns the order in which four packets depart, one of each codepoint.
 fn order(classifier: Classifier, bands: usize) -> Vec<usize> {
     let item = |number: usize| Item {
         number,
@@ -117,20 +117,20 @@ fn order(classifier: Classifier, bands: usize) -> Vec<usize> {
 }
 
 #[test]
-fn bands_by_codepoint_by_protocol_and_beyond_the_last() {
+fn bands_are_selected_by_codepoint_or_protocol_up_to_the_last_band() {
     // Numbers are NotEct, Ect0, Ect1, Ce.
     let by_codepoint = Classifier::Codepoint { not_ect: 3, ect0: 2, ect1: 1, ce: 0 };
     assert_eq!(order(by_codepoint.clone(), 4), [3, 2, 1, 0]);
-    // With two bands, 1, 2 and 3 are the last.
+    // With two bands, 1, 2 and 3 select the last.
     assert_eq!(order(by_codepoint, 2), [3, 0, 1, 2]);
-    // All are datagrams.
+    // All packets are datagrams.
     assert_eq!(order(Classifier::Protocol { tcp: 0, udp: 1 }, 2), [0, 1, 2, 3]);
     let named = Classifier::Flow { bands: [(FlowId(2), 0)].into(), others: 1 };
     assert_eq!(order(named, 2), [2, 0, 1, 3]);
 }
 
 #[test]
-fn segments_and_datagrams_are_told_apart() {
+fn segments_and_datagrams_have_different_bands() {
     use fullpipe_network::packet::Arena;
     use fullpipe_network::queue::Queued;
     use fullpipe_network::{Content, Packet};
@@ -152,7 +152,7 @@ fn segments_and_datagrams_are_told_apart() {
 }
 
 #[test]
-fn no_bands_take_nothing() {
+fn without_bands_every_packet_is_refused() {
     let item = Item { number: 0, flow: 0, ip_bytes: 100, codepoint: Codepoint::NotEct, since: 1 };
     let mut queue = StrictPriority::new(Classifier::Protocol { tcp: 0, udp: 0 }, Vec::new());
     assert_eq!(

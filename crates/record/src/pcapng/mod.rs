@@ -2,11 +2,11 @@
 //!
 //! A file is a sequence of blocks: one section header, one description per interface, then one enhanced packet block per
 //! packet. Every block begins with its type and length and ends with its length again; lengths are multiples of four.
-//! Numbers are little-endian, which the section header's magic tells readers. Times count nanoseconds from the start of
-//! the run, which readers show as 1970.
+//! Numbers are little-endian, which the magic number of the section header indicates. Times count nanoseconds from the start of
+//! the run, so readers display dates in 1970.
 //!
-//! A block is put together in memory and handed to the writer in one piece. After an error nothing more is written: what
-//! the file then holds is a capture that lacks its end, never one with a hole in it.
+//! A block is assembled in memory and passed to the writer in one piece. After an error nothing more is written, so the file can lack its
+//! end but never has a gap.
 
 mod read;
 
@@ -21,7 +21,7 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Codes of options, which blocks number independently of each other.
+/// Codes of options. Each block type has its own numbering.
 mod option {
     pub(super) const END: u16 = 0;
     pub(super) const SECTION_HARDWARE: u16 = 2;
@@ -33,10 +33,10 @@ mod option {
     pub(super) const PACKET_FLAGS: u16 = 2;
 }
 
-/// Times count units of 10^-9 s.
+/// Times are in units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
-/// What a packet's bytes begin with (the registry of link-layer types).
+/// The first header of a captured packet (from the registry of link-layer types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum LinkType {
@@ -46,7 +46,7 @@ pub enum LinkType {
     Raw = 101,
 }
 
-/// Who made the capture; an empty text is left out.
+/// The producer of the capture; empty strings are omitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Section<'a> {
     /// The hardware.
@@ -57,20 +57,20 @@ pub struct Section<'a> {
     pub application: &'a str,
 }
 
-/// Where packets were captured; an empty text is left out.
+/// An interface at which packets were captured; empty strings are omitted.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface<'a> {
-    /// Its name.
+    /// Name of the interface.
     pub name: &'a str,
-    /// What it is.
+    /// Its description.
     pub description: &'a str,
-    /// What its packets begin with.
+    /// The first header of its packets.
     pub link_type: LinkType,
-    /// Most bytes kept of a packet; 0: all.
+    /// Maximum number of bytes kept of each packet; 0: no limit.
     pub snap_bytes: u32,
 }
 
-/// Which way a packet passed the interface.
+/// The direction in which a packet passed the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Way {
@@ -102,10 +102,10 @@ pub struct PcapngWriter<W> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Begins a section.
+    /// Writes the header of a section.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the errors of the writer.
     pub fn new(out: W, section: &Section<'_>) -> io::Result<Self> {
         let mut writer = PcapngWriter { out, block: Vec::new(), interfaces: Vec::new(), failed: false };
         writer.begin(SECTION_HEADER);
@@ -123,10 +123,10 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// Describes a further interface; returns its number.
+    /// Describes another interface and returns its number.
     ///
     /// # Errors
-    /// Those of the writer, and [`io::ErrorKind::BrokenPipe`] after an earlier error.
+    /// Returns the errors of the writer, and [`io::ErrorKind::BrokenPipe`] after an earlier error.
     pub fn interface(&mut self, interface: &Interface<'_>) -> io::Result<u32> {
         self.begin(INTERFACE_DESCRIPTION);
         self.short(interface.link_type as u16);
@@ -141,11 +141,10 @@ impl<W: Write> PcapngWriter<W> {
         Ok(self.interfaces.len() as u32 - 1)
     }
 
-    /// A packet of `original_bytes` bytes passed; `bytes` are its first ones, which are cut to the interface's snap
-    /// length.
+    /// Writes a packet of `original_bytes` bytes. `bytes` are its first bytes; they are truncated to the snap length of the interface.
     ///
     /// # Errors
-    /// Those of the writer; [`io::ErrorKind::InvalidInput`] for an interface that was not described;
+    /// Returns the errors of the writer; [`io::ErrorKind::InvalidInput`] for an interface that was not described;
     /// [`io::ErrorKind::BrokenPipe`] after an earlier error of the writer.
     pub fn packet(
         &mut self,
@@ -175,10 +174,10 @@ impl<W: Write> PcapngWriter<W> {
         self.end()
     }
 
-    /// The capture at an interface has ended. Packets that come later are those of others.
+    /// Writes that the capture at an interface has ended. Later packets belong to other interfaces.
     ///
     /// # Errors
-    /// As [`PcapngWriter::packet`].
+    /// Returns the same errors as [`PcapngWriter::packet`].
     pub fn end_of(&mut self, interface: u32, at: Instant) -> io::Result<()> {
         if interface as usize >= self.interfaces.len() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no such interface"));
@@ -192,12 +191,12 @@ impl<W: Write> PcapngWriter<W> {
         self.end()
     }
 
-    /// The writer, which may hold bytes that are not flushed.
+    /// Returns the writer, which can hold bytes that are not flushed.
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    /// The writer; bytes that others write to it go between blocks.
+    /// Returns the writer. Bytes that the caller writes to it are placed between blocks.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
@@ -205,7 +204,7 @@ impl<W: Write> PcapngWriter<W> {
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.long(kind);
-        // Its length is filled in when it is known.
+        // The length is filled in when the block is complete.
         self.long(0);
     }
 
@@ -234,7 +233,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     fn text(&mut self, code: u16, text: &str) {
-        // An option's length has 16 bits; a longer text is left out rather than have it break the block.
+        // The length field of an option has 16 bits. A longer text is omitted because it would corrupt the block.
         if !text.is_empty() && text.len() <= usize::from(u16::MAX) {
             self.option(code, text.as_bytes());
         }
@@ -255,9 +254,10 @@ mod tests {
     const RAW: Interface<'static> =
         Interface { name: "client", description: "", link_type: LinkType::Raw, snap_bytes: 6 };
 
-    /// The draft's figures 9 (section header), 10 (interface description) and 11 (enhanced packet), filled in by hand.
+    /// The expected bytes are figures 9 (section header), 10 (interface description) and 11 (enhanced packet) of the draft, filled in by
+    /// hand.
     #[test]
-    fn blocks_by_hand() {
+    fn blocks_match_the_figures_of_the_draft() {
         let section = Section { hardware: "", system: "", application: "abc" };
         let mut capture = PcapngWriter::new(Vec::new(), &section).unwrap();
         assert_eq!(capture.interface(&RAW).unwrap(), 0);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_was_not_described_is_an_error_and_leaves_nothing_behind() {
+    fn a_packet_of_an_undescribed_interface_is_an_error_and_writes_nothing() {
         let mut capture = PcapngWriter::new(Vec::new(), &Section::default()).unwrap();
         let length = capture.get_mut().len();
         let error = capture.packet(0, Instant::ZERO, Way::Inbound, &[1], 1).unwrap_err();
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(capture.into_inner().len(), length);
     }
 
-    /// Takes so many bytes, then is full; later it would take more again.
+    /// A writer that fails after a number of bytes, and accepts bytes again after the failure.
     struct Full {
         taken: Vec<u8>,
         room: usize,
@@ -322,8 +322,8 @@ mod tests {
     }
 
     #[test]
-    fn after_an_error_nothing_follows() {
-        // Section header 28 bytes, interface 44, so that the disk is full within the first packet's block.
+    fn nothing_is_written_after_an_error() {
+        // The section header has 28 bytes and the interface 44, so the writer fails within the block of the first packet.
         let full = Full { taken: Vec::new(), room: 90, refusals: 0 };
         let mut capture = PcapngWriter::new(full, &Section::default()).unwrap();
         let client = capture.interface(&RAW).unwrap();

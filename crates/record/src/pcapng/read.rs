@@ -1,6 +1,6 @@
-//! Reads captures as this crate writes them: one little-endian section, times in nanoseconds, whole packets in enhanced
-//! packet blocks (draft-ietf-opsawg-pcapng). Blocks of other kinds are left out, as the draft asks of readers. A file that
-//! was damaged, or that another program has written in another way, is refused with a sentence; nothing in it panics.
+//! Reads captures in the form in which this crate writes them: one little-endian section, times in nanoseconds, whole packets in enhanced
+//! packet blocks (draft-ietf-opsawg-pcapng). Blocks of other types are skipped, as the draft requires. A damaged file, or a file of another
+//! program in another form, is rejected with a message. No input causes a panic.
 
 use super::{
     BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE_DESCRIPTION, INTERFACE_STATISTICS, LinkType, NANOSECONDS,
@@ -9,15 +9,15 @@ use super::{
 use fullpipe_units::Instant;
 use std::fmt;
 
-/// Bytes of a block besides its body: type, length, and length again.
+/// Bytes of a block except its body: type, length, and length again.
 const FRAMING_BYTES: usize = 12;
 
-/// Why a capture cannot be read, and where.
+/// The reason why a capture cannot be read, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
-    /// Offset in the file of the block that is wrong.
+    /// Offset of the incorrect block in the file.
     pub offset_bytes: usize,
-    /// What is wrong.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -29,35 +29,35 @@ impl fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
-/// What a capture holds.
+/// A block of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block<'a> {
-    /// A further interface.
+    /// Describes an interface.
     Interface {
-        /// Its name; empty if it has none.
+        /// Name of the interface; empty if it has none.
         name: &'a str,
-        /// What its packets begin with.
+        /// The first header of its packets.
         link_type: LinkType,
     },
-    /// A packet.
+    /// A captured packet.
     Packet {
-        /// Number of the interface, which was described before.
+        /// Number of the interface, which an earlier block describes.
         interface: u32,
-        /// When.
+        /// Time of the packet.
         at: Instant,
-        /// All of it.
+        /// The whole packet.
         bytes: &'a [u8],
     },
     /// The capture at an interface has ended.
     End {
-        /// Number of the interface, which was described before.
+        /// Number of the interface, which an earlier block describes.
         interface: u32,
-        /// When.
+        /// Time at which the capture ended.
         at: Instant,
     },
 }
 
-/// Reads a capture from memory, block by block. After an error there is nothing more.
+/// Reads a capture from memory, block by block. After an error, it returns no more blocks.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     file: &'a [u8],
@@ -67,12 +67,12 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of a file's bytes.
+    /// Returns a reader of the bytes of a file.
     pub fn new(file: &'a [u8]) -> Self {
         Reader { file, offset: 0, begun: false, interfaces: 0 }
     }
 
-    /// The next block that means something here; `None` behind the last.
+    /// Returns the next block of a supported type; `None` at the end of the file.
     fn read(&mut self) -> Result<Option<Block<'a>>, &'static str> {
         if self.file.is_empty() {
             return Err("it is empty");
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
         Ok(Block::Packet { interface, at, bytes })
     }
 
-    /// Interface and time, with which blocks of packets and of statistics begin.
+    /// Reads the interface and the time at the start of a packet block or a statistics block.
     fn stamp(&self, body: &[u8]) -> Result<(u32, Instant), &'static str> {
         let (Some(interface), Some(high), Some(low)) = (long(body, 0), long(body, 4), long(body, 8)) else {
             return Err("a block's time is cut off");
@@ -175,7 +175,7 @@ impl<'a> Iterator for Reader<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let read = self.read().map_err(|reason| Damaged { offset_bytes: self.offset, reason });
         if read.is_err() {
-            // One error, then nothing; an empty file has said its error at its first byte.
+            // The reader returns one error and then nothing. For an empty file the error is that of its first byte.
             self.file = &[0];
             self.offset = 1;
         }
@@ -183,10 +183,10 @@ impl<'a> Iterator for Reader<'a> {
     }
 }
 
-/// A block's type, body and length in all.
+/// Returns the type, the body and the total length of the first block.
 fn block(rest: &[u8]) -> Result<(u32, &[u8], usize), &'static str> {
     let (Some(kind), Some(length)) = (long(rest, 0), long(rest, 4)) else { return Err("a block is cut off") };
-    // The first block's length of a big-endian file makes no sense here, and its type reads the same either way.
+    // In a big-endian file the length of the first block is invalid; the section header's type is the same in both byte orders.
     if kind == SECTION_HEADER && long(rest, 8) == Some(BYTE_ORDER_MAGIC.swap_bytes()) {
         return Err("its numbers are big-endian; only little-endian files are read");
     }
@@ -201,7 +201,7 @@ fn block(rest: &[u8]) -> Result<(u32, &[u8], usize), &'static str> {
     Ok((kind, &whole[8..length - 4], length))
 }
 
-/// Takes the next option off; `None` behind the last.
+/// Removes the next option and returns it; `None` at the end.
 fn next_option<'a>(options: &mut &'a [u8]) -> Result<Option<(u16, &'a [u8])>, &'static str> {
     if options.is_empty() {
         return Ok(None);
@@ -243,13 +243,13 @@ mod tests {
 
     fn error(file: &[u8]) -> Damaged {
         let mut reader = Reader::new(file);
-        let error = reader.find_map(Result::err).expect("an error");
-        assert_eq!(reader.next(), None, "nothing follows an error");
+        let error = reader.find_map(Result::err).expect("the reader returns an error");
+        assert_eq!(reader.next(), None, "the reader ends after an error");
         error
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_blocks_are_read_back() {
         let at = Instant::from_nanos(0x0000_0002_0304_0506);
         let link_type = LinkType::Ethernet;
         let expected = [
@@ -262,14 +262,14 @@ mod tests {
         let file = capture();
         let read: Vec<_> = Reader::new(&file).collect::<Result<_, _>>().unwrap();
         assert_eq!(read, expected);
-        // A block of a kind that nobody knows (here one for local use), before all packets.
+        // A block of an unknown type (here one for local use), before all packets.
         let unknown = [3, 0, 0, 0x80, 16, 0, 0, 0, 9, 9, 9, 9, 16, 0, 0, 0];
         let header = 40;
         let with = [&file[..header], &unknown, &file[header..]].concat();
         assert_eq!(Reader::new(&with).collect::<Result<Vec<_>, _>>().unwrap(), expected);
     }
 
-    /// What is written to a capture.
+    /// A block that the test writes.
     #[derive(Clone, Debug)]
     enum Entry {
         Interface { name: String, description: String, link_type: LinkType },
@@ -291,8 +291,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written is read, and a byte that is changed in it is refused or read as a capture that can be written
-        /// again and read as the same.
+        /// Every capture is read as it was written. If one of its bytes is changed, it is rejected, or it is read as a capture that can be
+        /// written and read again with the same result.
         #[test]
         fn captures_are_read_as_they_were_written(
             hardware in "\\PC{0,9}",
@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// A capture of these blocks.
+    /// Returns a capture of these blocks.
     fn written(blocks: &[Block<'_>]) -> Vec<u8> {
         let mut capture = PcapngWriter::new(Vec::new(), &Section::default()).unwrap();
         for block in blocks {
@@ -356,9 +356,9 @@ mod tests {
         capture.into_inner()
     }
 
-    /// A file that ends within a block is refused there; one that ends between blocks is a shorter capture.
+    /// A file that ends within a block is rejected at that block. A file that ends between blocks is a shorter capture.
     #[test]
-    fn a_file_cut_anywhere_is_told() {
+    fn a_file_that_ends_within_a_block_is_an_error() {
         let file = capture();
         let mut ends = vec![0];
         while let Some(length) = long(&file, ends[ends.len() - 1] + 4) {
@@ -377,14 +377,14 @@ mod tests {
     }
 
     #[test]
-    fn damage_has_a_sentence() {
+    fn each_kind_of_damage_has_its_message() {
         let change = |place: usize, value: &[u8]| {
             let mut file = capture();
             file[place..place + value.len()].copy_from_slice(value);
             error(&file)
         };
-        // The section's header has 40 bytes. An interface's description has 16 of header, 4 + 8 of name, 4 + 8 of text,
-        // 4 + 4 of resolution, 4 of end and 4 of length: 56; so the packet is at 152 and the second one at 204.
+        // The section header has 40 bytes. An interface description has 16 bytes of header, 4 + 8 of name, 4 + 8 of text,
+        // 4 + 4 of resolution, 4 of end and 4 of length: 56 bytes. So the first packet is at byte 152 and the second one at 204.
         let said = |offset_bytes, reason| Damaged { offset_bytes, reason };
         assert_eq!(change(0, &[0]), said(0, "it is no pcapng file"));
         assert_eq!(

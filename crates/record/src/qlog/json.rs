@@ -1,4 +1,4 @@
-//! JSON (RFC 8259), written as it comes.
+//! Writes JSON (RFC 8259) directly as text.
 
 use super::Milliseconds;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ fn array(text: &mut String, fill: impl FnOnce(&mut Array<'_>)) {
     text.push(']');
 }
 
-/// A text with its quotes. What would end it, what begins an escape and the control characters are escaped (section 7).
+/// Writes a string with its quotes. Quotes, backslashes and control characters are escaped (section 7).
 fn quoted(text: &mut String, value: &str) {
     text.push('"');
     for letter in value.chars() {
@@ -32,11 +32,11 @@ fn quoted(text: &mut String, value: &str) {
 }
 
 fn display(text: &mut String, value: impl std::fmt::Display) {
-    // A text takes all that is written to it.
+    // Writing to a `String` cannot fail.
     let _ = write!(text, "{value}");
 }
 
-/// An object that is being written.
+/// Writes the members of an object.
 #[derive(Debug)]
 pub struct Object<'a> {
     text: &'a mut String,
@@ -52,19 +52,19 @@ impl Object<'_> {
         self.text.push(':');
     }
 
-    /// A text.
+    /// Writes a string.
     pub fn text(&mut self, key: &str, value: &str) {
         self.key(key);
         quoted(self.text, value);
     }
 
-    /// A whole number.
+    /// Writes an integer.
     pub fn unsigned(&mut self, key: &str, value: u64) {
         self.key(key);
         display(self.text, value);
     }
 
-    /// A number; nothing if it is none.
+    /// Writes a number. Infinity and NaN are omitted with their key.
     pub fn number(&mut self, key: &str, value: f64) {
         if value.is_finite() {
             self.key(key);
@@ -72,32 +72,32 @@ impl Object<'_> {
         }
     }
 
-    /// A time in milliseconds.
+    /// Writes a time in milliseconds.
     pub fn exact(&mut self, key: &str, value: Milliseconds) {
         self.key(key);
         display(self.text, value);
     }
 
-    /// A truth value.
+    /// Writes a Boolean.
     pub fn boolean(&mut self, key: &str, value: bool) {
         self.key(key);
         display(self.text, value);
     }
 
-    /// An object.
+    /// Writes an object.
     pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut Object<'_>)) {
         self.key(key);
         object(self.text, fill);
     }
 
-    /// An array.
+    /// Writes an array.
     pub fn array(&mut self, key: &str, fill: impl FnOnce(&mut Array<'_>)) {
         self.key(key);
         array(self.text, fill);
     }
 }
 
-/// An array that is being written.
+/// Writes the elements of an array.
 #[derive(Debug)]
 pub struct Array<'a> {
     text: &'a mut String,
@@ -111,25 +111,25 @@ impl Array<'_> {
         }
     }
 
-    /// A text.
+    /// Writes a string.
     pub fn text(&mut self, value: &str) {
         self.next();
         quoted(self.text, value);
     }
 
-    /// A whole number.
+    /// Writes an integer.
     pub fn unsigned(&mut self, value: u64) {
         self.next();
         display(self.text, value);
     }
 
-    /// An object.
+    /// Writes an object.
     pub fn object(&mut self, fill: impl FnOnce(&mut Object<'_>)) {
         self.next();
         object(self.text, fill);
     }
 
-    /// An array.
+    /// Writes an array.
     pub fn array(&mut self, fill: impl FnOnce(&mut Array<'_>)) {
         self.next();
         array(self.text, fill);
@@ -148,16 +148,16 @@ mod tests {
         text
     }
 
-    /// The number of an object that has one, rounded correctly, which serde_json does not do by default.
+    /// Returns the only member of an object, a number, rounded correctly. By default, serde_json does not round correctly.
     fn only_number(text: &str) -> f64 {
-        let digits = text.split(':').nth(1).and_then(|rest| rest.strip_suffix('}')).expect("one key");
-        let read: Value = serde_json::from_str(text).expect("JSON");
+        let digits = text.split(':').nth(1).and_then(|rest| rest.strip_suffix('}')).expect("the object has one key");
+        let read: Value = serde_json::from_str(text).expect("the text is JSON");
         assert!(read.as_object().is_some_and(|object| object.values().all(Value::is_number)), "{text}");
-        digits.parse().expect("a number")
+        digits.parse().expect("the value is a number")
     }
 
     #[test]
-    fn values_read_back() {
+    fn written_values_are_read_back() {
         let text = written(|o| {
             o.text("quote\"", "back\\slash\n\t\u{1e}\u{0}\u{7f}é𝄞");
             o.unsigned("most", u64::MAX);
@@ -174,7 +174,7 @@ mod tests {
                 a.object(|inner| inner.boolean("four", false));
             });
         });
-        let read: Value = serde_json::from_str(&text).expect("JSON");
+        let read: Value = serde_json::from_str(&text).expect("the text is JSON");
         let expected = json!({
             "quote\"": "back\\slash\n\t\u{1e}\u{0}\u{7f}é𝄞",
             "most": u64::MAX,
@@ -193,7 +193,7 @@ mod tests {
             let text = written(|o| o.text(&key, &value));
             let separated = text.contains(['\u{1e}', '\n']);
             prop_assert!(!separated);
-            let read: Value = serde_json::from_str(&text).expect("JSON");
+            let read: Value = serde_json::from_str(&text).expect("the text is JSON");
             prop_assert_eq!(&read[&key], &Value::from(value));
         }
 
@@ -204,7 +204,7 @@ mod tests {
 
         #[test]
         fn any_time_reads_back(nanoseconds in 0..1_u64 << 50) {
-            // Up to 13 days: reading and multiplying are each wrong by at most 2^-53 of that, together a quarter of a nanosecond.
+            // Up to 13 days: the conversion and the multiplication each have an error of at most 2^-53, together a quarter of a nanosecond.
             let milliseconds = only_number(&written(|o| o.exact("t", Milliseconds(nanoseconds))));
             prop_assert_eq!((milliseconds * 1e6).round() as u64, nanoseconds);
         }

@@ -1,14 +1,15 @@
-//! qlog: what happened in a run, event by event, as a sequence of JSON texts.
+//! qlog: the events of a run, as a sequence of JSON texts.
 //!
-//! **Format.** A file begins with a record that says what it is, then comes one record for each event, in order of time
-//! (draft-ietf-quic-qlog-main-schema-13, "sequential"). A record is the byte 0x1E, one JSON text and a line feed (RFC 7464): a
-//! reader that finds a record cut off goes on with the next. Names and fields of QUIC's events are those of
-//! draft-ietf-quic-qlog-quic-events-12; what these drafts do not define has a namespace and a schema of its own.
+//! **Format.** A file begins with a record that describes it. One record per event follows, in order of time
+//! (draft-ietf-quic-qlog-main-schema-13, "sequential"). A record is the byte 0x1E, one JSON text and a line feed (RFC 7464), so a
+//! reader can skip a truncated record. Names and fields of QUIC events are those of draft-ietf-quic-qlog-quic-events-12. Events that these
+//! drafts do not define have their own namespace and schema.
 //!
-//! **Time** is in milliseconds since the beginning of the run, written as exact decimals: no two instants become one.
+//! **Time** is in milliseconds since the start of the run, written as exact decimals, so different instants stay different.
 //!
-//! JSON is written, not built: a run has millions of events. Numbers have the shortest form that reads back the same; what is
-//! no number (JSON has neither infinity nor NaN) is left out with its key.
+//! Records are written as text without an intermediate tree, because a run has millions of events. Numbers have the shortest form that
+//! reads
+//! back the same. Infinity and NaN do not exist in JSON and are omitted with their key.
 
 mod json;
 
@@ -19,33 +20,33 @@ use std::fmt::Write as _;
 
 /// Number of the draft of the main schema.
 pub const MAIN_SCHEMA_DRAFT: u32 = 13;
-/// Schema of QUIC's events, with the number of its draft.
+/// Schema of QUIC events, with the number of its draft.
 pub const QUIC_EVENTS: &str = "urn:ietf:params:qlog:events:quic-12";
 
-/// What begins each record (RFC 7464 section 2.2).
+/// The first byte of each record (RFC 7464 section 2.2).
 const RECORD_SEPARATOR: char = '\u{1e}';
 
-/// Writes records into memory, for whoever takes them from there.
+/// Writes records into memory, from which the caller takes them.
 #[derive(Clone, Debug, Default)]
 pub struct QlogWriter {
     text: String,
 }
 
-/// What a file says of itself.
+/// The description at the start of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Preamble<'a> {
     /// Title of the run.
     pub title: &'a str,
-    /// What it holds, in words.
+    /// Description of the contents.
     pub description: &'a str,
-    /// Who wrote it.
+    /// The program that wrote the file.
     pub software: &'a str,
-    /// Schemas of its events.
+    /// Schemas of the events.
     pub event_schemas: &'a [&'a str],
 }
 
 impl QlogWriter {
-    /// Begins a file.
+    /// Writes the first record of a file.
     pub fn begin(&mut self, preamble: &Preamble<'_>) {
         self.record(|file| {
             file.text("file_schema", "urn:ietf:params:qlog:file:sequential");
@@ -56,7 +57,7 @@ impl QlogWriter {
                 trace.text("title", preamble.title);
                 trace.object("vantage_point", |point| {
                     point.text("name", preamble.software);
-                    // Both ends of all connections, and what is between them.
+                    // The vantage point includes both ends of all connections and the network between them.
                     point.text("type", "unknown");
                 });
                 trace.array("event_schemas", |schemas| preamble.event_schemas.iter().for_each(|uri| schemas.text(uri)));
@@ -71,7 +72,7 @@ impl QlogWriter {
         });
     }
 
-    /// Writes an event of `group`; `data` fills in what it is about.
+    /// Writes an event of `group`; `data` writes its fields.
     pub fn event(&mut self, at: Instant, group: &str, name: &str, data: impl FnOnce(&mut Object<'_>)) {
         self.record(|event| {
             event.exact("time", Milliseconds(at.as_nanos()));
@@ -81,22 +82,22 @@ impl QlogWriter {
         });
     }
 
-    /// Bytes that were written and not taken.
+    /// Returns the number of bytes that were written and not cleared.
     pub fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether [`QlogWriter::len`] is zero.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// What was written.
+    /// Returns the bytes written since the last [`QlogWriter::clear`].
     pub fn as_bytes(&self) -> &[u8] {
         self.text.as_bytes()
     }
 
-    /// Forgets what was written, which has been taken.
+    /// Removes the written bytes after the caller has taken them.
     pub fn clear(&mut self) {
         self.text.clear();
     }
@@ -108,7 +109,7 @@ impl QlogWriter {
     }
 }
 
-/// Nanoseconds as exact decimal milliseconds.
+/// A number of nanoseconds, written as exact decimal milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Milliseconds(pub u64);
 
@@ -134,10 +135,10 @@ impl std::fmt::Display for Milliseconds {
     }
 }
 
-/// Bytes as hexadecimal digits, as qlog writes them.
+/// Returns bytes as hexadecimal digits, in qlog's notation.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // A text takes all that is written to it.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_what_the_public_reader_takes_it_for() {
+    fn a_public_qlog_reader_reads_the_file() {
         let mut writer = QlogWriter::default();
         let schemas = [QUIC_EVENTS, "urn:example"];
         writer.begin(&Preamble {
@@ -181,19 +182,23 @@ mod tests {
         });
         writer.event(Instant::from_nanos(2_000_000), "link", "link:queue_updated", |data| data.unsigned("bytes", 1));
         let bytes = writer.as_bytes();
-        assert_eq!(bytes.iter().filter(|byte| **byte == 0x1e).count(), 3, "a separator in a text is escaped");
-        let mut reader = QlogSeqReader::new(Box::new(bytes)).expect("a preamble");
+        assert_eq!(
+            bytes.iter().filter(|byte| **byte == 0x1e).count(),
+            3,
+            "one separator per record; separators in strings are escaped"
+        );
+        let mut reader = QlogSeqReader::new(Box::new(bytes)).expect("the file has a preamble");
         assert_eq!(reader.qlog.file_schema, qlog::QLOGFILESEQ_URI);
         assert_eq!(reader.qlog.serialization_format, "application/qlog+json-seq");
         assert_eq!(reader.qlog.title.as_deref(), Some("a \"run\""));
         assert_eq!(reader.qlog.description.as_deref(), Some("d\u{1e}\n"));
         assert_eq!(QUIC_EVENTS, qlog::events::QUIC_URI);
         assert_eq!(reader.qlog.trace.event_schemas, schemas);
-        let Some(Event::Qlog(event)) = reader.next() else { panic!("an event of QUIC") };
+        let Some(Event::Qlog(event)) = reader.next() else { panic!("expected a QUIC event") };
         assert_eq!((event.time, event.group_id.as_deref().map(String::as_str)), (1.500_001, Some("a/client")));
-        let EventData::QuicMetricsUpdated(metrics) = event.data else { panic!("metrics") };
+        let EventData::QuicMetricsUpdated(metrics) = event.data else { panic!("expected metrics") };
         assert_eq!((metrics.congestion_window, metrics.smoothed_rtt), (Some(12_000), Some(40.5)));
-        let Some(Event::Json(event)) = reader.next() else { panic!("an event of our own") };
+        let Some(Event::Json(event)) = reader.next() else { panic!("expected an event with our own schema") };
         assert_eq!((event.time, event.name.as_str(), &event.data["bytes"]), (2.0, "link:queue_updated", &1.into()));
         assert!(reader.next().is_none());
         drop(reader);

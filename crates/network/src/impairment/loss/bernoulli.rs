@@ -1,4 +1,4 @@
-//! Loss of each frame independently, up to a largest burst, of all frames or of one protocol's.
+//! Independent loss of each frame, with a maximum burst length, for all frames or one protocol.
 
 use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings, Stage};
 use super::LossComponent;
@@ -22,10 +22,10 @@ pub(super) static BERNOULLI: LossComponent = choice(
     },
 );
 
-/// Loss of frames chosen one by one.
+/// Independent random loss of frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BernoulliLoss {
-    /// Which ones.
+    /// Which frames are lost.
     pub selection: Selection,
 }
 

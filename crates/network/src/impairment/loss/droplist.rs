@@ -31,7 +31,7 @@ pub(super) static DROPLIST: LossComponent = choice(
 pub struct Droplist {
     /// Whether only frames with transport payload are counted.
     pub data_only: bool,
-    /// Which frames are counted at all.
+    /// Which frames are counted.
     pub frames: Frames,
     /// Numbers, in any order.
     pub numbers: Vec<u64>,

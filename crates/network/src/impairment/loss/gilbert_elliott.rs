@@ -27,13 +27,13 @@ pub(super) static GILBERT_ELLIOTT: LossComponent = choice(
     },
 );
 
-/// Loss by a chain of two states (Gilbert 1960, Elliott 1963). Each frame is lost with the probability of the state; then
-/// the state may change. The first state is drawn from the stationary distribution.
+/// Loss by a chain of two states (Gilbert 1960, Elliott 1963). Each frame is lost with the probability of the current state; then
+/// the state can change. The first state is drawn from the stationary distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
-    /// Probability, per frame, of going from the good state to the bad.
+    /// Probability, per frame, of a transition from the good state to the bad state.
     pub good_to_bad: f64,
-    /// Probability, per frame, of going from the bad state to the good.
+    /// Probability, per frame, of a transition from the bad state to the good state.
     pub bad_to_good: f64,
     /// Probability of loss in the good state.
     pub loss_good: f64,
@@ -42,22 +42,22 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// Share of frames that meet the bad state: p / (p + r).
+    /// Returns the fraction of frames in the bad state: p / (p + r).
     pub fn bad_share(&self) -> f64 {
         let sum = self.good_to_bad + self.bad_to_good;
         if sum > 0.0 { self.good_to_bad / sum } else { 0.0 }
     }
 
-    /// Mean share of lost frames: the states' probabilities, weighted.
+    /// Returns the mean fraction of lost frames: the weighted loss probabilities of the states.
     pub fn mean_loss(&self) -> f64 {
         let bad = self.bad_share();
         (1.0 - bad) * self.loss_good + bad * self.loss_bad
     }
 
-    /// Mean number of frames lost in succession; 0 if none ever is, infinite if all are.
+    /// Returns the mean number of consecutively lost frames; 0 if no frame is ever lost, infinite if all are.
     ///
-    /// Each burst has one first frame: the mean is P(lost) / P(lost, the one before not). With no loss in the good state
-    /// and nothing but loss in the bad one it is 1 / r.
+    /// Each burst has one first frame, so the mean is P(lost) / P(lost and the previous frame not lost). If no frame is lost in the good
+    /// state and all frames are lost in the bad state, it is 1 / r.
     pub fn mean_burst(&self) -> f64 {
         let loss = self.mean_loss();
         if loss <= 0.0 {

@@ -1,5 +1,5 @@
-//! Loss of frames by a model that a scenario chooses by name. Each model is declared in a file of its own; a new one is a
-//! file, and two lines here.
+//! Loss models, which a scenario selects by name. Each model is declared in its own file; a new model is a
+//! file and two lines here.
 
 pub mod bernoulli;
 pub mod droplist;
@@ -10,16 +10,16 @@ use super::settings::{Impairment, ImpairmentComponent};
 use fullpipe_schema::component::{Catalogue, Component, choice, variants};
 use fullpipe_schema::{Data, Field, Kind, Table, Tree, Variants};
 
-/// A loss model as a component; `None`: nothing is lost.
+/// A loss model as a component; `None`: no loss.
 pub type LossComponent = Component<Option<Impairment>, ()>;
 
 const ALL: &[&LossComponent] =
     &[&NONE, &bernoulli::BERNOULLI, &periodic::PERIODIC, &gilbert_elliott::GILBERT_ELLIOTT, &droplist::DROPLIST];
 
-/// Every loss model, in the order of lists and of the reference page.
+/// All loss models, in the order of lists and of the reference page.
 pub static LOSSES: Catalogue<Option<Impairment>, ()> = Catalogue { key: "kind", components: &[ALL] };
 
-/// The table that names one.
+/// The table that selects a loss model.
 pub static TABLE: Table = Table {
     name: "loss",
     text: "Loss of frames on their way, after they were transmitted.",

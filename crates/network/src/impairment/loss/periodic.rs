@@ -1,4 +1,4 @@
-//! Loss of one frame in so many.
+//! Periodic loss: one frame in every `every`.
 
 use super::super::FRAME_NUMBER;
 use super::super::settings::{ImpairmentContext, ImpairmentModel, ImpairmentSettings};
@@ -28,13 +28,13 @@ pub(super) fn fill(loss: &mut Tree) {
     }
 }
 
-/// Loss of frame number `offset`, then of every `every`-th after it (the first frame is number 1). Frames without transport
+/// Loss of frame number `offset` and then of every `every`-th frame (the first frame is number 1). Frames without transport
 /// payload are not counted and never lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodicLoss {
-    /// Distance of losses; 0 is taken as 1.
+    /// Number of frames from one loss to the next; 0 is treated as 1.
     pub every: u64,
-    /// Number of the first lost frame; 0 is taken as 1.
+    /// Number of the first lost frame; 0 is treated as 1.
     pub offset: u64,
 }
 
