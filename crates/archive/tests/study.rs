@@ -43,6 +43,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
         description: odd(),
         seed: (1 << 53) - 1,
         exact_seed: Some(true),
+        more_seeds: Some(vec![2, (1 << 53) - 1]),
         study_seeds: Some(3),
         clock: Clock::Both,
         runs: Some(2),
@@ -68,6 +69,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
         left_out: vec![LeftOut { experiment: name("first"), axis: name("axis"), values: vec![odd(), odd()] }],
         experiment: vec![ExperimentRecord {
             name: name("first"),
+            former: Some(vec![name("first-former")]),
             scenario: name("plain"),
             text: odd(),
             runs: Some(30),
