@@ -1,10 +1,10 @@
-//! The tables of a run: its rows as `fullpipe_archive` and the components declare them, as columns and as files.
+//! The tables of a run as columns and as files, as `fullpipe_archive` and the components declare them.
 
 use crate::outcome::{CompletionRow, FigureRow, FlowRow, MeasuredLink, Outcome};
 use fullpipe_archive::{COMPLETIONS, Columns, FIGURES, FLOWS, HALVES, LINKS, SERIES};
 use fullpipe_units::Instant;
 
-/// The tables column by column. Each is gathered when it is asked for the first time.
+/// The tables by column. Each is built at its first use.
 impl Outcome {
     /// The columns of `flows.csv`, documented in `docs/records.md`.
     ///
@@ -50,8 +50,7 @@ impl Outcome {
         self.gathered.completions.get_or_init(|| COMPLETIONS.gather(self.completion_rows().map(completion_record)))
     }
 
-    /// The tables that the run leaves behind: name and content of each file. Samples that were written while it ran are not
-    /// among them.
+    /// The tables of the run: name and content of each file, without samples that were written during the run.
     pub fn tables(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut tables = vec![(FLOWS.file, FLOWS.to_bytes(flow_records(self)))];
         if !self.scenario().probes.is_empty() {

@@ -1,4 +1,4 @@
-//! Builds a world from a description.
+//! Builds a world from a scenario.
 
 use crate::capture::Captures;
 use crate::error::RunError;
@@ -22,14 +22,14 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Connections are numbered with 27 bits (two timers each in 28 bits of the calendar's events).
+/// Maximum number of connections. Their numbers have 27 bits (two timers each, in 28 bits of the calendar's events).
 const MAX_FLOWS: u64 = 1 << 26;
 
 pub(crate) fn assemble(shared: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<Prepared, RunError> {
     build(shared, options, plugins, false)
 }
 
-/// The same for real time: all conversations have addresses and ports, and real hosts take the time that they take.
+/// Builds a world for real time: all conversations have addresses and ports, and real hosts have no modeled processing time.
 pub(crate) fn assemble_addressed(
     shared: Arc<Scenario>,
     options: &Options,
@@ -62,7 +62,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     for link in &scenario.links {
         let limit = Limit::at(link.queue, link.rate);
         let plugged = plugins.queue_of(scenario, link, limit);
-        // A discipline in the place of a drop-tail queue has nothing below it.
+        // A discipline that replaces a drop-tail queue has no device queue below it.
         let alone = plugged.is_some() && link.discipline.is_none();
         let context = DisciplineContext { seed: scenario.seed, interface: &link.name, bands: &bands };
         let described = || link.discipline.as_ref().map(|settings| settings.build(&context));
@@ -113,7 +113,7 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     for nat in &scenario.nats {
         network.add_nat(nat.clone(), Stream::new(scenario.seed, name_of(nat.router), "port allocation"));
     }
-    // Only who reads addresses needs them.
+    // Only queues and media that read addresses need them.
     let classified = media.clone().any(|medium| network.medium(medium).reads_headers());
     if real_time || network.tap.is_some() || !scenario.nats.is_empty() || classified {
         introduce(scenario, &mut network);
@@ -127,8 +127,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     if probes.watches_losses() {
         network.set_fusion(false);
     }
-    // A log, and whoever else watches, is to hear in order of time what happens at a medium. In real time packets come that
-    // belong to no declared conversation.
+    // Logs and other observers need the events of a medium in order of time. In real time, packets may belong to no declared
+    // conversation.
     if recorder.is_some() || !plugins.observers.is_empty() || real_time {
         for medium in media {
             network.observe_link(network.medium_link(medium, Way::Down));
@@ -166,8 +166,8 @@ fn build(shared: Arc<Scenario>, options: &Options, plugins: Plugins, real_time: 
     Ok(Prepared { world, network, probes, scenario: shared, recorder })
 }
 
-/// The scenario with the starts that `phase_jitter` gives. The round-trip times follow from the routes, so the network is built
-/// for them alone; what that draws is not the run's.
+/// The scenario with the start times that `phase_jitter` determines. Base round-trip times depend on the routes, so a separate network is
+/// built. Its random numbers do not affect the run.
 fn with_random_starts(scenario: &Scenario, real_time: bool) -> Result<Scenario, RunError> {
     let mut fixed = scenario.clone();
     fixed.phase_jitter = 0.0;
@@ -176,16 +176,16 @@ fn with_random_starts(scenario: &Scenario, real_time: bool) -> Result<Scenario, 
     Ok(starts::moved(scenario, &prepared?.network))
 }
 
-/// Bands of the flows that have a priority, both ways.
+/// Bands of the flows that have a priority, in both directions.
 fn flow_bands(scenario: &Scenario) -> BTreeMap<FlowId, usize> {
     let named = scenario.flows.iter().enumerate().filter_map(|(flow, described)| Some((flow, described.priority?)));
     named.flat_map(|(flow, band)| [0, 1].map(|end| (FlowId(2 * flow as u32 + end), band as usize))).collect()
 }
 
-/// Real hosts may talk to whomever they like.
+/// Declares conversations of real hosts, which may send to any node.
 fn declare_real(scenario: &Scenario, network: &mut Network<Witness>) {
     let nodes = || 0..scenario.nodes.len();
-    // Routers are talked to, and answer.
+    // Routers receive packets, and answer.
     for real in nodes().filter(|number| scenario.is_real(NodeId(*number as u32))) {
         for other in nodes().filter(|other| *other != real) {
             network.declare_conversation(NodeId(real as u32), NodeId(other as u32));
@@ -193,7 +193,7 @@ fn declare_real(scenario: &Scenario, network: &mut Network<Witness>) {
     }
 }
 
-/// Gives the first conversation of each flow its ports.
+/// Assigns ports to the first conversation of each flow.
 fn introduce(scenario: &Scenario, network: &mut Network<Witness>) {
     for (number, flow) in scenario.flows.iter().enumerate() {
         let acceptor = Endpoint { node: flow.to, port: flow.port };
@@ -201,7 +201,7 @@ fn introduce(scenario: &Scenario, network: &mut Network<Witness>) {
     }
 }
 
-/// The links of the way from one node to another.
+/// The links of the route from one node to another.
 fn links_between(network: &Network<Witness>, from: NodeId, to: NodeId) -> Vec<LinkId> {
     let mut at = from;
     let mut links = Vec::new();
@@ -231,7 +231,7 @@ fn flows(shared: &Arc<Scenario>, plugins: &Plugins) -> Result<FlowsAndApplicatio
     let scenario: &Scenario = shared;
     let mut flows = Vec::with_capacity(scenario.flows.len());
     let mut applications: Vec<Box<dyn Application>> = Vec::with_capacity(2 * scenario.flows.len());
-    // Flows of a group share their settings; so do their connections.
+    // Flows of a group share their settings, as do their connections.
     let mut last: Option<(*const description::Tcp, TcpMaker)> = None;
     let mut last_model = None;
     for (index, described) in scenario.flows.iter().enumerate() {

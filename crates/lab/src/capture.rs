@@ -1,7 +1,7 @@
-//! Packet captures of a run: one pcapng file per host, with the packets as its interface would have shown them.
+//! Packet captures of a run: one pcapng file per host, with the packets at its interface.
 //!
-//! Each file is kept in memory a piece at a time and appended to its place, so that 10 000 hosts need neither 10 000
-//! open files nor the memory of all their packets.
+//! Each file is buffered in memory and appended piece by piece. 10 000 hosts therefore need neither 10 000 open files nor memory for all
+//! packets.
 
 use crate::options::{Append, Capture};
 use fullpipe_network::{Captured, Direction, Tap};
@@ -11,10 +11,10 @@ use fullpipe_units::{Instant, NodeId};
 use std::collections::BTreeSet;
 use std::io;
 
-/// Bytes of a file that are kept in memory.
+/// Bytes of a file that are buffered.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// One host's file.
+/// The file of one host.
 #[derive(Debug)]
 struct File {
     name: String,
@@ -25,7 +25,7 @@ struct File {
 #[derive(Debug)]
 pub(crate) struct Captures {
     settings: Capture,
-    /// By node; routers have none.
+    /// By node; routers have no file.
     files: Vec<Option<File>>,
     /// The packet that is being written.
     bytes: Vec<u8>,
@@ -68,7 +68,7 @@ impl File {
     }
 }
 
-/// A file with its section header and its host's interface. Memory takes all that is written to it.
+/// Creates a file with its section header and its host's interface. Writing to memory cannot fail.
 fn begin(host: &str, snap_bytes: u32) -> PcapngWriter<Vec<u8>> {
     let section = Section {
         hardware: "a simulated host",
@@ -77,19 +77,19 @@ fn begin(host: &str, snap_bytes: u32) -> PcapngWriter<Vec<u8>> {
     };
     let interface =
         Interface { name: host, description: "all interfaces of the host", link_type: LinkType::Raw, snap_bytes };
-    let mut capture = PcapngWriter::new(Vec::new(), &section).expect("memory takes bytes");
-    capture.interface(&interface).expect("memory takes bytes");
+    let mut capture = PcapngWriter::new(Vec::new(), &section).expect("writing to memory cannot fail");
+    capture.interface(&interface).expect("writing to memory cannot fail");
     capture
 }
 
-/// A name for a host's file that every file system takes, and that no other host has.
+/// A unique name for a host's file that is valid in every file system.
 fn file_name(host: &str, taken: &mut BTreeSet<String>) -> String {
     let harmless = |letter: char| if letter.is_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
     let plain: String = host.chars().take(60).map(harmless).collect();
-    // Neither hidden nor without a name.
+    // The name must be neither hidden nor empty.
     let stem = if plain.is_empty() || plain.starts_with('.') { format!("_{plain}") } else { plain };
     let numbered = (1_u64..).map(|number| if number == 1 { stem.clone() } else { format!("{stem}.{number}") });
-    // File systems exist that do not tell capitals from small letters.
+    // Some file systems do not distinguish capital and small letters.
     let free = numbered.filter(|name| taken.insert(name.to_lowercase())).map(|name| format!("{name}.pcapng")).next();
     free.unwrap_or_default()
 }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files_are_harmless_and_differ() {
+    fn file_names_are_valid_and_unique() {
         let mut taken = BTreeSet::new();
         let hosts = ["client", "a/b", "a_b", "A/B", "..", "", "näher", &"x".repeat(300)];
         let names: Vec<String> = hosts.iter().map(|host| file_name(host, &mut taken)).collect();

@@ -1,66 +1,66 @@
-//! Why a run could not be made.
+//! The reasons why a scenario cannot be run.
 
 use std::fmt;
 
-/// Why a run could not be made.
+/// The reason why a scenario cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The congestion control is unknown, or cannot be driven by the transport; or a tunnel finds no port.
+    /// The congestion control is unknown or incompatible with the transport, or a tunnel has no free port.
     Control {
-        /// The flow.
+        /// Name of the flow.
         flow: String,
         /// What is wrong, as a sentence.
         reason: String,
     },
-    /// A stream scheduler is meant for a flow that has none.
+    /// A plugged-in stream scheduler selects a flow that has no streams.
     Scheduler {
-        /// The flow.
+        /// Name of the flow.
         flow: String,
         /// What is wrong, as a sentence.
         reason: String,
     },
-    /// A flow's workload makes no sense.
+    /// A flow's workload is invalid.
     Workload {
-        /// The flow.
+        /// Name of the flow.
         flow: String,
-        /// The rule that is broken.
+        /// The violated rule.
         reason: String,
     },
     /// An access network cannot be built.
     AccessNetwork {
-        /// The network.
+        /// Name of the network.
         network: String,
         /// What is wrong, as a sentence.
         reason: String,
     },
-    /// Packets between two hosts that an address translator parts would not pass it.
+    /// Packets between two hosts on different sides of a NAT would bypass it.
     BypassedNat {
-        /// The translating router.
+        /// Name of the router with the NAT.
         router: String,
-        /// One host.
+        /// Name of one host.
         from: String,
-        /// The other host.
+        /// Name of the other host.
         to: String,
     },
-    /// A plug-in is meant for something that the scenario does not have.
+    /// A plug-in selects something that is not in the scenario.
     Unknown {
-        /// What it should be: "flow" or "link".
+        /// The expected kind: "flow" or "link".
         what: &'static str,
-        /// What was asked for: a name or a pattern.
+        /// The given name or pattern.
         found: String,
-        /// The name that resembles it most, if one does.
+        /// The most similar name, if any.
         nearest: Option<String>,
     },
-    /// The machine refused what real time takes.
+    /// The machine did not provide what real time needs.
     Machine(String),
     /// A recording of arrivals cannot be replayed.
     Recording(String),
-    /// More entities than the engine can number.
+    /// There are more entities than the engine can number.
     TooLarge {
-        /// What there is too much of.
+        /// The kind of entity.
         what: &'static str,
-        /// How many there may be.
+        /// The maximum number.
         limit: u64,
     },
 }

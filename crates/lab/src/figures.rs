@@ -1,11 +1,11 @@
-//! The metrics of `figures.csv`: those of workloads, and those that the ends of QUIC connections and of tunnels report.
+//! The metrics of `figures.csv`: those of workloads, and those of the endpoints of QUIC connections and tunnels.
 
 use crate::world::World;
 use fullpipe_scenario::description::Transport;
 use fullpipe_units::Duration;
 use fullpipe_workload::{Figure, Metric, WORKLOADS};
 
-/// Of each end of a QUIC flow.
+/// Metrics of each endpoint of a QUIC flow.
 static QUIC: [Metric; 3] = [
     Metric::new("quic_packets_sent", "packets", "Packets that the end has sent, over all connections of the flow."),
     Metric::new("quic_packets_lost", "packets", "Packets that the end has declared lost."),
@@ -16,7 +16,7 @@ static QUIC: [Metric; 3] = [
     ),
 ];
 
-/// Of each end of a tunnel.
+/// Metrics of each endpoint of a tunnel.
 static TUNNEL: [Metric; 4] = [
     Metric::new("tunnel_mean_rtt_s", "s", "Mean of the round-trip samples between client and proxy."),
     Metric::new(
@@ -28,10 +28,10 @@ static TUNNEL: [Metric; 4] = [
     Metric::new("tunnel_peak_queue_bytes", "bytes", "Most bytes that waited in that queue."),
 ];
 
-/// Of the client.
+/// Metric of the client.
 const REQUESTS_REFUSED: Metric = Metric::new("tunnel_requests_refused", "", "Requests that the proxy rejected.");
 
-/// Of the proxy.
+/// Metric of the proxy.
 const REQUESTS_OPEN: Metric =
     Metric::new("tunnel_requests_open", "", "Requests that were open at the proxy when the run ended.");
 
@@ -47,7 +47,7 @@ pub fn metric_names() -> impl Iterator<Item = &'static str> {
     metrics().flat_map(|(_, metrics)| metrics).map(|metric| metric.name)
 }
 
-/// What the endpoints at one end (0: initiator) of a QUIC flow, or of a tunnel, have counted.
+/// The counts of the endpoints at one end (0: initiator) of a QUIC flow or a tunnel.
 pub(crate) fn of_endpoints(transport: &Transport, world: &World, (flow, end): (usize, usize)) -> Vec<Figure> {
     match transport {
         Transport::Quic(_) => {
@@ -55,7 +55,7 @@ pub(crate) fn of_endpoints(transport: &Transport, world: &World, (flow, end): (u
             for report in world.last_reports_of_flow(flow, end) {
                 sent += report.sent_packets.unwrap_or_default();
                 lost += report.lost_packets.unwrap_or_default();
-                // Each connection has its share, however many packets it had.
+                // Each connection has the same weight, regardless of its number of packets.
                 means.extend(report.mean_rtt.map(Duration::as_secs_f64));
             }
             let mean = if means.is_empty() { f64::NAN } else { means.iter().sum::<f64>() / means.len() as f64 };

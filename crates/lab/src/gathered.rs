@@ -1,9 +1,9 @@
-//! The tables of a run column by column, gathered when they are asked for the first time.
+//! The tables of a run by column, built at their first use.
 
 use fullpipe_archive::Columns;
 use std::sync::OnceLock;
 
-/// Tables that were asked for column by column.
+/// Tables that have been requested by column.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     pub(crate) flows: OnceLock<Columns>,

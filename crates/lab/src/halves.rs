@@ -1,4 +1,4 @@
-//! `halves.csv`: what flows and measured links carried in each half of the measured interval, which shows whether a value is
+//! `halves.csv`: the traffic of flows and measured links in each half of the measured interval, which shows whether a value is
 //! stationary.
 
 use crate::outcome::{Outcome, direction_name};
@@ -7,12 +7,12 @@ use fullpipe_record::{FlowCounters, LinkSummary};
 use fullpipe_units::{FlowId, Instant};
 use std::collections::BTreeSet;
 
-/// Counts over, or in seconds; `None` if there is nothing to divide by.
+/// A count divided by another, or by seconds; `None` if the divisor is zero.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// Begin and end of a half.
+/// Start and end of a half.
 #[derive(Clone, Copy)]
 struct Half {
     number: u64,
@@ -51,8 +51,8 @@ impl Half {
     }
 }
 
-/// The rows of `halves.csv`; none without a measured interval, or if the run ended before its time. A flow that starts within the
-/// interval or is complete before its end has none, because its halves are not alike.
+/// The rows of `halves.csv`; none without a measured interval, or if the run ended early. A flow that starts within the interval or
+/// completes before its end has no rows, because its halves differ.
 pub(crate) fn rows(outcome: &Outcome) -> Vec<HalfRow> {
     let scenario = outcome.scenario();
     let (from, end) =
@@ -77,7 +77,7 @@ pub(crate) fn rows(outcome: &Outcome) -> Vec<HalfRow> {
             let name = direction_name(&described.name, 1, end);
             let middle = halfway.counters.get(direction.index()).copied().unwrap_or_default();
             let first = outcome.probes.counters_before(direction);
-            // What a real end had received at an instant is not known.
+            // What a real end had received at a given time is unknown.
             let is_model = !outcome.played.contains_key(&(flow, 1 - end));
             let at = [
                 outcome.probes.received_before(flow, 1 - end),

@@ -1,4 +1,4 @@
-//! From a description to results: builds the world, drives it, keeps what was observed, writes the run archive.
+//! Runs scenarios: builds the world, executes it, collects observations, and produces the tables of the results.
 //!
 //! ```
 //! use fullpipe_lab::{Options, run};

@@ -1,23 +1,23 @@
-//! How to run a scenario, besides what the scenario says.
+//! Options of a run that are not part of the scenario.
 
 use fullpipe_network::Fault;
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// How to run, besides what the scenario says. Nothing here changes a result.
+/// Options of a run. Except for `faults`, none changes a result.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Audit packet by packet, not only with constant state.
+    /// Audit every packet, in addition to the checks with constant state.
     pub audit_packets: bool,
     /// Compute chains of links at once where possible.
     pub fusion: bool,
-    /// Faults to put into the world on purpose (these do change results: the auditor must notice).
+    /// Deliberate faults in the world, to test that the auditor detects them. They change results.
     pub faults: Vec<Sabotage>,
     /// Capture packets at every host.
     pub capture: Option<Capture>,
-    /// Write what happens at connections and queues as qlog; in virtual time.
+    /// Write events of connections and queues as qlog. In virtual time only.
     pub qlog: Option<Qlog>,
-    /// Write the samples of probes while the run goes on; in virtual time.
+    /// Write the samples of probes during the run. In virtual time only.
     pub samples: Option<Samples>,
 }
 
@@ -27,27 +27,27 @@ impl Default for Options {
     }
 }
 
-/// A fault put into the world on purpose.
+/// A deliberate fault in the world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sabotage {
     /// A fault of the network.
     Network(Fault),
-    /// Receivers acknowledge one byte more than was sent, from the n-th acknowledgement on.
+    /// Receivers acknowledge one byte more than was sent, beginning with the n-th acknowledgment.
     PrematureAcknowledgement {
-        /// Which acknowledgement of the run begins it, from 1.
+        /// Number of the first such acknowledgment of the run, from 1.
         from: u64,
     },
 }
 
-/// Appends bytes to the file of this name, which it creates if there is none.
+/// Appends bytes to the file with this name, and creates the file if it does not exist.
 pub type Append = Arc<dyn Fn(&str, &[u8]) -> io::Result<()> + Send + Sync>;
 
-/// How to capture.
+/// Options of packet captures.
 #[derive(Clone)]
 pub struct Capture {
-    /// Most bytes kept of a packet; 0: all. All headers together have at most 108 bytes (IPv6 40, fragment 8, TCP 60).
+    /// Maximum number of bytes stored per packet; 0: all. All headers together have at most 108 bytes (IPv6 40, fragment 8, TCP 60).
     pub snap_bytes: u32,
-    /// Where the files go: `HOST.pcapng`.
+    /// Destination of the files `HOST.pcapng`.
     pub append: Append,
 }
 
@@ -57,10 +57,10 @@ impl fmt::Debug for Capture {
     }
 }
 
-/// Where a log of connections and queues goes.
+/// Destination of the log of connections and queues.
 #[derive(Clone)]
 pub struct Qlog {
-    /// Takes the file, `run.sqlog`, piece by piece.
+    /// Receives the file `run.sqlog` in pieces.
     pub append: Append,
 }
 
@@ -70,11 +70,11 @@ impl fmt::Debug for Qlog {
     }
 }
 
-/// Where the samples of probes go, instead of into the outcome: memory then does not grow with the duration of the run.
+/// Destination of probe samples, instead of the outcome. Memory then does not grow with the duration of the run.
 #[derive(Clone)]
 pub struct Samples {
-    /// Takes the file, `series.csv`, in pieces of a megabyte. A run with less calls it never: the file is among
-    /// [`Outcome::tables`](crate::Outcome::tables) then.
+    /// Receives the file `series.csv` in pieces of a megabyte. It is not called in a run with fewer samples: the file is then among
+    /// [`Outcome::tables`](crate::Outcome::tables).
     pub append: Append,
 }
 

@@ -1,5 +1,4 @@
-//! What a run has brought, before it is written anywhere: rows are made when they are asked for, so that a run of
-//! 100 000 flows needs no table of them.
+//! The result of a run before it is written. Rows are created on demand, so that a run of 100 000 flows needs no table of them.
 
 use crate::figures;
 use crate::gathered::Gathered;
@@ -26,123 +25,123 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Percentiles of the delays of packets: see [`DelayHistogram`] for their resolution.
+/// Percentiles of packet delays; [`DelayHistogram`] describes their resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DelayPercentiles {
-    /// Half of the packets had at most this delay.
+    /// Median delay.
     pub p50: Duration,
-    /// 95 % of the packets.
+    /// 95th percentile.
     pub p95: Duration,
-    /// 99 % of the packets.
+    /// 99th percentile.
     pub p99: Duration,
 }
 
 impl DelayPercentiles {
-    /// Those of some packets; `None` without any.
+    /// The percentiles of a histogram; `None` if it is empty.
     fn of(delays: &DelayHistogram) -> Option<Self> {
         let percentile = |percent| delays.percentile(percent);
         Some(DelayPercentiles { p50: percentile(50)?, p95: percentile(95)?, p99: percentile(99)? })
     }
 }
 
-/// One row of `flows.csv`: one direction of one conversation. Packets and bytes are those of the IP layer.
+/// A row of `flows.csv`: one direction of one conversation. Packets and bytes are counted at the IP layer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FlowRow<'a> {
-    /// The flow's name; the direction from acceptor to initiator has ".reverse" appended.
+    /// Name of the flow; the direction from acceptor to initiator has the suffix ".reverse".
     pub flow: Cow<'a, str>,
-    /// Where its packets come from.
+    /// Name of the sending host.
     pub source: &'a str,
-    /// Where they go.
+    /// Name of the receiving host.
     pub destination: &'a str,
-    /// Whether this is a main direction of the flow: its source sends most of the flow's data, as the workload declares. Both
-    /// directions of a flow can be main directions. Of traffic that no flow describes, the direction with more bytes.
+    /// Whether this is a main direction of the flow: its source sends most of the flow's data, as the workload declares. Both directions
+    /// of a flow can be main directions. For traffic without a flow, it is the direction with more bytes.
     pub is_main: bool,
     /// "tcp", "udp", "quic" or "masque".
     pub protocol: &'static str,
-    /// Congestion control, for TCP, QUIC and tunnels.
+    /// Name of the congestion control, for TCP, QUIC and tunnels.
     pub congestion: Option<&'a str>,
-    /// Packets, bytes, delays of the whole run: the definitions of FlowMonitor.
+    /// Packets, bytes and delays of the whole run, with FlowMonitor's definitions.
     pub counters: FlowCounters,
-    /// The same of the measured interval: from the start of the measurement (or of the run) to the end of the run.
+    /// The same counters for the measured interval, which ends with the run.
     pub measured: FlowCounters,
     /// Percentiles of the delays of the packets received in the measured interval; `None` without any.
     pub delays: Option<DelayPercentiles>,
-    /// Payload bytes that the receiving application got in the measured interval, times eight, over the flow's part of
-    /// that interval: it ends with the flow's completion, else with its last reception if the flow is limited, else with
-    /// the run. `None` if the flow was complete before the interval.
+    /// Payload bits that the receiving application read in the measured interval, per second of the flow's part of the interval. That
+    /// part ends with the flow's completion, for a limited flow otherwise with its last reception, and otherwise with the run. `None` if
+    /// the flow completed before the interval.
     pub goodput_bps: Option<f64>,
-    /// The same of the whole run; equal without a measurement.
+    /// The same for the whole run; equal without a measurement.
     pub whole_goodput_bps: Option<f64>,
-    /// From the flow's start until the receiver had everything.
+    /// Time from the flow's start until the receiver has all data.
     pub completion: Option<Duration>,
-    /// Segments sent again by this direction's sender; over QUIC packets that it found lost, whose content it sent again.
+    /// Segments that this direction's sender retransmitted. With QUIC: packets declared lost, whose content was retransmitted.
     pub retransmitted_packets: Option<u64>,
-    /// Packets received with a congestion mark; `None` where the flow does not use ECN.
+    /// Packets received with a CE mark; `None` if the flow does not use ECN.
     pub marked_packets: Option<u64>,
-    /// Payload bits per second that the receiving application got in the measured interval, over its whole length; `None`
-    /// without a measurement. Deprecated: `goodput_bps`.
+    /// Payload bits per second that the receiving application read over the whole measured interval; `None` without a measurement.
+    /// Deprecated: use `goodput_bps`.
     pub measured_goodput_bps: Option<f64>,
 }
 
-/// What a link, a shared medium or a station's path has carried.
+/// The traffic of a link, a shared medium or a station's path.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LinkRow<'a> {
-    /// Its name.
+    /// Name of the link.
     pub link: Cow<'a, str>,
-    /// Its counters.
+    /// Counters of the link.
     pub counters: LinkCounters,
 }
 
 impl LinkRow<'_> {
-    /// Mean time that a transmitted frame waited before its first bit left; `None` without frames.
+    /// Mean time from the arrival of a frame to the transmission of its first bit, in seconds; `None` without frames.
     pub fn mean_queue_delay_s(&self) -> Option<f64> {
         (self.counters.frames > 0).then(|| self.counters.queue_delay_sum.as_secs_f64() / self.counters.frames as f64)
     }
 }
 
-/// One row of `links.csv`: what a direction of a link carried while it was measured.
+/// A row of `links.csv`: the traffic of a direction of a link while it was measured.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MeasuredLink<'a> {
-    /// Its name.
+    /// Name of the link.
     pub link: &'a str,
-    /// What it carried.
+    /// Its traffic.
     pub summary: LinkSummary,
-    /// The part of the measured time in which it transmitted; `None` for links whose frames leave at a trace's
-    /// opportunities, and if no time was measured.
+    /// The fraction of the measured time in which the link transmitted; `None` for links with a trace of transmission opportunities, and
+    /// if no time was measured.
     pub utilisation: Option<f64>,
 }
 
-/// One row of `completions.csv`: an exchange or transfer within a flow.
+/// A row of `completions.csv`: an exchange or transfer within a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompletionRow<'a> {
-    /// The flow's name.
+    /// Name of the flow.
     pub flow: &'a str,
     /// Number within the flow, from 1, in order of completion.
     pub number: usize,
-    /// Begin, end and size.
+    /// Start, end and size.
     pub completion: Completion,
 }
 
-/// One row of `figures.csv`: what an application has to say of its run.
+/// A row of `figures.csv`: an application metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FigureRow<'a> {
-    /// The flow's name.
+    /// Name of the flow.
     pub flow: &'a str,
     /// Host of the application.
     pub host: &'a str,
-    /// The figure's name, which ends with its unit.
+    /// Name of the metric, which ends with its unit.
     pub name: &'a str,
-    /// Its value; not a number where there is none.
+    /// Value of the metric; NaN if there is none.
     pub value: f64,
 }
 
-/// A figure that a real program has told.
+/// An application metric that a real program reported.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Told {
     /// Number of the flow.
@@ -152,48 +151,48 @@ pub(crate) struct Told {
     pub(crate) value: f64,
 }
 
-/// Sums over a run.
+/// Totals of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {
-    /// Packets with transport payload that reached their destination (duplicates included).
+    /// Packets with transport payload that reached their destination, including duplicates.
     pub data_packets: u64,
     /// All packets that reached their destination.
     pub packets: u64,
-    /// Frames transmitted, over all links.
+    /// Transmitted frames, over all links.
     pub packet_hops: u64,
     /// Packets dropped.
     pub lost_packets: u64,
     /// Events of the calendar.
     pub events: u64,
-    /// Packets that wait or are on their way at the end.
+    /// Packets in queues and on links at the end.
     pub remaining_packets: u64,
-    /// Connections that still live at the end.
+    /// Connections that are not closed at the end.
     pub live_endpoints: u64,
 }
 
-/// What an end of a flow has done that was not the model's, beside its report.
+/// The results of an end of a flow that the model did not run, in addition to its report.
 #[derive(Clone, Debug)]
 pub(crate) struct Played {
-    /// Name of its congestion control.
+    /// Name of the congestion control.
     pub(crate) congestion: Option<String>,
-    /// What has reached it.
+    /// The data that reached it.
     pub(crate) progress: Progress,
-    /// SHA-256 of what it has written or read, where the content matters.
+    /// SHA-256 of the data that it wrote or read, if the content is verified.
     pub(crate) digest: Option<String>,
 }
 
-/// Both ends of a flow whose content matters.
+/// Both ends of a flow whose content is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContentRow<'a> {
-    /// The flow's name.
+    /// Name of the flow.
     pub flow: &'a str,
-    /// Whether the receiver had everything.
+    /// Whether the receiver had all data.
     pub completed: bool,
-    /// SHA-256 of what was written, in hexadecimal.
+    /// SHA-256 of the written data, in hexadecimal.
     pub sent_sha256: String,
-    /// SHA-256 of what was read.
+    /// SHA-256 of the read data, in hexadecimal.
     pub received_sha256: String,
 }
 
@@ -209,14 +208,14 @@ pub struct Outcome {
     /// The tables of access networks.
     access: Tables,
     verdict: Verdict,
-    /// What scenario and access networks make suspicious.
+    /// Suspicious conditions in the scenario and its access networks.
     warnings: Vec<Warning>,
     ended: Instant,
     totals: Totals,
     captured: io::Result<()>,
-    /// Ends of flows that were played by others than the model: the flow's index and which end (0: initiator).
+    /// Ends of flows that the model did not run, by index of the flow and number of the end (0: initiator).
     pub(crate) played: BTreeMap<(usize, usize), Played>,
-    /// In real time, the figures that programs have told. The model then tells of the ends that it plays, of no others.
+    /// In real time, the metrics that programs reported. The model then reports only the ends that it runs.
     told: Option<Vec<Told>>,
     pub(crate) gathered: Gathered,
 }
@@ -275,8 +274,8 @@ impl Outcome {
         }
     }
 
-    /// The same of a real-time run, which ended at an instant by the clock, with what others than the model did at ends of
-    /// flows and told of them.
+    /// The outcome of a real-time run that ended at a wall-clock time, with the results of ends that the model did not run, and the
+    /// metrics that programs reported.
     pub(crate) fn of_real_time(
         self,
         ended: Instant,
@@ -286,17 +285,17 @@ impl Outcome {
         Outcome { ended, played, told: Some(told), gathered: Gathered::default(), ..self }
     }
 
-    /// The scenario that was run.
+    /// The executed scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// What the auditor says.
+    /// The verdict of the auditor.
     pub fn verdict(&self) -> &Verdict {
         &self.verdict
     }
 
-    /// What makes the results suspicious although nothing failed.
+    /// Conditions that make the results suspicious although no check failed.
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = self.warnings.clone();
         let mut all = FlowCounters::default();
@@ -327,8 +326,8 @@ impl Outcome {
         warnings
     }
 
-    /// Whether flows have data to send and no application received any. What real programs receive is not known: of a real-time run,
-    /// whether no packet with payload arrived.
+    /// Whether flows have data to send and no application received any. What real programs receive is unknown, so for a real-time run it
+    /// is whether no packet with payload arrived.
     fn delivers_nothing(&self) -> bool {
         let mut flows = self.scenario.flows.iter();
         if !flows.any(|flow| flow.workload.senders().contains(&true)) {
@@ -341,12 +340,12 @@ impl Outcome {
         !(0..self.scenario.flows.len()).any(received)
     }
 
-    /// When the run ended: with its last packet if nothing was left to do, else after the scenario's duration.
+    /// Time at which the run ended: that of its last packet if nothing was left to do, otherwise the scenario's duration.
     pub fn ended(&self) -> Instant {
         self.ended
     }
 
-    /// What has come of writing the log, or the samples.
+    /// Records the result of writing the log or the samples.
     pub(crate) fn logged(mut self, written: io::Result<()>) -> Self {
         if self.captured.is_ok() {
             self.captured = written;
@@ -354,21 +353,21 @@ impl Outcome {
         self
     }
 
-    /// Whether all packet captures, the log and the samples that were asked for are written.
+    /// Whether all requested packet captures, the log and the samples were written.
     ///
     /// # Errors
-    /// The first that writing them met.
+    /// The first error of writing them.
     pub fn captured(&self) -> Result<(), &io::Error> {
         self.captured.as_ref().map(|_| ())
     }
 
-    /// Sums.
+    /// Totals over the run.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// The rows of `flows.csv`: conversations in order of the scenario, each in both directions (UDP: the reverse
-    /// direction only if it carried anything). The connections of a trace, which are many, are summed up.
+    /// The rows of `flows.csv`: conversations in the order of the scenario, each in both directions (UDP: the reverse direction only if
+    /// it carried packets). The many connections of a trace are aggregated.
     pub fn flow_rows(&self) -> impl Iterator<Item = FlowRow<'_>> {
         let mut opened = vec![0u32; self.scenario.flows.len()];
         let mut several = vec![false; self.scenario.flows.len()];
@@ -394,7 +393,7 @@ impl Outcome {
         })
     }
 
-    /// Counters and retransmissions of all connections of each flow that plays a trace, by direction.
+    /// Counters and retransmissions of all connections of each flow that replays a trace, by direction.
     fn sums(&self) -> BTreeMap<usize, [(FlowCounters, FlowCounters, u64); 2]> {
         let mut sums = BTreeMap::new();
         for conversation in 0..self.world.conversations() {
@@ -412,7 +411,7 @@ impl Outcome {
         sums
     }
 
-    /// Percentiles over the packets of all connections of a flow that plays a trace, in one direction.
+    /// Percentiles over the packets of all connections of a flow that replays a trace, in one direction.
     fn summed_delays(&self, flow: usize, end: usize) -> Option<DelayPercentiles> {
         let mut sum = DelayHistogram::default();
         let conversations = (0..self.world.conversations()).filter(|n| self.world.flow_of(*n) == Some(flow));
@@ -422,24 +421,24 @@ impl Outcome {
         DelayPercentiles::of(&sum)
     }
 
-    /// The delays of the packets of one direction of a conversation, in the measured interval.
+    /// The packet delays of one direction of a conversation in the measured interval.
     fn delays(&self, conversation: usize, end: usize) -> Option<&DelayHistogram> {
         self.witness.monitor.delays(FlowId((2 * conversation + end) as u32))
     }
 
-    /// What one direction of a conversation counted in the whole run, and in the measured interval.
+    /// The counters of one direction of a conversation for the whole run, and for the measured interval.
     fn counters(&self, conversation: usize, end: usize) -> (FlowCounters, FlowCounters) {
         let flow = FlowId((2 * conversation + end) as u32);
         let monitor = &self.witness.monitor;
         (monitor.flow(flow), monitor.since(flow, &self.probes.counters_before(flow)))
     }
 
-    /// The row of one direction of a conversation, by the name that it has in `flows.csv`.
+    /// Returns the row of one direction of a conversation, by its name in `flows.csv`.
     pub fn flow(&self, name: &str) -> Option<FlowRow<'_>> {
         self.flow_rows().find(|row| row.flow == name)
     }
 
-    /// The name in `flows.csv` of an observer's flow; `None` if the run has no such flow.
+    /// Returns the name in `flows.csv` of an observer's flow; `None` if the run has no such flow.
     pub fn flow_name(&self, flow: FlowId) -> Option<Cow<'_, str>> {
         let (conversation, end) = (flow.index() / 2, usize::from(!flow.is_forward()));
         if conversation >= self.world.conversations() {
@@ -452,7 +451,7 @@ impl Outcome {
         Some(direction_name(&described.name, self.world.number_of(conversation) + 1, end))
     }
 
-    /// A conversation of real hosts that no flow of the scenario describes: named after its ends.
+    /// The row of a conversation of real hosts that matches no flow of the scenario. Its name consists of its ends.
     fn undescribed_row(&self, conversation: usize, end: usize) -> Option<FlowRow<'_>> {
         let (protocol, ends) = *self.world.real()?.conversations.get(&(conversation as u32))?;
         let (counters, measured) = self.counters(conversation, end);
@@ -489,9 +488,9 @@ impl Outcome {
         })
     }
 
-    /// `number`: which of the flow's conversations it is, from 1, and whether there are several. An application knows
-    /// of its flow only: where that has several conversations, none of them has a goodput or completion of its own
-    /// (`completions.csv` has those of its transfers).
+    /// The row of a conversation. `number`: its number within the flow, from 1, and whether the flow has several. An application has
+    /// results for the flow as a whole. With several conversations, none of them has its own goodput or completion (`completions.csv` has
+    /// those of its transfers).
     fn row(&self, conversation: usize, flow: usize, (number, several): (u32, bool), end: usize) -> Option<FlowRow<'_>> {
         let described = &self.scenario.flows[flow];
         let (counters, measured) = self.counters(conversation, end);
@@ -509,7 +508,7 @@ impl Outcome {
         let (from, to) = if end == 0 { (from, to) } else { (to, from) };
         let start = Instant::ZERO.saturating_add(described.start);
         let progress = receiver.map_or_else(|| self.world.progress(flow, 1 - end), |receiver| receiver.progress);
-        // Over QUIC the content of lost packets is sent again.
+        // QUIC retransmits the content of lost packets.
         let report = self.world.last_report((conversation, end));
         let retransmitted_packets = report.and_then(|report| report.retransmitted_packets.or(report.lost_packets));
         let with_ecn = match &described.transport {
@@ -528,12 +527,12 @@ impl Outcome {
         let measurement = &self.scenario.measurement;
         let measured_from = Instant::ZERO.saturating_add(measurement.from);
         let before = self.probes.received_before(flow, 1 - end);
-        // What a real end had received when the interval began is not known.
+        // What a real end had received at the start of the interval is unknown.
         let known = !several && (receiver.is_none() || measurement.from.is_zero());
         let goodput_bps = if measurement.from.is_zero() {
             whole_goodput_bps
         } else if known && progress.received_bytes > 0 && progress.completed.is_none_or(|at| at > measured_from) {
-            // A limited flow that receives nothing in the interval and is not complete stalls until the end of the run.
+            // A limited flow that receives nothing in the interval and is not complete is stalled until the end of the run.
             let last = progress.last_received.filter(|at| limited && *at > measured_from).unwrap_or(self.ended);
             let until = progress.completed.unwrap_or(last);
             rate_bps(progress.received_bytes.saturating_sub(before), measured_from.max(start), until)
@@ -562,7 +561,7 @@ impl Outcome {
         })
     }
 
-    /// Exchanges and transfers that are over, flow by flow.
+    /// The completed exchanges and transfers, by flow.
     pub fn completion_rows(&self) -> impl Iterator<Item = CompletionRow<'_>> {
         self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
             (0..2).flat_map(move |end| {
@@ -576,7 +575,7 @@ impl Outcome {
         })
     }
 
-    /// What applications, or in real time programs, have to say of their run, flow by flow.
+    /// The metrics that applications, or in real time programs, reported, by flow.
     pub fn figure_rows(&self) -> impl Iterator<Item = FigureRow<'_>> {
         let host = |node: NodeId| self.scenario.nodes[node.index()].name.as_str();
         let modelled = self.scenario.flows.iter().enumerate().flat_map(move |(flow, described)| {
@@ -602,7 +601,7 @@ impl Outcome {
         modelled.chain(told)
     }
 
-    /// Flows whose content matters.
+    /// The flows whose content is verified.
     pub fn content_rows(&self) -> impl Iterator<Item = ContentRow<'_>> {
         let digest = |flow, end| match self.played.get(&(flow, end)) {
             Some(played) => played.digest.clone(),
@@ -619,8 +618,8 @@ impl Outcome {
         })
     }
 
-    /// What each link has carried: links in order of the scenario, then shared media (half duplex) or the paths of their
-    /// stations (full duplex), then the ways through access networks.
+    /// The traffic of each link: links in the order of the scenario, then shared media (half duplex) or the paths of their stations (full
+    /// duplex), then the directions of access networks.
     pub fn link_rows(&self) -> impl Iterator<Item = LinkRow<'_>> {
         let links = self.scenario.links.iter().map(|link| Cow::Borrowed(link.name.as_str()));
         let media = self.scenario.ethernets.iter().flat_map(|ethernet| {
@@ -647,7 +646,7 @@ impl Outcome {
         })
     }
 
-    /// The retransmission and probe timeouts of each direction of a flow that had any, by its name; over all its connections.
+    /// The numbers of retransmission and probe timeouts of each flow direction that had any, over all its connections, by its name.
     pub fn timeouts(&self) -> BTreeMap<String, u64> {
         let mut timeouts = BTreeMap::new();
         for conversation in 0..self.world.conversations() {
@@ -663,24 +662,24 @@ impl Outcome {
         timeouts
     }
 
-    /// The columns of a table of access networks, such as `ues.csv` and `bearers.csv` of LTE; nothing if none of the scenario's
-    /// has it.
+    /// The columns of a table of access networks, such as `ues.csv` and `bearers.csv` of LTE; `None` if no access network of the scenario
+    /// has this table.
     pub fn access_table(&self, file: &str) -> Option<&Columns> {
         self.access.columns(file)
     }
 
-    /// Those tables: name and content of each file.
+    /// The tables of access networks: name and content of each file.
     pub(crate) fn access_files(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         self.access.files()
     }
 
-    /// What each address translator has done, with its router's name, in the order of the scenario.
+    /// The counters of each NAT, with its router's name, in the order of the scenario.
     pub fn nat_rows(&self) -> impl Iterator<Item = (&str, NatCounters)> {
         let routers = self.scenario.nats.iter().map(|nat| self.scenario.nodes[nat.router.index()].name.as_str());
         routers.zip(self.nats.iter().copied())
     }
 
-    /// The plugged-in observers of a type, in the order in which they were plugged in.
+    /// The plugged-in observers of a type, in the order in which they were added.
     ///
     /// ```
     /// # use fullpipe_lab::{Options, Plugins, run_with};
@@ -714,36 +713,36 @@ impl Outcome {
         self.witness.watchers().filter_map(|observer| (observer as &dyn Any).downcast_ref())
     }
 
-    /// What a link, a shared medium or a station's path has carried, by its name; the way back of a link called `NAME` is
+    /// Returns the traffic of a link, a shared medium or a station's path, by its name. The reverse direction of a link `NAME` is
     /// `NAME.reverse`.
     pub fn link(&self, name: &str) -> Option<LinkRow<'_>> {
         self.link_rows().find(|row| row.link == name)
     }
 
-    /// The name of an observer's link; `None` if the run has no such link.
+    /// Returns the name of an observer's link; `None` if the run has no such link.
     pub fn link_name(&self, link: LinkId) -> Option<Cow<'_, str>> {
         self.link_rows().nth(link.index()).map(|row| row.link)
     }
 
-    /// The rows of `series.csv`, in order of time, then of the scenario's probes; none of a run with
+    /// The rows of `series.csv`, in order of time, then of the scenario's probes. Empty for a run with
     /// [`Options::samples`](crate::Options::samples).
     pub fn series_rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
         self.probes.rows()
     }
 
-    /// The samples of one metric of a subject, in order of time. The subject is a direction of a flow, by its name in
-    /// `flows.csv`, a link, a segment or a station. The metric's unit is in its name.
+    /// Returns the samples of one metric of a subject, in order of time. The subject is a direction of a flow, by its name in
+    /// `flows.csv`, a link, a segment or a station. The name of the metric includes its unit.
     ///
     /// # Panics
-    /// If no probe of the scenario samples this; [`Outcome::find_series`] returns an error instead.
+    /// If no probe of the scenario samples this metric; [`Outcome::find_series`] returns an error instead.
     pub fn series(&self, subject: &str, metric: &str) -> impl Iterator<Item = (Instant, f64)> {
         self.find_series(subject, metric).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The samples of one metric of a subject, in order of time: see [`Outcome::series`].
+    /// Returns the samples of one metric of a subject, in order of time: see [`Outcome::series`].
     ///
     /// # Errors
-    /// If no probe of the scenario samples this metric of this subject. The message has the nearest name.
+    /// If no probe of the scenario samples this metric of this subject. The message contains the nearest name.
     pub fn find_series(
         &self,
         subject: &str,
@@ -756,7 +755,7 @@ impl Outcome {
     }
 }
 
-/// The error that no probe of a scenario samples this metric of this subject.
+/// The error that no probe of the scenario samples this metric of this subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownSeries {
@@ -794,7 +793,7 @@ impl fmt::Display for UnknownSeries {
 
 impl std::error::Error for UnknownSeries {}
 
-/// Bits per second of bytes received between two instants; nothing if no time is between them.
+/// Mean rate in bit/s of bytes received between two times; `None` if the interval is empty.
 fn rate_bps(bytes: u64, from: Instant, until: Instant) -> Option<f64> {
     let time = until.saturating_since(from);
     (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64())

@@ -1,9 +1,8 @@
-//! Components that a program adds to a scenario: congestion controls, stream schedulers, queue disciplines, workloads,
-//! observers.
+//! Components that a program adds to a scenario: congestion controls, stream schedulers, queue disciplines, workloads, observers.
 //!
-//! A factory is called while the world is built, or when a connection opens, and is told where its product will stand.
-//! It draws random numbers only from the streams that it is handed, which are named after that place; so a run with
-//! plug-ins is as deterministic as one without, and the auditor watches it in the same way.
+//! A factory is called while the world is built, or when a connection opens, with the context of its product. It should draw random
+//! numbers only from the streams of this context, which are named after the place in the scenario. A run with plug-ins is then as
+//! deterministic as one without. The auditor checks it in the same way.
 
 use fullpipe_congestion::Controller;
 use fullpipe_congestion::source::ControlSource;
@@ -22,49 +21,49 @@ use std::sync::Arc;
 
 use crate::error::RunError;
 
-/// Where a congestion control or a stream scheduler will work: one end of one connection.
+/// The context of a congestion control or a stream scheduler: one end of one connection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ConnectionContext<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// The flow; its transport is TCP or QUIC.
+    /// The flow, with TCP or QUIC as its transport.
     pub flow: &'a Flow,
-    /// Which of the flow's connections, counted from 0 in the order in which they are opened.
+    /// Number of the connection within the flow, from 0, in the order of opening.
     pub connection: u32,
-    /// Whether it is the end that opens the connection.
+    /// Whether this end opens the connection.
     pub initiator: bool,
 }
 
 impl ConnectionContext<'_> {
-    /// A random stream of this end of this connection.
+    /// Returns a random stream of this end of the connection. `purpose` is part of its name.
     pub fn random(&self, purpose: &str) -> Stream {
         let end = if self.initiator { "initiator" } else { "acceptor" };
         Stream::new(self.scenario.seed, &self.flow.name, &format!("{purpose} {} {end}", self.connection))
     }
 }
 
-/// Where a queue discipline will work: one direction of a link.
+/// The context of a queue discipline: one direction of a link.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct QueueContext<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// The direction of a link: its rate, delay and largest packet.
+    /// The direction of the link, with its rate, delay and MTU.
     pub link: &'a Link,
-    /// What the scenario lets wait in the link's drop-tail queue, whose place the discipline takes. If the scenario has
-    /// a discipline there itself: the limit of the device queue that stays below.
+    /// The scenario's limit of the drop-tail queue that the discipline replaces. If the scenario itself has a discipline there, the limit
+    /// of the device queue, which remains below.
     pub limit: Limit,
 }
 
 impl QueueContext<'_> {
-    /// A random stream of this direction of the link.
+    /// Returns a random stream of this direction of the link. `purpose` is part of its name.
     pub fn random(&self, purpose: &str) -> Stream {
         Stream::new(self.scenario.seed, &self.link.name, purpose)
     }
 }
 
-/// Where a pair of applications will work: the two ends of a flow.
+/// The context of a pair of applications: both ends of a flow.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct WorkloadContext<'a> {
@@ -75,8 +74,8 @@ pub struct WorkloadContext<'a> {
 }
 
 impl WorkloadContext<'_> {
-    /// A random stream of the flow. Asked twice for one purpose it is the same stream from its beginning: two ends that
-    /// must draw alike ask for one purpose, others for two.
+    /// Returns a random stream of the flow. Each call with the same purpose returns the same stream from its start. Two ends that must
+    /// draw the same numbers use the same purpose, others use different ones.
     pub fn random(&self, purpose: &str) -> Stream {
         Stream::new(self.scenario.seed, &self.flow.name, purpose)
     }
@@ -87,20 +86,20 @@ impl WorkloadContext<'_> {
     }
 }
 
-/// A factory of components that one end of a connection has.
+/// A factory of components for one end of a connection.
 type EndFactory<T> = dyn Fn(&ConnectionContext<'_>) -> Box<T> + Send + Sync;
 type QueueFactory = dyn Fn(&QueueContext<'_>) -> Box<dyn QueueDiscipline> + Send + Sync;
 type WorkloadFactory = dyn Fn(&WorkloadContext<'_>) -> [Box<dyn Application>; 2] + Send + Sync;
 
-/// An observer whose type can be asked for.
+/// An observer that can be found by its type.
 pub(crate) trait Plugged: Observer + Any + Send {}
 
 impl<T: Observer + Any + Send> Plugged for T {}
 
-/// What a program adds to a scenario.
+/// The components that a program adds to a scenario.
 ///
-/// Flows and links are chosen by name or by a pattern (`*` stands for any letters, `?` for one). The name of a
-/// `[[flow]]` means all flows that it stands for. Where two choices meet, the later one counts.
+/// Flows and links are selected by name or by a pattern (`*` matches any characters, `?` one). The name of a `[[flow]]` selects all flows
+/// of its group. The last matching selection takes precedence.
 ///
 /// ```
 /// use fullpipe_congestion::cubic::Cubic;
@@ -133,14 +132,13 @@ impl fmt::Debug for Plugins {
 }
 
 impl Plugins {
-    /// None yet.
+    /// Creates a set without components.
     pub fn new() -> Self {
         Plugins::default()
     }
 
-    /// A congestion control for both ends of every connection of these flows, instead of the scenario's. The factory is
-    /// called for each end of each connection, and once more for each flow before the run, to learn the control's name
-    /// and needs.
+    /// Sets the congestion control of both ends of every connection of these flows, in place of the scenario's. The factory is called for
+    /// each end of each connection, and once more per flow before the run to get the control's name and requirements.
     #[must_use]
     pub fn control(
         mut self,
@@ -151,7 +149,7 @@ impl Plugins {
         self
     }
 
-    /// A stream scheduler for both ends of every connection of these flows of the QUIC model, instead of the scenario's. The
+    /// Sets the stream scheduler of both ends of every connection of these flows with the QUIC model, in place of the scenario's. The
     /// factory is called for each end of each connection.
     #[must_use]
     pub fn scheduler(
@@ -163,9 +161,9 @@ impl Plugins {
         self
     }
 
-    /// A queue discipline for these directions of links (`bottleneck`, `bottleneck.reverse`), instead of the scenario's
-    /// drop-tail queue or discipline. The factory is called once for each direction. Of such a queue the auditor checks
-    /// that nothing gets lost or comes out of nowhere, but neither order nor limit.
+    /// Sets the queue discipline of these link directions (`bottleneck`, `bottleneck.reverse`), in place of the scenario's drop-tail
+    /// queue or discipline. The factory is called once per direction. The auditor checks that such a queue conserves packets, but neither
+    /// its order nor its limit.
     #[must_use]
     pub fn queue(
         mut self,
@@ -176,9 +174,8 @@ impl Plugins {
         self
     }
 
-    /// The applications of these flows, initiator and acceptor, instead of those of the scenario's workload. The factory
-    /// is called once for each flow. Whether a flow has an end, which its goodput hangs on, is still read from the
-    /// scenario.
+    /// Sets the applications of these flows, initiator and acceptor, in place of the scenario's workload. The factory is called once per
+    /// flow. The scenario still determines whether the flow is limited, which its goodput depends on.
     #[must_use]
     pub fn workload(
         mut self,
@@ -189,15 +186,15 @@ impl Plugins {
         self
     }
 
-    /// An observer of the whole run. It cannot change the run; afterwards it is found by its type, see
-    /// [`Outcome::observers`](crate::Outcome::observers).
+    /// Adds an observer of the whole run, which cannot change the run. [`Outcome::observers`](crate::Outcome::observers) returns it by
+    /// its type.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + Send + 'static) -> Self {
         self.observers.push(Box::new(observer));
         self
     }
 
-    /// Refuses choices that choose nothing.
+    /// Returns an error if a name or pattern selects nothing.
     pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), RunError> {
         let flows = || scenario.flows.iter();
         let names: Vec<&str> = flows().map(|flow| flow.name.as_str()).collect();
@@ -229,17 +226,17 @@ impl Plugins {
         self.queues.iter().try_for_each(|(chosen, _)| known("link", chosen, &names, matches))
     }
 
-    /// The congestion control of a flow, if one is plugged in.
+    /// The plugged-in congestion control of a flow, if any.
     pub(crate) fn control_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<ControlMaker> {
         Maker::find(&self.controls, scenario, flow)
     }
 
-    /// The stream scheduler of a flow, if one is plugged in.
+    /// The plugged-in stream scheduler of a flow, if any.
     pub(crate) fn scheduler_of(&self, scenario: &Arc<Scenario>, flow: usize) -> Option<SchedulerMaker> {
         Maker::find(&self.schedulers, scenario, flow)
     }
 
-    /// The queue discipline of a link, if one is plugged in.
+    /// The plugged-in queue discipline of a link, if any.
     pub(crate) fn queue_of(&self, scenario: &Scenario, link: &Link, limit: Limit) -> Option<Box<dyn QueueDiscipline>> {
         let (_, factory) = self.queues.iter().rev().find(|(chosen, _)| matches(chosen, &link.name))?;
         Some(factory(&QueueContext { scenario, link, limit }))
@@ -252,14 +249,14 @@ impl Plugins {
         links.filter(move |(_, link)| chosen(&link.name)).map(|(index, _)| LinkId(index as u32))
     }
 
-    /// The applications of a flow, if they are plugged in.
+    /// The plugged-in applications of a flow, if any.
     pub(crate) fn workload_of(&self, scenario: &Scenario, flow: &Flow) -> Option<[Box<dyn Application>; 2]> {
         let (_, factory) = self.workloads.iter().rev().find(|(chosen, _)| chooses_flow(chosen, &flow.name))?;
         Some(factory(&WorkloadContext { scenario, flow }))
     }
 }
 
-/// Makes the plugged-in components of a flow's ends.
+/// Creates the plugged-in components of a flow's ends.
 pub(crate) struct Maker<T: ?Sized> {
     factory: Arc<EndFactory<T>>,
     scenario: Arc<Scenario>,
@@ -282,7 +279,7 @@ impl<T: ?Sized> fmt::Debug for Maker<T> {
 }
 
 impl<T: ?Sized> Maker<T> {
-    /// From the last factory that chooses the flow.
+    /// Uses the last factory that selects the flow.
     fn find(factories: &[(String, Arc<EndFactory<T>>)], scenario: &Arc<Scenario>, flow: usize) -> Option<Self> {
         let name = &scenario.flows[flow].name;
         let (_, factory) = factories.iter().rev().find(|(chosen, _)| chooses_flow(chosen, name))?;
@@ -296,7 +293,7 @@ impl<T: ?Sized> Maker<T> {
 }
 
 impl ControlMaker {
-    /// The controls of the flow's connections, or why the transport refuses to drive them.
+    /// Returns the controls of the flow's connections, or the reason why the transport rejects them.
     pub(crate) fn source(
         self,
         refusal: impl FnOnce(&dyn Controller) -> Option<String>,
@@ -305,17 +302,17 @@ impl ControlMaker {
     }
 }
 
-/// The name of the `[[flow]]` that a flow comes from.
+/// The name of the `[[flow]]` from which a flow was created.
 fn group(flow: &str) -> &str {
     flow.split_once('.').map_or(flow, |(group, _)| group)
 }
 
-/// Whether a name or pattern chooses a flow, by its own name or that of its group.
+/// Whether a name or pattern selects a flow, by its own name or that of its group.
 fn chooses_flow(chosen: &str, flow: &str) -> bool {
     matches(chosen, flow) || matches(chosen, group(flow))
 }
 
-/// Whether a name or pattern chooses anything.
+/// Returns an error unless a name or pattern selects anything.
 fn known(
     what: &'static str,
     chosen: &str,

@@ -1,4 +1,4 @@
-//! A world that has been built, and how it runs in virtual time.
+//! A world that is ready to run, and its run in virtual time.
 
 use crate::outcome::Outcome;
 use crate::probes::Sampler;
@@ -12,7 +12,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_units::{Duration, Instant};
 use std::sync::Arc;
 
-/// A world that has been built and not run yet, so that building can be kept out of a measurement.
+/// A world that was built and has not run. It permits measurements without the time of building.
 #[derive(Debug)]
 pub struct Prepared {
     pub(crate) world: World,
@@ -23,24 +23,25 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// What makes the results suspicious and is known before the run.
+    /// Conditions known before the run that make its results suspicious.
     pub fn warnings(&self) -> Vec<Warning> {
         warnings::before_run(&self.scenario, &self.network)
     }
 
-    /// Runs it to its end.
+    /// Runs the scenario to its end.
     pub fn run(self) -> Outcome {
-        self.run_unless(|| false).expect("nobody stops it")
+        self.run_unless(|| false).expect("the run cannot be stopped")
     }
 
-    /// Runs it to its end, or until `stop` says so, which is asked about a thousand times in a run; `None` if stopped.
+    /// Runs the scenario to its end or until `stop` returns true. `stop` is called about a thousand times per run. Returns `None` if
+    /// stopped.
     pub fn run_unless(self, stop: impl Fn() -> bool) -> Option<Outcome> {
         let Prepared { mut world, mut network, mut probes, scenario, mut recorder } = self;
         let end = Instant::ZERO.saturating_add(scenario.duration);
         let slice = (scenario.duration / 1000).max(Duration::from_nanos(1));
         let mut slice_end = Instant::ZERO;
         world.start(&mut network);
-        // The hosts of a run that is logged are others, so that those of all others have nothing to ask.
+        // A run with a log has different hosts, so that runs without a log need no check.
         let mut run = |world: &mut World, network: &mut Network<_>, until| match &mut recorder {
             None => network.run(world, until, end),
             Some(recorder) => network.run(&mut Logged { world, recorder }, until, end),

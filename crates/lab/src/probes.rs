@@ -1,6 +1,6 @@
-//! Probes: samples of what the scenario asked for, at regular instants.
+//! Probes: samples of the scenario's metrics at regular intervals.
 //!
-//! The world is stopped between two events, looked at, and goes on: a probe adds no event and draws no random number.
+//! The world is sampled between two events. A probe adds no event and draws no random number.
 
 use crate::options::Samples;
 use crate::series_file::SeriesFile;
@@ -17,31 +17,31 @@ use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::{Duration, FlowId, Instant, LinkId, Rate};
 use std::io;
 
-/// What the names of metrics begin with that a congestion control gives itself.
+/// Prefix of metrics that a congestion control names.
 const CONTROL: &str = "control_";
 
-/// One row of `series.csv`.
+/// A row of `series.csv`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SeriesRow<'a> {
-    /// When.
+    /// Time of the sample.
     pub time: Instant,
-    /// Of what: the name of a flow or link.
+    /// Subject: the name of a flow or link.
     pub subject: &'a str,
-    /// Which metric.
+    /// Name of the metric.
     pub metric: &'a str,
-    /// Its value.
+    /// Value of the sample.
     pub value: f64,
 }
 
-/// What is sampled, and how.
+/// What is sampled.
 #[derive(Debug)]
 enum Target {
     /// Packets that an end of a flow sends.
     Flow((usize, usize), &'static ProbeMetric<FlowCounters>),
-    /// An end of a flow.
+    /// Endpoint of a flow.
     Endpoint((usize, usize), &'static ProbeMetric<EndpointReport>),
-    /// A value that the congestion control at an end of a flow itself names.
+    /// A value that the congestion control at an endpoint names.
     Control((usize, usize), String),
     Link {
         link: LinkId,
@@ -57,7 +57,7 @@ enum Target {
 }
 
 impl Target {
-    /// A metric of one end of a flow, and of the packets that it sends. Metrics of a proxy are those of the tunnel's far end.
+    /// A metric of one endpoint of a flow, and of the packets that it sends. Metrics of a proxy belong to the far end of the tunnel.
     fn of_flow(end: (usize, usize), name: &str) -> Option<Target> {
         let packets = ProbeMetric::find(&metrics::FLOW, name).map(|metric| Target::Flow(end, metric));
         let at = |end, metrics| ProbeMetric::find(metrics, name).map(|metric| Target::Endpoint(end, metric));
@@ -73,47 +73,47 @@ struct Channel {
     target: Target,
     interval: Duration,
     next: Instant,
-    /// Bytes counted at the last sample, for throughput.
+    /// Byte count at the last sample, for throughput.
     last_bytes: u64,
-    /// Times counted at the last sample, for their mean.
+    /// Sum and number of times at the last sample, for their mean.
     last_times: Times,
 }
 
-/// All probes of a run and their samples.
+/// All probes of a run with their samples.
 #[derive(Debug, Default)]
 pub(crate) struct Sampler {
     channels: Vec<Channel>,
-    /// Empty with a file.
+    /// The samples; empty if they are written to a file.
     samples: Vec<(Instant, u32, f64)>,
-    /// Where samples go instead.
+    /// Destination of the samples, if they are written to a file.
     file: Option<SeriesFile>,
     flows: usize,
-    /// When to record what was counted before the measured interval.
+    /// Time at which the counters before the measured interval are recorded.
     look_at: Option<Instant>,
-    /// What the ends of each flow had received then, initiator and acceptor; empty if the interval begins with the run.
+    /// Bytes received by both ends of each flow until then, initiator and acceptor; empty if the interval begins with the run.
     received_before: Vec<[u64; 2]>,
-    /// The counters of each direction of each conversation then.
+    /// Counters of each direction of each conversation until then.
     counters_before: Vec<FlowCounters>,
-    /// When to record what was counted in the first half of the measured interval.
+    /// Time at which the counters of the first half of the measured interval are recorded.
     look_halfway_at: Option<Instant>,
-    /// What was counted then.
+    /// The counters until then.
     halfway: Option<Halfway>,
 }
 
-/// What was counted when half of the measured interval was over.
+/// Counters at the middle of the measured interval.
 #[derive(Debug)]
 pub(crate) struct Halfway {
     pub(crate) at: Instant,
-    /// What the ends of each flow had received.
+    /// Bytes received by both ends of each flow.
     pub(crate) received: Vec<[u64; 2]>,
-    /// The counters of each direction of each conversation.
+    /// Counters of each direction of each conversation.
     pub(crate) counters: Vec<FlowCounters>,
-    /// What the measured links had carried.
+    /// Traffic of the measured links.
     pub(crate) links: Vec<LinkSummary>,
 }
 
 impl Sampler {
-    /// The probes of a scenario. `ethernet_links` gives the links of each shared segment.
+    /// Creates the probes of a scenario. `ethernet_link` returns the first link of each shared segment.
     pub(crate) fn new(scenario: &Scenario, ethernet_link: impl Fn(usize) -> LinkId) -> Self {
         let mut channels = Vec::new();
         for probe in &scenario.probes {
@@ -135,7 +135,7 @@ impl Sampler {
                         Some(Target::Station { medium: medium as u16, station: station as u32, way })
                     }
                 };
-                // The scenario's schema lets only these names through.
+                // The scenario's schema accepts only these names.
                 let Some(target) = target else { continue };
                 channels.push(Channel {
                     subject: probe.subject_name(scenario),
@@ -149,7 +149,7 @@ impl Sampler {
             }
         }
         let measurement = &scenario.measurement;
-        // What happens at the instant itself is within the measurement.
+        // Events at the start of the interval belong to the measurement.
         let look_at = (!measurement.from.is_zero())
             .then(|| Instant::ZERO.saturating_add(measurement.from.saturating_sub(Duration::from_nanos(1))));
         let is_measured = !measurement.from.is_zero() || !measurement.links.is_empty();
@@ -159,18 +159,18 @@ impl Sampler {
         Sampler { channels, look_at, look_halfway_at, flows: scenario.flows.len(), ..Sampler::default() }
     }
 
-    /// The same with samples going to a file, if there is one.
+    /// Writes samples to a file, if one is given.
     pub(crate) fn with_file(mut self, to: Option<Samples>) -> Self {
         self.file = to.map(|to| SeriesFile::new(to, self.names()));
         self
     }
 
-    /// The file that samples go to.
+    /// The file to which samples are written, if any.
     pub(crate) fn file(&self) -> Option<&SeriesFile> {
         self.file.as_ref()
     }
 
-    /// Writes what is left for the file.
+    /// Writes the remaining samples to the file.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.file.as_mut().map_or(Ok(()), SeriesFile::finish)
     }
@@ -183,19 +183,19 @@ impl Sampler {
         })
     }
 
-    /// Whether some probe reads counters of losses on a flow's way, which must then not be computed ahead.
+    /// Whether a probe reads loss counters on a flow's path. Its links must then not be computed ahead.
     pub(crate) fn watches_losses(&self) -> bool {
         self.channels
             .iter()
             .any(|c| matches!(c.target, Target::Flow(_, metric) if metric.declaration == metrics::DROPS))
     }
 
-    /// When the next sample is due.
+    /// Time of the next sample.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.channels.iter().map(|channel| channel.next).chain(self.look_at).chain(self.look_halfway_at).min()
     }
 
-    /// Takes the samples due at `now`.
+    /// Takes the samples that are due at `now`.
     pub(crate) fn sample(&mut self, now: Instant, world: &mut World, network: &mut Network<Witness>) {
         let received = |world: &World| -> Vec<[u64; 2]> {
             let received = |flow, end| world.progress(flow, end).received_bytes;
@@ -229,22 +229,22 @@ impl Sampler {
         }
     }
 
-    /// The counters of one direction of a conversation when the measured interval began.
+    /// The counters of one direction of a conversation at the start of the measured interval.
     pub(crate) fn counters_before(&self, flow: FlowId) -> FlowCounters {
         self.counters_before.get(flow.index()).copied().unwrap_or_default()
     }
 
-    /// Payload bytes that an end of a flow had received when the measurement began.
+    /// Payload bytes that an end of a flow had received at the start of the measured interval.
     pub(crate) fn received_before(&self, flow: usize, end: usize) -> u64 {
         self.received_before.get(flow).map_or(0, |ends| ends[end])
     }
 
-    /// What was counted when half of the measured interval was over, if the run came so far.
+    /// The counters at the middle of the measured interval, if the run reached it.
     pub(crate) fn halfway(&self) -> Option<&Halfway> {
         self.halfway.as_ref()
     }
 
-    /// Adds what a real end of a flow, by number of the flow and of the end, has reported at an instant.
+    /// Adds a report of a real end of a flow, by numbers of the flow and the end, with its time.
     #[cfg_attr(
         not(all(feature = "real-time", target_os = "linux")),
         allow(dead_code, reason = "only kernels have samples of their own")
@@ -261,7 +261,7 @@ impl Sampler {
         }
     }
 
-    /// Puts samples in order after some were added.
+    /// Sorts the samples after some were added.
     pub(crate) fn sort(&mut self) {
         self.samples.sort_by_key(|(at, index, _)| (*at, *index));
     }
@@ -286,7 +286,7 @@ impl Sampler {
 }
 
 impl Target {
-    /// The value that an end of a flow reports.
+    /// The value in the report of an endpoint.
     fn of_endpoint(&self, report: &EndpointReport) -> Option<f64> {
         match self {
             Target::Endpoint(_, ProbeMetric { reading: Reading::Value(value), .. }) => value(report),
@@ -321,7 +321,7 @@ impl Channel {
                 };
                 return self.target.of_endpoint(report.as_ref()?);
             }
-            // The network measures it, whatever the access network is.
+            // The network measures the queue delay of a station in every access network.
             &Target::Station { medium, station, way } if self.name == metrics::QUEUE_DELAY.name => {
                 Some(Sample::Times(network.station_stays(medium, station, way)))
             }
@@ -349,7 +349,7 @@ mod tests {
     use fullpipe_transport::endpoint::{EndpointKind, TunnelCounters};
 
     #[test]
-    fn every_metric_that_a_file_can_name_has_a_target() {
+    fn every_metric_of_the_schema_has_a_target() {
         for (metric, _) in fullpipe_scenario::probe_metrics(&[]) {
             let on_link = ProbeMetric::find(&metrics::LINK, metric.name).is_some();
             let known = on_link || Target::of_flow((0, 0), metric.name).is_some();
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_of_an_endpoint_reads_its_own_field_and_nothing_without_a_value() {
+    fn endpoint_metric_reads_its_own_field_and_is_none_without_a_value() {
         let mut report = EndpointReport::new(EndpointKind::QuicModel);
         let read = |name: &str, report: &EndpointReport| Target::of_flow((0, 0), name).unwrap().of_endpoint(report);
         for metric in ENDPOINT.iter().chain(&PROXY) {

@@ -1,10 +1,9 @@
-//! Random processing times of hosts: by default of those whose flows share a queue or a medium with others.
+//! Random processing times of hosts. By default, hosts have them if their flows share a queue or a medium.
 //!
-//! Several deterministic flows through one queue have phase effects (Floyd and Jacobson 1991): which of them loses, or
-//! which waits for the other, depends on nanoseconds. A random processing time of at most one packet's transmission time
-//! at the bottleneck removes them. A flow's bottleneck is the slowest link, segment or medium on its route that two or
-//! more flows use, whatever the queue discipline; a host whose flows have several takes the shortest of their times. A
-//! single flow stays deterministic.
+//! Several deterministic flows through one queue have phase effects (Floyd and Jacobson 1991): nanoseconds determine which flow has
+//! losses, or which waits. A random processing time of at most one packet's transmission time at the bottleneck removes these effects. A
+//! flow's bottleneck is the slowest link, segment or medium on its route that two or more flows use, with any queue discipline. A host
+//! whose flows have several bottlenecks uses the shortest time. A single flow stays deterministic.
 
 use crate::witness::Witness;
 use crate::world::ends;
@@ -14,14 +13,14 @@ use fullpipe_scenario::description::Transport;
 use fullpipe_units::{Duration, NodeId, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What flows can share.
+/// A resource that flows can share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Shared {
     /// One direction of a link, with its queue.
     Link(usize),
     /// A half-duplex segment, by its number.
     Hub(u32),
-    /// What a station of a full-duplex segment sends: the segment and the sending node.
+    /// The traffic of a station of a full-duplex segment: the segment and the sending node.
     Station(u32, NodeId),
     /// One direction of an access network.
     Medium(u16, Way),
@@ -48,7 +47,7 @@ impl Shared {
         shared.collect()
     }
 
-    /// The time that a full packet takes; of an access network at its highest rate.
+    /// The transmission time of a full packet; in an access network at its highest rate.
     fn packet_time(self, scenario: &Scenario) -> Duration {
         let (bytes, bits_per_second) = match self {
             Shared::Link(link) => {
@@ -69,8 +68,8 @@ impl Shared {
     }
 }
 
-/// The pairs of nodes between which a flow's data travel: its own, and those of the tunnels that carry it. A tunnel has
-/// no data but those of the flows that it carries.
+/// The pairs of nodes between which a flow's data is sent: its own, and those of the tunnels that carry it. A tunnel has no data of its
+/// own.
 pub(crate) fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> {
     if matches!(scenario.flows[number].transport, Transport::Masque(_)) {
         return Vec::new();
@@ -87,7 +86,7 @@ pub(crate) fn legs(scenario: &Scenario, number: usize) -> Vec<(NodeId, NodeId)> 
     legs
 }
 
-/// The longest processing time of each host that has one.
+/// The maximum processing time of each host that has one.
 fn limits(scenario: &Scenario, network: &Network<Witness>) -> BTreeMap<NodeId, Duration> {
     let legs_of_flows = || (0..scenario.flows.len()).map(|flow| legs(scenario, flow));
     if let Some(fixed) = scenario.processing_jitter {
@@ -97,7 +96,7 @@ fn limits(scenario: &Scenario, network: &Network<Witness>) -> BTreeMap<NodeId, D
     if scenario.flows.len() < 2 {
         return BTreeMap::new();
     }
-    // Flows between the same two nodes take the same route, which is found once.
+    // Flows between the same two nodes have the same route, which is computed once.
     let mut routes: BTreeMap<(NodeId, NodeId), Vec<Shared>> = BTreeMap::new();
     let mut users: BTreeMap<Shared, u32> = BTreeMap::new();
     for legs in legs_of_flows() {
@@ -118,7 +117,7 @@ fn limits(scenario: &Scenario, network: &Network<Witness>) -> BTreeMap<NodeId, D
     limits
 }
 
-/// Gives hosts their processing times, except those that have their own; routes must be known.
+/// Sets the processing times of hosts, except those that have their own. Routes must be computed first.
 pub(crate) fn set(scenario: &Scenario, network: &mut Network<Witness>, except: impl Fn(NodeId) -> bool) {
     for (host, limit) in limits(scenario, network).into_iter().filter(|(host, _)| !except(*host)) {
         let stream = Stream::new(scenario.seed, &scenario.nodes[host.index()].name, "processing");

@@ -1,4 +1,4 @@
-//! What the scenario promises of its links, told to the auditor in the auditor's own words.
+//! The properties of links that a scenario declares, in the auditor's types.
 
 use fullpipe_audit::{Course, DeclaredLink, Medium, QueuePromise, Variation};
 use fullpipe_network::access::{AccessNetworkSettings, WayPromise};
@@ -7,8 +7,8 @@ use fullpipe_network::{self as network, Limit, Way, mahimahi};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Discipline, Link};
 
-/// Point-to-point links in the order of the description, then shared media (half duplex) or stations' paths (full
-/// duplex) in theirs, then the ways through access networks: the order in which the network numbers them.
+/// Point-to-point links in the order of the scenario, then shared media (half duplex) or stations' paths (full duplex), then the
+/// directions of access networks. This is the order in which the network numbers them.
 pub(crate) fn declared_links(scenario: &Scenario) -> Vec<DeclaredLink> {
     let mut declared: Vec<DeclaredLink> = scenario.links.iter().map(declared_link).collect();
     for ethernet in &scenario.ethernets {
@@ -78,12 +78,12 @@ fn declared_link(link: &Link) -> DeclaredLink {
     }
 }
 
-/// What may wait at a link.
+/// The queue limits of a link.
 pub(crate) fn link_queue_promise(link: &Link) -> Option<QueuePromise> {
     queue_promise(Limit::at(link.queue, link.rate), &link.discipline)
 }
 
-/// The rate over time, and the highest; 0 where bytes leave at instants and no rate bounds a frame.
+/// The rate over time, and the highest rate; 0 if the link transmits at given times and no rate limits a frame.
 fn course(link: &Link) -> (Course, u64) {
     let first_bps = link.rate.bits_per_second();
     match &link.course {
@@ -103,7 +103,7 @@ fn course(link: &Link) -> (Course, u64) {
     }
 }
 
-/// What may wait at a link: in its device queue, and in a discipline's if there is one.
+/// The limits of the device queue, and of the discipline if there is one.
 fn queue_promise(device: Limit, above: &Option<Discipline>) -> Option<QueuePromise> {
     let above = above.as_ref().map_or(Capacity::NOTHING, |discipline| discipline.capacity());
     let Capacity { packets, bytes } = Capacity::of(device).plus(above);

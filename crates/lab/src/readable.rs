@@ -1,9 +1,9 @@
-//! Quantities in texts that people read: few digits and a unit. Records have exact values in their columns.
+//! Formats quantities for people: few digits and a unit. Records have exact values in their columns.
 
 use fullpipe_units::words::in_words;
 use fullpipe_units::{Duration, Instant};
 
-/// A number of bytes: "1500 bytes", "1.448 MB".
+/// Formats a number of bytes: "1500 bytes", "1.448 MB".
 pub(crate) fn bytes(count: u64) -> String {
     if count < 10_000 {
         return if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") };
@@ -11,13 +11,13 @@ pub(crate) fn bytes(count: u64) -> String {
     in_words(count as f64, "bytes")
 }
 
-/// An instant in seconds, to the millisecond: "0.512 s", "60 s".
+/// Formats an instant in seconds, to the millisecond: "0.512 s", "60 s".
 pub(crate) fn instant(at: Instant) -> String {
     let seconds = format!("{:.3}", at.as_nanos() as f64 / 1e9);
     format!("{} s", seconds.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A duration as scenario files have it, or rounded if that has many digits: "120s", "1.235 s".
+/// Formats a duration as in scenario files, rounded if that has many digits: "120s", "1.235 s".
 pub(crate) fn duration(duration: Duration) -> String {
     let exact = duration.to_string();
     if exact.len() <= 7 {

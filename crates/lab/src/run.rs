@@ -1,4 +1,4 @@
-//! Building and running in one call each.
+//! Functions that build and run a scenario in one call.
 
 use crate::assemble;
 use crate::error::RunError;
@@ -11,7 +11,7 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{Stack, Transport};
 use std::sync::Arc;
 
-/// Why this build cannot run a scenario that others can: its first flow that needs the real QUIC stack, in a build without it.
+/// The reason why this build cannot run a scenario: its first flow that needs the real QUIC stack, in a build without it.
 pub fn unsupported(scenario: &Scenario) -> Option<String> {
     let reason = stack::ABSENT?;
     let needs_stack = |transport: &Transport| match transport {
@@ -26,12 +26,12 @@ pub fn unsupported(scenario: &Scenario) -> Option<String> {
 /// Builds the world of a scenario.
 ///
 /// # Errors
-/// If a flow's congestion control does not exist, or the scenario is larger than can be simulated.
+/// If a flow's congestion control is unknown, or the scenario exceeds a limit of the simulator.
 pub fn prepare(scenario: &Scenario, options: &Options) -> Result<Prepared, RunError> {
     prepare_shared(Arc::new(scenario.clone()), options)
 }
 
-/// The same without a copy of the description, which for 100 000 flows is worth having once only.
+/// As [`prepare`], without a copy of the scenario, which saves memory with 100 000 flows.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -39,15 +39,15 @@ pub fn prepare_shared(scenario: Arc<Scenario>, options: &Options) -> Result<Prep
     assemble::assemble(scenario, options, Plugins::default())
 }
 
-/// Builds the world of a scenario with parts of the caller's own.
+/// Builds the world of a scenario with plug-ins.
 ///
 /// # Errors
-/// As [`prepare`]; and if a plug-in is meant for a flow or link that is not there.
+/// As [`prepare`], and if a plug-in selects a flow or link that does not exist.
 pub fn prepare_with(scenario: Arc<Scenario>, options: &Options, plugins: Plugins) -> Result<Prepared, RunError> {
     assemble::assemble(scenario, options, plugins)
 }
 
-/// Builds and runs.
+/// Builds and runs a scenario.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -55,7 +55,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, RunError> 
     Ok(prepare(scenario, options)?.run())
 }
 
-/// Builds and runs with parts of the caller's own.
+/// Builds and runs a scenario with plug-ins.
 ///
 /// # Errors
 /// As [`prepare_with`].

@@ -1,4 +1,4 @@
-//! `series.csv` while a run goes on: its text, written in pieces.
+//! Writes `series.csv` in pieces during a run.
 
 use crate::options::Samples;
 use fullpipe_archive::{SERIES, SeriesRow};
@@ -6,14 +6,14 @@ use fullpipe_units::Instant;
 use std::io;
 use std::mem;
 
-/// Bytes of text that are collected before they are written. A longer run needs no more memory.
+/// Bytes of text that are buffered before they are written. A longer run needs no more memory.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
 
-/// The file and what of it is not written yet.
+/// The file and its unwritten text.
 #[derive(Debug)]
 pub(crate) struct SeriesFile {
     to: Samples,
-    /// By number of the series: its last row, with subject and metric.
+    /// The last row of each series, with subject and metric, by number of the series.
     rows: Vec<SeriesRow>,
     text: String,
     has_pieces: bool,
@@ -21,7 +21,7 @@ pub(crate) struct SeriesFile {
 }
 
 impl SeriesFile {
-    /// A file of series with these subjects and metrics.
+    /// Creates a file of series with these subjects and metrics.
     pub(crate) fn new<'a>(to: Samples, names: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let row = |(subject, metric): (&str, &str)| SeriesRow {
             subject: subject.to_owned(),
@@ -50,7 +50,7 @@ impl SeriesFile {
         self.has_pieces = true;
     }
 
-    /// Writes the rest, if pieces were written before it.
+    /// Writes the rest, if a piece was written before.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         if self.has_pieces && !self.text.is_empty() {
             self.write();
@@ -58,7 +58,7 @@ impl SeriesFile {
         mem::replace(&mut self.written, Ok(()))
     }
 
-    /// The whole file, if no piece of it was written.
+    /// The whole file, if no piece was written.
     pub(crate) fn whole(&self) -> Option<&[u8]> {
         (!self.has_pieces).then_some(self.text.as_bytes())
     }

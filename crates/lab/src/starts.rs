@@ -1,7 +1,7 @@
-//! Random starts of flows.
+//! Random start times of flows.
 //!
-//! With `start_jitter` a flow starts later by a random time. With `phase_jitter` each flow starts later by a random part of its base
-//! round-trip time, so that runs show whether a result depends on the phase between flows (Floyd and Jacobson 1991).
+//! With `start_jitter` a flow is delayed by a random time. With `phase_jitter` each flow is delayed by a random fraction of its base
+//! round-trip time. Runs then show whether a result depends on the phase between flows (Floyd and Jacobson 1991).
 
 use crate::witness::Witness;
 use crate::world::ends;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 /// IP bytes of a full packet.
 const FULL_BYTES: f64 = 1500.0;
-/// IP bytes of an acknowledgement.
+/// IP bytes of an acknowledgment.
 const SMALL_BYTES: f64 = 40.0;
 
-/// The scenario with start times that are drawn from its seed, each from a stream of the flow. The result has no `start_jitter`, so
-/// that a second call changes nothing.
+/// The scenario with start times that are drawn from its seed, each from a stream of the flow. The result has no `start_jitter`, so a
+/// second call has no effect.
 pub(crate) fn drawn(scenario: Arc<Scenario>) -> Arc<Scenario> {
     if scenario.flows.iter().all(|flow| flow.start_jitter.is_zero()) {
         return scenario;
@@ -30,8 +30,8 @@ pub(crate) fn drawn(scenario: Arc<Scenario>) -> Arc<Scenario> {
     Arc::new(drawn)
 }
 
-/// The time of a full packet in an empty network, and of a small one back, between the ends of a flow and of the tunnels that
-/// carry it.
+/// The round-trip time of a full packet and a small response in an empty network, between the ends of a flow, including those of the
+/// tunnels that carry it.
 fn base_round_trip(scenario: &Scenario, network: &Network<Witness>, flow: usize) -> Duration {
     let mut carrier = Some(flow);
     let mut time = Duration::ZERO;
@@ -46,8 +46,8 @@ fn base_round_trip(scenario: &Scenario, network: &Network<Witness>, flow: usize)
     time
 }
 
-/// The scenario with later starts, and without the key that asks for them; routes must be known. A flow that a tunnel carries
-/// moves with the tunnel, so that it does not come before it.
+/// The scenario with delayed starts, and without the key that requires them. Routes must be computed first. A flow in a tunnel is delayed
+/// with the tunnel, so that it does not start earlier.
 pub(crate) fn moved(scenario: &Scenario, network: &Network<Witness>) -> Scenario {
     let own = |flow: usize| {
         let longest = base_round_trip(scenario, network, flow).as_secs_f64() * scenario.phase_jitter;

@@ -1,6 +1,6 @@
-//! Who watches a run: the flow counters and the auditor.
+//! The built-in observers of a run: the flow counters and the auditor.
 //!
-//! The auditor is told what the scenario promised, not what the network was built with.
+//! The auditor receives the properties that the scenario declares, not the parameters with which the network was built.
 
 use crate::options::Options;
 use crate::plugins::Plugged;
@@ -20,7 +20,7 @@ use std::fmt;
 pub(crate) struct Witness {
     pub(crate) monitor: FlowMonitor,
     auditor: Auditor,
-    /// Whoever else watches, where asked for.
+    /// Further observers, if requested.
     more: Option<Box<More>>,
     /// Packets with transport payload that arrived.
     pub(crate) data_packets: u64,
@@ -30,11 +30,11 @@ pub(crate) struct Witness {
 /// Observers that few runs have.
 #[derive(Default)]
 struct More {
-    /// Follows every packet.
+    /// The audit of every packet.
     auditor: Option<PacketAuditor>,
-    /// Sums up what the scenario measures.
+    /// Measures the links that the scenario selects.
     links: Option<LinkMonitor>,
-    /// The caller's own.
+    /// The plugged-in observers.
     plugged: Vec<Box<dyn Plugged>>,
 }
 
@@ -84,8 +84,8 @@ impl More {
     }
 }
 
-/// Out of the way of runs without them. What comes with every packet is handed on as a copy: so the original, in a run
-/// without them, need never be in memory.
+/// Kept separate from runs without these observers. Events of every packet are passed as copies, so that in a run without these observers
+/// the original is never stored in memory.
 impl Observer for More {
     #[inline(always)]
     fn sent(&mut self, now: Instant, packet: &PacketView) {
@@ -142,7 +142,7 @@ impl Observer for More {
     }
 }
 
-/// Links whose discipline may take packets in another order than that of their coming.
+/// Links whose discipline may reorder packets.
 fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
     let reorders =
         |discipline: &Option<Discipline>| discipline.as_ref().is_some_and(|discipline| discipline.reorders());
@@ -155,7 +155,7 @@ fn reordering_links(scenario: &Scenario) -> impl Iterator<Item = LinkId> {
 }
 
 impl Witness {
-    /// `unpromised`: further links of whose queues neither order nor limit are promised.
+    /// Creates the observers of a run. `unpromised`: further links whose queues have no declared order or limit.
     pub(crate) fn new(scenario: &Scenario, options: &Options, unpromised: impl Iterator<Item = LinkId>) -> Self {
         let mut monitor = FlowMonitor::new();
         monitor.grow(2 * scenario.flows.len());
@@ -176,24 +176,24 @@ impl Witness {
         Witness { monitor, auditor, more, data_packets: 0, flows: 0 }
     }
 
-    /// Lets others watch as well.
+    /// Adds observers.
     pub(crate) fn watch(&mut self, observers: Vec<Box<dyn Plugged>>) {
         if !observers.is_empty() {
             self.more.get_or_insert_default().plugged = observers;
         }
     }
 
-    /// Those others.
+    /// The added observers.
     pub(crate) fn watchers(&self) -> impl Iterator<Item = &dyn Plugged> {
         self.more.iter().flat_map(|more| more.plugged.iter().map(|observer| &**observer))
     }
 
-    /// What the links that the scenario measures have carried in a run that ended at `to`.
+    /// The traffic of the links that the scenario measures, in a run that ended at `to`.
     pub(crate) fn link_summaries(&self, to: Instant) -> impl Iterator<Item = (LinkId, LinkSummary)> {
         self.more.iter().filter_map(|more| more.links.as_ref()).flat_map(move |links| links.summaries(to))
     }
 
-    /// The next direction of a conversation, with the links that its packets pass.
+    /// Adds the next direction of a conversation, with the links on its path.
     pub(crate) fn add_flow(&mut self, version: IpVersion, path: Vec<LinkId>) {
         let declared = DeclaredFlow { path, ipv6: version == IpVersion::V6 };
         self.auditor.add_flow(FlowId(self.flows), &declared);
@@ -203,7 +203,7 @@ impl Witness {
         self.flows += 1;
     }
 
-    /// A conversation was opened that nobody knew of before.
+    /// Adds conversations that the scenario does not describe.
     pub(crate) fn grow(&mut self, conversations: usize, version: IpVersion) {
         self.monitor.grow(2 * conversations);
         for _ in 0..2 {
@@ -211,12 +211,12 @@ impl Witness {
         }
     }
 
-    /// Frames transmitted.
+    /// Number of transmitted frames.
     pub(crate) fn transmissions(&self) -> u64 {
         self.auditor.transmissions()
     }
 
-    /// The auditor's conclusion.
+    /// Returns the verdict of the auditor.
     pub(crate) fn judge(&mut self, scenario: &Scenario, remaining: &Remaining) -> Verdict {
         let end = End { scenario, monitor: &self.monitor, remaining };
         let verdict = self.auditor.finish(&end);
@@ -227,7 +227,7 @@ impl Witness {
     }
 }
 
-/// What the world says when the run has ended.
+/// The state of the world at the end of the run.
 struct End<'a> {
     scenario: &'a Scenario,
     monitor: &'a FlowMonitor,

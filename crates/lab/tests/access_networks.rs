@@ -1,4 +1,4 @@
-//! An access network that only this test knows: declared, read from a file's table, built, run, probed, and recorded.
+//! An access network that exists only in this test: it is declared, read from a scenario, built, run, probed, and recorded.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -50,7 +50,7 @@ static PIGEONS_SENT: MetricDeclaration =
     MetricDeclaration { name: "pigeons_sent", unit: "", text: "pigeons sent since the start." };
 
 table! {
-    /// One row of `pigeons.csv`.
+    /// A row of `pigeons.csv`.
     struct PigeonRow;
     /// The pigeons of a run.
     static PIGEONS = "pigeons.csv": "One row for each way of each pigeon post.";
@@ -123,14 +123,14 @@ impl AccessNetworkSettings for PigeonPost {
     }
 }
 
-/// Pigeons on their way.
+/// Pigeons in flight.
 #[derive(Debug)]
 struct Sky {
     post: PigeonPost,
     random: Stream,
     flying: VecDeque<(Instant, Frame, Fate)>,
     told: Vec<Fated>,
-    /// Sent, lost, flying, bytes delivered; down and up.
+    /// Packets sent, lost and in flight, and bytes delivered; down and up.
     counts: [[u64; 4]; 2],
 }
 
@@ -187,7 +187,7 @@ impl Medium for Sky {
 }
 
 const NODES: &str = "duration = '1s'\n[[router]]\nname = 'tower'\n[[host]]\nname = 'keeper'\ncount = 2\n";
-/// A datagram of 100 bytes each 20 ms.
+/// A datagram of 100 bytes every 20 ms.
 const FLOW: &str = "[[flow]]\nname = 'news'\nfrom = 'keeper1'\nto = 'keeper2'\nprotocol = 'udp'\nworkload = \
                     'constant-rate'\npayload = 72\ninterval = '20ms'\npackets = 20\n";
 
@@ -210,7 +210,7 @@ fn played(keys: &str) -> Outcome {
 }
 
 #[test]
-fn a_packet_flies_up_and_down_and_is_probed_and_recorded() {
+fn packet_through_a_declared_access_network_is_probed_and_recorded() {
     let probe = "[[probe]]\nkeeper = 'keeper*'\nmetrics = ['pigeons_sent', 'throughput_bps']\ninterval = '96ms'\n";
     let outcome = played(&format!("flight = '5ms'\n{probe}"));
     let flow = outcome.flow("news").expect("the flow").counters;
@@ -221,7 +221,7 @@ fn a_packet_flies_up_and_down_and_is_probed_and_recorded() {
     let (_, file) = outcome.tables().into_iter().find(|(file, _)| *file == "pigeons.csv").expect("its file");
     let text = "post,direction,sent_packets,lost_packets\nrfc1149,downlink,20,0\nrfc1149,uplink,20,0\n";
     assert_eq!(String::from_utf8(file).unwrap(), text);
-    // Sent at 0, 20, ... 380 ms and there 10 ms later: 5, 10 and 15 are sent by 96, 192 and 288 ms, and 5, 10 and 14 arrived.
+    // Sent at 0, 20, ... 380 ms, and received 10 ms later: 5, 10 and 15 are sent by 96, 192 and 288 ms, and 5, 10 and 14 arrived.
     let of = |subject: &str, metric: &str| outcome.series(subject, metric).map(|(_, value)| value).collect::<Vec<_>>();
     assert_eq!(of("keeper1", "throughput_bps")[..3], [500.0, 500.0, 400.0].map(|bytes| bytes * 8.0 / 0.096));
     assert_eq!(of("keeper1.uplink", "pigeons_sent")[..3], [5.0, 10.0, 15.0]);
@@ -229,18 +229,18 @@ fn a_packet_flies_up_and_down_and_is_probed_and_recorded() {
 }
 
 #[test]
-fn hawks_and_missing_pigeons_are_counted_alike_by_everybody() {
+fn losses_in_a_declared_access_network_agree_in_all_records() {
     let hawks = played("flight = '5ms'\nhawks = 1.0");
     assert_eq!(hawks.flow("news").expect("the flow").counters.lost_packets, 20);
     assert_eq!(hawks.access_table("pigeons.csv").expect("its table").column("lost_packets"), [0.0, 20.0]);
-    // Each flies for 50 ms, so of those sent each 20 ms one finds a pigeon every 60 ms: seven of 20.
+    // Each flight takes 50 ms, so with a packet every 20 ms a pigeon is free every 60 ms: seven of 20.
     let few = played("flight = '50ms'\npigeons = 1");
     assert_eq!(few.flow("news").expect("the flow").counters.rx_packets, 7);
     assert_eq!(few.link("rfc1149.uplink").expect("the way").counters.queue_drops, 13);
 }
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn errors_in_a_declared_access_network_state_their_position() {
     let wrong = |text: &str| load(text).unwrap_err().0[0].clone();
     let of_a_key = load(&post("flihgt = '5ms'")).unwrap_err();
     let of_a_key = of_a_key.0.iter().find(|error| error.line == 11).expect("an error at the key");
@@ -252,7 +252,7 @@ fn mistakes_are_told_where_they_are() {
     let loaded = load(&post("flight = '0s'")).unwrap();
     let refused = run(&loaded.scenario, &Options::default()).unwrap_err().to_string();
     assert_eq!(refused, "access network rfc1149: no pigeon is that fast");
-    // Without the component there is no such table.
+    // Without the component the table is unknown.
     let unknown = fullpipe_scenario::load(&post("flight = '5ms'"), "pigeons.toml", &[]).unwrap_err();
     assert!(unknown.0[0].message.contains("pigeon_post"), "{unknown}");
 }

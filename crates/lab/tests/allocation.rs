@@ -1,5 +1,5 @@
-//! In the steady state a packet costs no allocation: twice the simulated time, the same number of allocations. And the estimated
-//! memory of a run is within a factor of two of what it allocates.
+//! Tests of allocations. In the steady state a packet causes no allocation: twice the simulated time needs the same number of
+//! allocations. The estimated memory of a run is within a factor of two of its allocated memory.
 
 use fullpipe_lab::cost::{Cost, PROGRAM_BYTES};
 use fullpipe_lab::{Options, prepare, prepare_shared};
@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[global_allocator]
 static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The allocator counts what all threads allocate.
+/// The allocator counts the allocations of all threads.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Allocations (and reallocations) and data packets of a run, building the world excluded.
+/// Number of allocations and reallocations, and of data packets, of a run without building the world.
 fn allocations(file: &str, seconds: u32) -> (usize, u64) {
     let path = format!("{}/../../scenarios/bench/{file}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("a scenario of the workspace");
@@ -28,19 +28,19 @@ fn allocations(file: &str, seconds: u32) -> (usize, u64) {
 }
 
 #[test]
-fn twice_the_packets_cost_no_more_allocations() {
+fn run_of_twice_the_duration_has_no_more_allocations() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for (file, seconds) in [("tcp-1", 20), ("tcp-10", 5), ("udp-5hop", 2)] {
         let (once, packets) = allocations(file, seconds);
         let (twice, more_packets) = allocations(file, 2 * seconds);
         let extra = twice.saturating_sub(once) as u64;
         println!("{file}: {once} allocations for {packets} packets, {twice} for {more_packets}");
-        // A ring may still grow once or twice in the second half; one allocation for 10 000 packets is not per packet.
+        // A ring may still grow once or twice in the second half. One allocation per 10 000 packets is not one per packet.
         assert!(extra <= (more_packets - packets) / 10_000, "{file}: {extra} allocations more");
     }
 }
 
-/// Bytes of a scenario, of its run and of its records.
+/// Bytes of a scenario, of its run and of its records; and the estimated cost.
 fn bytes(file: &str, set: &[(&str, &str)]) -> (f64, Cost) {
     let path = format!("{}/../../scenarios/bench/{file}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("a scenario of the workspace");
@@ -56,9 +56,9 @@ fn bytes(file: &str, set: &[(&str, &str)]) -> (f64, Cost) {
 }
 
 #[test]
-fn the_estimated_memory_is_within_a_factor_of_two_of_what_a_run_allocates() {
+fn estimated_memory_is_within_a_factor_of_two_of_the_allocated_memory() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // The dumbbell of ten thousand flows at a tenth of its size.
+    // The dumbbell of ten thousand flows, at a tenth of its size.
     let tenth = [
         ("topology.pairs", "1000"),
         ("topology.bottleneck.rate", "\"1Gbit/s\""),

@@ -1,13 +1,14 @@
-//! Active queue management under real TCP: the delay that the discipline's source promises, at a load named beside it.
+//! Active queue management with TCP: the queue delay that the discipline's source states, at the load given in each test.
 //!
-//! How many drops a second a load asks for: N flows in congestion avoidance share a link of C packets/s at a round trip
-//! of R (queue included) with windows of W = C R / N. By the law of TCP (Mathis et al. 1997) W = sqrt(3 / (2 b p)), b
-//! segments to an acknowledgement: 2 for Reno; CUBIC grows in its Reno-friendly region as if b were 1 (RFC 9438 section
-//! 4.3). So p C = 3 C / (2 b W^2) drops a second.
+//! The drop rate that a load requires: N flows in congestion avoidance share a link of C packets/s at a round-trip time of R (including
+//! the queue), with windows of W = C R / N. By the TCP response function (Mathis et al. 1997), W = sqrt(3 / (2 b p)), with b segments per
+//! acknowledgment: 2 for Reno. CUBIC grows in its Reno-friendly region as with b = 1 (RFC 9438 section 4.3). So p C = 3 C / (2 b W^2)
+//! drops per second.
 
 use crate::common::{behind_fast_access, mean, outcome};
 
-/// Without random processing times, which the derivations do not have: bulk flows of a round trip of `round_trip_ms` through one link; a call of 50 packets a second from 10 s on.
+/// Bulk flows with a round-trip time of `round_trip_ms` through one link, and a call of 50 packets per second from 10 s on. There are no
+/// random processing times, because the derivations do not include them.
 fn scenario(discipline: &str, congestion: &str, flows: u32, megabits: u32, round_trip_ms: u32) -> String {
     let delay_ms = round_trip_ms / 2 - 1;
     let bottleneck = format!("rate = '{megabits}Mbit/s'\ndelay = '{delay_ms}ms'\ndiscipline = {discipline}");
@@ -39,7 +40,7 @@ fn scenario(discipline: &str, congestion: &str, flows: u32, megabits: u32, round
     )
 }
 
-/// Mean queue delay in ms and use of the link, from 20 s on.
+/// Mean queue delay in ms and utilization of the link, from 20 s on.
 fn steady(discipline: &str, congestion: &str, flows: u32, megabits: u32, round_trip_ms: u32) -> (f64, f64) {
     let outcome = outcome(&scenario(discipline, congestion, flows, megabits, round_trip_ms));
     let throughput = mean(&outcome, "throughput_bps", 20.0);
@@ -47,12 +48,11 @@ fn steady(discipline: &str, congestion: &str, flows: u32, megabits: u32, round_t
 }
 
 #[test]
-fn codel_holds_five_milliseconds() {
-    // RFC 8289 section 4.3: TARGET, 5 ms, is the delay that may persist. The law's first step is a drop per INTERVAL, 10
-    // a second; loads that need about half of that keep the controller at its target without the later, faster steps,
-    // which overshoot. At 50 Mbit/s (C = 4161 packets of 1502 bytes a second) and R = 50 + 5 ms, 10 Reno flows have W =
-    // 22.9 packets and need 6.0 drops a second, 7 CUBIC flows W = 32.7 and 5.8; at 10 Mbit/s and 100 + 5 ms 5 CUBIC
-    // flows have W = 17.5 and need 4.1.
+fn codel_keeps_the_queue_delay_at_five_milliseconds() {
+    // RFC 8289 section 4.3: TARGET, 5 ms, is the delay that may persist. The control law's first step is one drop per INTERVAL, 10 per
+    // second. Loads that need about half of that keep the controller at its target, without the later, faster steps, which overshoot. At
+    // 50 Mbit/s (C = 4161 packets of 1502 bytes per second) and R = 50 + 5 ms, 10 Reno flows have W = 22.9 packets and need 6.0 drops per
+    // second, 7 CUBIC flows W = 32.7 and 5.8. At 10 Mbit/s and 100 + 5 ms, 5 CUBIC flows have W = 17.5 and need 4.1.
     for (congestion, flows, megabits, round_trip_ms) in
         [("newreno", 10, 50, 50), ("cubic", 7, 50, 50), ("cubic", 5, 10, 100)]
     {
@@ -63,10 +63,10 @@ fn codel_holds_five_milliseconds() {
 }
 
 #[test]
-fn pie_holds_fifteen_milliseconds() {
-    // RFC 8033 section 4.2: QDELAY_REF is 15 ms, and the integral leaves no steady error at any load. R = 50 + 15 ms: 5
-    // flows at 10 Mbit/s have W = 10.8 packets (p = 0.64 % for Reno, 1.3 % for CUBIC), 10 at 50 Mbit/s 27 (0.1 %, 0.2 %),
-    // 50 at 50 Mbit/s 5.4 (2.6 %, 5.1 %).
+fn pie_keeps_the_queue_delay_at_fifteen_milliseconds() {
+    // RFC 8033 section 4.2: QDELAY_REF is 15 ms, and the integral leaves no steady error at any load. With R = 50 + 15 ms, 5 flows at 10
+    // Mbit/s have W = 10.8 packets (p = 0.64 % for Reno, 1.3 % for CUBIC), 10 at 50 Mbit/s 27 (0.1 %, 0.2 %), 50 at 50 Mbit/s 5.4 (2.6 %,
+    // 5.1 %).
     for congestion in ["newreno", "cubic"] {
         for (flows, megabits) in [(5, 10), (10, 50), (50, 50)] {
             let (delay, used) = steady("{ kind = 'pie' }", congestion, flows, megabits, 50);
@@ -77,17 +77,17 @@ fn pie_holds_fifteen_milliseconds() {
 }
 
 #[test]
-fn adaptive_red_holds_its_target() {
-    // Floyd, Gummadi and Shenker 2001, section 5: thresholds of half and one and a half times what leaves in the target
-    // delay, the average in between: 5 ms, once the load is enough to reach it (50 flows at 50 Mbit/s).
+fn adaptive_red_keeps_the_queue_delay_at_its_target() {
+    // Floyd, Gummadi and Shenker 2001, section 5: thresholds of 0.5 and 1.5 times the data sent in the target delay, with the average
+    // between them. This is 5 ms, if the load is sufficient to reach it (50 flows at 50 Mbit/s).
     for congestion in ["newreno", "cubic"] {
         let (delay, _) = steady("{ kind = 'ared', target = '5ms' }", congestion, 50, 50, 50);
         assert!((delay - 5.0).abs() < 0.2 * 5.0, "{congestion}: {delay}");
     }
 }
 
-/// Mean wait in ms of the call's packets at the bottleneck, its way (half a round trip of propagation, 202 bytes at 1
-/// Gbit/s and at the bottleneck's rate: 172 payload, 28 headers, 2 framing) taken off; and the link's use.
+/// Mean wait in ms of the call's packets at the bottleneck, and the utilization of the link. The delay of the empty path is subtracted:
+/// half a round-trip time of propagation, 202 bytes at 1 Gbit/s and at the bottleneck's rate (172 payload, 28 headers, 2 framing).
 fn call_wait(congestion: &str, flows: u32, megabits: u32, round_trip_ms: u32) -> (f64, f64) {
     let outcome = outcome(&scenario("{ kind = 'fq-codel' }", congestion, flows, megabits, round_trip_ms));
     let call = outcome.flow_rows().find(|row| row.flow == "call").unwrap().counters;
@@ -98,11 +98,11 @@ fn call_wait(congestion: &str, flows: u32, megabits: u32, round_trip_ms: u32) ->
 }
 
 #[test]
-fn a_call_beside_downloads_waits_for_half_a_packet_under_fq_codel() {
-    // RFC 8290 section 3.1: a flow that sends less than a quantum per round is new each time and goes first. A packet of
-    // the call comes every 20 ms, when the round of the others (N packets) is over; it waits for the rest of the packet
-    // in transmission, on average half of what 1502 bytes take: 1.2016 ms at 10 Mbit/s, 0.2403 at 50. The round trips are
-    // short, so that no bulk flow runs empty (and comes back as a new one): windows of few packets need queues.
+fn call_with_downloads_waits_for_half_a_packet_under_fq_codel() {
+    // RFC 8290 section 3.1: a flow that sends less than a quantum per round is new each time and is served first. A packet of the call
+    // arrives every 20 ms, after the end of the round of the other flows (N packets). It waits for the rest of the packet in
+    // transmission, on average half the transmission time of 1502 bytes: 1.2016 ms at 10 Mbit/s, 0.2403 at 50. The round-trip times are
+    // short, so that no bulk flow's queue becomes empty, which would make the flow new: windows of few packets need queues.
     for (congestion, flows, megabits, round_trip_ms) in [
         ("newreno", 5, 10, 4),
         ("newreno", 10, 50, 4),
@@ -119,20 +119,20 @@ fn a_call_beside_downloads_waits_for_half_a_packet_under_fq_codel() {
 }
 
 #[test]
-fn a_call_that_comes_within_a_round_waits_for_its_end_under_fq_codel() {
-    // 20 flows at 10 Mbit/s: a round takes longer than the 20 ms between the call's packets. Served as new, the call
-    // goes to the end of the old flows; the flow served just before has used up its quantum and goes behind it, so 19
-    // flows come first, each with a packet (and with quanta of 1514 bytes for packets of 1500 now and then another):
-    // 19 * 1.2016 * 1514 / 1500 + 0.16 (its own) = 23.2 ms. The next packet, 20 ms after the first, thus waits 3.2 ms
-    // longer than the first, which waits for half a packet. It leaves the call's queue empty in its turn: the call leaves
-    // the lists, and is new again. On average 0.601 + 3.2 / 2 = 2.2 ms.
+fn call_packet_within_a_round_waits_for_its_end_under_fq_codel() {
+    // 20 flows at 10 Mbit/s: a round takes longer than the 20 ms between the call's packets. After being served as new, the call moves to
+    // the end of the old flows. The flow served just before has used its quantum and moves behind it, so 19 flows are served first. Each
+    // sends a packet (and, with quanta of 1514 bytes for packets of 1500, sometimes another): 19 * 1.2016 * 1514 / 1500 + 0.16 (its own)
+    // = 23.2 ms. The next packet, 20 ms after the first, thus waits 3.2 ms longer than the first, which waits for half a packet. It
+    // leaves the call's queue empty in its turn: the call is removed from the lists, and is new again. On average 0.601 + 3.2 / 2 = 2.2
+    // ms.
     for congestion in ["newreno", "cubic"] {
         let (wait, _) = call_wait(congestion, 20, 10, 10);
         assert!((wait - 2.2).abs() < 0.1 * 2.2, "{congestion}: {wait}");
     }
 }
 
-/// The scenario with ECN asked for by all, and accurate feedback for DCTCP, whose packets are then ECT(1).
+/// Runs the scenario with ECN for all flows, and accurate feedback for DCTCP, whose packets are then ECT(1).
 fn with_ecn(text: &str) -> fullpipe_lab::Outcome {
     use fullpipe_scenario::description::{Tcp, Transport};
     let mut scenario = fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|e| panic!("{e}")).scenario;
@@ -152,10 +152,10 @@ fn with_ecn(text: &str) -> fullpipe_lab::Outcome {
 }
 
 #[test]
-fn dual_pi2_keeps_dctcp_below_a_millisecond_beside_cubic() {
-    // RFC 9332 section 1.4: L4S packets wait less than 1 ms where a packet takes less (0.12 ms at 100 Mbit/s, 0.3 ms at
-    // 40), while classic traffic keeps the target of appendix A, 15 ms. The wait is what the smoothed round trip (every
-    // 10 ms from 20 s on) has beyond the path's, the packet's own transmission included.
+fn dualpi2_keeps_dctcp_below_a_millisecond_with_cubic() {
+    // RFC 9332 section 1.4: L4S packets wait less than 1 ms if a packet takes less (0.12 ms at 100 Mbit/s, 0.3 ms at 40), while classic
+    // traffic keeps the target of appendix A, 15 ms. The wait is the smoothed round-trip time (every 10 ms from 20 s on) minus that of
+    // the path, including the packet's own transmission.
     for (count, megabits) in [(1, 40), (2, 40), (2, 100), (5, 100)] {
         let round_trip_ms = 10;
         let text = scenario("{ kind = 'dualpi2' }", "cubic", count, megabits, round_trip_ms)

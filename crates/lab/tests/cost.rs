@@ -1,4 +1,4 @@
-//! The estimated events of a run lie within a factor of two of those that a run has, for the benchmarks at shorter durations.
+//! Tests that the estimated number of events of the benchmarks, at shorter durations, is within a factor of two of the actual number.
 
 use fullpipe_lab::cost::Cost;
 use fullpipe_lab::{Options, run};
@@ -11,7 +11,7 @@ fn bench(name: &str, set: &[(&str, &str)]) -> Scenario {
     fullpipe_scenario::load(&text, name, &set.collect::<Vec<_>>()).expect("it is right").scenario
 }
 
-/// The dumbbell of ten thousand flows at a tenth of its size.
+/// The dumbbell of ten thousand flows, at a tenth of its size.
 const TENTH: [(&str, &str); 4] = [
     ("topology.pairs", "1000"),
     ("topology.bottleneck.rate", "\"1Gbit/s\""),
@@ -20,7 +20,7 @@ const TENTH: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn events_of_the_benchmarks_are_within_a_factor_of_two() {
+fn estimated_events_of_the_benchmarks_are_within_a_factor_of_two() {
     let seconds = |value| [("duration", value)];
     let with = |value| [&TENTH[..], &[("duration", value)]].concat();
     let cases: [(&str, Vec<(&str, &str)>); 17] = [
@@ -57,7 +57,7 @@ fn events_of_the_benchmarks_are_within_a_factor_of_two() {
 }
 
 #[test]
-fn an_upper_bound_is_called_so_and_is_not_exceeded() {
+fn upper_bound_is_marked_and_not_exceeded() {
     let source = |rest: &str| {
         let text = format!(
             "duration = \"5s\"\n[topology]\nkind = \"chain\"\nlink = [{{ rate = \"10Mbit/s\", delay = \"5ms\", queue = \"50kB\" }}]\n\
@@ -80,7 +80,7 @@ fn an_upper_bound_is_called_so_and_is_not_exceeded() {
 }
 
 #[test]
-fn memory_of_samples_is_that_of_the_metric_with_most() {
+fn memory_of_samples_is_that_of_the_metric_with_the_most() {
     let probe = |interval: &str, metrics: &str| {
         format!("[[probe]]\nflow = \"data\"\nmetrics = [{metrics}]\ninterval = \"{interval}\"\n")
     };
@@ -93,16 +93,16 @@ fn memory_of_samples_is_that_of_the_metric_with_most() {
     let scenario = fullpipe_scenario::load(&text, "probes.toml", &[]).expect("it is right").scenario;
     let cost = Cost::of(&scenario);
     let samples = cost.memory.iter().find(|part| part.what.contains("samples")).expect("there are probes");
-    // One each millisecond for ten seconds, and not the 1000 of either other metric besides.
+    // One per millisecond for ten seconds, without the 1000 of each other metric.
     assert_eq!(samples.count, 10_000.0);
 }
 
 #[test]
-fn datagrams_that_exceed_a_link_wait_in_memory_only_if_the_queue_has_no_limit() {
+fn excess_datagrams_need_memory_only_in_an_unlimited_queue() {
     for (queue, many) in [("unlimited", true), ("100kB", false)] {
         let set = [("topology.link.0.rate", "\"100Mbit/s\""), ("topology.link.0.queue", &format!("\"{queue}\""))];
         let cost = Cost::of(&bench("udp-5hop", &set));
-        // 80 000 packets of 1502 bytes a second are 961 Mbit/s: 72 000 of them exceed 100 Mbit/s in each of ten seconds.
+        // 80 000 packets of 1502 bytes per second are 961 Mbit/s: 72 000 of them exceed 100 Mbit/s in each of ten seconds.
         let waiting = cost.memory.iter().find(|part| part.what.contains("queues")).map_or(0.0, |part| part.count);
         let expected = if many { 720_000.0 } else { 0.0 };
         assert!((waiting - expected).abs() <= 0.02 * expected, "{queue}: {waiting} packets wait");

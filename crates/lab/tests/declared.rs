@@ -1,4 +1,4 @@
-//! What is declared, in runs: each component under its own name, each metric of a probe, each column of each file.
+//! Tests of declarations in runs: each component is used under its name, and each probe metric and column of a file has values.
 
 use crate::least;
 
@@ -16,7 +16,7 @@ use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Runs a scenario. When written out, it names what it was given as `key = "name"` and says the same.
+/// Runs a scenario, whose resolved form must contain `key = "name"` and be equivalent.
 fn played(text: &str, key: &str, name: &str) -> Outcome {
     let loaded = load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     let again =
@@ -28,7 +28,7 @@ fn played(text: &str, key: &str, name: &str) -> Outcome {
     outcome
 }
 
-/// Two hosts, a link with these keys and a flow with these.
+/// Two hosts, a link with these keys and a flow with these keys.
 fn chain(link: &str, flow: &str) -> String {
     format!(
         "duration = '3s'\n[topology]\nkind = 'chain'\nlink = [{{ rate = '10Mbit/s', delay = '5ms', {link} }}]\n\
@@ -44,12 +44,12 @@ fn names<R>(metrics: &'static [ProbeMetric<R>]) -> Vec<&'static str> {
     ProbeMetric::declarations(metrics).map(|metric| metric.name).collect()
 }
 
-/// The metrics of which a run has samples.
+/// The metrics with samples in a run.
 fn sampled(outcome: &Outcome) -> BTreeSet<String> {
     outcome.series_rows().map(|row| row.metric.to_owned()).collect()
 }
 
-/// Runs each control. The result: the metrics of which there are samples.
+/// Runs each control. Returns the metrics with samples.
 fn controls() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for control in CONTROLS {
@@ -61,7 +61,7 @@ fn controls() -> BTreeSet<String> {
             "protocol = 'quic'\nquic = { stack = 'model', ecn = true }",
             "protocol = 'quic'\nquic = { stack = 'noq' }",
         ] {
-            // The marks of a step, and losses beyond.
+            // Marks of a step, and losses above it.
             let link = "discipline = { kind = 'step', limit = '30packets', threshold = '10packets' }";
             let flow = format!("congestion = '{name}'\nworkload = 'bulk'\n{transport}\n");
             let text = chain(link, &(flow + &probe("flow", "it", &metrics)));
@@ -80,14 +80,14 @@ fn controls() -> BTreeSet<String> {
 }
 
 #[test]
-fn each_control_is_run_and_recorded_under_its_name_and_reports_its_metrics() {
+fn each_control_runs_under_its_name_and_reports_its_metrics() {
     let expected = [names(&ENDPOINT), names(&FLOW)].concat();
     let own = CONTROLS.iter().flat_map(|control| control.values).map(|metric| metric.name);
     assert_eq!(controls(), expected.into_iter().chain(own).map(str::to_owned).collect());
 }
 
 #[test]
-fn each_discipline_is_run_under_its_name() {
+fn each_discipline_runs_under_its_name() {
     for discipline in DISCIPLINES.declarations() {
         let name = discipline.name;
         for keys in least::texts("kind", discipline) {
@@ -102,7 +102,7 @@ fn each_discipline_is_run_under_its_name() {
 }
 
 #[test]
-fn each_stream_scheduler_is_run_under_its_name() {
+fn each_stream_scheduler_runs_under_its_name() {
     for scheduler in SCHEDULERS.declarations() {
         let name = scheduler.name;
         let flow = format!(
@@ -116,7 +116,7 @@ fn each_stream_scheduler_is_run_under_its_name() {
     }
 }
 
-/// An access network with two stations, and a flow to each, with these keys of the network and of its cell.
+/// An access network with two stations and a flow to each, with these keys of the network and of its cell.
 fn cell(network: &str, cell: &str) -> String {
     format!(
         "duration = '1s'\nhost = [{{ name = 'server' }}, {{ name = 'phone', count = 2 }}]\nrouter = [{{ name = 'pgw' }}]\n\
@@ -127,7 +127,7 @@ fn cell(network: &str, cell: &str) -> String {
 }
 
 #[test]
-fn each_choice_of_an_access_network_is_run_under_its_name() {
+fn each_choice_of_an_access_network_runs_under_its_name() {
     for list in ACCESS_NETWORKS.iter().flat_map(|component| component.choices) {
         for declaration in (list.declarations)() {
             let name = declaration.name;
@@ -148,13 +148,13 @@ fn each_choice_of_an_access_network_is_run_under_its_name() {
             };
             let outcome = played(&text, key, name);
             let delivered = outcome.access_table("ues.csv").expect("the table").column("delivered_packets");
-            // Some schedulers serve the best UE only.
+            // Some schedulers serve only the best UE.
             assert!(delivered.iter().sum::<f64>() > 100.0, "{name}: {delivered:?}");
         }
     }
 }
 
-/// Losses, marks, retransmissions and a flow that ends, with all links measured.
+/// Losses, marks, retransmissions and a limited flow, with all links measured.
 fn flows() -> String {
     let link = "discipline = { kind = 'step', limit = '30packets', threshold = '10packets' }";
     let others = "[[flow]]\nname = 'bulk'\nfrom = 'source'\nto = 'sink'\n[[flow]]\nname = 'exchange'\nfrom = 'source'\nto = 'sink'\nworkload = 'request-response'\nrequest = '1kB'\n\
@@ -164,9 +164,9 @@ fn flows() -> String {
     chain(&(loss.to_owned() + link), &(flow + others)) + "[measurement]\nfrom = '100ms'\nlinks = ['*']\n"
 }
 
-/// UEs at the edge of two cells, which attach, with too much traffic, all modes of RLC, and in one cell no HARQ.
+/// UEs at the edge of two cells that attach, with excess traffic, all RLC modes, and one cell without HARQ.
 fn edge() -> String {
-    // The UE of the second cell is 50 m nearer to it, so that its longest PDUs fit into a block again.
+    // The UE of the second cell is 50 m nearer to it, so that its longest PDUs fit into a transport block again.
     let ue = |number: u32, cell: u32, rlc: &str| {
         let x = 350 + 50 * cell;
         format!(
@@ -194,7 +194,7 @@ fn edge() -> String {
         + &flow("phone*", "server", "1s")
 }
 
-/// A tunnel with this congestion control over a shared segment, and flows through it.
+/// A tunnel with this congestion control over a shared segment, and flows through the tunnel.
 fn tunnel(control: &str) -> String {
     let flows = "duration = '3s'\nhost = [{ name = 'client' }, { name = 'proxy' }, { name = 'server' }]\n\
                  [[ethernet]]\nname = 'lan'\nhosts = ['client', 'proxy', 'server']\nrate = '10Mbit/s'\ndelay = '1us'\n\
@@ -223,7 +223,7 @@ fn each_metric_of_a_probe_is_sampled_in_a_run() {
     assert_eq!(seen, probe_metrics(ACCESS_NETWORKS).into_iter().map(|(metric, _)| metric.name.to_owned()).collect());
 }
 
-/// Columns without a value other than zero in these runs, with the reason.
+/// Columns that have only the value zero in these runs, with the reason.
 const EMPTY: [(&str, &str, &str); 0] = [];
 
 fn declared() -> BTreeMap<&'static str, TableReference> {
@@ -260,9 +260,9 @@ fn each_column_of_each_file_is_filled_in_a_run() {
     assert_eq!(empty, EMPTY.map(|(file, column, _)| (file, column)));
 }
 
-/// A column that has the values of another breaks one of these.
+/// A column with the values of another violates one of these relations.
 #[test]
-fn the_columns_of_flows_and_links_fit_together() {
+fn columns_of_flows_and_links_are_consistent() {
     let outcome = played(&flows(), "name", "it");
     let of = |column: &str| outcome.links().column(column)[0];
     let left = of("departed_packets") + of("dropped_packets") + of("queued_at_to_packets");
@@ -273,9 +273,9 @@ fn the_columns_of_flows_and_links_fit_together() {
     assert_eq!((of("from_s"), of("to_s"), of("measured_s")), (0.1, 3.0, 2.9));
     let near = |one: f64, other: f64, part: f64| assert!((one / other - 1.0).abs() < part, "{one} {other}");
     near(of("throughput_bps"), of("departed_bytes") * 8.0 / 2.9, 1e-9);
-    // The rate is 10 Mbit/s; what departs at the end is transmitted later.
+    // The rate is 10 Mbit/s; frames that depart at the end are transmitted later.
     near(of("utilisation"), of("throughput_bps") / 1e7, 0.01);
-    // Little's law, but for the packets that wait at both ends of the interval.
+    // Little's law, except for the packets that wait at both ends of the interval.
     near(of("mean_queue_packets") * 2.9, of("mean_queue_delay_s") * of("departed_packets"), 0.05);
     // Nearly all packets are full ones, of 1500 bytes and 2 of framing.
     near(of("mean_queue_bytes"), of("mean_queue_packets") * 1502.0, 0.05);
@@ -322,7 +322,7 @@ fn tables_below(folder: &Path, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn each_table_of_the_sources_is_declared_for_the_page() {
+fn each_table_of_the_sources_is_in_the_reference_page() {
     let mut found = BTreeSet::new();
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for entry in std::fs::read_dir(crates).expect("the crates").flatten() {

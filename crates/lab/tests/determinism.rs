@@ -1,12 +1,12 @@
-//! The same bytes: for two runs, for any probe on or off, with chains computed at once or hop by hop, with the packet
-//! auditor on or off. And: the world of `fullpipe bench` is the world of `fullpipe run`.
+//! Tests of identical records, byte for byte: of two runs, with and without probes, with links computed at once or one by one, with and
+//! without the packet auditor. The world of `fullpipe bench` is also that of `fullpipe run`.
 
 use crate::common::{flows_csv, outcome_with};
 use fullpipe_lab::{Append, Capture, Options, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// A dumbbell with loss, short queues, TCP of three kinds, UDP, and a transfer that ends.
+/// A dumbbell with loss, short queues, three kinds of TCP, UDP, and a limited transfer.
 const MIXED: &str = r#"
     duration = "8s"
     seed = 11
@@ -45,7 +45,7 @@ const MIXED: &str = r#"
     interval = "20ms"
 "#;
 
-/// The shared segment, where random numbers decide nearly everything.
+/// A shared segment, whose events depend mostly on random numbers.
 const SHARED: &str = r#"
     duration = "2s"
     seed = 5
@@ -69,7 +69,7 @@ const SHARED: &str = r#"
     size = "3MB"
 "#;
 
-/// Datagrams of both versions of IP that are cut at their source, and of IPv4 at a router too.
+/// Datagrams of both IP versions that are fragmented at their source, and IPv4 also at a router.
 const CUT: &str = r#"
     duration = "2s"
 processing_jitter = "0s"
@@ -124,21 +124,21 @@ const MORE_PROBES: &str = r#"
 "#;
 
 #[test]
-fn two_runs_give_the_same_bytes() {
+fn two_runs_give_identical_records() {
     for text in [MIXED, SHARED] {
         assert_eq!(flows_csv(&outcome_with(text, &[])), flows_csv(&outcome_with(text, &[])));
     }
 }
 
 #[test]
-fn another_seed_gives_other_bytes() {
+fn run_with_another_seed_gives_different_records() {
     for text in [MIXED, SHARED] {
         assert_ne!(flows_csv(&outcome_with(text, &[])), flows_csv(&outcome_with(text, &[("seed", "12")])));
     }
 }
 
 #[test]
-fn a_probe_changes_nothing() {
+fn probe_does_not_change_records() {
     let plain = flows_csv(&outcome_with(MIXED, &[]));
     for probes in [PROBES.to_string(), MORE_PROBES.to_string(), format!("{PROBES}{MORE_PROBES}")] {
         let probed = outcome_with(&format!("{MIXED}{probes}"), &[]);
@@ -156,7 +156,7 @@ fn a_probe_changes_nothing() {
 }
 
 #[test]
-fn chains_computed_at_once_and_the_packet_auditor_change_nothing() {
+fn fusion_and_the_packet_auditor_do_not_change_records() {
     for text in [MIXED, SHARED] {
         let scenario = fullpipe_scenario::load(text, "mixed.toml", &[]).expect("it is right").scenario;
         let plain = run(&scenario, &Options::default()).expect("it runs");
@@ -173,7 +173,7 @@ fn chains_computed_at_once_and_the_packet_auditor_change_nothing() {
 }
 
 #[test]
-fn captures_change_nothing_and_are_the_same_each_time() {
+fn captures_do_not_change_records_and_are_identical_in_each_run() {
     for text in [MIXED, SHARED] {
         let scenario = fullpipe_scenario::load(text, "mixed.toml", &[]).expect("it is right").scenario;
         let plain = run(&scenario, &Options::default()).expect("it runs");
@@ -189,8 +189,8 @@ fn captures_change_nothing_and_are_the_same_each_time() {
             assert!(other.captured().is_ok());
             assert_eq!(flows_csv(&other), flows_csv(&plain));
             assert_eq!(other.totals().packet_hops, plain.totals().packet_hops);
-            // Packets of hosts that take time before sending (those that share the dumbbell's queue) are captured when they
-            // leave, by an event of each; else their links are booked ahead. A shared medium never is.
+            // Packets of hosts with processing times (those that share the dumbbell's queue) are captured when they are sent, with an
+            // event for each. Without processing times, packets are computed ahead, except on a shared medium.
             let takes_time = |source: &str| source.starts_with("left");
             let held = plain.flow_rows().filter(|row| takes_time(row.source)).map(|row| row.counters.tx_packets);
             assert_eq!(other.totals().events, plain.totals().events + held.sum::<u64>());
@@ -207,7 +207,7 @@ fn captures_change_nothing_and_are_the_same_each_time() {
     }
 }
 
-/// Packets of a pcapng file, of which every block is whole and says its length at both ends.
+/// Counts the packets of a pcapng file, in which every block is complete and has its length at both ends.
 fn blocks(file: &[u8]) -> u64 {
     let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
     let (mut at, mut packets) = (0, 0);
@@ -221,7 +221,7 @@ fn blocks(file: &[u8]) -> u64 {
 }
 
 #[test]
-fn a_capture_that_cannot_be_written_is_told() {
+fn capture_that_cannot_be_written_is_an_error() {
     let scenario = fullpipe_scenario::load(MIXED, "mixed.toml", &[]).expect("it is right").scenario;
     let append: Append = Arc::new(|_, _| Err(std::io::ErrorKind::StorageFull.into()));
     let capture = Some(Capture { snap_bytes: 0, append });
@@ -230,7 +230,7 @@ fn a_capture_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn packets_in_pieces_pass_the_packet_auditor_and_ipv6_is_cut_by_its_source_only() {
+fn fragments_pass_the_packet_auditor_and_only_the_source_fragments_ipv6() {
     let scenario = fullpipe_scenario::load(CUT, "cut.toml", &[]).expect("it is right").scenario;
     for fusion in [true, false] {
         let outcome = run(&scenario, &Options { audit_packets: true, fusion, ..Options::default() }).expect("it runs");
@@ -239,7 +239,7 @@ fn packets_in_pieces_pass_the_packet_auditor_and_ipv6_is_cut_by_its_source_only(
             let row = outcome.flow_rows().find(|row| row.flow == name).expect("it is there");
             (row.counters.tx_packets, row.counters.rx_packets)
         };
-        // One at 0, 20 ms, ..., 2 s; the last is under way then. Of three pieces each, one in forty is lost.
+        // One at 0, 20 ms, ..., 2 s; the last has not arrived at the end. With three fragments each, one in forty is lost.
         assert_eq!(received("four"), (101, 100));
         let (sent, got) = received("six");
         assert!(sent == 101 && (92..=93).contains(&got), "{got}");
@@ -248,8 +248,8 @@ fn packets_in_pieces_pass_the_packet_auditor_and_ipv6_is_cut_by_its_source_only(
 }
 
 #[test]
-fn a_flow_that_shares_nothing_changes_nothing() {
-    // Two hosts more and a conversation of their own: the other flows' rows stay as they are.
+fn unrelated_flow_does_not_change_other_flows() {
+    // Two more hosts with their own conversation: the rows of the other flows do not change.
     let link = |a: &str, b: &str| {
         format!(
             "[[link]]\nname = \"{a}-{b}\"\nfrom = \"{a}\"\nto = \"{b}\"\nrate = \"5Mbit/s\"\ndelay = \"3ms\"\n\

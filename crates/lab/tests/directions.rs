@@ -1,4 +1,4 @@
-//! Directions and ends of flows: which direction a flow's rate is of, and what probes sample of each.
+//! Directions and ends of flows: the direction of a flow's rate, and the samples of probes in each direction.
 
 use crate::common::outcome;
 use fullpipe_lab::Outcome;
@@ -26,19 +26,18 @@ fn video(probe: &str) -> Outcome {
     ))
 }
 
-/// The subjects that have samples of a metric.
+/// The subjects with samples of a metric.
 fn subjects<'a>(outcome: &'a Outcome, metric: &str) -> BTreeSet<&'a str> {
     outcome.series_rows().filter(|row| row.metric == metric).map(|row| row.subject).collect()
 }
 
 #[test]
-fn the_rate_of_a_video_is_that_of_its_segments() {
+fn video_rate_is_that_of_its_segments() {
     let outcome = video("metrics = ['throughput_bps']");
     let is_main = |flow| outcome.flow(flow).expect("a row").is_main;
     assert_eq!((is_main("video"), is_main("video.reverse")), (false, true));
     assert_eq!(outcome.flows().column("main_direction"), [0.0, 1.0]);
-    // Ten segments of 4 s at 2 Mbit/s are 10 MB. What the probe counts is what the row counts: headers of 52 bytes for each 1448
-    // of payload are 3.6 %.
+    // Ten segments of 4 s at 2 Mbit/s are 10 MB. Probe and row count the same bytes: headers of 52 bytes per 1448 of payload are 3.6 %.
     assert_eq!(subjects(&outcome, "throughput_bps"), BTreeSet::from(["video.reverse"]));
     let bytes: f64 = outcome.series("video.reverse", "throughput_bps").map(|(_, bps)| bps * 0.1 / 8.0).sum();
     let counted = outcome.flow("video.reverse").expect("the row").counters.rx_bytes as f64;
@@ -46,7 +45,7 @@ fn the_rate_of_a_video_is_that_of_its_segments() {
 }
 
 #[test]
-fn a_probe_samples_the_direction_and_the_end_that_it_names() {
+fn probe_samples_its_direction_and_end() {
     let both = ["throughput_bps", "cwnd_bytes"];
     for (keys, expected) in [
         // Either key implies the other.
@@ -63,7 +62,7 @@ fn a_probe_samples_the_direction_and_the_end_that_it_names() {
             assert_eq!(subjects(&outcome, metric), BTreeSet::from([subject]), "{keys}: {metric}");
         }
     }
-    // The requests of 300 bytes do not let the player's window grow; the segments do with the server's.
+    // The requests of 300 bytes do not let the player's window grow; the segments increase that of the server.
     let largest = |end| {
         let outcome = video(&format!("end = '{end}'\nmetrics = ['cwnd_bytes']"));
         outcome.series_rows().map(|row| row.value).fold(0.0, f64::max)
@@ -77,8 +76,8 @@ fn a_probe_samples_the_direction_and_the_end_that_it_names() {
 }
 
 #[test]
-fn a_probe_of_a_flow_with_several_connections_counts_all() {
-    // Ten connections, of which the first carries a tenth: 30 kB each.
+fn probe_of_a_flow_with_several_connections_counts_all() {
+    // Ten connections, of which the first carries a tenth of the data: 30 kB each.
     let outcome = outcome(
         "duration = '10s'
         [topology]
@@ -105,7 +104,7 @@ fn a_probe_of_a_flow_with_several_connections_counts_all() {
     assert!(bytes > 300_000.0 && (bytes - counted.iter().sum::<u64>() as f64).abs() < 1.0, "{bytes} {counted:?}");
 }
 
-/// A download of 10 MB through a tunnel: 5 ms from the client to the proxy, 25 ms from there to the server.
+/// A download of 10 MB through a tunnel: 5 ms from the client to the proxy, 25 ms from the proxy to the server.
 fn tunnel(probe: &str) -> Outcome {
     outcome(&format!(
         "duration = '30s'
@@ -140,26 +139,26 @@ fn tunnel(probe: &str) -> Outcome {
 }
 
 #[test]
-fn the_server_of_a_download_through_a_tunnel_shows_its_window() {
+fn probe_at_the_server_of_a_tunneled_download_samples_its_window() {
     let outcome = tunnel("end = 'server'");
     let values = |outcome: &Outcome, subject: &str, metric: &str| -> Vec<f64> {
         outcome.series(subject, metric).map(|(_, value)| value).collect()
     };
-    // It grows from its initial window of 10 packets beyond what the path holds: 75 kB in 60 ms.
+    // It grows from the initial window of 10 packets beyond the capacity of the path: 75 kB in 60 ms.
     let windows = values(&outcome, "download.reverse", "cwnd_bytes");
     let (least, most) =
         windows.iter().fold((f64::MAX, 0.0), |(least, most): (f64, f64), &w| (least.min(w), most.max(w)));
     assert!(least < 50_000.0 && most > 75_000.0, "{least} {most}");
     let in_flight = values(&outcome, "download.reverse", "inflight_bytes").into_iter().fold(0.0, f64::max);
     assert!(in_flight > 75_000.0, "{in_flight}");
-    // The server is 60 ms of propagation away from the client, over the proxy.
+    // The round-trip propagation delay between server and client through the proxy is 60 ms.
     let rtt = values(&outcome, "download.reverse", "srtt_s");
     assert!(rtt.len() > 100 && rtt.iter().all(|rtt| (0.06..0.5).contains(rtt)), "{rtt:?}");
-    // At the client there is a window, too, which one request of 100 bytes leaves as it is.
+    // The client's window stays constant, because the client sends only one request of 100 bytes.
     let client = tunnel("end = 'client'");
     let windows = values(&client, "download", "cwnd_bytes");
     assert!(windows.len() > 100 && windows.iter().all(|window| *window == windows[0]), "{windows:?}");
-    // The tunnel's main direction is that of the download in it.
+    // The tunnel's main direction is that of the download through it.
     let main: Vec<_> = outcome.flow_rows().filter(|row| row.is_main).map(|row| row.flow.into_owned()).collect();
     assert_eq!(main, ["tunnel.reverse", "download.reverse"]);
 }
@@ -185,7 +184,7 @@ fn games_have_two_main_directions() {
 }
 
 #[test]
-fn a_series_that_no_probe_samples_is_an_error_with_the_nearest_name() {
+fn series_without_a_probe_is_an_error_with_the_nearest_name() {
     let outcome = video("metrics = ['throughput_bps', 'drops']");
     let error = |subject, metric| match outcome.find_series(subject, metric) {
         Ok(_) => panic!("{subject} has {metric}"),

@@ -1,4 +1,4 @@
-//! Every queue discipline of the language in a run of a TCP flow through a bottleneck, under the packet auditor.
+//! Every queue discipline in a run of a TCP flow through a bottleneck, with the packet auditor.
 
 use crate::common;
 
@@ -30,8 +30,8 @@ fn network(discipline: &str) -> String {
     )
 }
 
-/// Mean delay of a call's packets beyond what an empty path takes: 20 ms of propagation, 202 bytes at 1 Gbit/s and at
-/// 10 Mbit/s (172 payload, 28 headers, 2 framing): 1.616 us + 161.6 us.
+/// Mean delay of a call's packets minus that of an empty path: 20 ms of propagation, 202 bytes at 1 Gbit/s and at 10 Mbit/s (172 payload,
+/// 28 headers, 2 framing): 1.616 us + 161.6 us.
 fn call_queue_delay_s(text: &str) -> f64 {
     let loaded = fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let options = Options { audit_packets: true, ..Options::default() };
@@ -39,8 +39,8 @@ fn call_queue_delay_s(text: &str) -> f64 {
     assert!(outcome.verdict().passed(), "{text}: {:?}", outcome.verdict().failures);
     let rows: Vec<_> = outcome.flow_rows().collect();
     let bulk = rows.iter().find(|row| row.flow == "bulk").unwrap();
-    // NewReno's window between a half and a whole of what the path holds without a queue carries 3/4 of the link: 7.2
-    // Mbit/s of payload. RED with thresholds of 5 and 15 ms comes near that: its random drops give 6.5 to 7.3 over seeds.
+    // NewReno's window, between half and all of the path's capacity without a queue, uses 3/4 of the link: 7.2 Mbit/s of payload. RED
+    // with thresholds of 5 and 15 ms is near that: its random drops give 6.5 to 7.3 over seeds.
     assert!(bulk.goodput_bps.unwrap() > 6e6, "{text}: {:?}", bulk.goodput_bps);
     let call = rows.iter().find(|row| row.flow == "call").unwrap().counters;
     call.delay_sum.as_secs_f64() / call.rx_packets as f64 - 0.020_163_216
@@ -62,15 +62,15 @@ fn each_discipline_carries_a_flow() {
         "{ kind = 'priority', bands = [{ kind = 'fifo', limit = '100packets' }, { kind = 'codel' }] }",
     ] {
         let delay = call_queue_delay_s(&network(discipline));
-        // The drop-tail queue of 50 packets holds 60 ms; nothing may be worse.
+        // The drop-tail queue of 50 packets holds 60 ms; no discipline may be worse.
         assert!((0.0..0.060).contains(&delay), "{discipline}: {delay}");
     }
 }
 
 #[test]
-fn the_first_band_waits_for_the_packet_in_transmission_only() {
-    // A full segment of 1502 bytes takes 1.2016 ms; what is in transmission when a packet of the first band comes has on
-    // average less than that left, whatever waits in the second.
+fn packet_of_the_first_band_waits_only_for_the_packet_in_transmission() {
+    // A full segment of 1502 bytes takes 1.2016 ms. On average, less than that remains of the packet in transmission when a packet of the
+    // first band arrives, regardless of the queue of the second band.
     let fifo = "{ kind = 'fifo', limit = '100packets' }";
     for by in ["flow", "protocol"] {
         let text = network(&format!("{{ kind = 'priority', by = '{by}', bands = [{fifo}, {fifo}] }}"));
@@ -80,7 +80,7 @@ fn the_first_band_waits_for_the_packet_in_transmission_only() {
 }
 
 #[test]
-fn a_discipline_alone_leaves_nothing_to_the_device() {
+fn discipline_without_a_device_queue_limit_has_the_whole_queue() {
     let loaded = fullpipe_scenario::load(&network("{ kind = 'codel', limit = '10ms' }"), "test.toml", &[]).unwrap();
     let link = &loaded.scenario.links[2];
     assert_eq!(link.queue, fullpipe_scenario::description::QueueLimit::Packets(0));
@@ -91,9 +91,9 @@ fn a_discipline_alone_leaves_nothing_to_the_device() {
 }
 
 #[test]
-fn dctcp_needs_no_more_than_its_name_and_a_queue_that_marks() {
-    // A step at 20 packets of 1502 bytes at 100 Mbit/s is 2.4 ms. DCTCP's queue swings about the step (Alizadeh et al.
-    // 2010): the queue's mean stays below twice that, nothing is lost, and the link is full.
+fn dctcp_with_default_settings_works_with_a_marking_queue() {
+    // A step at 20 packets of 1502 bytes at 100 Mbit/s is 2.4 ms. DCTCP's queue oscillates around the step (Alizadeh et al. 2010): its
+    // mean is below twice the step, nothing is lost, and the link is full.
     let bottleneck = "rate = '100Mbit/s'\ndelay = '1ms'\ndiscipline = { kind = 'step', threshold = '20packets' }";
     let outcome = common::outcome(&format!(
         "duration = '10s'
@@ -116,7 +116,7 @@ fn dctcp_needs_no_more_than_its_name_and_a_queue_that_marks() {
 }
 
 #[test]
-fn no_marks_is_nothing_but_where_ecn_is_not_used() {
+fn marked_packets_are_zero_with_ecn_and_absent_without() {
     let marked = |flow: &str| {
         let text = format!(
             "duration = '1s'

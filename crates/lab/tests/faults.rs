@@ -1,4 +1,4 @@
-//! Faults put into the world on purpose: the auditor names each.
+//! Deliberate faults in the world: the auditor reports the violated rule of each.
 
 use fullpipe_lab::{Options, Sabotage, run};
 use fullpipe_network::Fault;
@@ -20,7 +20,7 @@ const SCENARIO: &str = r#"
     size = "1MB"
 "#;
 
-/// The names of the rules that a sabotaged run broke.
+/// The rules that a run with this fault violated.
 fn broken(fault: Sabotage) -> Vec<&'static str> {
     let scenario = fullpipe_scenario::load(SCENARIO, "faults.toml", &[]).expect("it is right").scenario;
     let outcome = run(&scenario, &Options { faults: vec![fault], ..Options::default() }).expect("it runs");
@@ -29,26 +29,26 @@ fn broken(fault: Sabotage) -> Vec<&'static str> {
 }
 
 #[test]
-fn an_honest_world_passes() {
+fn run_without_faults_passes_the_audit() {
     let scenario = fullpipe_scenario::load(SCENARIO, "faults.toml", &[]).expect("it is right").scenario;
     let outcome = run(&scenario, &Options::default()).expect("it runs");
     assert!(outcome.verdict().passed(), "{}", outcome.verdict());
 }
 
 #[test]
-fn a_link_one_per_cent_too_fast() {
-    // Links are numbered 0 and 1 (first link and its reverse), 2 and 3.
+fn link_one_percent_too_fast_fails_the_audit() {
+    // Links 0 and 1 are the first link and its reverse direction, 2 and 3 the second.
     assert!(broken(Sabotage::Network(Fault::FastLink(LinkId(2)))).contains(&"link-rate"));
 }
 
 #[test]
-fn a_drop_that_nobody_counts() {
+fn uncounted_drop_fails_the_audit() {
     let rules = broken(Sabotage::Network(Fault::SilentDrop { link: LinkId(2), every: 100 }));
     assert!(rules.contains(&"flow-conservation"), "{rules:?}");
 }
 
 #[test]
-fn an_acknowledgement_of_a_byte_that_was_never_sent() {
-    // Before anything is lost: beyond a hole the lie would be below what was delivered.
+fn acknowledgment_of_an_unsent_byte_fails_the_audit() {
+    // The fault occurs before any loss: after a gap, the false number would be below the delivered bytes.
     assert!(broken(Sabotage::PrematureAcknowledgement { from: 20 }).contains(&"acknowledgement"));
 }

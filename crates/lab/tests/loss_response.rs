@@ -1,24 +1,23 @@
-//! Throughput under loss against theory: the Reno sawtooth, CUBIC's response function, and the chain of windows under
-//! random loss.
+//! Throughput under loss against theory: the Reno sawtooth, CUBIC's response function, and the Markov chain of windows under random loss.
 //!
-//! The link is fast (10 Gbit/s) and its queue unlimited, so that the round-trip time is the path's 100 ms whatever the
-//! window. The throughput is measured on the link, losses included, once the start is over, in full-sized segments per
-//! round trip: 1502 bytes on the wire (1448 payload, 32 TCP, 20 IP, 2 framing).
+//! The link is fast (10 Gbit/s) and its queue unlimited, so that the round-trip time is the path's 100 ms for any window. The throughput
+//! is measured on the link after the start, including lost packets, in full-sized segments per round trip: 1502 bytes on the wire (1448
+//! payload, 32 TCP, 20 IP, 2 framing).
 
 use crate::common::{mean, outcome};
 
 const ROUND_TRIP_S: f64 = 0.1;
 const WIRE_BITS: f64 = 1502.0 * 8.0;
 
-/// Segments per round trip that the sender puts on the link, over `seconds` after a start of `warm_up`. The receiver
-/// acknowledges every `ack_every`-th segment: with 1 as the laws of periodic loss assume (with 2, windows of an odd
-/// number of segments wait for the delayed acknowledgement once per round trip).
+/// Segments per round trip that the sender transmits, over `seconds` after a start of `warm_up`. The receiver acknowledges every
+/// `ack_every`-th segment. The laws of periodic loss assume 1; with 2, windows with an odd number of segments wait for the delayed
+/// acknowledgment once per round trip.
 fn segments_per_round_trip(congestion: &str, loss: &str, ack_every: u32, warm_up: u32, seconds: u32, seed: u32) -> f64 {
     let link = format!("loss = {loss}");
     segments_per_second(congestion, &link, ack_every, warm_up, seconds, seed) * ROUND_TRIP_S
 }
 
-/// The same per second, with these properties of the link.
+/// Segments per second, with these properties of the link.
 fn segments_per_second(congestion: &str, link: &str, ack_every: u32, warm_up: u32, seconds: u32, seed: u32) -> f64 {
     let end = warm_up + seconds;
     let text = format!(
@@ -45,25 +44,24 @@ fn segments_per_second(congestion: &str, link: &str, ack_every: u32, warm_up: u3
         "#
     );
     let outcome = outcome(&text);
-    // The sample at second s is the mean over the second before it.
+    // The sample at second s is the mean over the previous second.
     mean(&outcome, "throughput_bps", f64::from(warm_up) + 1.0) / WIRE_BITS
 }
 
-/// Frame `every`, and each `every`-th after it, is lost.
+/// Loses frame `every`, and each `every`-th frame after it.
 fn periodic(every: u64) -> String {
     format!(r#"{{ kind = "periodic", every = {every} }}"#)
 }
 
-/// Reno under periodic loss, exactly, one acknowledgement at a time, by hand: ideal clocking (an acknowledgement comes
-/// one round trip after its segment), no queue, no time-outs. RFC 5681 growth by acknowledged segments, loss known when
-/// three later segments have been acknowledged (RFC 6675), window halved, one reduction per flight, and while in
-/// recovery one new segment for every two delivered (RFC 9937 with ssthresh of half the flight). Returns segments sent
-/// per round trip.
+/// Simulates Reno under periodic loss exactly, one acknowledgment at a time. Clocking is ideal (an acknowledgment arrives one round trip
+/// after its segment), without queue and timeouts. The window grows by acknowledged segments (RFC 5681). A loss is detected when three
+/// later segments have been acknowledged (RFC 6675). The window is halved, once per flight, and in recovery one new segment is sent per
+/// two delivered (RFC 9937 with ssthresh of half the flight). Returns segments sent per round trip.
 fn exact_sawtooth(every: u64) -> f64 {
     let mut window = every.isqrt() + 4;
     let mut counter = 0;
     let mut clock = 0.0;
-    // Departures in order: (time, lost, retransmission of the segment lost before).
+    // Transmissions in order: time, whether lost, whether a retransmission of the previously lost segment.
     let mut flight = std::collections::VecDeque::new();
     let mut sent = 0u64;
     let mut send = |clock: f64, flight: &mut std::collections::VecDeque<(f64, u64, bool)>| {
@@ -72,7 +70,7 @@ fn exact_sawtooth(every: u64) -> f64 {
         sent
     };
     for _ in 0..window {
-        // Spread over the round trip, so that the clock moves.
+        // Spread over the round trip, so that the clock advances.
         clock += 1.0 / window as f64;
         send(clock, &mut flight);
     }
@@ -137,11 +135,11 @@ fn exact_sawtooth(every: u64) -> f64 {
             sent_in_recovery += 1;
         }
     }
-    unreachable!("the flight never runs dry");
+    unreachable!("the flight is never empty");
 }
 
-/// The sawtooth in closed form: the window grows by one segment per round trip from W/2 to W, where the loss is found;
-/// then one round trip of recovery at W/2. Segments per cycle: 3/8 W^2 + W/2 = N. Round trips per cycle: W/2 + 1.
+/// The sawtooth in closed form. The window grows by one segment per round trip from W/2 to W, where the loss is detected; one round trip
+/// of recovery at W/2 follows. Segments per cycle: 3/8 W^2 + W/2 = N. Round trips per cycle: W/2 + 1.
 fn smooth_sawtooth(every: u64) -> f64 {
     let n = every as f64;
     let peak = (-0.5 + (0.25 + 1.5 * n).sqrt()) / 0.75;
@@ -149,7 +147,7 @@ fn smooth_sawtooth(every: u64) -> f64 {
 }
 
 #[test]
-fn the_exact_sawtooth_is_near_the_smooth_one() {
+fn exact_sawtooth_is_near_the_closed_form() {
     for every in [300, 1000, 3000, 10_000] {
         let (exact, smooth) = (exact_sawtooth(every), smooth_sawtooth(every));
         assert!((exact / smooth - 1.0).abs() < 0.04, "1/{every}: {exact} exact, {smooth} smooth");
@@ -168,7 +166,7 @@ fn reno_under_periodic_loss_follows_the_sawtooth() {
 
 #[test]
 fn newreno_under_periodic_loss_follows_the_sawtooth() {
-    // By its own rules: SMSS^2 / window per acknowledgement, of one segment each here, and half of what is in flight.
+    // By its own rules: growth by SMSS^2 / window per acknowledgment of one segment, and half of the data in flight after a loss.
     for (every, seconds) in [(300, 1000), (1000, 2000)] {
         let measured = segments_per_round_trip("newreno", &periodic(every), 1, 200, seconds, 1);
         let expected = exact_sawtooth(every);
@@ -184,9 +182,9 @@ fn cubic_under_periodic_loss_follows_its_response_function() {
         // RFC 9438 section 5.1, equation 6, with C = 0.4 and beta = 0.7:
         // AVG_W = (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4) = 1.054 (RTT / p)^(3/4).
         let cubic = 1.054 * fullpipe_units::math::pow(ROUND_TRIP_S / p, 0.75);
-        // Where that is less than Reno's, the Reno-friendly region: alpha = 3 (1 - beta) / (1 + beta) is chosen so that
-        // the mean window is Reno's (RFC 9438 section 4.3). At 1 % the well-known sqrt(3 / 2 / p) = 12.2 leaves out the
-        // round trip of recovery, which a sawtooth of 10 round trips cannot; so Reno's own sawtooth it is.
+        // If that is less than Reno's, the Reno-friendly region applies: alpha = 3 (1 - beta) / (1 + beta) is chosen so that the mean
+        // window is Reno's (RFC 9438 section 4.3). At 1 %, the known sqrt(3 / 2 / p) = 12.2 omits the round trip of recovery, which
+        // matters in a sawtooth of 10 round trips. The expected value is therefore Reno's own sawtooth.
         let reno_friendly = exact_sawtooth(every);
         let expected = cubic.max(reno_friendly);
         let measured = segments_per_round_trip("cubic", &periodic(every), 1, 200, seconds, 1);
@@ -195,28 +193,27 @@ fn cubic_under_periodic_loss_follows_its_response_function() {
     }
 }
 
-/// Controls under periodic loss against the laws of their papers, with the round trip of recovery that follows each
-/// reduction and in which nothing grows. W is the window at a loss, in segments, N those from loss to loss.
+/// Tests controls under periodic loss against the laws of their papers, with the round trip of recovery that follows each reduction, in
+/// which the window does not grow. W is the window at a loss in segments, and N the number of segments between losses.
 #[test]
-fn window_laws_under_periodic_loss() {
+fn controls_under_periodic_loss_follow_their_window_laws() {
     for (control, every, expected) in [
-        // RFC 3649 table 3 (growth of 38 round trips there, so that recovery shows little).
+        // RFC 3649 table 3 (growth over 38 round trips there, so that recovery has little effect).
         ("highspeed", 10_000, 263.0),
         // Growth by 0.01 per segment over W/8, and 7/8 W in recovery: N = 13.375 W; 100 ln(8/7) + 1 = 14.353 round trips.
         ("scalable", 10_000, 10_000.0 / 14.353),
         ("yeah", 10_000, 10_000.0 / 14.353),
         // rho = 4, 16 segments per round trip: N = 3 W^2 / 128 + W/2, W = 642.6; W/32 + 1 = 21.08 round trips.
         ("hybla", 10_000, 10_000.0 / 21.08),
-        // No queue, so alpha is 10 and beta 1/8: from 7/8 W by ten: N = 15/1280 W^2 + 7/8 W, W = 887.2; W/80 + 1 = 12.09.
+        // Without a queue alpha is 10 and beta 1/8: from 7/8 W by ten: N = 15/1280 W^2 + 7/8 W, W = 887.2; W/80 + 1 = 12.09.
         ("illinois", 10_000, 10_000.0 / 12.09),
         // From 4/5 W by one: N = 0.18 W^2 + 0.8 W, W = 233.5; W/5 + 1 = 47.70 round trips.
         ("veno", 10_000, 10_000.0 / 47.70),
-        // Losses every three seconds, 0.1 s of each in recovery: from 0.8 W by 0.4 alpha(D) per round trip, with A(D) = D +
-        // 5 (D-1)^2 + (D-1)^3/12 the integral of alpha. W/5 = 4 (A(3) - 0.1) = 94.27, N = 11 986 (29 round trips of 377
-        // and 40 * 16.87 on top, and the 377 of recovery).
+        // Losses every three seconds, 0.1 s of each in recovery: from 0.8 W by 0.4 alpha(D) per round trip, with A(D) = D + 5 (D-1)^2 +
+        // (D-1)^3/12 the integral of alpha. W/5 = 4 (A(3) - 0.1) = 94.27, N = 11 986 (29 round trips of 377 plus 40 * 16.87, and the 377
+        // of recovery).
         ("htcp", 11_986, 399.5),
-        // The paper's response function for W = 1600: 5 steps of 32 and 13.97 of binary search, 29 587 segments; and 1400
-        // in recovery.
+        // The paper's response function for W = 1600: 5 steps of 32 and 13.97 of binary search, 29 587 segments, plus 1400 in recovery.
         ("bic", 30_987, 30_987.0 / 19.97),
     ] {
         let measured = segments_per_round_trip(control, &periodic(every), 1, 150, 300, 1);
@@ -226,14 +223,14 @@ fn window_laws_under_periodic_loss() {
 }
 
 #[test]
-fn westwood_under_periodic_loss_follows_its_law_and_the_papers_formula() {
-    // The way there becomes longer once its 100 ms are known: 110 ms, of which Tq = 10 ms are taken for a queue. A loss
-    // leaves the measured bandwidth times 100 ms. Bandwidth is W per round trip, less what two filters of weight 1/8 lag
-    // behind a ramp of one segment per round trip, 14 samples, less half a round trip that a sample's mean is old and half
-    // of one until the next: 10/11 (W - 15) are left. With W/11 + 13.64 round trips of growth from there,
-    //   N = (W/11 + 13.64) (21/22 W - 6.82) + 10/11 W - 13.64, the last two in recovery: W = 1443.8 for N = 200 000,
-    // 145.9 round trips. Grieco and Mascolo (2004), who leave out filters and the sawtooth's shape, have W = sqrt(N RTT /
-    // Tq) = 1483.2 for the mean: within a tenth as well.
+fn westwood_under_periodic_loss_follows_its_law_and_the_formula_of_the_paper() {
+    // The path becomes longer after its 100 ms have been measured: 110 ms, of which Tq = 10 ms count as a queue. A loss reduces the
+    // window to the measured bandwidth times 100 ms. The measured bandwidth is W per round trip minus the lag on a ramp of one segment
+    // per round trip. Two filters of weight 1/8 lag by 14 samples. The mean age of a sample is half a round trip, and half of one passes
+    // until the next: 10/11 (W - 15) remain. With W/11 + 13.64 round trips of growth,
+    // N = (W/11 + 13.64) (21/22 W - 6.82) + 10/11 W - 13.64, the last two terms in recovery: W = 1443.8 for N = 200 000,
+    // 145.9 round trips. Grieco and Mascolo (2004), without filters and the sawtooth's shape, have W = sqrt(N RTT / Tq) = 1483.2 for the
+    // mean, which is also within a tenth.
     let link =
         r#"loss = { kind = "periodic", every = 200_000, offset = 1000 }, schedule = [{ at = "1s", delay = "60ms" }]"#;
     let measured = segments_per_second("westwood", link, 1, 500, 1000, 1) * 0.110;
@@ -242,15 +239,15 @@ fn westwood_under_periodic_loss_follows_its_law_and_the_papers_formula() {
     assert!((measured / 1483.2 - 1.0).abs() < 0.10, "{measured}");
 }
 
-/// Mean segments per round trip of Reno when each segment is lost with probability `p`, from the stationary chain of
-/// windows at the begin of recovery.
+/// Mean segments per round trip of Reno when each segment is lost with probability `p`, from the stationary distribution of windows at
+/// the start of recovery.
 ///
-/// A state is the window w0 that a recovery begins with (half of what it was). An epoch lasts until the next recovery
-/// begins. Its segments: first w0 are sent during the round trip of recovery, without growth; then rounds of w0, w0 + 1,
-/// ... The first loss is at segment G (geometric). It is found one round trip later, in which as many more segments
-/// leave as the window holds; losses among them belong to the same reduction. The next state is half the window at that
-/// moment, at least 2. Acknowledgements are delayed (one for two segments), growth counts segments, so the delay changes
-/// only when growth shows: half a segment later on average, which the integer window hides.
+/// A state is the window w0 at the start of a recovery, half of the previous window. An epoch lasts until the next recovery starts. It
+/// has w0 segments in the round trip of recovery, without growth, then rounds of w0, w0 + 1, ... The first loss is at segment G
+/// (geometric distribution). It is detected one round trip later, in which a further window of segments is sent; losses among these
+/// belong to the same reduction. The next state is half of the window at that time, at least 2. Acknowledgments are delayed (one for two
+/// segments) and growth counts segments. The delay therefore changes only the time of growth: half a segment later on average, which the
+/// integer window hides.
 fn window_chain(p: f64) -> f64 {
     const LARGEST: usize = 400;
     // For each state: probability of each next state, mean segments, mean round trips of an epoch.
@@ -264,12 +261,12 @@ fn window_chain(p: f64) -> f64 {
         let (mut round_window, mut round, mut sent) = (w0, 0.0, 0.0);
         let mut growth = 0;
         while survive > 1e-9 {
-            // One round of `round_window` segments, the first of them the round of recovery.
+            // One round of `round_window` segments; the first is the round of recovery.
             for position in 0..round_window {
                 let probability = survive * p;
                 survive *= 1.0 - p;
-                // Found after another round trip, in which a window's worth leaves and the window grows by one, except
-                // where the loss fell into the round of recovery: there growth begins only at its end.
+                // The loss is detected after another round trip, in which a window of segments is sent and the window grows by one. If
+                // the loss is in the round of recovery, growth begins only at its end.
                 let fraction = position as f64 / round_window as f64;
                 let found_window = w0 + growth + usize::from(growth > 0 || fraction > 0.999);
                 next[(found_window / 2).clamp(2, LARGEST - 1)] += probability;
@@ -278,7 +275,7 @@ fn window_chain(p: f64) -> f64 {
             }
             sent += round_window as f64;
             round += 1.0;
-            // The first round that grows is the one after recovery; its growth shows in the round that follows.
+            // The first round with growth is the one after recovery; the next round has the larger window.
             growth = (round as usize).saturating_sub(1);
             round_window = w0 + growth;
         }
@@ -301,7 +298,7 @@ fn window_chain(p: f64) -> f64 {
 }
 
 #[test]
-fn reno_under_random_loss_follows_the_chain_of_windows() {
+fn reno_under_random_loss_follows_the_markov_chain_of_windows() {
     for (probability, seconds) in [(0.01, 5000), (0.003, 5000), (0.001, 8000), (0.0003, 12_000)] {
         let expected = window_chain(probability);
         let loss = format!(r#"{{ kind = "bernoulli", probability = {probability} }}"#);

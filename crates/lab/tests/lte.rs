@@ -1,4 +1,4 @@
-//! LTE in scenarios: packets find their way, at the time that the reference's pipeline gives, and the auditors agree.
+//! LTE in scenarios: packets arrive at the times of the reference's pipeline, and the audits pass.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -58,9 +58,9 @@ fn row(outcome: &Outcome, ue: &str, direction: &str) -> UeRecord {
     ues(outcome).into_iter().find(|row| row.ue == ue && row.direction == direction).expect("a UE")
 }
 
-/// The datagram of the next test is at the gateway at 1.000816 ms; what is left of its delay is its stay in the access network.
+/// The datagram of the next test is at the gateway at 1.000816 ms; the rest of its delay is its time in the access network.
 #[test]
-fn the_probed_delay_of_a_ue_is_the_measured_stay_of_what_was_delivered() {
+fn probed_delay_of_a_ue_is_the_delay_of_delivered_packets() {
     let text = format!(
         "duration = '1s'\nprocessing_jitter = '0s'\n{}[[flow]]\nname = 'one'\nfrom = 'server'\nto = 'phone1'\nprotocol = \
          'udp'\nworkload = 'constant-rate'\npayload = 72\ninterval = '1ms'\npackets = 1\n[[flow]]\nname = 'later'\nfrom = \
@@ -71,16 +71,16 @@ fn the_probed_delay_of_a_ue_is_the_measured_stay_of_what_was_delivered() {
     );
     let outcome = audited(&text);
     let arrived = outcome.flow_rows().next().expect("the flow").counters.last_rx.as_nanos();
-    // One sample: in the other intervals nothing left.
+    // One sample: in the other intervals no packet departed.
     let samples: Vec<f64> = outcome.series("phone1", "queue_delay_s").map(|(_, delay)| delay).collect();
     assert_eq!(samples, [(arrived - 1_000_816) as f64 * 1e-9]);
 }
 
 #[test]
-fn a_packet_takes_the_time_of_the_pipeline() {
-    // One datagram of 72 + 28 bytes. Down: 100 bytes + 2 of framing take 816 ns at 1 Gbit/s, so it is at the gateway at
-    // 1.000816 ms, and behind the core (2 x 140 bytes at 10 Gbit/s: 2 x 112 ns) in subframe 1: scheduled in 2, on the air in 4,
-    // decoded at its end, a nanosecond before 5 ms.
+fn packet_delay_is_that_of_the_pipeline() {
+    // One datagram of 72 + 28 bytes. Downlink: 100 bytes + 2 of framing take 816 ns at 1 Gbit/s, so it is at the gateway at 1.000816 ms,
+    // and after the core (2 x 140 bytes at 10 Gbit/s: 2 x 112 ns) in subframe 1. It is scheduled in 2, transmitted in 4, and decoded at
+    // its end, a nanosecond before 5 ms.
     let flow = |from: &str, to: &str| {
         format!(
             "duration = '1s'\n{}[[flow]]\nname = 'one'\nfrom = '{from}'\nto = '{to}'\nprotocol = 'udp'\nworkload = \
@@ -95,16 +95,16 @@ fn a_packet_takes_the_time_of_the_pipeline() {
         flow.counters.first_rx.as_nanos()
     };
     assert_eq!(arrival(&flow("server", "phone1")), 4_999_999);
-    // Up: offered at 0, reported at once, granted in 5 for 11, decoded at 11.92857 ms; core and link as above.
+    // Uplink: offered at 0, reported immediately, granted in 5 for 11, decoded at 11.92857 ms; core and link as above.
     assert_eq!(arrival(&flow("phone1", "server")), 11_928_570 + 2 * 112 + 816 + 1_000_000);
-    // From one UE to another by way of the gateway: there at 11.928794 ms, scheduled in 12, decoded by 15 ms.
+    // From one UE to another through the gateway: there at 11.928794 ms, scheduled in 12, decoded by 15 ms.
     assert_eq!(arrival(&flow("phone1", "phone2")), 14_999_999);
 }
 
 #[test]
-fn a_connection_waits_for_the_bearers() {
-    // With signalling by radio a UE that knows its cell has its bearers after 44 ms (ns-3's time line). A SYN of the server at 0
-    // comes to the cell at 1 ms and is dropped; the next is sent at 1 s (RFC 6298).
+fn connection_to_an_attaching_ue_waits_for_its_bearers() {
+    // With signaling over the radio link, a UE that knows its cell has its bearers after 44 ms (ns-3's time line). A SYN of the server at
+    // 0 arrives at the cell at 1 ms and is dropped; the next is sent at 1 s (RFC 6298).
     let transfer = |start: &str| {
         let text = format!(
             "duration = '5s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone1'\nprotocol = 'tcp'\nworkload = 'bulk'\nsize = '100kB'\n\
@@ -119,12 +119,12 @@ fn a_connection_waits_for_the_bearers() {
     };
     let ((early, waited), (later, at_once)) = (transfer("0s"), transfer("50ms"));
     assert_eq!((early, later), (1, 0));
-    // But for the second the two take the same steps, at other places of the subframes.
+    // Apart from the second, the two transfers have the same steps, at different offsets within subframes.
     assert!((waited - at_once - 1.0).abs() < 0.02, "{waited} {at_once}");
 }
 
 #[test]
-fn ues_that_attach_at_once_are_refused_if_there_are_too_many() {
+fn too_many_simultaneously_attaching_ues_are_an_error() {
     let of = |switched_on: &str| {
         let base = BASE.replace("count = 3", "count = 400");
         let text = format!(
@@ -137,15 +137,15 @@ fn ues_that_attach_at_once_are_refused_if_there_are_too_many() {
     };
     let refused = of("'1ms'").unwrap_err().to_string();
     assert!(refused.contains("access") && refused.contains("switched on at different times"), "{refused}");
-    // The second system information block comes every 80 ms: forty at a time.
+    // The second system information block is sent every 80 ms: forty UEs at a time.
     assert!(of("{ kind = 'uniform', low = '0s', high = '800ms' }").is_ok());
 }
 
 #[test]
-fn a_saturated_cell_carries_its_transport_blocks() {
-    // Without fading and near by every block is one of MCS 28 over 24 of 25 resource blocks: 2196 bytes a millisecond, with 2
-    // bytes of RLC header and as many as its segments need. 1428-byte packets are 1430-byte SDUs: 2 or 3 segments in a block,
-    // 1.5 (k - 1) bytes rounded up. So at least 2196 - 2 - 3 = 2191 bytes of SDUs a millisecond and at most 2192.
+fn saturated_cell_delivers_full_transport_blocks() {
+    // Without fading and at a short distance, every block has MCS 28 over 24 of 25 resource blocks: 2196 bytes per millisecond, with 2
+    // bytes of RLC header plus those of its segments. 1428-byte packets are 1430-byte SDUs: 2 or 3 segments per block, 1.5 (k - 1) bytes
+    // rounded up. So at least 2196 - 2 - 3 = 2191 bytes of SDUs per millisecond, and at most 2192.
     let text = format!(
         "duration = '2s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone1'\nprotocol = 'udp'\nworkload = \
          'constant-rate'\npayload = '1400B'\nrate = '30Mbit/s'\n[[probe]]\nue = 'phone1'\nmetrics = ['sinr_db', 'cqi', 'mcs', \
@@ -155,28 +155,28 @@ fn a_saturated_cell_carries_its_transport_blocks() {
     let outcome = audited(&text);
     let down = row(&outcome, "phone1", "downlink");
     assert_eq!((down.tb_errors, down.lost_packets, down.retransmissions), (0, 0, 0));
-    // The first reports come with the first subframes, so of 2000 a few carry less or nothing.
+    // The first reports are sent with the first subframes, so of 2000 a few carry less or nothing.
     let (least, most) = (2191 * 1985 / 1430 * 1430, 2192 * 2000 / 1430 * 1430);
     assert!((least..=most).contains(&down.delivered_bytes), "{} of {least} to {most}", down.delivered_bytes);
     assert!(down.buffer_drops > 0);
-    // What remains is in the buffer, 153 packets at most, and in the blocks of three subframes, 2 or 3 packets each.
+    // The remaining packets are in the buffer, at most 153, and in the blocks of three subframes, 2 or 3 packets each.
     let remain = down.packets - down.delivered_packets - down.buffer_drops;
     assert!((152..=162).contains(&remain), "{remain}");
     let way = outcome.link("access.downlink").expect("the way").counters;
-    // Those of the last block are there a nanosecond before the run's end, or behind it.
+    // Those of the last block arrive a nanosecond before or after the end of the run.
     assert!(way.frames <= down.delivered_packets && way.frames + 3 >= down.delivered_packets);
     assert_eq!((way.bytes, way.queue_drops), (1428 * way.frames, down.buffer_drops));
     let last = |metric: &str| outcome.series("phone1", metric).last().expect("samples").1;
     assert_eq!((last("cqi"), last("mcs"), last("tb_errors")), (15.0, 28.0, 0.0));
     // 30 dBm over 25 blocks, 78.88 dB of loss, 9 dB of noise figure: 30 - 13.98 - 78.88 + 121.447 - 9 = 49.58 dB.
     assert!((last("sinr_db") - 49.58).abs() < 0.02, "{}", last("sinr_db"));
-    // The buffer is full: 100 ms at the peak rate, less a packet and what the last block took.
+    // The buffer is full: 100 ms at the peak rate, less a packet and the last block.
     assert!((219_600.0 - 1430.0 - 2192.0..=219_600.0).contains(&last("queue_bytes")), "{}", last("queue_bytes"));
     assert!((last("throughput_bps") / (2191.0 * 8000.0) - 1.0).abs() < 0.1);
 }
 
 #[test]
-fn tcp_goes_through_and_a_fade_loses_nothing_that_it_does_not_send_again() {
+fn tcp_over_a_fading_channel_completes() {
     for mode in ["um", "am"] {
         let text = format!(
             "duration = '20s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone2'\nsize = '2MB'\n[[flow]]\nfrom = 'phone3'\nto = \
@@ -197,7 +197,7 @@ fn tcp_goes_through_and_a_fade_loses_nothing_that_it_does_not_send_again() {
 }
 
 #[test]
-fn a_run_is_the_same_again_and_probes_change_nothing() {
+fn lte_run_is_reproducible_and_probes_do_not_change_it() {
     let text = format!(
         "duration = '2s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone*'\n",
         network(
@@ -216,12 +216,12 @@ fn a_run_is_the_same_again_and_probes_change_nothing() {
 }
 
 #[test]
-fn the_auditor_finds_what_is_broken_on_purpose() {
+fn auditor_detects_deliberate_faults_in_lte() {
     let text = format!(
         "duration = '1s'\n{}[[flow]]\nfrom = 'server'\nto = 'phone1'\n[[flow]]\nfrom = 'phone1'\nto = 'server'\n",
         network("", "", "distance = 99")
     );
-    // Two directions of a link, then the two ways.
+    // Two directions of a link, then the downlink and the uplink.
     for link in [LinkId(2), LinkId(3)] {
         for fault in [Fault::FastLink(link), Fault::SilentDrop { link, every: 50 }] {
             let options = Options { faults: vec![Sabotage::Network(fault)], ..Options::default() };
@@ -230,7 +230,7 @@ fn the_auditor_finds_what_is_broken_on_purpose() {
     }
 }
 
-/// Voice to a phone that downloads more than the cell carries, beside two others that do, where the phone has this bearer.
+/// A call to a phone with this bearer that downloads more than the cell can carry, as two other phones do.
 fn voice(scheduler: &str, bearer: &str) -> Outcome {
     let text = format!(
         "duration = '2s'\nprocessing_jitter = '0s'\n{}{bearer}[[lte.ue]]\nhost = 'phone2'\ndistance = 99\n[[lte.ue]]\nhost = 'phone3'\ndistance = 99\n\
@@ -242,7 +242,7 @@ fn voice(scheduler: &str, bearer: &str) -> Outcome {
     audited(&text)
 }
 
-/// The voice's mean delay in seconds.
+/// Mean delay of the call in seconds.
 fn voice_delay(scheduler: &str, bearer: &str) -> f64 {
     let outcome = voice(scheduler, bearer);
     let voice = outcome.flow_rows().find(|row| row.flow == "voice").expect("the flow").counters;
@@ -250,12 +250,12 @@ fn voice_delay(scheduler: &str, bearer: &str) -> f64 {
 }
 
 #[test]
-fn voice_on_a_bearer_of_its_own_does_not_wait_behind_a_download() {
+fn voice_on_a_dedicated_bearer_does_not_wait_for_a_download() {
     let bearer = |filter: &str| {
         format!("[[lte.ue.bearer]]\nqci = 1\nguaranteed_rate = '75200bit/s'\n[[lte.ue.bearer.filter]]\n{filter}\n")
     };
     for scheduler in ["pss", "cqa"] {
-        // On the default bearer it waits behind what the cell carries in 100 ms at its peak, of which the phone gets a third.
+        // On the default bearer it waits for the data that the cell carries in 100 ms at its peak, of which the phone gets a third.
         let behind = voice_delay(scheduler, "");
         assert!(behind > 0.25, "{scheduler}: {behind}");
         for filter in [
@@ -265,13 +265,13 @@ fn voice_on_a_bearer_of_its_own_does_not_wait_behind_a_download() {
             "local_ports = [5004]\nremote = '10.0.0.1/32'\nlocal = 'phone1'",
             "remote = 'pgw'\n[[lte.ue.bearer.filter]]\nlocal_ports = [5004]",
         ] {
-            // The way takes 5 ms at least. The buffer is empty whenever a packet comes, so what is left is to wait for one of the
-            // subframes in which the phone is served, a third of them or more.
+            // The access network takes at least 5 ms. The buffer is empty whenever a packet arrives, so the remaining delay is the wait
+            // for a subframe in which the phone is served, a third of them or more.
             let own = voice_delay(scheduler, &bearer(filter));
             assert!((0.0049..0.015).contains(&own), "{scheduler}, {filter}: {own}");
         }
-        // With `cqa` a phone that was promised a rate comes before the others, whatever it downloads: it has the whole cell, and 100 ms
-        // in its buffer.
+        // `cqa` serves a phone with a guaranteed bit rate before the others, for all its traffic: it has the whole cell, and 100 ms in
+        // its buffer.
         let idle = voice_delay(scheduler, &bearer("local_ports = [5003]"));
         assert!(idle > if scheduler == "cqa" { 0.09 } else { 0.25 }, "{scheduler}: {idle}");
         for filter in [
@@ -282,9 +282,9 @@ fn voice_on_a_bearer_of_its_own_does_not_wait_behind_a_download() {
         ] {
             assert_eq!(voice_delay(scheduler, &bearer(filter)), idle, "{scheduler}, {filter}");
         }
-        // A filter for all that the server sends moves the download too.
+        // A filter for all traffic of the server also moves the download.
         assert!(voice_delay(scheduler, &bearer("remote = 'server'")) > 0.09);
-        // Of two bearers with a filter for it the last takes it.
+        // Of two bearers with a matching filter, the last one is used.
         let last = format!("{}{}", bearer("remote = 'server'"), bearer("local_ports = [5004]"));
         assert!(voice_delay(scheduler, &last) < 0.015);
         let first = format!("{}{}", bearer("local_ports = [5004]"), bearer("remote = 'server'"));
@@ -293,14 +293,14 @@ fn voice_on_a_bearer_of_its_own_does_not_wait_behind_a_download() {
 }
 
 #[test]
-fn each_bearer_has_its_own_account() {
+fn each_bearer_has_its_own_counters() {
     let outcome = voice("pss", "[[lte.ue.bearer]]\nqci = 7\n[[lte.ue.bearer.filter]]\nlocal_ports = [5004]\n");
     let rows: Vec<_> = bearers(&outcome).into_iter().filter(|row| row.ue == "phone1").collect();
     let kinds: Vec<_> =
         rows.iter().map(|row| (row.bearer, row.qci, row.mode.as_str(), row.direction.as_str())).collect();
     let of = |bearer, qci| ["downlink", "uplink"].map(|direction| (bearer, qci, "um", direction));
     assert_eq!(kinds, [of(0, 9), of(1, 7)].concat());
-    // A packet each 20 ms from 0.5 s to before 2 s, of 160 bytes with 28 of UDP and IP and 2 of PDCP.
+    // A packet every 20 ms from 0.5 s until just before 2 s, of 160 bytes with 28 of UDP and IP and 2 of PDCP.
     let voice = &rows[2];
     assert_eq!((voice.packets, voice.delivered_packets, voice.delivered_bytes), (75, 75, 75 * 190));
     for (index, direction) in ["downlink", "uplink"].into_iter().enumerate() {
@@ -316,8 +316,8 @@ fn each_bearer_has_its_own_account() {
 }
 
 #[test]
-fn cells_with_groups_of_their_own_do_not_disturb_each_other() {
-    // Two cells 1000 m apart, a UE of each in the middle, both downloading more than there is.
+fn cells_with_separate_resource_block_groups_do_not_interfere() {
+    // Two cells 1000 m apart, with a UE of each in the middle; both are saturated.
     let sinr_db = |of_a: &str, of_b: &str| {
         let text = format!(
             "duration = '1s'\n{BASE}[[lte]]\nname = 'access'\ngateway = 'pgw'\n[[lte.cell]]\nname = 'a'\n{of_a}\n[[lte.cell]]\n\
@@ -346,9 +346,9 @@ fn cells_with_groups_of_their_own_do_not_disturb_each_other() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the network: the auditors agree, and computing links ahead changes nothing.
+    /// For any network, the audits pass, and computing links ahead changes nothing.
     #[test]
-    fn any_network_keeps_the_auditors_rules(
+    fn any_lte_network_passes_the_audit(
         seed in 0..1_000_000u32,
         blocks in prop::sample::select(vec![25u32, 50, 100]),
         fading in prop::sample::select(vec!["none", "epa", "eva", "etu"]),
@@ -383,9 +383,9 @@ proptest! {
 }
 
 #[test]
-fn fading_that_repeats_is_the_same_channel_in_the_mean() {
-    // Three UEs at 2 km, saturated for 10 s: fades of 80 ms, so that there are 300 of them. What they carry differs with the
-    // places in the repeated seconds, not in the mean.
+fn repeated_fading_has_the_mean_of_continuous_fading() {
+    // Three UEs at 2 km, saturated for 10 s, with fades of 80 ms, so that there are 300 of them. The delivered bytes depend on the
+    // positions in the repeated seconds, but their mean does not.
     let bytes = |repeat: &str| {
         let fading = format!("resource_blocks = 50\nfading = {{ kind = 'epa', speed = 3{repeat} }}");
         let text = format!(

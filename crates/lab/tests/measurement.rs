@@ -1,5 +1,5 @@
-//! What `[measurement]` sums up of links: against arithmetic by hand, against the law of the M/D/1 queue, and against
-//! what an observer of every frame adds up by the definitions.
+//! Statistics of links with `[measurement]`, compared with hand calculations, with the law of the M/D/1 queue, and with sums over all
+//! frames by an observer.
 
 use crate::common::{behind_fast_access, csv, outcome};
 use fullpipe_lab::{FlowRow, MeasuredLink, Options, Outcome, Plugins, run, run_with};
@@ -41,9 +41,9 @@ fn links_csv(outcome: &Outcome) -> String {
 }
 
 #[test]
-fn flows_of_an_overload_by_hand() {
-    // The n-th datagram, from 0, is sent at 0.8 n ms, leaves at n ms and arrives at n + 11 ms: 0.2 n + 11 ms later. From
-    // 500 to 1000 ms, both included, those from 625 to 1250 are sent and those from 489 to 989 arrive.
+fn flow_statistics_of_an_overload_match_a_hand_calculation() {
+    // The n-th datagram, from 0, is sent at 0.8 n ms, departs at n ms and arrives at n + 11 ms, with a delay of 0.2 n + 11 ms. From 500
+    // to 1000 ms, both included, those from 625 to 1250 are sent and those from 489 to 989 arrive.
     let flow = "workload = 'constant-rate'\npayload = '970B'\ninterval = '800us'";
     for (measurement, first) in [("[measurement]\nfrom = '500ms'", 489), ("", 0)] {
         let outcome = one_link("1s", flow, measurement);
@@ -55,7 +55,7 @@ fn flows_of_an_overload_by_hand() {
         // The mean of n is the middle of its range.
         let mean_us = 200 * (first + 989) / 2 + 11_000;
         assert_eq!(row.measured.delay_sum.as_nanos(), 1000 * arrived * mean_us);
-        // Each packet waits 0.2 ms longer than the one before it. The first of all has none before it.
+        // Each packet waits 0.2 ms longer than the previous one. The first of all has no previous one.
         let steps = if first > 0 { arrived } else { arrived - 1 };
         assert_eq!(row.measured.jitter_sum.as_nanos(), 200_000 * steps);
         let seconds = if first > 0 { 0.5 } else { 1.0 };
@@ -65,8 +65,8 @@ fn flows_of_an_overload_by_hand() {
 }
 
 #[test]
-fn losses_count_when_they_happen_even_on_links_that_are_computed_ahead() {
-    // Five datagrams come while four leave. Once the queue is full, each fifth is dropped: 626 are sent in the interval.
+fn losses_on_links_computed_ahead_count_at_their_own_time() {
+    // Five datagrams arrive while four depart. Once the queue is full, every fifth is dropped: 626 are sent in the interval.
     let text = "duration = '1s'\nprocessing_jitter = '0s'\n[topology]\nkind = 'chain'\n[[topology.link]]\nrate = '8Mbit/s'\n\
                 delay = '100ms'\nqueue = '10packets'\n[[topology.link]]\nrate = '7.9Mbit/s'\ndelay = '100ms'\nqueue = '10packets'\n\
                 [[flow]]\nfrom = 'source'\nto = 'sink'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = '970B'\n\
@@ -78,15 +78,15 @@ fn losses_count_when_they_happen_even_on_links_that_are_computed_ahead() {
         (row.measured, row.counters)
     });
     assert_eq!(fused, stepwise);
-    // The first link drops 125 or 126. The second gets 500 and a bit, of which it drops 1.25 %, in the last 400 ms.
+    // The first link drops 125 or 126. The second receives slightly more than 500, and drops 1.25 % of them in the last 400 ms.
     let (measured, whole) = fused;
     assert!((125..=135).contains(&measured.lost_packets), "{}", measured.lost_packets);
     assert!(whole.lost_packets > measured.lost_packets + 100, "{}", whole.lost_packets);
 }
 
 #[test]
-fn goodput_of_limited_flows_is_of_their_part_of_the_interval() {
-    // Datagrams of 970 bytes, 1000 on the wire, are sent each 10 ms and arrive 11 ms later.
+fn goodput_of_limited_flows_is_over_their_part_of_the_interval() {
+    // Datagrams of 970 bytes, 1000 on the wire, are sent every 10 ms and arrive 11 ms later.
     let flow =
         |packets: u32| format!("workload = 'constant-rate'\npayload = '970B'\ninterval = '10ms'\npackets = {packets}");
     let goodput = |packets| {
@@ -94,17 +94,18 @@ fn goodput_of_limited_flows_is_of_their_part_of_the_interval() {
         let row = outcome.flow_rows().next().expect("one flow");
         (row.goodput_bps, row.whole_goodput_bps.is_some())
     };
-    // 20 datagrams are over at 0.2 s.
+    // 20 datagrams have been sent by 0.2 s.
     assert_eq!(goodput(20), (None, true));
-    // The n-th arrives at 10 n + 11 ms: from n = 49 on within the interval. The last, n = 99, at 1001 ms: 51 in 501 ms.
+    // The n-th arrives at 10 n + 11 ms, within the interval from n = 49 on. The last, n = 99, at 1001 ms: 51 in 501 ms.
     let (Some(bps), true) = goodput(100) else { panic!("no goodput") };
     assert!((bps - 51.0 * 970.0 * 8.0 / 0.501).abs() < 1e-6, "{bps}");
 }
 
 #[test]
-fn an_overload_by_hand() {
-    // The n-th frame, from 0, comes at 0.8 n ms and begins at n ms: it waits for 0.2 n ms. From 500 to 1000 ms, both
-    // included, those from 625 to 1250 come and those from 500 to 1000 begin; 625 - 500 wait before, 1251 - 1001 after.
+fn link_statistics_of_an_overload_match_a_hand_calculation() {
+    // The n-th frame, from 0, arrives at 0.8 n ms and its transmission begins at n ms: it waits 0.2 n ms. From 500 to 1000 ms, both
+    // included, those from 625 to 1250 arrive and the transmissions of those from 500 to 1000 begin; 625 - 500 wait before, 1251 - 1001
+    // after.
     let flow = "workload = 'constant-rate'\npayload = '970B'\ninterval = '800us'";
     let outcome = one_link("1s", flow, "[measurement]\nfrom = '500ms'\nlinks = ['link1']");
     let link = only(&outcome);
@@ -120,7 +121,7 @@ fn an_overload_by_hand() {
     let (header, row) = csv.trim_end().split_once('\n').expect("two lines");
     assert_eq!(header, fullpipe_archive::LINKS.names().collect::<Vec<_>>().join(","));
     assert!(row.starts_with("link1,0.5,1,0.5,125,250,626,626000,501,501000,0,0,0,0,8016000,1,0.15,"), "{row}");
-    // The n-th frame has arrived at n + 11 ms: those from 489 to 989 within the half second, each with 970 bytes.
+    // The n-th frame arrives at n + 11 ms: those from 489 to 989 within the half second, each with 970 bytes.
     let goodput = |outcome: &Outcome| outcome.flow_rows().next().expect("one flow").measured_goodput_bps;
     assert_eq!(goodput(&outcome), Some(501.0 * 970.0 * 8.0 / 0.5));
     assert_eq!(outcome.flow_rows().next().expect("a row").measured_goodput_bps, Some(7_775_520.0));
@@ -131,8 +132,8 @@ fn an_overload_by_hand() {
 }
 
 #[test]
-fn an_idle_queue_by_hand() {
-    // A frame every 4 ms, 250 in all; nothing waits. The last comes at 996 ms and is received at 1007 ms: there the run ends.
+fn link_statistics_of_an_idle_queue_match_a_hand_calculation() {
+    // A frame every 4 ms, 250 in total; none waits. The last is sent at 996 ms and received at 1007 ms, when the run ends.
     let flow = "workload = 'constant-rate'\npayload = '970B'\ninterval = '4ms'\npackets = 250";
     let outcome = one_link("9s", flow, "[measurement]\nlinks = ['link1']");
     let link = only(&outcome);
@@ -142,9 +143,9 @@ fn an_idle_queue_by_hand() {
 }
 
 #[test]
-fn a_queue_of_type_m_d_1_keeps_its_law() {
-    // Load 0.8 of 1 ms: Pollaczek and Khinchine give a wait of 0.8 / (2 (1 - 0.8)) = 2 ms, and 1.6 that wait. About
-    // 800 000 frames; the queue forgets within some 50 ms, so the means have a standard error of about 1.3 %.
+fn m_d_1_queue_follows_its_law() {
+    // Load 0.8 of 1 ms: by Pollaczek and Khinchine the mean wait is 0.8 / (2 (1 - 0.8)) = 2 ms, and the mean length 1.6. With about 800
+    // 000 frames and a correlation time of about 50 ms, the means have a standard error of about 1.3 %.
     let flow = "workload = 'poisson-packets'\ninterval = '1250us'\nsize = '1000B'\nsize_includes = '30B'";
     let outcome = one_link("1100s", flow, "[measurement]\nfrom = '100s'\nlinks = ['link1']");
     let MeasuredLink { summary, utilisation, .. } = only(&outcome);
@@ -160,16 +161,16 @@ fn a_queue_of_type_m_d_1_keeps_its_law() {
 }
 
 #[test]
-fn littles_law_holds_to_the_nanosecond_where_nobody_crosses_an_end() {
+fn littles_law_is_exact_without_packets_at_the_ends_of_the_interval() {
     let flow = "workload = 'poisson-packets'\ninterval = '1100us'\nsize = '1000B'\npackets = 5000";
     let outcome = one_link("100s", flow, "[measurement]\nlinks = ['link1']");
     let MeasuredLink { summary, .. } = only(&outcome);
     assert_eq!((summary.departed.packets, summary.waiting_last.packets), (5000, 0));
-    assert!(summary.delay_sum_ns > 1_000_000_000, "they do wait");
+    assert!(summary.delay_sum_ns > 1_000_000_000, "no packet waits");
     assert_eq!(summary.packet_ns, summary.delay_sum_ns);
 }
 
-/// Keeps every event of every link.
+/// Records every event of every link.
 #[derive(Default)]
 struct Frames {
     offered: Vec<(LinkId, Instant)>,
@@ -193,11 +194,11 @@ impl Observer for Frames {
     }
 }
 
-/// The window begins and the run ends with a sample of the probe, off the grid of milliseconds on which a trace makes
-/// packets come and go: of what happens at that very instant, the probe sees what is left, the window what was before.
+/// The window and the run end with a sample of the probe, at times that are not multiples of a millisecond, at which a trace makes
+/// packets arrive and depart. At the same time, the probe samples the state after an event, and the window the state before.
 const MEASURED: &str = "[measurement]\nfrom = '3000002us'\nlinks = ['link2*']";
 
-/// Two TCP flows one way, one the other way, over a link of 10 Mbit/s and 20 ms.
+/// Two TCP flows in one direction and one in the other, over a link of 10 Mbit/s and 20 ms.
 fn loaded(link: &str, measurement: &str) -> Scenario {
     let text = format!(
         "duration = '6000004us'
@@ -240,7 +241,7 @@ const LINKS: [&str; 6] = [
 ];
 
 #[test]
-fn every_sum_is_that_of_its_definition() {
+fn link_statistics_equal_sums_over_all_frames() {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for text in LINKS {
         let scenario = loaded(text, MEASURED);
@@ -273,7 +274,7 @@ fn every_sum_is_that_of_its_definition() {
             let p99 = delays[(delays.len() * 99).div_ceil(100) - 1];
             let found = summary.delay_p99.expect("some departed").as_nanos();
             assert!((p99..=p99 + p99 / 64).contains(&found), "{text}: {found} for {p99}");
-            // Whoever comes adds the time from then on to the integral of the queue, whoever leaves takes it off.
+            // An arrival adds the remaining time to the integral of the queue length, and a departure subtracts it.
             let rest = |list: &[Instant]| -> u128 {
                 list.iter().map(|at| u128::from(to.saturating_since((*at).max(from)).as_nanos())).sum()
             };
@@ -289,7 +290,7 @@ fn every_sum_is_that_of_its_definition() {
                 summary.waiting_first.packets + summary.arrivals.packets,
                 summary.departed.packets + summary.dropped_packets + summary.waiting_last.packets
             );
-            // The network's own queue, as the probe reads it.
+            // The queue of the network, as the probe samples it.
             let queue = |at: Instant| outcome.series(name, "queue_bytes").find(|sample| sample.0 == at).map(|s| s.1);
             assert_eq!(queue(from), Some(summary.waiting_first.bytes as f64), "{text}, {name}");
             assert_eq!(queue(to), Some(summary.waiting_last.bytes as f64), "{text}, {name}");
@@ -300,11 +301,11 @@ fn every_sum_is_that_of_its_definition() {
             }
         }
     }
-    assert!(seen.values().all(|packets| *packets > 0), "each of these happens somewhere: {seen:?}");
+    assert!(seen.values().all(|packets| *packets > 0), "one of these does not occur: {seen:?}");
 }
 
 #[test]
-fn measuring_changes_nothing_and_nothing_changes_what_is_measured() {
+fn measurement_does_not_change_a_run_nor_depend_on_run_options() {
     for text in LINKS {
         let plain = Options::default();
         let stepwise = Options { fusion: false, audit_packets: true, ..Options::default() };
@@ -327,10 +328,10 @@ fn measuring_changes_nothing_and_nothing_changes_what_is_measured() {
     }
 }
 
-/// A datagram of 998 IP bytes leaves each 1 ms until 600 ms, then each 2 ms. Each half has 400 ms: the last 400 of the first rate,
-/// and 200 of the second. Their waits grow, but all arrive 10 ms after they left.
+/// A datagram of 998 IP bytes departs every 1 ms until 600 ms, then every 2 ms. Each half has 400 ms: the last 400 datagrams of the first
+/// rate, and 200 of the second. Their waits grow, but all arrive 10 ms after their departure.
 #[test]
-fn halves_of_the_measured_interval_by_hand() {
+fn halves_of_the_measured_interval_match_a_hand_calculation() {
     let text = |measurement: &str, start: &str| {
         format!(
             "duration = '1s'\nprocessing_jitter = '0s'\n[topology]\nkind = 'chain'\n[[topology.link]]\nrate = '8Mbit/s'\ndelay =              '10ms'\nqueue = 'unlimited'\nschedule = [{{ at = '600ms', rate = '4Mbit/s' }}]\n[[flow]]\nname = 'data'\nfrom = 'source'\n             to = 'sink'\nstart = '{start}'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = '970B'\ninterval = '800us'\n{measurement}"
@@ -347,21 +348,21 @@ fn halves_of_the_measured_interval_by_hand() {
     assert_eq!(found, [("data", "flow", 1), ("data", "flow", 2), ("link1", "link", 1), ("link1", "link", 2)]);
     assert_eq!((rows[0].from_s, rows[0].to_s), (Instant::from_nanos(200_000_000), Instant::from_nanos(600_000_000)));
     assert_eq!((rows[1].from_s, rows[1].to_s), (Instant::from_nanos(600_000_000), Instant::from_nanos(1_000_000_000)));
-    // 400 and, but for 11 that still come at the first rate and the frame that the change finds, 200 datagrams.
+    // 400 datagrams, and 200 plus 11 that still arrive at the first rate, and the frame in transmission at the change.
     let packets = |bytes: f64, bps: Option<f64>| bps.expect("a rate") * 0.4 / 8.0 / bytes;
     assert!((packets(970.0, rows[0].goodput_bps) - 400.0).abs() < 1.5, "{:?}", rows[0]);
     assert!((packets(970.0, rows[1].goodput_bps) - 205.0).abs() < 2.0, "{:?}", rows[1]);
     assert!((packets(998.0, rows[0].throughput_bps) - 400.0).abs() < 1.5, "{:?}", rows[0]);
     assert!((packets(1000.0, rows[2].throughput_bps) - 400.0).abs() < 1.5, "{:?}", rows[2]);
     assert!((packets(1000.0, rows[3].throughput_bps) - 200.0).abs() < 1.5, "{:?}", rows[3]);
-    // The n-th waits 0.2 n ms in the first half, with n from 200 to 599: 80 ms in the mean.
+    // The n-th waits 0.2 n ms in the first half, with n from 200 to 599: 80 ms on average.
     assert!((rows[2].mean_delay_s.expect("a delay") - 0.08).abs() < 0.001, "{:?}", rows[2]);
     assert!(rows[3].mean_delay_s > rows[2].mean_delay_s);
-    // The halves of both add up to the whole.
+    // The halves of both add up to the total.
     let whole = of.flow("data").expect("the flow").goodput_bps.expect("a goodput");
     let both = (rows[0].goodput_bps.expect("one") + rows[1].goodput_bps.expect("one")) / 2.0;
     assert!((both / whole - 1.0).abs() < 1e-9, "{both} {whole}");
-    // Without an interval, and for a flow that begins within it, there are none.
+    // There are none without an interval, or for a flow that starts within it.
     for (measurement, start) in [("", "0s"), ("[measurement]\nfrom = '200ms'", "300ms")] {
         assert!(outcome(&text(measurement, start)).tables().iter().all(|(name, _)| *name != file));
     }
@@ -375,12 +376,12 @@ fn timeouts_are_counted_by_flow_and_direction() {
         )
     };
     assert!(outcome(&text("", "size = '200kB'")).timeouts().is_empty());
-    // An outage of 2 s: the timer of at least 0.2 s expires and doubles: after 0.2 to 0.3 s, 0.6 to 0.9 s and 1.4 to 2.1 s.
+    // In an outage of 2 s, the timer of at least 0.2 s expires and doubles: after 0.2 to 0.3 s, 0.6 to 0.9 s and 1.4 to 2.1 s.
     for size in ["", "size = '1MB'"] {
         let found =
             outcome(&text("schedule = [{ at = '500ms', outage = true }, { at = '2500ms', rate = '8Mbit/s' }]", size))
                 .timeouts();
-        // Of a connection that is closed, too.
+        // Also for a closed connection.
         assert_eq!(found.keys().collect::<Vec<_>>(), ["data"], "{size}");
         assert!((2..=4).contains(&found["data"]), "{size}: {found:?}");
     }

@@ -1,5 +1,5 @@
-//! Every workload in a short run over every transport that it declares: the names in `figures.csv` are those of the
-//! declarations, no more and no fewer.
+//! Tests every workload in a short run over every transport that it declares: the metric names in `figures.csv` are exactly the declared
+//! ones.
 
 use crate::least;
 
@@ -21,7 +21,7 @@ to = 'sink'
 ";
 
 #[test]
-fn the_metrics_of_runs_are_those_that_are_declared() {
+fn metrics_of_runs_are_exactly_the_declared_ones() {
     let mut reported: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for component in WORKLOADS.iter() {
         let name = component.declaration.name;
@@ -30,12 +30,12 @@ fn the_metrics_of_runs_are_those_that_are_declared() {
             let mut ran = 0;
             let mut texts = least::texts("workload", &component.declaration);
             if name == "web" {
-                // Metrics of objects above the fold are there on request only.
+                // Metrics of objects above the fold are reported only on request.
                 texts.extend(texts.clone().iter().map(|text| format!("{text}above_fold = 0.5\n")));
             }
             for (text, stack) in texts.iter().flat_map(|text| stacks.iter().map(move |stack| (text, stack))) {
                 let text = format!("{NETWORK}protocol = '{}'\n{stack}{text}", protocol.name());
-                // Of a choice that must be made, some values may need another transport.
+                // Some values of a required choice may need another transport.
                 if fullpipe_scenario::load(&text, "test.toml", &[]).is_err() {
                     continue;
                 }

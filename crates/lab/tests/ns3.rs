@@ -1,5 +1,5 @@
-//! The same network and transfer in ns-3: one CUBIC and one Reno flow over a 100 Mbit/s bottleneck with 20 ms round trip
-//! and a buffer of one bandwidth-delay product.
+//! Comparison with ns-3 for the same network and transfer: one CUBIC and one Reno flow over a 100 Mbit/s bottleneck with a round-trip
+//! time of 20 ms and a buffer of one bandwidth-delay product.
 
 use crate::common::outcome;
 

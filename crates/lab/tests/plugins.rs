@@ -1,5 +1,5 @@
-//! Plug-ins: a built-in part that is plugged in changes nothing, an observer sees all and changes nothing, a choice
-//! that chooses nothing is refused.
+//! Plug-ins: a built-in component that is plugged in changes nothing, an observer receives all events and changes nothing, and a
+//! selection that matches nothing is an error.
 
 use crate::common::{csv, flows_csv};
 use fullpipe_congestion::cubic::{Cubic, CubicConfig};
@@ -15,7 +15,7 @@ use fullpipe_units::{FlowId, Instant, LinkId};
 use fullpipe_workload::{Bulk, BulkSpec, Sink};
 use std::sync::{Arc, Mutex};
 
-/// A dumbbell with overflow, random loss, probes; flows with an end, without one, in a group, and over UDP.
+/// A dumbbell with overflow, random loss and probes; flows that are limited, unlimited, in a group, and over UDP.
 const MIXED: &str = r#"
     duration = "5s"
     seed = 3
@@ -55,7 +55,7 @@ fn scenario(text: &str) -> Scenario {
     fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).scenario
 }
 
-/// Runs with the packet auditor, which must pass.
+/// Runs with the packet auditor, and asserts that the audit passes.
 fn outcome(scenario: &Scenario, plugins: Plugins) -> Outcome {
     let options = Options { audit_packets: true, ..Options::default() };
     let outcome = run_with(scenario, &options, plugins).unwrap_or_else(|error| panic!("{error}"));
@@ -63,12 +63,12 @@ fn outcome(scenario: &Scenario, plugins: Plugins) -> Outcome {
     outcome
 }
 
-/// All that a run writes about flows, and its series.
+/// All records of flows, and the series.
 fn records(outcome: &Outcome) -> (String, String) {
     (flows_csv(outcome), csv(outcome, "series.csv"))
 }
 
-/// With these plug-ins the records are those of the same run without any.
+/// Asserts that the records with these plug-ins are those of the same run without any.
 fn changes_nothing(scenario: &Scenario, plugins: Plugins) {
     assert_eq!(records(&outcome(scenario, plugins)), records(&outcome(scenario, Plugins::new())));
 }
@@ -82,10 +82,10 @@ fn cubic(context: &ConnectionContext<'_>) -> Box<dyn Controller> {
 }
 
 #[test]
-fn a_plugged_in_cubic_is_the_built_in_one() {
+fn plugged_in_cubic_gives_the_records_of_the_built_in_one() {
     let cubics = scenario(MIXED);
     changes_nothing(&cubics, Plugins::new().control("*", cubic));
-    // And it is the plugged-in one that runs: on a scenario of another control the records become those of CUBIC.
+    // The plugged-in control is used: in a scenario with another control, the records become those of CUBIC.
     let renos = scenario(&MIXED.replace("size = \"300kB\"", "size = \"300kB\"\ncongestion = \"linux-reno\""));
     let built_in = records(&outcome(&cubics, Plugins::new()));
     assert_ne!(records(&outcome(&renos, Plugins::new())), built_in);
@@ -93,7 +93,7 @@ fn a_plugged_in_cubic_is_the_built_in_one() {
 }
 
 #[test]
-fn a_plugged_in_scheduler_is_the_built_in_one() {
+fn plugged_in_scheduler_gives_the_records_of_the_built_in_one() {
     let page = |scheduler: &str| {
         scenario(&format!(
             "duration = '60s'
@@ -130,7 +130,7 @@ fn a_plugged_in_scheduler_is_the_built_in_one() {
 }
 
 #[test]
-fn a_control_is_told_where_it_works() {
+fn control_factory_receives_the_context_of_its_connection() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let notes = seen.clone();
     let plugins = Plugins::new().control("short.2", move |context| {
@@ -148,14 +148,14 @@ fn a_control_is_told_where_it_works() {
     let seen = seen.lock().expect("nobody panicked");
     let places: Vec<_> =
         seen.iter().map(|(flow, connection, initiator, _)| (&**flow, *connection, *initiator)).collect();
-    // Once to learn its name, then the end that opens, then the end that accepts.
+    // One call for the name of the control, then for the initiator, then for the acceptor.
     assert_eq!(places, [("short.2", 0, true), ("short.2", 0, true), ("short.2", 0, false)]);
-    assert_eq!(seen[0].3, seen[1].3, "one place, one stream");
-    assert_ne!(seen[1].3, seen[2].3, "two places, two streams");
+    assert_eq!(seen[0].3, seen[1].3, "one place has two streams");
+    assert_ne!(seen[1].3, seen[2].3, "two places have the same stream");
 }
 
 #[test]
-fn the_last_choice_counts_and_a_group_is_chosen_by_its_name() {
+fn last_selection_takes_precedence_and_a_group_is_selected_by_its_name() {
     let scenario = scenario(MIXED);
     let plugins = Plugins::new().control("*", |_| Box::new(Fixed("one"))).control("short", |_| Box::new(Fixed("two")));
     let outcome = outcome(&scenario, plugins);
@@ -174,7 +174,7 @@ fn the_last_choice_counts_and_a_group_is_chosen_by_its_name() {
     assert_eq!(controls, expected.map(|(flow, control)| (flow.to_owned(), control)));
 }
 
-/// Counts acknowledgements with and without a delivery rate. Declares no use of rates.
+/// Counts acknowledgments with and without a delivery rate. It does not declare that it uses rates.
 #[derive(Debug)]
 struct CountsRates(Arc<Mutex<[u64; 2]>>);
 
@@ -194,7 +194,7 @@ impl Controller for CountsRates {
 }
 
 #[test]
-fn a_plugged_in_control_gets_delivery_rates_without_declaring_them() {
+fn plugged_in_control_gets_delivery_rates_without_declaring_them() {
     let counts = Arc::new(Mutex::new([0; 2]));
     let of_control = counts.clone();
     let plugins = Plugins::new().control("long", move |_| Box::new(CountsRates(of_control.clone())));
@@ -203,7 +203,7 @@ fn a_plugged_in_control_gets_delivery_rates_without_declaring_them() {
     assert!(with > 100 && without < with / 10, "{without} without a rate, {with} with one");
 }
 
-/// Leaves the window as it is.
+/// Does not change the window.
 #[derive(Debug)]
 struct Fixed(&'static str);
 
@@ -221,10 +221,10 @@ impl Controller for Fixed {
 }
 
 #[test]
-fn a_plugged_in_fifo_is_the_drop_tail_queue() {
+fn plugged_in_fifo_gives_the_records_of_the_drop_tail_queue() {
     let scenario = scenario(MIXED);
     changes_nothing(&scenario, Plugins::new().queue("bottleneck*", |context| Box::new(Fifo::new(context.limit))));
-    // It is the plugged-in one that runs: an endless one drops nothing.
+    // The plugged-in discipline is used: an unlimited one drops nothing.
     let endless = Plugins::new().queue("bottleneck", |_| Box::new(Fifo::new(Limit::Unlimited)));
     let drops = |outcome: &Outcome| outcome.link("bottleneck").expect("the link").counters.queue_drops;
     assert!(drops(&outcome(&scenario, Plugins::new())) > 0);
@@ -232,20 +232,20 @@ fn a_plugged_in_fifo_is_the_drop_tail_queue() {
 }
 
 #[test]
-fn a_plugged_in_fifo_is_the_built_in_discipline() {
+fn plugged_in_fifo_gives_the_records_of_the_built_in_discipline() {
     let fifo = MIXED.replace(
         r#"queue = "30packets""#,
         r#"queue = "4packets", discipline = { kind = "fifo", limit = "26packets" }"#,
     );
     let scenario = scenario(&fifo);
     let plugins = Plugins::new().queue("bottleneck", |context| {
-        assert_eq!(context.limit, Limit::Packets(4), "what stays below");
+        assert_eq!(context.limit, Limit::Packets(4), "the limit of the device queue");
         Box::new(Fifo::new(Limit::Packets(26)))
     });
     changes_nothing(&scenario, plugins);
 }
 
-/// Last in, first out: what no auditor of order would let pass.
+/// Last in, first out, which an audit of the order would reject.
 #[derive(Debug, Default)]
 struct Stack(Vec<Queued>);
 
@@ -272,13 +272,13 @@ impl QueueDiscipline for Stack {
 }
 
 #[test]
-fn a_plugged_in_discipline_may_serve_in_any_order() {
+fn plugged_in_discipline_may_reorder_packets() {
     let outcome = outcome(&scenario(MIXED), Plugins::new().queue("bottleneck", |_| Box::new(Stack::default())));
     assert!(outcome.totals().data_packets > 1000);
 }
 
 #[test]
-fn a_plugged_in_bulk_is_the_built_in_one() {
+fn plugged_in_bulk_workload_gives_the_records_of_the_built_in_one() {
     let bulks = scenario(MIXED);
     let plugins = Plugins::new().workload("short", |context| {
         assert!(context.over_stream());
@@ -286,7 +286,7 @@ fn a_plugged_in_bulk_is_the_built_in_one() {
         [Box::new(Bulk::new(bulk.size_bytes, bulk.write_bytes)), Box::new(Sink::new(true))]
     });
     changes_nothing(&bulks, plugins);
-    // It is the plugged-in one that runs: on a scenario of a tenth of the size the receivers have the whole.
+    // The plugged-in workload is used: in a scenario of a tenth of the size, the receivers get the full size.
     let smaller = scenario(&MIXED.replace("300kB", "30kB"));
     let received = |plugins: Plugins| {
         let outcome = outcome(&smaller, plugins);
@@ -299,7 +299,7 @@ fn a_plugged_in_bulk_is_the_built_in_one() {
     assert_eq!(received(whole).round(), 300_000.0);
 }
 
-/// Counts what it sees.
+/// Counts the events.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Tally {
     sent: u64,
@@ -333,37 +333,37 @@ impl Observer for Tally {
     }
 }
 
-/// Watches nothing, but is another type.
+/// Observes nothing, and is another type.
 struct Blind;
 
 impl Observer for Blind {}
 
 #[test]
-fn an_observer_sees_every_packet_come_to_its_end() {
+fn observer_receives_the_fate_of_every_packet() {
     let scenario = scenario(MIXED);
-    // The calendar is cut at five seconds: some packets are still on their way.
+    // The run ends at five seconds: some packets have not arrived.
     let plugins = Plugins::new().observe(Tally::default()).observe(Blind).observe(Tally::default());
     let outcome = outcome(&scenario, plugins);
     let tallies: Vec<&Tally> = outcome.observers().collect();
     assert_eq!(tallies.len(), 2);
     assert_eq!(outcome.observers::<Blind>().count(), 1);
-    assert_eq!(tallies[0], tallies[1], "both see the same");
+    assert_eq!(tallies[0], tallies[1], "the observers received different events");
     let tally = tallies[0];
     let totals = outcome.totals();
     assert_eq!(tally.sent, tally.delivered + tally.dropped + totals.remaining_packets);
     assert!(tally.dropped > 0 && totals.remaining_packets > 0, "{tally:?} {totals:?}");
     assert_eq!((tally.delivered, tally.dropped), (totals.packets, totals.lost_packets));
     assert_eq!(tally.transmitted, totals.packet_hops);
-    // What the loss model takes has been transmitted; all other drops are those of queues, nothing being fragmented.
+    // Packets removed by the loss model were transmitted. All other drops are those of queues, because nothing is fragmented.
     assert_eq!(tally.link_dropped, tally.dropped - tally.lost);
     assert!(tally.lost > 0 && tally.link_dropped > 0, "{tally:?}");
-    // What has come to a queue and has not left it is on its way.
+    // Packets that entered a queue and have not departed are still in the network.
     let queued = tally.offered - tally.transmitted - tally.link_dropped;
     assert!(queued <= totals.remaining_packets, "{tally:?} {totals:?}");
 }
 
 #[test]
-fn an_observer_changes_nothing() {
+fn observer_does_not_change_the_run() {
     let scenario = scenario(MIXED);
     changes_nothing(&scenario, Plugins::new().observe(Tally::default()));
     let plain = run(&scenario, &Options::default()).expect("a run");
@@ -374,15 +374,15 @@ fn an_observer_changes_nothing() {
 }
 
 #[test]
-fn numbers_of_an_observer_have_the_names_of_the_records() {
-    // Transfers as a Poisson process: each opens a connection of its own, numbered as they come.
+fn flow_numbers_of_an_observer_have_the_names_of_the_records() {
+    // Transfers as a Poisson process: each opens its own connection, numbered in order of opening.
     let text =
         MIXED.replace("size = \"300kB\"", "workload = \"poisson-transfers\"\ninterval = \"200ms\"\nsize = \"20kB\"");
     let outcome = outcome(&scenario(&text), Plugins::new());
     let names: Vec<String> = outcome.flow_rows().map(|row| row.flow.into_owned()).collect();
     assert!(names.iter().any(|name| name == "short.3#2.reverse"), "{names:?}");
     let numbers = (0..).map(FlowId).map_while(|flow| outcome.flow_name(flow));
-    // A conversation over UDP that carried nothing back has no row.
+    // A UDP conversation without packets in the reverse direction has no row for it.
     let numbered: Vec<_> = numbers.filter(|name| name != "datagrams.reverse").collect();
     assert_eq!(numbered, names);
     for name in &names {
@@ -399,22 +399,22 @@ fn refused(plugins: Plugins) -> String {
 }
 
 #[test]
-fn what_is_not_there_is_refused_with_the_nearest_name() {
+fn selection_that_matches_nothing_is_an_error_with_the_nearest_name() {
     let plugins = Plugins::new().control("lnog", cubic);
     assert_eq!(refused(plugins), r#"unknown flow "lnog"; did you mean "long"?"#);
     let plugins = Plugins::new().control("shrot", cubic);
     assert_eq!(refused(plugins), r#"unknown flow "shrot"; did you mean "short"?"#);
-    let plugins = Plugins::new().workload("video*", |_| unreachable!("nobody asks"));
+    let plugins = Plugins::new().workload("video*", |_| unreachable!("not called"));
     assert_eq!(refused(plugins), r#"unknown flow "video*""#);
-    let plugins = Plugins::new().queue("botleneck.reverse", |_| unreachable!("nobody asks"));
+    let plugins = Plugins::new().queue("botleneck.reverse", |_| unreachable!("not called"));
     assert_eq!(refused(plugins), r#"unknown link "botleneck.reverse"; did you mean "bottleneck.reverse"?"#);
-    // The name of a link is that of its first direction, not of both.
-    let plugins = Plugins::new().queue("bottleneck.revers", |_| unreachable!("nobody asks"));
+    // The name of a link selects only its forward direction.
+    let plugins = Plugins::new().queue("bottleneck.revers", |_| unreachable!("not called"));
     assert!(refused(plugins).ends_with(r#"did you mean "bottleneck.reverse"?"#));
 }
 
 #[test]
-fn a_control_goes_with_its_transport() {
+fn control_incompatible_with_the_transport_is_an_error() {
     let reason = refused(Plugins::new().control("datagrams", cubic));
     assert_eq!(reason, r#"flow "datagrams": it runs over UDP, which has no congestion control to replace"#);
 

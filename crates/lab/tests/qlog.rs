@@ -1,5 +1,4 @@
-//! The log of a run: that the public reader takes every event for what it is meant to be, that it says what the run's tables
-//! say, and that nobody notices it being written.
+//! The qlog of a run: a public reader parses every event, the log agrees with the run's tables, and writing it changes nothing.
 
 use crate::common::{csv, flows_csv};
 use fullpipe_lab::{Append, Capture, Options, Outcome, Qlog, run};
@@ -10,7 +9,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// TCP, the QUIC model and the real stack in one bottleneck that drops and marks, with flows that end.
+/// TCP, the QUIC model and the real stack through one bottleneck that drops and marks, with limited flows.
 const THREE: &str = r#"
     duration = "4s"
     seed = 3
@@ -51,7 +50,7 @@ const THREE: &str = r#"
     interval = "3ms"
 "#;
 
-/// Many short connections, random loss, a discipline that drops and marks at the head, and TLS in the real stack.
+/// Many short connections, random loss, a discipline that drops and marks at the head of the queue, and TLS in the real stack.
 const SHORT: &str = r#"
     duration = "3s"
     seed = 8
@@ -84,8 +83,8 @@ const SHORT: &str = r#"
     size = "300kB"
 "#;
 
-/// A tunnel with TLS whose client and proxy take their time, so that several datagrams wait before they are read, over a link
-/// that loses packets at random and in its queue; a download goes through it.
+/// A tunnel with TLS whose client and proxy have reaction times, so that several datagrams wait before they are read. A download goes
+/// through it, over a link that loses packets at random and in its queue.
 const TUNNEL: &str = r#"
     duration = "8s"
     seed = 5
@@ -143,13 +142,13 @@ fn scenario(text: &str) -> Scenario {
     fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).scenario
 }
 
-/// Runs a scenario with a log; both.
+/// Runs a scenario with a log, and returns the outcome and the log.
 fn logged(text: &str) -> (Outcome, Vec<u8>) {
     let (log, append) = memory();
     let options = Options { qlog: Some(Qlog { append }), ..Options::default() };
     let outcome = run(&scenario(text), &options).expect("it runs");
     assert!(outcome.verdict().passed(), "{}", outcome.verdict());
-    outcome.captured().expect("memory takes it");
+    outcome.captured().expect("writing to memory cannot fail");
     let mut files = std::mem::take(&mut *log.lock().expect("whole"));
     let log = files.remove("run.sqlog").expect("the file");
     assert!(files.is_empty());
@@ -187,7 +186,7 @@ fn series_csv(outcome: &Outcome) -> Vec<u8> {
 }
 
 #[test]
-fn the_public_reader_takes_every_event_and_time_never_goes_back() {
+fn public_qlog_reader_accepts_every_event_and_time_is_monotonic() {
     for text in [THREE, SHORT, TUNNEL] {
         let (_, log) = logged(text);
         let (mut quic, mut own, mut last) = (0, 0, 0.0);
@@ -213,7 +212,7 @@ fn the_public_reader_takes_every_event_and_time_never_goes_back() {
         assert_eq!(quic + own, records.len());
         assert_eq!(quic, records.iter().filter(|record| name(record).starts_with("quic:")).count());
         assert!(quic > 1000 && own > 500, "{quic} and {own}");
-        // Frames that the draft has no name for are said to be unknown: noq's IMMEDIATE_ACK, and no other.
+        // Frames without a name in the draft have the type unknown: noq's IMMEDIATE_ACK, and no other.
         for record in &records {
             for frame in record["data"]["frames"].as_array().into_iter().flatten() {
                 assert!(frame["frame_type"] != "unknown" || frame["frame_type_bytes"] == 0x1f, "{record}");
@@ -223,20 +222,20 @@ fn the_public_reader_takes_every_event_and_time_never_goes_back() {
 }
 
 #[test]
-fn a_log_changes_nothing() {
+fn qlog_does_not_change_records() {
     for text in [THREE, SHORT, TUNNEL] {
         let plain = run(&scenario(text), &Options::default()).expect("it runs");
         let (outcome, log) = logged(text);
         assert_eq!(flows_csv(&outcome), flows_csv(&plain));
         assert_eq!(series_csv(&outcome), series_csv(&plain));
-        // A host that takes its time is computed ahead only where nobody looks: that makes other events of the same run.
+        // A host with processing times is computed ahead only without observers, which changes the number of events of the same run.
         let totals = |outcome: &Outcome| {
             let mut totals = outcome.totals();
             totals.events = 0;
             totals
         };
         assert_eq!(totals(&outcome), totals(&plain));
-        // Nor does it matter what else is watched: captures beside it are those without it.
+        // The log does not depend on other observers: with captures it is the same as without.
         let (alone, append) = memory();
         let capture = Some(Capture { snap_bytes: 128, append });
         run(&scenario(text), &Options { capture, ..Options::default() }).expect("it runs");
@@ -254,7 +253,7 @@ fn events<'a>(records: &'a [Value], group: &'a str, event: &'a str) -> impl Iter
     records.iter().filter(move |record| record["group_id"] == group && name(record) == event)
 }
 
-/// UDP datagrams that QUIC's events of these names in a group are of.
+/// Number of UDP datagrams of the QUIC events with these names in a group.
 fn datagrams(records: &[Value], group: &str, names: &[&str]) -> usize {
     let ids: BTreeSet<u64> = names
         .iter()
@@ -265,11 +264,11 @@ fn datagrams(records: &[Value], group: &str, names: &[&str]) -> usize {
 }
 
 #[test]
-fn packets_are_those_of_the_tables() {
+fn qlog_packets_agree_with_the_tables() {
     for (text, flows) in [
         (THREE, vec![("tcp", "tcp"), ("model", "quic"), ("noq", "quic")]),
         (SHORT, vec![("requests", "tcp"), ("bbr", "quic"), ("tls", "quic")]),
-        // What goes through a tunnel is no packet of its flow there.
+        // Packets in a tunnel are not packets of its flow on the link.
         (TUNNEL, vec![("tunnel", "quic")]),
     ] {
         let (outcome, log) = logged(text);
@@ -287,30 +286,30 @@ fn packets_are_those_of_the_tables() {
                 };
                 let expected = [sent.counters.tx_packets, received.counters.rx_packets];
                 assert_eq!(counted.map(|count| count as u64), expected, "{group}");
-                // Every packet has a number of its own: twice the same number was never sent.
+                // Every packet has a unique number.
                 let numbers: Vec<String> = events(&records, &group, "quic:packet_sent")
                     .map(|record| record["data"]["header"].clone())
                     .map(|header| format!("{} {}", header["packet_type"], header["packet_number"]))
                     .collect();
                 assert_eq!(numbers.len(), numbers.iter().collect::<BTreeSet<_>>().len(), "{group}");
-                // QUIC: what flows.csv calls sent again are packets found lost.
+                // QUIC: packets that flows.csv counts as retransmitted were declared lost.
                 let (lost, begun, set) = ["packet_lost", "connection_started", "parameters_set"]
                     .map(|event| format!("{protocol}:{event}"))
                     .into();
                 let lost = events(&records, &group, &lost);
-                // noq counts probes of the path's MTU among them, the model does not.
+                // noq counts path MTU probes among them, the model does not.
                 let probes_count = flow == "noq" || flow == "tls";
                 let counted = |record: &&Value| probes_count || record["data"]["is_mtu_probe_packet"] != true;
                 let lost = lost.filter(counted).count() as u64;
-                // A proxy does not tell.
+                // A proxy does not report it.
                 let again = sent.retransmitted_packets;
                 assert_eq!(again.is_none(), group == "tunnel/server");
                 let again = again.unwrap_or(lost);
                 if protocol == "quic" {
                     assert_eq!(lost, again, "{group}");
                 } else {
-                    // TCP may send again what was not lost (tail loss probes), never lose what it does not send again,
-                    // but for what is acknowledged after all.
+                    // TCP may retransmit segments that were not lost (tail loss probes), and retransmits every lost segment, unless it is
+                    // acknowledged after all.
                     assert!(lost <= again && lost + 5 >= again, "{group}: {lost} lost, {again} sent again");
                 }
                 assert_eq!(events(&records, &group, &begun).count(), 1);
@@ -320,10 +319,10 @@ fn packets_are_those_of_the_tables() {
     }
 }
 
-/// On a path without reordering, what was sent and never came is what the links dropped, and nothing else is taken for lost:
-/// RFC 9002 section 6.1, whose time threshold is 9/8 of a round trip of which the reaction of 3 ms is a part.
+/// On a path without reordering, the links dropped exactly the packets that were sent and did not arrive, and no other packet is declared
+/// lost: RFC 9002 section 6.1, whose time threshold is 9/8 of a round-trip time that includes the reaction time of 3 ms.
 #[test]
-fn a_tunnel_s_packets_come_or_are_dropped_and_only_those_are_lost() {
+fn tunnel_packets_arrive_or_are_dropped_and_only_dropped_ones_are_lost() {
     let (outcome, log) = logged(TUNNEL);
     let records = records(&log);
     let numbers = |group: &str, event: &str| -> BTreeSet<(String, u64)> {
@@ -346,7 +345,7 @@ fn a_tunnel_s_packets_come_or_are_dropped_and_only_those_are_lost() {
         assert!(lost.is_subset(&missing), "{row}: {:?}", lost.difference(&missing).collect::<Vec<_>>());
         println!("{row}: {} sent, {dropped} dropped, {} found lost", sent.len(), lost.len());
     }
-    // The payloads of a download are in datagrams of the proxy, which knows no stream of it but the request's.
+    // The payload of a download is in datagrams of the proxy, whose only stream is that of the request.
     let frames = events(&records, "tunnel/server", "quic:packet_sent").flat_map(|record| {
         record["data"]["frames"].as_array().expect("frames").iter().map(|frame| frame["frame_type"].clone())
     });
@@ -357,7 +356,7 @@ fn a_tunnel_s_packets_come_or_are_dropped_and_only_those_are_lost() {
 }
 
 #[test]
-fn queues_are_those_of_the_links() {
+fn qlog_queues_agree_with_the_links() {
     for text in [THREE, SHORT, TUNNEL] {
         let (outcome, log) = logged(text);
         let records = records(&log);
@@ -385,8 +384,8 @@ fn queues_are_those_of_the_links() {
     }
 }
 
-/// Compares the samples of a metric of a subject with the newest value of a field that events of a group told before: how many
-/// there are.
+/// Compares the samples of a metric of a subject with the newest value of a field in earlier events of a group. Returns the number of
+/// compared samples.
 fn compare(
     outcome: &Outcome,
     records: &[Value],
@@ -402,7 +401,7 @@ fn compare(
         while let Some((_, newer)) = told.next_if(|(time, _)| *time <= at) {
             now = Some(newer);
         }
-        // Before anything has waited the queue is empty.
+        // Before any packet has waited the queue is empty.
         assert_eq!(now.unwrap_or(0.0), row.value, "{metric} of {subject} at {at} ms");
         count += 1;
     }
@@ -410,7 +409,7 @@ fn compare(
 }
 
 #[test]
-fn metrics_and_queues_are_those_of_the_probes() {
+fn qlog_metrics_and_queues_agree_with_the_probes() {
     let (outcome, log) = logged(THREE);
     let records = records(&log);
     for (subject, metric, field, least) in [
@@ -433,7 +432,7 @@ fn metrics_and_queues_are_those_of_the_probes() {
 }
 
 #[test]
-fn both_ends_of_a_tunnel_have_metrics_which_are_those_of_the_probes() {
+fn qlog_metrics_of_both_tunnel_ends_agree_with_the_probes() {
     let (outcome, log) = logged(TUNNEL);
     let records = records(&log);
     for (metric, end, field, least) in [
@@ -447,8 +446,8 @@ fn both_ends_of_a_tunnel_have_metrics_which_are_those_of_the_probes() {
         let count = compare(&outcome, &records, ["tunnel", metric], told);
         assert!(count >= least, "{metric}: {count}");
     }
-    // A download is the proxy's to send; the client has acknowledgements only. The path holds 10 Mbit/s times 20 ms and two
-    // reactions, and 30 kB of queue: 62 500 bytes, which slow start may pass by as much again before it hears of a loss.
+    // The proxy sends the download; the client sends only acknowledgments. The path holds 10 Mbit/s times 20 ms and two reaction times,
+    // plus 30 kB of queue: 62 500 bytes. Slow start may exceed this by as much again before it detects a loss.
     let most = |metric: &str| {
         let values = outcome.series_rows().filter(|row| row.metric == metric).map(|row| row.value);
         values.fold(0.0, f64::max)
@@ -464,7 +463,7 @@ fn both_ends_of_a_tunnel_have_metrics_which_are_those_of_the_probes() {
             events(&records, &group, "quic:connection_state_updated").map(|record| record["data"]["new"].clone());
         assert_eq!(states.collect::<Vec<_>>(), opening, "{group}");
     }
-    // Without control there is nothing to show.
+    // Without a control there are no metrics.
     let (outcome, log) = logged(&TUNNEL.replace("[masque]", "[masque]\n    congestion = \"none\""));
     assert!(outcome.series_rows().all(|row| row.metric == "srtt_s"));
     let records = self::records(&log);
@@ -473,7 +472,7 @@ fn both_ends_of_a_tunnel_have_metrics_which_are_those_of_the_probes() {
 }
 
 #[test]
-fn a_connection_begins_goes_through_its_states_and_ends() {
+fn qlog_of_a_connection_has_its_states_from_start_to_end() {
     let (_, log) = logged(THREE);
     let records = records(&log);
     let states = |group: &str, event: &str| -> Vec<String> {
@@ -482,7 +481,7 @@ fn a_connection_begins_goes_through_its_states_and_ends() {
     let state = "quic:connection_state_updated";
     for group in ["model/client", "noq/client", "model/server", "noq/server"] {
         let states = states(group, state);
-        // A server answers with a Handshake packet at once.
+        // A server responds with a Handshake packet immediately.
         let before = usize::from(group.ends_with("/client"));
         let opening = ["attempted", "handshake_started", "handshake_confirmed"];
         assert_eq!(states[..2 + before], opening[1 - before..], "{group}: {states:?}");
@@ -492,7 +491,7 @@ fn a_connection_begins_goes_through_its_states_and_ends() {
     assert_eq!(states("tcp/client", "tcp:connection_state_updated"), ["syn_sent", "established"]);
     let windows = states("tcp/client", "tcp:congestion_state_updated");
     assert!(windows.len() > 2 && windows[..2] == ["slow_start", "recovery"], "{windows:?}");
-    // Every event of QUIC is read as its type; a few of its fields are as they must be.
+    // Every QUIC event is parsed as its type, and a few of its fields have the expected values.
     let mut reader = QlogSeqReader::new(Box::new(&log[..])).expect("a preamble");
     let started = reader.find_map(|event| match event {
         Event::Qlog(event) => match event.data {

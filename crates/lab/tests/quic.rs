@@ -1,4 +1,4 @@
-//! QUIC flows, which the real stack plays, on the same network as all others.
+//! QUIC flows with the real stack on the simulated network.
 
 use crate::common::{csv, flows_csv, mean, outcome, outcome_with};
 use fullpipe_congestion::cubic::Cubic;
@@ -6,7 +6,7 @@ use fullpipe_lab::{Options, Outcome, Plugins, RunError, prepare_with, run};
 use fullpipe_units::Duration;
 use std::sync::Arc;
 
-/// 10 Mbit/s and 10 ms, packets of 1200 bytes all the time.
+/// 10 Mbit/s and 10 ms, with packets of 1200 bytes at all times.
 const TRANSFER: &str = r#"
     duration = "60s"
     [topology]
@@ -33,34 +33,39 @@ fn series_csv(outcome: &Outcome) -> String {
     csv(outcome, "series.csv")
 }
 
-/// What the real stack sends can be derived from the packet formats (the stack's own tests do): 8562 to 8569 packets of
-/// 1228 bytes at the IP layer for 10 MB, as long as nothing is lost. What is lost comes again and takes its time, too.
+/// The number of packets follows from the packet formats (as in the stack's own tests): 8562 to 8569 packets of 1228 bytes at the IP
+/// layer for 10 MB, without losses. Lost data is retransmitted, which also takes time.
 #[test]
-fn ten_megabytes_take_the_time_of_their_packets() {
+fn transfer_over_the_stack_takes_the_time_of_its_packets() {
     let outcome = outcome(TRANSFER);
     let row = outcome.flow("bulk").expect("the flow");
     assert_eq!((row.protocol, row.congestion), ("quic", Some("cubic")));
     let arrived = row.counters.rx_packets;
-    // Full packets; handshake and its end; at most a few that came twice.
+    // Full packets; handshake and close; at most a few duplicates.
     assert!((8562..8620).contains(&arrived), "{arrived}");
     assert_eq!(row.counters.tx_packets, arrived + row.counters.lost_packets);
     let again = row.retransmitted_packets.expect("the stack counts");
-    // All that the queue dropped was found lost; nothing else was.
+    // The packets declared lost are exactly those that the queue dropped.
     assert_eq!(again, row.counters.lost_packets);
-    // The link is busy with what arrives from the end of the first flights on: one round trip of the handshake and two of
-    // slow start of 10 ms each, and the way of the last packet, 5 ms.
+    // The link is busy with arriving packets from the end of the first flights on. These take one round trip of the handshake and two of
+    // slow start, 10 ms each, and the last packet takes 5 ms.
     let busy = row.counters.rx_bytes as f64 * 8.0 / 10e6;
     let over = seconds(&outcome, "bulk");
     assert!(over > busy && over < busy + 0.045, "{over} and {busy}");
     assert!((over - 8.45).abs() < 0.06, "{over}: 8566 packets of 1228 bytes and 30 ms");
     assert_eq!(outcome.totals().live_endpoints, 0);
-    assert!(outcome.ended().as_secs_f64() < over + 1.0, "nothing is left to happen: {}", outcome.ended().as_secs_f64());
+    assert!(
+        outcome.ended().as_secs_f64() < over + 1.0,
+        "the run continues after the transfer: {}",
+        outcome.ended().as_secs_f64()
+    );
 }
 
 #[test]
-fn series_show_the_control_in_the_stack() {
+fn series_contain_the_control_of_the_stack() {
     let outcome = outcome(TRANSFER);
-    // The queue of 30 kB is never full for long: between 10 and 34 ms, and the window fills pipe (12.5 kB) and queue.
+    // The queue of 30 kB is never full for long: the round-trip time is between 10 and 34 ms, and the window fills pipe (12.5 kB) and
+    // queue.
     let srtt = mean(&outcome, "srtt_s", 1.0);
     assert!((0.011..0.035).contains(&srtt), "{srtt}");
     let window = mean(&outcome, "cwnd_bytes", 1.0);
@@ -72,7 +77,7 @@ fn series_show_the_control_in_the_stack() {
     let rates = outcome.series_rows().filter(|row| row.metric == "throughput_bps" && busy(row)).map(|row| row.value);
     let throughput = rates.sum::<f64>() / 700.0;
     assert!((9.9e6..10.05e6).contains(&throughput), "{throughput}");
-    // The share of QUIC packets in the rate: 1200 of 1228 bytes.
+    // The fraction of QUIC packets in the rate: 1200 of 1228 bytes.
     let delivery = mean(&outcome, "delivery_bps", 1.0);
     assert!((9.0e6..10.2e6).contains(&delivery), "{delivery}");
     // No threshold before the first loss.
@@ -81,7 +86,7 @@ fn series_show_the_control_in_the_stack() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_however_it_is_computed() {
+fn run_with_the_same_seed_is_identical_with_all_options() {
     let mixed = format!(
         "{}\n[[flow]]\nname = \"model\"\nfrom = \"source\"\nto = \"sink\"\nsize = \"2MB\"\n",
         TRANSFER.replace("10MB", "2MB")
@@ -100,7 +105,7 @@ fn the_same_seed_gives_the_same_run_however_it_is_computed() {
 }
 
 #[test]
-fn the_real_stack_shares_a_bottleneck_with_the_model() {
+fn real_stack_and_model_share_a_bottleneck() {
     let text = r#"
         duration = "30s"
         [topology]
@@ -124,12 +129,12 @@ fn the_real_stack_shares_a_bottleneck_with_the_model() {
     let goodput = |flow: &str| outcome.flow(flow).expect("the flow").goodput_bps.expect("it has one");
     let (model, real) = (goodput("model"), goodput("real"));
     assert!(model + real > 9.0e6 && model + real < 10e6, "{model} and {real}");
-    // The same control over the same path: neither starves.
+    // The same control over the same path: neither flow starves.
     assert!(model > 2.0e6 && real > 2.0e6, "{model} and {real}");
 }
 
 #[test]
-fn requests_are_answered_over_a_connection_each_or_one_for_all() {
+fn exchanges_over_separate_or_shared_connections_complete() {
     for connection in ["per-exchange", "kept"] {
         let text = format!(
             r#"
@@ -155,7 +160,7 @@ fn requests_are_answered_over_a_connection_each_or_one_for_all() {
             .map(|row| row.completion.completed.saturating_since(row.completion.started).as_secs_f64())
             .collect();
         assert_eq!(times.len(), 5, "{connection}");
-        // 20 kB at 10 Mbit/s: 16.8 ms, and a round trip; of a new connection two, and the server's flight.
+        // 20 kB at 10 Mbit/s: 16.8 ms, and a round trip; with a new connection two, and the server's flight.
         let least = if connection == "per-exchange" { 0.036 } else { 0.026 };
         assert!(times[4] > least && times[4] < least + 0.025, "{connection}: {times:?}");
         assert_eq!(outcome.totals().live_endpoints, 0, "{connection}");
@@ -163,21 +168,21 @@ fn requests_are_answered_over_a_connection_each_or_one_for_all() {
 }
 
 #[test]
-fn a_path_with_a_smaller_mtu_is_found_and_not_fragmented() {
+fn smaller_path_mtu_is_discovered_without_fragmentation() {
     let outcome = outcome_with(
         &TRANSFER.replace("largest_mtu = \"1200B\"", "").replace("10MB", "1MB"),
         &[("topology.link.0.mtu", "\"1300B\""), ("topology.link.0.queue", "\"unlimited\"")],
     );
     let row = outcome.flow("bulk").expect("the flow");
     assert!(row.completion.is_some());
-    // The largest probe that fits has 1272 bytes; what does not fit is dropped, not cut.
+    // The largest probe that fits has 1272 bytes; larger ones are dropped, not fragmented.
     let mean_bytes = row.counters.rx_bytes as f64 / row.counters.rx_packets as f64;
     assert!((1200.0..=1300.0).contains(&mean_bytes), "{mean_bytes}");
     assert!((1..20).contains(&row.counters.lost_packets), "{}", row.counters.lost_packets);
 }
 
 #[test]
-fn queues_that_mark_are_answered_by_the_stack() {
+fn stack_responds_to_ecn_marks() {
     let outcome = outcome(
         r#"
         duration = "20s"
@@ -193,16 +198,15 @@ fn queues_that_mark_are_answered_by_the_stack() {
         "#,
     );
     let row = outcome.flow("bulk").expect("the flow");
-    assert!(row.marked_packets.expect("it is told") > 10, "{row:?}");
+    assert!(row.marked_packets.expect("the stack reports marks") > 10, "{row:?}");
     assert_eq!(row.counters.lost_packets, 0);
     assert!(seconds(&outcome, "bulk") < 9.5);
 }
 
-/// Over 1 Gbit/s and 5 ms the handshake and one small exchange take as many times 10 ms as they have round trips. In each round trip
-/// either end waits once; of a flight of several datagrams the first begins the wait, so that the waits take no more time than that,
-/// and less by some times 10 us.
+/// Over 1 Gbit/s and 5 ms, the handshake and one small exchange take 10 ms per round trip. In each round trip each end waits once. For a
+/// flight of several datagrams the first starts the wait, so the waits take at most that time, and up to some 10 us less.
 #[test]
-fn ends_that_take_their_time_take_it_once_for_all_that_has_come() {
+fn endpoint_with_a_reaction_time_waits_once_for_all_received_datagrams() {
     let exchange = |reaction: &str| {
         let outcome = outcome(&format!(
             r#"
@@ -229,18 +233,18 @@ fn ends_that_take_their_time_take_it_once_for_all_that_has_come() {
     assert!(round_trips >= 2.0 && (without - 0.01 * round_trips).abs() < 0.0001, "{without}");
     let longer = (with - without) / round_trips;
     assert!((0.001_95..=0.002_001).contains(&longer), "{longer}");
-    // Drawn times: each of the two waits of a round trip is between 1 and 3 ms, and hardly all are alike.
+    // Random times: each of the two waits of a round trip is between 1 and 3 ms, and they are unlikely to be equal.
     let drawn = exchange("{ kind = 'uniform', low = '1ms', high = '3ms' }");
     let longer = (drawn - without) / round_trips;
     assert!((0.001_95..=0.006_001).contains(&longer) && (longer - 0.004).abs() > 1e-6, "{longer}");
     assert_eq!(drawn, exchange("{ kind = 'uniform', low = '1ms', high = '3ms' }"));
 }
 
-/// The second of the client's first two datagrams is paced: one of the ten packets of the initial window comes 333 ms / 10 / 1.25 =
-/// 26.64 ms after the other. Whom nobody answers sends again 333 + 4 * 333 / 2 = 999 ms later (RFC 9002 sections 6.2.1 and 6.2.2), at
-/// 1.02564 s, or at the next tick of its timers.
+/// The second of the client's first two datagrams is paced: one of the ten packets of the initial window is sent 333 ms / 10 / 1.25 =
+/// 26.64 ms after the other. Without a response it is retransmitted 333 + 4 * 333 / 2 = 999 ms later (RFC 9002 sections 6.2.1 and 6.2.2),
+/// at 1.02564 s, or at the next tick of the timers.
 #[test]
-fn timers_ring_at_ticks() {
+fn timers_of_the_stack_fire_at_ticks() {
     let again = |granularity: &str| {
         let outcome = outcome(&format!(
             r#"
@@ -267,7 +271,7 @@ fn timers_ring_at_ticks() {
 }
 
 #[test]
-fn an_idle_connection_ends_after_the_idle_time() {
+fn idle_connection_closes_after_the_idle_timeout() {
     let outcome = outcome(
         r#"
         duration = "60s"
@@ -284,13 +288,13 @@ fn an_idle_connection_ends_after_the_idle_time() {
         "#,
     );
     assert_eq!(outcome.totals().live_endpoints, 0);
-    // RFC 9000 section 10.1: in silence.
+    // RFC 9000 section 10.1: the connection is closed silently.
     let last = outcome.flow("silent").expect("the flow").counters.last_tx;
     assert!(last.as_secs_f64() < 1.0, "{}", last.as_secs_f64());
 }
 
 #[test]
-fn controls_that_need_what_the_stack_does_not_tell_are_refused() {
+fn control_that_needs_unavailable_reports_is_an_error() {
     let loaded =
         fullpipe_scenario::load(&TRANSFER.replace("size =", "congestion = \"dctcp\"\nsize ="), "test.toml", &[])
             .unwrap_or_else(|errors| panic!("{errors}"));
@@ -303,9 +307,9 @@ fn controls_that_need_what_the_stack_does_not_tell_are_refused() {
     );
 }
 
-/// Sizes and instants of packets do not depend on what protects them, so that records are the same to the byte.
+/// Sizes and times of packets do not depend on their encryption, so records are identical, byte for byte.
 #[test]
-fn tls_changes_no_record() {
+fn tls_does_not_change_records() {
     let with = |cryptography: &str| {
         let quic = format!("[quic]\n    cryptography = \"{cryptography}\"\n");
         let text = TRANSFER.replace("10MB", "2MB").replace("[quic]\n", &quic);
@@ -318,7 +322,7 @@ fn tls_changes_no_record() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_is_refused() {
+fn impossible_certificate_size_is_an_error() {
     let text = TRANSFER.replace("[quic]\n", "[quic]\n    cryptography = \"tls\"\n    certificates = \"70kB\"\n");
     let loaded = fullpipe_scenario::load(&text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let refused = run(&loaded.scenario, &Options::default()).expect_err("refused");
@@ -327,7 +331,7 @@ fn a_certificate_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_built_in_control_that_is_plugged_in_changes_nothing() {
+fn plugged_in_built_in_control_does_not_change_records() {
     let text = TRANSFER.replace("10MB", "1MB").replace("[quic]", "[quic]\nhystart = false");
     let loaded = fullpipe_scenario::load(&text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let shared = Arc::new(loaded.scenario);
@@ -340,27 +344,26 @@ fn a_built_in_control_that_is_plugged_in_changes_nothing() {
 }
 
 #[test]
-fn an_outage_is_survived_or_ends_the_connection() {
+fn connection_survives_a_short_outage_and_closes_after_a_long_one() {
     let text = TRANSFER.replace(
         "framing = \"0B\"",
         "framing = \"0B\", schedule = [{ at = \"2s\", outage = true }, { at = \"4s\", rate = \"10Mbit/s\" }]",
     );
     let over = seconds(&outcome(&text), "bulk");
-    assert!(over > 10.4 && over < 13.0, "{over}: two seconds more than without");
+    assert!(over > 10.4 && over < 13.0, "{over}: expected two seconds more than without the outage");
     let ended = outcome(&text.replace("at = \"4s\"", "at = \"50s\""));
     assert!(ended.flow("bulk").expect("the flow").completion.is_none());
-    // Thirty seconds without a sign of the peer; what waits in the queue of the link is delivered afterwards.
+    // Thirty seconds without a packet of the peer; packets in the queue of the link are delivered afterwards.
     assert_eq!(ended.totals().live_endpoints, 0);
     assert!(ended.ended().saturating_since(fullpipe_units::Instant::ZERO) < Duration::from_secs(60));
 }
 
-/// RFC 9002 section 7.3.3: in congestion avoidance the window grows by one packet in each window of packets, whether each
-/// or every second is acknowledged (the stack acknowledges every second). With every n-th packet lost the window saws from W
-/// to W / 2, stays there for the round trip of the recovery, and grows back in W / 2 round trips: 3 / 8 W^2 + W / 2 = n
-/// packets between two losses. n = 1000 gives W = 51.0 and over time a mean of (1 * 25.5 + 25.5 * 38.2) / 26.5 = 37.8
-/// packets. (Counting acknowledgements, as TCP does, it would be 27.)
+/// RFC 9002 section 7.3.3: in congestion avoidance the window grows by one packet per window of packets, with acknowledgments of each or
+/// every second packet (as in this stack). With every n-th packet lost, the window decreases from W to W / 2, stays there for the round
+/// trip of the recovery, and grows back in W / 2 round trips: 3 / 8 W^2 + W / 2 = n packets between losses. n = 1000 gives W = 51.0 and a
+/// time average of (1 * 25.5 + 25.5 * 38.2) / 26.5 = 37.8 packets. (If acknowledgments were counted, as in TCP, it would be 27.)
 #[test]
-fn newreno_is_that_of_quic() {
+fn newreno_of_the_stack_grows_as_in_rfc_9002() {
     let outcome = outcome(
         r#"
         duration = "200s"

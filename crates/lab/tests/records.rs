@@ -1,4 +1,4 @@
-//! The page docs/records.md is that of the declarations, and an outcome has their columns.
+//! Tests that docs/records.md matches the declarations, and that an outcome has their columns.
 
 use fullpipe_archive::reference::{ColumnReference, TableReference, page};
 use fullpipe_lab::{Options, Samples, run};
@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// The metrics of `figures.csv`, by what reports them.
+/// The metrics of `figures.csv`, by the component that reports them.
 fn metrics() -> Vec<TableReference> {
     let column = |metric: &&fullpipe_workload::Metric| ColumnReference {
         name: metric.name,
@@ -27,12 +27,12 @@ fn expected() -> String {
 }
 
 #[test]
-fn every_metric_has_the_unit_that_its_name_ends_with() {
+fn every_metric_has_the_unit_of_its_suffix() {
     let tables = metrics();
     for table in &tables {
         assert_eq!(table.faults(), Vec::<String>::new());
     }
-    // A name in an expression of a study means one metric.
+    // A metric name in an expression of a study must be unique.
     let mut names: Vec<&str> = fullpipe_lab::metric_names().collect();
     let count = names.len();
     names.sort_unstable();
@@ -41,7 +41,7 @@ fn every_metric_has_the_unit_that_its_name_ends_with() {
 }
 
 #[test]
-fn the_page_is_up_to_date() {
+fn records_page_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/records.md");
     let page = expected();
     if std::env::var_os("FULLPIPE_UPDATE").is_some() {
@@ -56,7 +56,7 @@ fn the_page_is_up_to_date() {
 }
 
 #[test]
-fn the_columns_of_an_outcome_are_those_of_its_files() {
+fn columns_of_an_outcome_are_those_of_its_files() {
     let text = r#"
         duration = "1s"
         [topology]
@@ -88,7 +88,7 @@ fn the_columns_of_an_outcome_are_those_of_its_files() {
     assert_eq!(outcome.links().texts("link"), ["link1"]);
 }
 
-/// `series.csv` of a run whose samples go to a file: the pieces that were written, and the table that the outcome has.
+/// `series.csv` of a run whose samples are written to a file: the written pieces, and the outcome's table.
 fn sampled(duration: &str, broken: impl FnMut(usize) -> io::Result<()> + Send + 'static) -> (Sampled, Vec<u8>) {
     let text = format!(
         r#"
@@ -124,7 +124,7 @@ fn sampled(duration: &str, broken: impl FnMut(usize) -> io::Result<()> + Send + 
     };
     let options = Options { samples: Some(Samples { append: Arc::new(append) }), ..Options::default() };
     let outcome = run(&scenario, &options).unwrap();
-    assert_eq!(outcome.series_rows().count(), 0, "samples are not kept twice");
+    assert_eq!(outcome.series_rows().count(), 0, "samples are stored twice");
     let table = |outcome: &fullpipe_lab::Outcome| {
         outcome.tables().into_iter().find(|(name, _)| *name == "series.csv").map(|(_, content)| content)
     };
@@ -140,7 +140,7 @@ struct Sampled {
 }
 
 #[test]
-fn samples_in_a_file_are_those_of_the_outcome_in_pieces_of_bounded_size() {
+fn samples_in_a_file_equal_those_of_the_outcome_in_bounded_pieces() {
     // Seven series of 20 000 samples, about 30 bytes each.
     let (long, expected) = sampled("20s", |_| Ok(()));
     assert!(expected.len() > 3 << 20, "{} bytes", expected.len());
@@ -155,9 +155,9 @@ fn samples_in_a_file_are_those_of_the_outcome_in_pieces_of_bounded_size() {
 }
 
 #[test]
-fn samples_that_cannot_be_written_are_an_error_of_the_run() {
+fn samples_that_cannot_be_written_are_an_error() {
     let fails = |number| if number == 2 { Err(io::Error::other("the disk is full")) } else { Ok(()) };
     let (sampled, _) = sampled("20s", fails);
     assert_eq!(sampled.written, Err("the disk is full".to_owned()));
-    assert_eq!(sampled.pieces.len(), 2, "nothing is written after a piece that failed");
+    assert_eq!(sampled.pieces.len(), 2, "a piece was written after one that failed");
 }

@@ -1,9 +1,9 @@
-//! Whether runs with different seeds are independent: the processing jitter that hosts have by default wherever two or
-//! more flows share a queue or a medium (Floyd and Jacobson 1991, section 4).
+//! Independence of runs with different seeds: the default processing jitter of hosts whose flows share a queue or a medium (Floyd and
+//! Jacobson 1991, section 4).
 
 use crate::common::outcome;
 
-/// Receptions, their last and the sum of delays of each direction of each flow.
+/// Number of receptions, time of the last, and sum of delays, for each direction of each flow.
 type Trace = Vec<(u64, u64, u64)>;
 
 fn trace(text: &str) -> Trace {
@@ -12,7 +12,7 @@ fn trace(text: &str) -> Trace {
     rows.map(|row| (row.rx_packets, row.last_rx.as_nanos(), row.delay_sum.as_nanos())).collect()
 }
 
-/// How many of three seeds give different runs.
+/// The number of different runs among three seeds.
 fn different_runs(text: &str) -> usize {
     let mut traces: Vec<Trace> = (1..=3).map(|seed| trace(&format!("seed = {seed}\n{text}"))).collect();
     assert!(traces.iter().flatten().any(|(received, ..)| *received > 10), "nothing arrives:\n{text}");
@@ -21,7 +21,7 @@ fn different_runs(text: &str) -> usize {
     traces.len()
 }
 
-/// NewReno and, if `flows` is 2, CUBIC through one bottleneck.
+/// NewReno and, if `flows` is 2, CUBIC, through one bottleneck.
 fn bottleneck(queue: &str, flows: usize) -> String {
     let flow = |(name, control): (&str, &str)| {
         format!(
@@ -36,7 +36,7 @@ fn bottleneck(queue: &str, flows: usize) -> String {
 }
 
 #[test]
-fn two_flows_differ_from_seed_to_seed_under_every_discipline() {
+fn two_flows_differ_between_seeds_under_every_discipline() {
     for (kind, keys) in
         [("none", ""), ("fifo", ", limit = '50packets'"), ("codel", ""), ("fq-codel", ""), ("dualpi2", "")]
     {
@@ -48,15 +48,15 @@ fn two_flows_differ_from_seed_to_seed_under_every_discipline() {
     assert_eq!(different_runs(&format!("processing_jitter = '1ms'\n{}", bottleneck("", 1))), 3);
 }
 
-/// First departures of the flows, in nanoseconds.
+/// Departure times of the first packet of each flow, in nanoseconds.
 fn first_departures(text: &str) -> Vec<u64> {
     outcome(text).flow_rows().step_by(2).map(|row| row.counters.first_tx.as_nanos()).collect()
 }
 
 #[test]
-fn start_times_are_drawn_per_flow_and_seed_within_the_jitter() {
-    // A flow starts at its start plus a part of the jitter that its own stream draws; the processing jitter is off, so that the
-    // first packet leaves at the start. The first flow has no jitter of its own.
+fn start_times_are_random_per_flow_and_seed_within_the_jitter() {
+    // A flow starts at its start time plus a fraction of the jitter from its own stream. Processing jitter is disabled, so that the first
+    // packet departs at the start. The first flow has no jitter of its own.
     let text = |seed: u64, jitter: &str| {
         let text =
             bottleneck("", 2).replace("congestion = 'cubic'", &format!("congestion = 'cubic'\nstart = '1s'\n{jitter}"));
@@ -75,8 +75,8 @@ fn start_times_are_drawn_per_flow_and_seed_within_the_jitter() {
 }
 
 #[test]
-fn flows_on_a_full_duplex_segment_differ_from_seed_to_seed() {
-    // Without collisions and with a constant delay of address resolution, nothing else is random.
+fn flows_on_a_full_duplex_segment_differ_between_seeds() {
+    // Without collisions and with a constant delay of address resolution, there is no other random number.
     let segment = |flows: &[&str]| {
         let flow = |name: &&str| {
             format!("[[flow]]\nname = '{name}'\nfrom = 'a'\nto = 'b'\nworkload = 'bulk'\ncongestion = 'cubic'\n")
@@ -91,14 +91,14 @@ fn flows_on_a_full_duplex_segment_differ_from_seed_to_seed() {
     assert_eq!(different_runs(&segment(&["one"])), 1);
 }
 
-/// Whether the default jitter changes a run of one seed: of what draws random numbers of its own besides.
+/// Whether the default jitter changes a run with one seed, for scenarios with other random numbers.
 fn jitter_acts(text: &str) -> bool {
     trace(text) != trace(&format!("processing_jitter = '0s'\n{text}"))
 }
 
 #[test]
-fn jitter_acts_on_two_flows_in_one_cell_and_not_on_one() {
-    // Each server has a link of its own, so the cell alone is shared.
+fn jitter_affects_two_flows_in_one_cell_and_not_a_single_one() {
+    // Each server has its own link, so only the cell is shared.
     let cell = |count: usize| {
         let server = |number: usize| {
             format!(
@@ -124,7 +124,7 @@ fn jitter_acts_on_two_flows_in_one_cell_and_not_on_one() {
 }
 
 #[test]
-fn jitter_acts_on_two_flows_in_one_tunnel_and_not_on_one() {
+fn jitter_affects_two_flows_in_one_tunnel_and_not_a_single_one() {
     let tunnel = |count: usize| {
         let flow = |number: usize| {
             format!(
@@ -144,9 +144,9 @@ fn jitter_acts_on_two_flows_in_one_tunnel_and_not_on_one() {
     assert!(!jitter_acts(&tunnel(1)));
 }
 
-/// Two flows with 1 Mbit/s and 10 ms each way: a full packet takes 12 ms and a small one 0.32 ms, so a round trip is 32.32 ms.
+/// Two flows with 1 Mbit/s and 10 ms in each direction: a full packet takes 12 ms and a small one 0.32 ms, so a round trip is 32.32 ms.
 #[test]
-fn random_starts_move_each_flow_by_a_part_of_its_round_trip() {
+fn phase_jitter_delays_each_flow_by_a_fraction_of_its_round_trip() {
     let text = |more: &str, seed: u64| {
         let flow = |name: &str| {
             format!("[[flow]]\nname = '{name}'\nfrom = 'source'\nto = 'sink'\nstart = '100ms'\nworkload = 'bulk'\n")
@@ -165,7 +165,7 @@ fn random_starts_move_each_flow_by_a_part_of_its_round_trip() {
     assert_eq!(starts("", 1), [100_000_000; 2]);
     let moved: Vec<u64> = (1..=50).flat_map(|seed| starts("phase_jitter = 1\n", seed)).collect();
     let (least, most) = (moved.iter().min().unwrap(), moved.iter().max().unwrap());
-    // 100 uniform numbers come within a tenth of both ends, but for 2 * 0.9^100 = 5e-5 of all samples.
+    // 100 uniform numbers are within a tenth of both ends, except for 2 * 0.9^100 = 5e-5 of all samples.
     assert!((100_000_000..103_232_000).contains(least) && (129_088_000..132_320_000).contains(most), "{least} {most}");
     assert!(moved.chunks(2).all(|both| both[0] != both[1]));
     assert_eq!(starts("phase_jitter = 1\n", 7), starts("phase_jitter = 1\n", 7));

@@ -1,20 +1,20 @@
-//! Changes of a scenario that must not change its records, in a world where nearly every entity draws random numbers.
+//! Changes of a scenario that must not change its records, in a world in which nearly every entity draws random numbers.
 //!
-//! A random stream is named after the seed, the entity that draws and the purpose. So the records may depend on the name of an
-//! entity that draws, and on nothing else that identifies one: not on names of entities that draw nothing, not on the order of
-//! declarations, not on other entities. Each test changes one of these. That the draws are there and matter is shown by
-//! `an_entity_that_draws_gives_other_records_under_another_name`.
+//! The name of a random stream consists of the seed, the entity that draws, and the purpose. Records may therefore depend on the name of
+//! an entity that draws, but not on the names of other entities, on the order of declarations, or on other entities. Each test changes
+//! one of these. The test `entity_that_draws_gives_different_records_under_another_name` shows that the draws exist and affect the
+//! records.
 
 use crate::common::{flows_csv, outcome};
 
-/// Hosts and routers draw nothing: there is no processing jitter.
+/// Hosts and routers draw no random numbers, because there is no processing jitter.
 const HOSTS: [&str; 10] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "omega"];
 const ROUTER: &str = "middle";
-/// The host of a UE. The UE has its name and draws its fading.
+/// The host of a UE. The UE has the same name and draws its fading.
 const PHONE: &str = "phone";
 
-/// Each link draws for another model, but for the last two. Delays differ by parts that no sum of packet times makes up for: no
-/// two packets arrive in the same nanosecond, so that no tie is broken by the order of declarations.
+/// Each link except the last two draws for another model. The delays differ by amounts that no sum of packet times equals: no two packets
+/// arrive in the same nanosecond, so the order of declarations resolves no tie.
 const LINKS: [(&str, &str); 10] = [
     (
         "queue",
@@ -50,14 +50,14 @@ const LINKS: [(&str, &str); 10] = [
     ("plain-too", "from = 'theta', to = 'middle', rate = '100Mbit/s', delay = '8000047ns'"),
 ];
 
-/// A cell with one UE; a second would compete with it by the order of declarations where both are worth the same.
+/// A cell with one UE. The order of declarations would decide between two UEs of equal priority.
 const ACCESS: (&str, &str) = (
     "access",
     "gateway = 'middle', path_loss = { model = 'log-distance' }, fading = { kind = 'etu', speed = 60 }, \
      cell = [{}], ue = [{ host = 'phone', position = [300, 0] }]",
 );
 
-/// Each draws, but for the last two.
+/// Each flow except the last two draws random numbers.
 const FLOWS: [(&str, &str); 10] = [
     ("bbr3", "from = 'alpha', to = 'omega', congestion = 'bbr3'"),
     ("bbr1", "from = 'beta', to = 'omega', congestion = 'bbr1', start = '1000007ns'"),
@@ -86,7 +86,7 @@ const FLOWS: [(&str, &str); 10] = [
     ("plain-uplink", "from = 'phone', to = 'omega', start = '9000011ns'"),
 ];
 
-/// The tables of a scenario: a name and the keys beside it.
+/// The tables of a scenario: a name and the other keys.
 #[derive(Clone)]
 struct World {
     hosts: Vec<String>,
@@ -125,14 +125,14 @@ impl World {
         )
     }
 
-    /// The rows of a run in an order that does not depend on that of the file.
+    /// The rows of a run in an order that is independent of the file.
     fn rows(&self) -> Vec<String> {
         let mut rows: Vec<String> = flows_csv(&outcome(&self.text())).lines().map(str::to_string).collect();
         rows.sort();
         rows
     }
 
-    /// Other names for hosts and routers.
+    /// Renames hosts and routers.
     fn with_nodes_renamed(&self, rename: impl Fn(&str) -> String) -> World {
         let nodes: Vec<&String> = self.hosts.iter().chain(&self.routers).collect();
         let refer = |keys: &str| {
@@ -152,7 +152,7 @@ impl World {
 }
 
 #[test]
-fn hosts_and_routers_renamed_give_the_same_records() {
+fn renamed_hosts_and_routers_give_the_same_records() {
     let rename = |name: &str| match name {
         PHONE => name.to_string(),
         _ => format!("node-{}", name.chars().rev().collect::<String>()),
@@ -165,9 +165,9 @@ fn hosts_and_routers_renamed_give_the_same_records() {
     assert_eq!(World::new().with_nodes_renamed(rename).rows(), expected);
 }
 
-/// All flows share the queue, so some row shows what any link or flow has drawn.
+/// All flows share the queue, so at least one row depends on the draws of each link and flow.
 #[test]
-fn an_entity_that_draws_gives_other_records_under_another_name() {
+fn entity_that_draws_gives_different_records_under_another_name() {
     let before = World::new().rows();
     for (changed, (name, ..)) in LINKS.iter().enumerate() {
         let mut world = World::new();
@@ -212,10 +212,10 @@ fn tables_in_another_order_give_the_same_records() {
     }
 }
 
-/// A second network with models of the same kinds, declared first: neither its draws nor its place among the declarations
-/// reach the records of the other.
+/// A second network with models of the same kinds, declared first: neither its draws nor its position among the declarations affect the
+/// records of the other.
 #[test]
-fn an_unrelated_network_changes_no_record() {
+fn unrelated_network_does_not_change_records() {
     let mut world = World::new().with_nodes_renamed(|name| format!("island-{name}"));
     let tables = world.links.iter_mut().chain(&mut world.access).chain(&mut world.flows);
     tables.for_each(|(name, _)| *name = format!("island-{name}"));
@@ -228,15 +228,15 @@ fn an_unrelated_network_changes_no_record() {
     let (island, rows): (Vec<String>, Vec<String>) =
         world.rows().into_iter().partition(|row| row.starts_with("island-"));
     assert_eq!(rows, World::new().rows());
-    // The island has the same settings and other names: other draws.
+    // The second network has the same settings and other names, and therefore other draws.
     let of = |rows: &[String], flow: &str| {
         rows.iter().find(|row| row.starts_with(flow)).expect("a row").replace("island-", "")
     };
     assert_ne!(of(&island, "island-bbr3"), of(&rows, "bbr3"));
 }
 
-/// Losses by name are binomial: names give independent streams. With n = 2500 packets and p = 0.1 on each of 40 links, the
-/// sum of (x - np)^2 / (np(1 - p)) has 40 degrees of freedom: mean 40, standard deviation sqrt(80) = 8.9.
+/// Losses by name are binomial, because names give independent streams. With n = 2500 packets and p = 0.1 on each of 40 links, the sum of
+/// (x - np)^2 / (np(1 - p)) has 40 degrees of freedom: mean 40, standard deviation sqrt(80) = 8.9.
 #[test]
 fn streams_of_different_names_are_independent() {
     let mut text = String::from("duration = '3s'\nprocessing_jitter = '0s'\n");

@@ -1,10 +1,10 @@
-//! Connection vectors over TCP and a network: segment sizes and windows of the trace, sums, errors.
+//! Connection vectors over TCP and a network: segment sizes and windows of the trace, totals, errors.
 
 use fullpipe_lab::{Options, Outcome, run};
 use std::path::Path;
 
-/// One connection in the original format: a request of 100 bytes, an answer of 100 000, segments of 496 bytes one way and
-/// 1460 the other, and a window of 8760 bytes at the initiator.
+/// One connection in the original format: a request of 100 bytes, a response of 100 000, segments of 496 bytes in one direction and 1460
+/// in the other, and a window of 8760 bytes at the initiator.
 const VECTOR: &str = "SEQ 1000000 1 1 7\nm 496 1460\nw 8760 65535\nr 100000\nl 0 0\n> 100\nt 1000\n< 100000\nt 1000\n";
 
 fn scenario(name: &str, keys: &str) -> String {
@@ -44,10 +44,10 @@ fn figure(outcome: &Outcome, name: &str) -> f64 {
 }
 
 #[test]
-fn the_window_of_the_trace_holds() {
-    // Both send segments of 496 bytes, the smaller size. Ten leave first (initial window), then 17 in a round trip: more do not
-    // fit into 8760 bytes. 100 000 bytes are 10 and 192 segments, so 1 + 12 rounds: 50 + 12 x 100 + 50 ms, and little for the
-    // link.
+fn tmix_connection_uses_the_window_of_the_trace() {
+    // Both ends send segments of 496 bytes, the smaller size. Ten are sent first (initial window), then 17 per round trip, because more
+    // do not fit into 8760 bytes. 100 000 bytes are 10 and 192 segments, so 1 + 12 rounds: 50 + 12 x 100 + 50 ms, plus a short time on
+    // the link.
     let outcome = outcome("window", "");
     assert_eq!(figure(&outcome, "connections_finished"), 1.0);
     let time = figure(&outcome, "mean_response_100kB_s");
@@ -55,30 +55,30 @@ fn the_window_of_the_trace_holds() {
 }
 
 #[test]
-fn the_windows_of_the_flow_if_so_asked() {
-    // Ten segments, then 20, 40, 80: 150 are there after four rounds, 202 after five: 50 + 4 x 100 + 50 ms.
+fn tmix_connection_uses_the_windows_of_the_flow_if_configured() {
+    // Ten segments, then 20, 40, 80: 150 have arrived after four rounds, 202 after five: 50 + 4 x 100 + 50 ms.
     let outcome = outcome("no-window", "windows = \"flow\"");
     let time = figure(&outcome, "mean_response_100kB_s");
     assert!((0.5..0.51).contains(&time), "{time}");
 }
 
 #[test]
-fn segments_have_the_smaller_size_that_the_ends_announce() {
-    // RFC 9293 section 3.7.1: neither sends more than the other announces. 100 000 bytes in 496: 202 segments; the initiator's
-    // one request, and padding fills it to 496 bytes.
+fn segments_have_the_smaller_announced_size() {
+    // RFC 9293 section 3.7.1: neither end sends larger segments than the other announces. 100 000 bytes in segments of 496 are 202. The
+    // initiator sends one request, which padding fills to 496 bytes.
     let outcome = outcome("segments", "windows = \"flow\"\npadded = true");
     let back = outcome.flow("trace.reverse").expect("it answered");
-    // SYN-ACK, an acknowledgement of the request, 100 740 bytes (69 x 1460) in 204 segments of 496, the FIN, the last
-    // acknowledgement: between 204 and 204 + 4.
+    // SYN-ACK, an acknowledgment of the request, 100 740 bytes (69 x 1460) in 204 segments of 496, the FIN, the last acknowledgment:
+    // between 204 and 204 + 4.
     assert!((204..=208).contains(&back.counters.tx_packets), "{}", back.counters.tx_packets);
     assert_eq!(back.retransmitted_packets, Some(0));
     // Goodput is over the whole run: 496 and 100 740 bytes in 20 s.
-    assert_eq!(outcome.flow("trace").expect("it asked").goodput_bps, Some(496.0 * 8.0 / 20.0));
+    assert_eq!(outcome.flow("trace").expect("the flow has a row").goodput_bps, Some(496.0 * 8.0 / 20.0));
     assert_eq!(back.goodput_bps, Some(100_740.0 * 8.0 / 20.0));
 }
 
 #[test]
-fn all_connections_of_a_trace_are_one_row_each_way() {
+fn connections_of_a_trace_have_one_row_per_direction() {
     let text = r#"
         duration = "30s"
         [topology]
@@ -101,11 +101,11 @@ fn all_connections_of_a_trace_are_one_row_each_way() {
     let rows: Vec<String> = outcome.flow_rows().map(|row| row.flow.into_owned()).collect();
     assert_eq!(rows, ["trace", "trace.reverse"]);
     assert!(figure(&outcome, "connections_begun") > 300.0);
-    // What was told exchange by exchange is what the classes count.
+    // The classes count the reported exchanges.
     let classes = ["responses_1kB", "responses_10kB", "responses_100kB", "responses_1MB", "responses_above"];
     let counted: f64 = classes.iter().map(|name| figure(&outcome, name)).sum();
     assert_eq!(outcome.completion_rows().count() as f64, counted);
-    // Conservation: everything sent in 30 s has arrived but for what was on the way or lost.
+    // Conservation: all packets sent in 30 s have arrived, except those in flight or lost.
     for row in outcome.flow_rows() {
         let counters = row.counters;
         assert!(counters.rx_packets <= counters.tx_packets && counters.tx_packets - counters.rx_packets < 100);
@@ -113,7 +113,7 @@ fn all_connections_of_a_trace_are_one_row_each_way() {
 }
 
 #[test]
-fn a_trace_that_is_none_is_refused_with_its_line() {
+fn invalid_trace_is_an_error_with_its_line() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(folder.join("broken.cvec"), "SEQ 0 1 1 1\nm 1460 1460\n> -5\n").expect("a temporary file");
     let text = scenario("never", "").replace("never.cvec", "broken.cvec");

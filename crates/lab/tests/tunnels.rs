@@ -1,4 +1,4 @@
-//! Tunnels (CONNECT-UDP): the client and the proxy that also run on real sockets, at hosts of the simulated network.
+//! Tunnels (CONNECT-UDP) at hosts of the simulated network, with the client and proxy that also run on real sockets.
 
 use crate::common;
 
@@ -7,8 +7,8 @@ use fullpipe_congestion::cubic::Cubic;
 use fullpipe_lab::{Options, Outcome, Plugins, RunError, run_with};
 use std::fmt::Write;
 
-/// 10 Mbit/s, 5 ms and 200 ms of queue between client and proxy, 25 ms beyond, as in the EPIQ evaluation. Packets of 1200
-/// bytes go through tunnels whose packets have 1400; the way without a tunnel takes the same links.
+/// 10 Mbit/s, 5 ms and 200 ms of queue between client and proxy, and 25 ms beyond, as in the EPIQ evaluation. Packets of 1200 bytes go
+/// through tunnels with packets of 1400. The path without a tunnel has the same links.
 const NETWORK: &str = r#"
     duration = "60s"
     [[host]]
@@ -54,7 +54,7 @@ const TUNNEL: &str = r#"
     to = "proxy"
     workload = "tunnel"
 "#;
-/// Where it goes is said after it.
+/// The path is given after it.
 const DOWNLOAD: &str = r#"
     [[flow]]
     name = "download"
@@ -78,7 +78,7 @@ fn seconds(outcome: &Outcome) -> f64 {
     figure(outcome, "download", "client", "exchange_mean_s")
 }
 
-/// The download through the tunnel, with these keys of `[masque]`, or of what their path names.
+/// Runs the download through the tunnel, with these keys of `[masque]`, or of the table in their path.
 fn through(changes: &[(&str, &str)]) -> Outcome {
     let paths: Vec<(String, &str)> = changes
         .iter()
@@ -92,11 +92,11 @@ fn records(outcome: &Outcome) -> String {
     flows_csv(outcome) + &csv(outcome, "figures.csv")
 }
 
-/// Handshake and request of the tunnel are two round trips, in each of which the proxy waits once and the client once. The inner
-/// handshake and the exchange are two more, or three: in each the proxy waits when it hears the client and when it hears the server,
-/// and the client waits once. That is ten to thirteen waits; a wait may be going on already when a datagram comes.
+/// Handshake and request of the tunnel are two round trips, in each of which proxy and client wait once. The inner handshake and the
+/// exchange are two or three more. In each of them the proxy waits for a packet of the client and for one of the server, and the client
+/// waits once. These are ten to thirteen waits. A wait may already be active when a datagram arrives.
 #[test]
-fn clients_and_proxies_that_take_their_time_take_it_once_for_all_that_has_come() {
+fn client_and_proxy_with_a_reaction_time_wait_once_for_all_received_datagrams() {
     let exchange = |reaction: &str| {
         let small = [
             ("flow.download.response", "100B"),
@@ -110,41 +110,41 @@ fn clients_and_proxies_that_take_their_time_take_it_once_for_all_that_has_come()
     assert!((0.2..=0.26).contains(&longer), "{longer}");
 }
 
-/// What a datagram adds to an inner packet: UDP and IPv4 headers 28, short header with an 8-byte connection ID and a packet
-/// number of 2 bytes (RFC 9000 section 17.3.1; 1 or 3 at the beginning and after losses) 11, frame type 1, length 2 where
-/// another frame follows (RFC 9221 section 4), quarter stream ID 1 and context ID 1 (RFC 9297, 9298), tag 16: 58 to 60 bytes.
-/// The inner packet's own IP and UDP headers, 28 bytes, are not carried. Where acknowledgements go along they add at most 10
-/// bytes (type 1, largest 4, delay 2, count and first range 1 each), in every second packet at most.
+/// Overhead of a datagram over an inner packet: UDP and IPv4 headers 28, short header with an 8-byte connection ID and a packet number of
+/// 2 bytes (RFC 9000 section 17.3.1; 1 or 3 at the start and after losses) 11, frame type 1, length 2 if another frame follows (RFC 9221
+/// section 4), quarter stream ID 1 and context ID 1 (RFC 9297, 9298), tag 16: 58 to 60 bytes. The inner packet's own IP and UDP headers,
+/// 28 bytes, are not carried. Acknowledgments in the same packet add at most 10 bytes (type 1, largest 4, delay 2, count and first range
+/// 1 each), in at most every second packet.
 #[test]
-fn a_datagram_adds_thirty_bytes_to_a_packet() {
+fn tunnel_adds_thirty_bytes_to_a_packet() {
     let outcome = through(&[]);
     assert!(outcome.verdict().passed(), "{}", outcome.verdict());
     let (inner, outer) = (outcome.flow("download.reverse").expect("it"), outcome.flow("tunnel.reverse").expect("it"));
     let carried = inner.counters.rx_packets;
     let payload = inner.counters.rx_bytes - 28 * carried;
-    // Packets that carry no inner one are acknowledgements of 28 + 11 + 16 and at least 5 bytes, and the handshake.
+    // Packets without an inner packet are acknowledgments of 28 + 11 + 16 and at least 5 bytes, and the handshake.
     let others = outer.counters.tx_packets - carried;
     let added = outer.counters.tx_bytes as f64 - payload as f64 - 62.0 * others as f64;
     let each = added / carried as f64;
     println!("{each:.2} bytes more for each of {carried} packets; {others} packets without one");
     assert!((57.0..65.0).contains(&each), "{each}");
-    // The proxy acknowledges every second packet of the client's at least (RFC 9000 section 13.2.2) and, when nothing goes
-    // that way at the moment, in packets of their own: one for two, and a few of the handshake.
+    // The proxy acknowledges at least every second packet of the client (RFC 9000 section 13.2.2). If it has no data to send, it uses
+    // separate packets: one for two, and a few of the handshake.
     let from_client = outcome.flow("tunnel").expect("it").counters.rx_packets;
     assert!(others <= from_client / 2 + 20, "{others} of {from_client}");
 }
 
-/// A download that says where its data come from is what the client gets when it asks for as much: the connection is opened by
-/// the client, with a request of one byte, and the same packets travel at the same times.
+/// A download whose data comes from the server is equivalent to a request of the client for the same number of bytes. The client opens
+/// the connection with a request of one byte, and the same packets are sent at the same times.
 #[test]
-fn a_download_from_the_server_is_the_clients_request_for_the_same_bytes() {
+fn download_from_the_server_equals_a_client_request_for_the_same_bytes() {
     let download = "[[flow]]\nname = 'download'\nfrom = 'server'\nto = 'client'\nprotocol = 'quic'\nworkload = 'bulk'\nsize = '10MB'\n";
     for mode in ["datagram", "stream"] {
         let sent = outcome_with(&format!("{NETWORK}{TUNNEL}{download}{VIA}"), &[("masque.mode", mode)]);
         let asked = through(&[("masque.mode", mode), ("flow.download.request", "1B")]);
         assert!(sent.verdict().passed(), "{}", sent.verdict());
-        // As many packets in each direction, with a few bytes of frame headers more or less. A byte takes 0.8 us at 10 Mbit/s,
-        // and the data are complete within that.
+        // The same number of packets in each direction, with a few bytes of frame headers more or less. A byte takes 0.8 us at 10 Mbit/s,
+        // and the completion times differ by at most that.
         for flow in ["download", "download.reverse", "tunnel", "tunnel.reverse"] {
             let [one, other] = [&sent, &asked].map(|outcome| outcome.flow(flow).expect("it").counters);
             let packets = |of: fullpipe_record::FlowCounters| (of.tx_packets, of.rx_packets, of.lost_packets);
@@ -158,9 +158,9 @@ fn a_download_from_the_server_is_the_clients_request_for_the_same_bytes() {
     }
 }
 
-/// What has no single stream of its own cannot be turned round.
+/// A workload without a single stream cannot be reversed.
 #[test]
-fn a_server_that_begins_exchanges_through_a_clients_tunnel_is_refused() {
+fn exchange_started_by_the_server_through_a_tunnel_is_an_error() {
     let text = format!("{NETWORK}{TUNNEL}{DOWNLOAD}{VIA}");
     let turned = text.replace(
         "from = \"client\"\n    to = \"server\"\n    protocol",
@@ -177,7 +177,7 @@ fn a_server_that_begins_exchanges_through_a_clients_tunnel_is_refused() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_in_both_modes() {
+fn tunnel_run_with_the_same_seed_is_identical_in_both_modes() {
     for mode in ["datagram", "stream"] {
         let (one, two) = (records(&through(&[("mode", mode)])), records(&through(&[("mode", mode)])));
         assert_eq!(one, two);
@@ -185,17 +185,17 @@ fn the_same_seed_gives_the_same_run_in_both_modes() {
 }
 
 #[test]
-fn tls_in_tunnel_and_connection_changes_no_record() {
+fn tls_in_tunnel_and_connection_does_not_change_records() {
     let tls = ("cryptography", "tls");
     let null = records(&through(&[]));
     assert_eq!(null, records(&through(&[tls])));
     assert_eq!(null, records(&through(&[tls, ("quic.cryptography", "tls")])));
 }
 
-/// Without losses beyond the proxy, each packet that the server sent has reached the proxy; what did not come out of the
-/// tunnel was lost in its datagrams, or dropped by the proxy.
+/// Without losses beyond the proxy, each packet that the server sent has reached the proxy. Packets that did not leave the tunnel were
+/// lost in its datagrams, or dropped by the proxy.
 #[test]
-fn what_a_datagram_tunnel_loses_is_found_lost_end_to_end_and_only_that() {
+fn packets_lost_end_to_end_are_those_lost_in_a_datagram_tunnel() {
     let outcome = through(&[("link.access.queue", "60kB")]);
     let sent = outcome.flow("download.reverse").expect("it").counters;
     assert_eq!(sent.lost_packets, 0);
@@ -204,18 +204,18 @@ fn what_a_datagram_tunnel_loses_is_found_lost_end_to_end_and_only_that() {
     let dropped = figure(&outcome, "tunnel", "proxy", "tunnel_dropped_queue");
     println!("lost end to end {lost}, tunnel packets lost {on_the_way}, dropped by the proxy {dropped}");
     assert!(on_the_way > 0.0);
-    // A tunnel packet without an inner one may be among those that are lost.
+    // Lost tunnel packets may include some without an inner packet.
     assert!(lost <= on_the_way + dropped && lost >= (on_the_way + dropped) * 0.9, "{lost}");
 }
 
-/// In stream mode the tunnel repairs what it loses: the inner connection sees no loss as long as the queue has room.
+/// In stream mode the tunnel retransmits lost data: the inner connection has no loss while the queue has room.
 #[test]
-fn a_stream_tunnel_hides_losses() {
+fn stream_tunnel_hides_losses_from_the_inner_connection() {
     let outcome = through(&[("mode", "stream"), ("queue_limit", "unlimited")]);
     assert!(outcome.flow("tunnel.reverse").expect("it").counters.lost_packets > 0);
     assert_eq!(figure(&outcome, "download", "server", "quic_packets_lost"), 0.0);
     assert_eq!(figure(&outcome, "tunnel", "proxy", "tunnel_dropped_queue"), 0.0);
-    // What it holds back waits at the proxy, and the server sees it as a longer round trip.
+    // Delayed data waits at the proxy, and increases the round-trip time at the server.
     let bounded = through(&[("mode", "stream"), ("queue_limit", "30kB"), ("send_buffer", "300kB")]);
     let (peak, least) = (figure(&outcome, "tunnel", "proxy", "tunnel_peak_queue_bytes"), 30_000.0);
     let kept = figure(&bounded, "tunnel", "proxy", "tunnel_peak_queue_bytes");
@@ -226,8 +226,8 @@ fn a_stream_tunnel_hides_losses() {
     assert!(rtt(&bounded) < rtt(&outcome));
 }
 
-/// Two downloads share one connection to the proxy, on a link that loses 1 % of its frames. The one in capsules is repaired by
-/// the tunnel and loses nothing end to end; the one in datagrams finds its own losses, as far as they hit its packets.
+/// Two downloads share one connection to the proxy, on a link that loses 1 % of its frames. The tunnel repairs the one in capsules, which
+/// has no losses end to end. The one in datagrams detects its own losses, as far as they affect its packets.
 #[test]
 fn each_request_of_a_tunnel_has_its_own_mode() {
     let second = DOWNLOAD.replace("\"download\"", "\"repaired\"") + VIA + "via_mode = \"stream\"\n";
@@ -250,15 +250,16 @@ fn each_request_of_a_tunnel_has_its_own_mode() {
     assert!(on_the_way > 10);
     assert!(lost("download") > 0.0);
     assert_eq!(lost("repaired"), 0.0);
-    // One tunnel flow, one connection: both requests are of the same client. Without a mode of its own it loses, too.
+    // One tunnel flow has one connection: both requests belong to the same client. Without a mode of its own, the second one has losses,
+    // too.
     let alike = outcome_with(&text.replace("via_mode = \"stream\"\n", ""), &[("masque.queue_limit", "unlimited")]);
     assert!(figure(&alike, "repaired", "server", "quic_packets_lost") > 0.0);
 }
 
-/// Ten downloads through streams of one tunnel. In turns they end together; in the order of requests the first is done when a
-/// tenth of all has passed, and the last at the same time as in turns.
+/// Ten downloads through streams of one tunnel. With round-robin they complete together. In the order of requests, the first completes
+/// after a tenth of the data, and the last at the same time as with round-robin.
 #[test]
-fn request_order_serves_the_request_that_was_opened_first() {
+fn request_order_serves_the_oldest_request_first() {
     let flows = DOWNLOAD.replace("10MB", "1MB") + VIA + "count = 10\n";
     let text = format!("{NETWORK}{TUNNEL}{flows}");
     let ends = |scheduler: &str| {
@@ -276,15 +277,15 @@ fn request_order_serves_the_request_that_was_opened_first() {
         (ends.iter().copied().fold(f64::MAX, f64::min), ends.iter().copied().fold(0.0, f64::max))
     };
     let ((first_in_turns, last_in_turns), (first, last)) = (ends("round-robin"), ends("request-order"));
-    // All of 10 MB take 8 s and the headers; in turns the first cannot end before most of the others.
+    // 10 MB in total take 8 s plus headers; with round-robin the first cannot complete before most of the others.
     assert!(first_in_turns > 0.8 * last_in_turns, "{first_in_turns} {last_in_turns}");
     assert!(first < 0.5 * last, "{first} {last}");
     assert!((last / last_in_turns - 1.0).abs() < 0.05, "{last} {last_in_turns}");
 }
 
-/// Probes of the path's MTU that do not fit the tunnel's datagrams are dropped and counted; the transfer goes on.
+/// Path MTU probes that do not fit into the tunnel's datagrams are dropped and counted; the transfer continues.
 #[test]
-fn what_does_not_fit_is_dropped_and_counted() {
+fn datagram_that_does_not_fit_the_tunnel_is_dropped_and_counted() {
     let text =
         format!("{NETWORK}{TUNNEL}{DOWNLOAD}{VIA}").replacen("largest_mtu = \"1200B\"", "largest_mtu = \"1452B\"", 1);
     let outcome = outcome(&text);
@@ -295,9 +296,9 @@ fn what_does_not_fit_is_dropped_and_counted() {
     assert_eq!(figure(&outcome, "download", "client", "exchanges"), 1.0);
 }
 
-/// Four connections share one tunnel: four requests in one connection to the proxy.
+/// Four connections share one tunnel: four requests on one connection to the proxy.
 #[test]
-fn many_connections_share_a_tunnel() {
+fn four_connections_share_a_tunnel() {
     let quarter = DOWNLOAD.replace("10MB", "2500kB") + "count = 4\n" + VIA;
     let outcome = outcome(&format!("{NETWORK}{TUNNEL}{quarter}"));
     for number in 1..=4 {
@@ -307,9 +308,9 @@ fn many_connections_share_a_tunnel() {
     assert!(outcome.verdict().passed());
 }
 
-/// A connection that is over gives its request back: of twenty one after another, at most the last is open in the end.
+/// A closed connection closes its request: of twenty consecutive ones, at most the last is open at the end.
 #[test]
-fn requests_end_with_their_connections() {
+fn request_closes_with_its_connection() {
     let exchanges =
         DOWNLOAD.replace("10MB", "10kB").replace("exchanges = 1", "exchanges = 20\nconnection = 'per-exchange'");
     let outcome = outcome(&format!("{NETWORK}{TUNNEL}{exchanges}{VIA}"));
@@ -318,22 +319,22 @@ fn requests_end_with_their_connections() {
     assert!(open <= 1.0, "{open}");
 }
 
-/// A response that is larger than the send buffer passes: the application hears when there is room again.
+/// A response that is larger than the send buffer is delivered: the application continues when there is room again.
 #[test]
-fn a_response_may_be_larger_than_all_buffers() {
+fn response_larger_than_all_buffers_is_delivered() {
     let outcome = outcome(&format!("{NETWORK}{DOWNLOAD}[flow.quic]\nsend_buffer = \"100kB\"\n"));
     assert_eq!(figure(&outcome, "download", "client", "exchanges"), 1.0);
     assert!(seconds(&outcome) < 12.0);
 }
 
-/// Without congestion control in the tunnel, the inner one alone decides what the link is offered.
+/// Without congestion control in the tunnel, only the inner control limits the load on the link.
 #[test]
-fn a_tunnel_without_control_leaves_it_to_the_inner_connection() {
+fn tunnel_without_congestion_control_relies_on_the_inner_connection() {
     let outcome = through(&[("congestion", "none")]);
     assert_eq!(outcome.flow("tunnel").expect("it").congestion, Some("none"));
     assert_eq!(figure(&outcome, "tunnel", "proxy", "tunnel_dropped_queue"), 0.0);
-    // It takes longer than without a tunnel by what the datagrams add, 2 to 3.5 % of 8.7 s, the tunnel's two round trips of
-    // 10 ms and the request's one before the first packet; and what is lost differs.
+    // It takes longer than without a tunnel, by the overhead of the datagrams, 2 to 3.5 % of 8.7 s, and by the tunnel's two round trips
+    // of 10 ms and that of the request before the first packet. Losses differ, too.
     let direct = seconds(&common::outcome(&format!("{NETWORK}{DOWNLOAD}")));
     let more = seconds(&outcome) - direct;
     println!("{more} s more than {direct}");
@@ -341,21 +342,21 @@ fn a_tunnel_without_control_leaves_it_to_the_inner_connection() {
 }
 
 #[test]
-fn figures_have_their_names() {
+fn tunnel_metrics_have_declared_names() {
     let outcome = through(&[]);
     let mut text = String::new();
-    outcome.figure_rows().for_each(|row| writeln!(text, "{}", row.name).expect("memory takes it"));
+    outcome.figure_rows().for_each(|row| writeln!(text, "{}", row.name).expect("writing to memory cannot fail"));
     for row in outcome.figure_rows() {
         assert!(fullpipe_lab::metric_names().any(|name| name == row.name), "{}", row.name);
     }
     assert!(text.contains("tunnel_mean_rtt_s") && text.contains("quic_mean_rtt_s"));
 }
 
-/// The random streams of a run are named after flows, so that their order in the file decides nothing. If the connection's
-/// first packet did not wait for its tunnel, it would be sent again after a second (RFC 9002 sections 6.2.1 and 6.2.2: 333 ms
-/// and four times half of that).
+/// The random streams of a run are named after flows, so their order in the file has no effect. If the connection's first packet did not
+/// wait for its tunnel, it would be retransmitted after a second (RFC 9002 sections 6.2.1 and 6.2.2: 333 ms plus four times half of
+/// that).
 #[test]
-fn a_flow_may_stand_before_its_tunnel() {
+fn flow_may_be_declared_before_its_tunnel() {
     let exchange = DOWNLOAD.replace("10MB", "100kB") + VIA;
     let after = outcome(&format!("{NETWORK}{TUNNEL}{exchange}"));
     let before = outcome(&format!("{NETWORK}{exchange}{TUNNEL}"));
@@ -365,10 +366,10 @@ fn a_flow_may_stand_before_its_tunnel() {
     assert_eq!(figure(&before, "tunnel", "client", "tunnel_dropped_queue"), 0.0);
 }
 
-/// BBRv3 draws how long it cruises before it probes, two to three seconds. Packets differ between seeds in a few bytes even
-/// with a control that draws nothing; that the control itself follows the seed is tested where it is made.
+/// BBRv3 draws the time between bandwidth probes, two to three seconds. Packets differ between seeds in a few bytes even with a control
+/// that draws nothing; the dependence of the control on the seed is tested where it is created.
 #[test]
-fn a_tunnel_with_a_control_that_draws_follows_the_seed() {
+fn tunnel_with_a_random_control_depends_on_the_seed() {
     let run = |seed: u32| {
         let text = format!("seed = {seed}\n{NETWORK}{TUNNEL}congestion = \"bbr3\"\n{DOWNLOAD}{VIA}");
         records(&outcome(&text))
@@ -378,7 +379,7 @@ fn a_tunnel_with_a_control_that_draws_follows_the_seed() {
     assert_ne!(one, run(2));
 }
 
-/// Why these keys of a scenario with a tunnel make no run.
+/// The reason why these keys of a scenario with a tunnel are rejected.
 fn refusal(changes: &[(&str, &str)], plugins: Plugins) -> String {
     let overrides: Vec<fullpipe_scenario::Override> = changes
         .iter()
@@ -392,7 +393,7 @@ fn refusal(changes: &[(&str, &str)], plugins: Plugins) -> String {
 }
 
 #[test]
-fn what_a_tunnel_cannot_be_made_with_is_refused_with_the_reason() {
+fn invalid_tunnel_settings_are_an_error_with_the_reason() {
     assert_eq!(
         refusal(&[("masque.congestion", "dctcp")], Plugins::new()),
         "flow \"tunnel\": congestion control `dctcp` needs counts of congestion marks, and the QUIC stack tells only that \
@@ -417,7 +418,7 @@ fn what_a_tunnel_cannot_be_made_with_is_refused_with_the_reason() {
     );
 }
 
-/// The last port that a proxy may have, and another tunnel's that wants the same: it has the next, from 1024 on.
+/// A second tunnel that requests the last port of proxies gets the next one, from 1024 on.
 #[test]
 fn proxies_share_the_ports_below_those_of_clients() {
     let second = TUNNEL.replace("\"tunnel\"\n    from", "\"second\"\n    from");

@@ -1,16 +1,16 @@
-//! Vegas, whole, on a link: what its paper publishes.
+//! Vegas on a link, compared with its paper.
 
 use crate::common;
 
 use crate::common::{mean, outcome};
 
 #[test]
-fn it_keeps_two_to_four_segments_queued_and_loses_nothing() {
-    // Brakmo and Peterson, JSAC 13(8), 1995, section III: between alpha = 2 and beta = 4 extra segments, by the measure W
-    // (rtt - base) / base. With q queued rtt is base + q s and W = (base + q s) / s segments, s the time of one: the measure
-    // is q (1 + q s / base), with s = 1.2 ms and base = 43.2 ms from 2 to 4 for q from 1.90 to 3.63. The segment in
-    // transmission is a part of base, and not counted by the queue. 36.0 segments fit into base, so that of the whole ones
-    // in flight, of which there are too few up to 37, 38 are the first that stay: 2.0 queued.
+fn vegas_keeps_two_to_four_segments_queued_without_losses() {
+    // Brakmo and Peterson, JSAC 13(8), 1995, section III: between alpha = 2 and beta = 4 extra segments, by the measure W (rtt - base) /
+    // base. With q queued segments, rtt is base + q s and W = (base + q s) / s segments, where s is the time of one. The measure is q (1
+    // + q s / base); with s = 1.2 ms and base = 43.2 ms it is from 2 to 4 for q from 1.90 to 3.63. The segment in transmission is part of
+    // base, and not counted in the queue. 36.0 segments fit into base. Up to 37 segments in flight are too few, so 38 is the first stable
+    // number: 2.0 queued.
     let outcome = outcome(&format!(
         "duration = '60s'
         {}

@@ -1,9 +1,9 @@
-//! Warnings of scenarios and runs: each where it applies, none in a good run.
+//! Warnings of scenarios and runs: each is present where it applies, and none in a valid run.
 
 use fullpipe_archive::Warning;
 use fullpipe_lab::{Options, prepare};
 
-/// The warnings before a run and after it.
+/// The warnings before and after a run.
 fn warnings(text: &str) -> (Vec<Warning>, Vec<Warning>) {
     let loaded = fullpipe_scenario::load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     let prepared = prepare(&loaded.scenario, &Options::default()).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -15,7 +15,7 @@ fn names(warnings: &[Warning]) -> Vec<(&str, &str)> {
     warnings.iter().map(|warning| (warning.name.as_str(), warning.place.as_str())).collect()
 }
 
-/// A link of 10 Mbit/s with these keys, and a flow over it with these.
+/// A link of 10 Mbit/s with these keys, and a flow over it with these keys.
 fn one_flow(link: &str, flow: &str) -> String {
     format!(
         "duration = '2s'
@@ -31,16 +31,16 @@ fn one_flow(link: &str, flow: &str) -> String {
 }
 
 #[test]
-fn a_good_run_has_no_warning() {
+fn run_without_problems_has_no_warning() {
     let (before, after) = warnings(&one_flow("queue = '50packets'", "workload = 'bulk'"));
     assert_eq!((names(&before), names(&after)), (vec![], vec![]));
-    // A connection that has nothing to send delivers nothing by design.
+    // A connection without data delivers nothing by design.
     let (_, after) = warnings(&one_flow("queue = '50packets'", "workload = 'idle'"));
     assert_eq!(names(&after), []);
 }
 
 #[test]
-fn a_queue_below_one_packet_is_a_warning() {
+fn queue_smaller_than_one_packet_is_a_warning() {
     // Segments of 1448 bytes have at least 1488 bytes with their headers; in a microsecond the link sends a byte.
     for (queue, warned) in [("1400B", true), ("1us", true), ("1600B", false), ("1packets", false)] {
         let (before, after) = warnings(&one_flow(&format!("queue = '{queue}'"), "workload = 'bulk'"));
@@ -51,7 +51,7 @@ fn a_queue_below_one_packet_is_a_warning() {
             assert!(before[0].text.contains("flow data"), "{before:?}");
         }
     }
-    // A discipline takes each packet in, so its limit drops every packet.
+    // A discipline enqueues each packet, so its limit drops every packet.
     for kind in ["fifo", "codel", "fq-codel"] {
         let (before, after) =
             warnings(&one_flow(&format!("discipline = {{ kind = '{kind}', limit = '1000B' }}"), "workload = 'bulk'"));
@@ -59,13 +59,13 @@ fn a_queue_below_one_packet_is_a_warning() {
         assert!(before[0].text.ends_with("every such packet is dropped"), "{}", before[0]);
         assert!(names(&after).contains(&("nothing-delivered", "")), "{kind}: {after:?}");
     }
-    // Datagrams of 100 bytes fit where segments do not.
+    // Datagrams of 100 bytes fit, while segments do not.
     let voice = "protocol = 'udp'\nworkload = 'constant-rate'\npayload = '100B'\ninterval = '20ms'";
     assert_eq!(names(&warnings(&one_flow("queue = '1400B'", voice)).0), []);
 }
 
 #[test]
-fn a_device_queue_that_hides_the_queue_from_an_aqm_is_a_warning() {
+fn device_queue_that_hides_the_queue_from_an_aqm_is_a_warning() {
     // 2 x 10 Mbit/s x 10 ms are 25 000 bytes, 16 packets of 1500 bytes.
     for (queue, kind, warned) in [
         ("2BDP", "codel", true),
@@ -87,11 +87,11 @@ fn a_device_queue_that_hides_the_queue_from_an_aqm_is_a_warning() {
 }
 
 #[test]
-fn a_transfer_that_stalls_for_most_of_its_time_is_a_warning() {
+fn transfer_stalled_for_most_of_its_time_is_a_warning() {
     let outage = |from: &str, flow: &str| {
         one_flow(&format!("queue = '50packets', schedule = [{{ at = '{from}', rate = '1bit/s' }}]"), flow)
     };
-    // From 0.5 s on a packet takes hours. 100 kB take less than that, 10 MB do not.
+    // From 0.5 s on a packet takes hours. 100 kB complete before that, 10 MB do not.
     for (from, flow, warned) in [
         ("0.5s", "workload = 'bulk'\nsize = '10MB'", true),
         ("0.5s", "workload = 'bulk'", true),
@@ -109,9 +109,9 @@ fn a_transfer_that_stalls_for_most_of_its_time_is_a_warning() {
     }
 }
 
-/// A text of a warning gets its quantities through `readable`, or as a number of something that is no unit of bytes or time.
+/// A text of a warning formats its quantities with `readable`, or has a number of units other than bytes or time.
 #[test]
-fn no_text_of_a_warning_has_a_placeholder_for_raw_nanoseconds_or_bytes() {
+fn warning_texts_have_no_placeholder_for_raw_nanoseconds_or_bytes() {
     let crates = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let mut folders = vec![crates.to_owned()];
     let mut sources = 0;
@@ -136,7 +136,7 @@ fn no_text_of_a_warning_has_a_placeholder_for_raw_nanoseconds_or_bytes() {
 }
 
 #[test]
-fn a_flow_that_starts_when_the_run_ends_is_a_warning() {
+fn flow_that_starts_at_the_end_of_the_run_is_a_warning() {
     let (before, after) = warnings(&one_flow("queue = '50packets'", "workload = 'bulk'\nstart = '3s'"));
     assert_eq!(names(&before), [("flow-never-starts", "data")]);
     assert!(before[0].text.contains("starts at 3s, but the run ends after 2s"), "{}", before[0]);
@@ -145,7 +145,7 @@ fn a_flow_that_starts_when_the_run_ends_is_a_warning() {
 }
 
 #[test]
-fn a_run_that_delivers_nothing_says_why() {
+fn run_without_delivery_has_a_warning_with_the_reason() {
     let (before, after) = warnings(&one_flow(
         "queue = '50packets', loss = { kind = 'bernoulli', probability = 1.0 }",
         "workload = 'bulk'",
@@ -194,7 +194,7 @@ fn lte(distance: &str, ue: &str) -> String {
 }
 
 #[test]
-fn a_ue_that_never_attaches_is_a_warning_before_the_run() {
+fn ue_that_never_attaches_is_a_warning_before_the_run() {
     let (before, after) = warnings(&lte("100", "attach = 'cell-search'\nswitched_on = '1990ms'"));
     assert_eq!(names(&before), [("ue-never-attaches", "phone")]);
     assert_eq!(
@@ -206,8 +206,8 @@ fn a_ue_that_never_attaches_is_a_warning_before_the_run() {
 }
 
 #[test]
-fn a_ue_that_is_never_scheduled_is_a_warning_and_the_reason_of_a_run_without_delivery() {
-    // Free-space loss at 2.12 GHz is 39 dB at 1 m, noise in 25 blocks with a noise figure of 9 dB is -98.5 dBm. Of 30 dBm at 60 km the
+fn ue_that_is_never_scheduled_is_a_warning_and_the_reason_for_no_delivery() {
+    // Free-space loss at 2.12 GHz is 39 dB at 1 m; noise in 25 blocks with a noise figure of 9 dB is -98.5 dBm. With 30 dBm at 60 km the
     // SINR is -6 dB, for which the error model has no CQI.
     let (before, after) = warnings(&lte("60000", ""));
     assert_eq!(names(&before), []);
@@ -223,9 +223,9 @@ fn a_ue_that_is_never_scheduled_is_a_warning_and_the_reason_of_a_run_without_del
 }
 
 #[test]
-fn many_errors_of_the_control_region_are_a_warning() {
-    // The other cell is at half the distance, so its signal is 6 dB stronger. All cells always send in the control region: the table of the
-    // reference has 20.6 % errors at -6 dB. The other cell has no data, so that CQI are good and the UE is scheduled.
+fn frequent_control_region_errors_are_a_warning() {
+    // The other cell is at half the distance, so its signal is 6 dB stronger. All cells always transmit in the control region: the table
+    // of the reference has 20.6 % errors at -6 dB. The other cell has no data, so that the CQI is high and the UE is scheduled.
     let text = lte("0", "").replace("distance = 0", "cell = 'cell'\nposition = [200, 0]");
     let far = |other: u32| {
         text.replace("[[lte.ue]]", &format!("[[lte.cell]]\nname = 'other'\nposition = [{other}, 0]\n[[lte.ue]]"))
@@ -236,6 +236,6 @@ fn many_errors_of_the_control_region_are_a_warning() {
     let percent: f64 =
         after[0].text.split(" %").next().and_then(|text| text.rsplit(' ').next()).unwrap().parse().unwrap();
     assert!((17.0..=24.0).contains(&percent), "{}", after[0]);
-    // A cell ten times as far as that of the UE disturbs by 1 %.
+    // A cell ten times as far away as that of the UE causes 1 % interference.
     assert_eq!(names(&warnings(&far(2200)).1), []);
 }

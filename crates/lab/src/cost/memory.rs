@@ -1,5 +1,5 @@
-//! What needs memory in a run. Sizes of what the models keep come from the types; what other libraries keep was fitted to
-//! runs of the benchmarks that are named.
+//! Memory of a run. Sizes of the models' state come from their types; sizes in other libraries were fitted to runs of the named
+//! benchmarks.
 
 use super::paths::Paths;
 use super::traffic::{self, Traffic};
@@ -11,39 +11,39 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Stack, Transport};
 use std::collections::BTreeMap;
 
-/// Memory of the program itself: a run of `quick-start` peaks at it.
+/// Memory of the program itself, in bytes: the peak of a run of `quick-start`.
 pub const PROGRAM_BYTES: f64 = 13e6;
 
-/// A vector that grows doubles its room.
+/// Mean ratio of capacity to length of a vector, which doubles its capacity.
 const GROWTH: f64 = 1.5;
-/// Entries of a ring that is used at all.
+/// Minimum number of entries of a ring in use.
 const SMALLEST_RING: f64 = 4.0;
-/// A small allocation: the two applications, a congestion control, and what the allocator adds.
+/// A small allocation: the two applications, a congestion control, and the overhead of the allocator.
 const BOX_BYTES: f64 = 112.0;
-/// Outstanding data exceed their mean by so much in slow start. Fitted to the peak memory of `tcp-10k` and `quic-10k`.
+/// Ratio of outstanding data in slow start to its mean. Fitted to the peak memory of `tcp-10k` and `quic-10k`.
 const OVERSHOOT: f64 = 4.0;
-/// A row of `flows.csv`, in memory while it is written, read for the report and printed. Fitted to `tcp-idle`.
+/// Bytes of a row of `flows.csv` in memory, for writing, for the report and for printing. Fitted to `tcp-idle`.
 const ROW_BYTES: f64 = 300.0;
-/// A sample of the metric that the report reads: time and value, in a vector that grows. The run itself writes samples to the file.
+/// Bytes of a sample that the report reads: time and value, in a growing vector. The run itself writes samples to the file.
 const SAMPLE_BYTES: f64 = 2.0 * size_of::<(f64, f64)>() as f64;
-/// An end of a connection of the real QUIC stack, without data. Fitted to the peak memory of `masque-1-*`.
+/// Bytes of an endpoint of the real QUIC stack, without data. Fitted to the peak memory of `masque-1-*`.
 const STACK_BYTES: f64 = 150e3;
-/// Both ends of a tunnel: their QUIC and HTTP/3 connections and tasks. Fitted likewise.
+/// Bytes of both ends of a tunnel: their QUIC and HTTP/3 connections and tasks. Fitted in the same way.
 const TUNNEL_BYTES: f64 = 1.2e6;
 
-/// What many like things need.
+/// The memory of all objects of one kind.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryPart {
-    /// What they are, in the plural.
+    /// The kind of objects, in the plural.
     pub what: &'static str,
-    /// How many.
+    /// Number of objects.
     pub count: f64,
-    /// Memory of each.
+    /// Memory of each object in bytes.
     pub bytes_each: f64,
     /// Whether this is an upper bound.
     pub is_bound: bool,
-    /// Whether events visit all of it in turn, so that it competes for the caches.
+    /// Whether events access all of it in turn, so that it competes for the caches.
     pub(super) is_visited: bool,
 }
 
@@ -53,13 +53,13 @@ impl MemoryPart {
         MemoryPart { what, count, bytes_each, is_bound: false, is_visited: false }
     }
 
-    /// Memory of all.
+    /// Memory of all objects in bytes.
     pub fn bytes(&self) -> f64 {
         self.count * self.bytes_each
     }
 }
 
-/// All parts, the largest first.
+/// Returns all parts, the largest first.
 pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<MemoryPart> {
     let nodes = scenario.nodes.len() as f64;
     let routers = scenario.nodes.iter().filter(|node| node.router).count() as f64;
@@ -92,7 +92,7 @@ pub(super) fn parts(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> Vec<
     parts
 }
 
-/// Samples of the metric that has most of them: the report reads one metric at a time.
+/// The largest number of samples of any metric: the report reads one metric at a time.
 fn most_samples(scenario: &Scenario) -> f64 {
     let mut by_metric: BTreeMap<&str, f64> = BTreeMap::new();
     for probe in &scenario.probes {
@@ -104,10 +104,10 @@ fn most_samples(scenario: &Scenario) -> f64 {
     by_metric.into_values().fold(0.0, f64::max)
 }
 
-/// Memory of a flow with its first connection, and of all its further ones.
+/// Memory of a flow with its first connection, and of all its further connections.
 fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     let flow = &scenario.flows[traffic.flow];
-    // The description, as the caller and the run have it, the latter with starts that were drawn.
+    // The description exists twice: the caller's, and the run's with drawn start times.
     let described = 2.0 * size_of::<description::Flow>() as f64 + 2.0 * BOX_BYTES;
     let records = 2.0 * (FlowMonitor::BYTES_PER_FLOW + fullpipe_audit::DIRECTION_BYTES) as f64;
     let conversation = records + footprint::CONVERSATION_BYTES as f64;
@@ -128,7 +128,7 @@ fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     let first = described + footprint::FLOW_BYTES as f64 + 2.0 * BOX_BYTES + conversation + rows + maker;
     let rings: f64 = [0, 1].map(|end| ring_bytes(scenario, traffic, end)).iter().sum();
     let further = (traffic.connections - 1.0).max(0.0);
-    // Of closed connections the counters stay, and for a time one end.
+    // Closed connections keep their counters, and one end for a time.
     let open = match (traffic.lifetime_s, &flow.transport) {
         (None, _) => further,
         (Some(lifetime_s), transport) => {
@@ -142,14 +142,14 @@ fn flow_bytes(scenario: &Scenario, traffic: &Traffic) -> (f64, f64) {
     (first + 2.0 * end + rings, GROWTH * further * conversation + open * (2.0 * end + 2.0 * BOX_BYTES))
 }
 
-/// The records of outstanding packets that one end of a flow keeps, all its connections together.
+/// Bytes of the records of outstanding packets at one end of a flow, over all its connections.
 fn ring_bytes(scenario: &Scenario, traffic: &Traffic, end: usize) -> f64 {
     let direction = &traffic.directions[end];
     let (record, data) = match &scenario.flows[traffic.flow].transport {
         Transport::Udp | Transport::Masque(_) => return 0.0,
         Transport::Tcp(_) => (fullpipe_tcp::SEGMENT_RECORD_BYTES as f64, 0.0),
         Transport::Quic(quic) if quic.stack == Stack::Model => (fullpipe_quic::PACKET_RECORD_BYTES as f64, 0.0),
-        // The real stack keeps real bytes: those written, and those in packets.
+        // The real stack stores real bytes: the written ones, and those in packets.
         Transport::Quic(_) => (200.0, 2.0 * traffic.packets.payload_bytes),
     };
     let outstanding = (OVERSHOOT * traffic.outstanding[end]).min(direction.packets);
@@ -165,17 +165,16 @@ fn in_flight(traffic: &Traffic, end: usize) -> f64 {
     if traffic.packets.per_ack.is_finite() || traffic.time_s <= 0.0 {
         return traffic.outstanding[end];
     }
-    // Datagrams arrive half a round trip after they were sent.
+    // Datagrams arrive half a round-trip time after they were sent.
     traffic.directions[end].packets * (traffic.round_trip_s / 2.0 / traffic.time_s).min(1.0)
 }
 
-/// Packets on links and in queues, datagrams that exceed the rate of a link with a queue without limit, and the most that windows
-/// let wait in such queues.
+/// Packets on links and in queues, excess datagrams in unlimited queues, and the maximum that windows let accumulate in such queues.
 fn packets(scenario: &Scenario, paths: &Paths, all: &[Traffic]) -> [MemoryPart; 3] {
     let on_links: f64 = all.iter().flat_map(|traffic| [0, 1].map(|end| in_flight(traffic, end))).sum();
     let run_s = scenario.duration.as_secs_f64().max(1e-9);
-    // Datagrams that exceed a link's rate wait before it without end if its queue has no limit. What a link before has held back
-    // does not come to the next.
+    // Datagrams that exceed a link's rate accumulate without bound if its queue is unlimited. Those held back by an earlier link do not
+    // reach the next.
     let datagrams = || {
         let flows = all.iter().filter(|traffic| traffic.packets.per_ack.is_infinite());
         let directions = flows.flat_map(|traffic| traffic.directions.iter().map(move |direction| (traffic, direction)));

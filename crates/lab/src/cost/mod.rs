@@ -1,16 +1,16 @@
-//! The estimated cost of a run: events, CPU time relative to that of a TCP segment, and peak memory. From the description alone,
-//! in microseconds for a scenario of a few flows: no world is built.
+//! The estimated cost of a run: events, CPU time relative to that of a TCP segment, and peak memory. It is computed from the scenario
+//! alone, in microseconds for a few flows, without building a world.
 //!
-//! **Events.** Each flow sends what its workload states, at most its fair share of the links on its way (`traffic.rs`). Each packet
-//! costs an event for each chain of links that are computed at once (`paths.rs`), and acknowledgements cost the same on the way
-//! back. To these come the timers of applications and connections, and the subframes of access networks.
+//! **Events.** Each flow sends what its workload states, at most its fair share of the links on its path (`traffic.rs`). Each packet
+//! costs one event per chain of links that are computed at once (`paths.rs`). Acknowledgments cost the same in the reverse direction.
+//! Timers of applications and connections, and subframes of access networks, are added.
 //!
-//! **Memory.** What stands at the end of the run or at its busiest: flows with their endpoints, packets on links and in queues,
-//! samples of probes (`memory.rs`).
+//! **Memory.** The state at the end of the run or at its peak: flows with their endpoints, packets on links and in queues, samples of
+//! probes (`memory.rs`).
 //!
-//! **Bounds.** Where the dynamics of a run make an estimate meaningless, such as few periods of an on-off source or flows that
-//! random losses limit, the figures are upper bounds, and [`Cost::bounds`] says why. `tests/cost.rs` holds the estimate within a
-//! factor of two for the benchmarks; `docs/command-line.md` says what to expect of it.
+//! **Bounds.** Some dynamics make an estimate meaningless, such as few periods of an on-off source, or flows limited by random losses.
+//! The figures are then upper bounds, and [`Cost::bounds`] gives the reasons. `tests/cost.rs` tests that the estimate is within a factor
+//! of two for the benchmarks. `docs/command-line.md` describes its accuracy.
 
 mod memory;
 mod paths;
@@ -23,26 +23,25 @@ use fullpipe_scenario::description::{Stack, Transport};
 use paths::Paths;
 use traffic::{Direction, NO_PATH, Traffic};
 
-/// Timers of a connection in a second: delayed acknowledgements at one end, retransmission at the other. Fitted to runs that the
-/// tests use again: 27 to 43 in `tcp-1` to `tcp-10k`, 72 in `quic-1`.
+/// Timers of a connection per second: delayed acknowledgments at one end, retransmission at the other. Fitted to runs that the tests
+/// repeat: 27 to 43 in `tcp-1` to `tcp-10k`, 72 in `quic-1`.
 const TIMERS_PER_S: f64 = 40.0;
 
-/// CPU time of an event, over that of an event of the benchmark `tcp-1`. Measured at commit e524fd4 from the user time of single runs
-/// (`tcp-1`: 0.14 s for 753 000 events), each with the scenario that it names, while other work ran on the machine: a rough guide.
+/// CPU time of an event relative to that of an event of the benchmark `tcp-1`. Measured at commit e524fd4 as the user time of single runs
+/// (`tcp-1`: 0.14 s for 753 000 events) of the named scenarios, on a loaded machine: a rough guide.
 mod weight {
-    /// A datagram of UDP, without a connection at its ends: `udp-5hop`, 0.11 s for 1 600 000.
+    /// A UDP datagram, without a connection: `udp-5hop`, 0.11 s for 1 600 000 events.
     pub(super) const UDP: f64 = 0.35;
-    /// A packet of the QUIC model: `quic-1`, 0.36 s for 752 000.
+    /// A packet of the QUIC model: `quic-1`, 0.36 s for 752 000 events.
     pub(super) const QUIC_MODEL: f64 = 2.5;
-    /// A packet of the real QUIC stack: `quic-real-1-10m` and `-100m`, 0.03 s and 0.06 s for 11 000, the start of the program
-    /// included.
+    /// A packet of the real QUIC stack: `quic-real-1-10m` and `-100m`, 0.03 s and 0.06 s for 11 000 events, including program start.
     pub(super) const QUIC_STACK: f64 = 18.0;
-    /// A packet through a tunnel: `masque-1-datagram`, 0.30 s for 49 000.
+    /// A packet through a tunnel: `masque-1-datagram`, 0.30 s for 49 000 events.
     pub(super) const TUNNEL: f64 = 30.0;
-    /// State of flows, links and packets that fits into the caches of a core: none of `tcp-100` is slower for its 5 MB.
+    /// Bytes of state of flows, links and packets that fit into a core's caches: `tcp-100` with 5 MB is not slower.
     pub(super) const CACHE_BYTES: f64 = 8e6;
-    /// Beyond that an event costs more with this power of the state: `tcp-10k`, 9.1 s for 6 400 000 with 110 MB; `quic-10k`, 20 s for
-    /// 6 600 000 with 150 MB.
+    /// Above that size, the cost of an event grows with this power of the size: `tcp-10k`, 9.1 s for 6 400 000 events with 110 MB;
+    /// `quic-10k`, 20 s for 6 600 000 with 150 MB.
     pub(super) const CACHE_EXPONENT: f64 = 0.8;
 }
 
@@ -52,16 +51,16 @@ mod weight {
 pub struct Cost {
     /// Events of the calendar, as in `run.json`.
     pub events: f64,
-    /// CPU time of these, in events of the benchmark `tcp-1`.
+    /// CPU time of the events, in units of the benchmark `tcp-1`'s events.
     pub work: f64,
-    /// What needs memory at the run's busiest, the largest part first.
+    /// The parts of the peak memory, the largest first.
     pub memory: Vec<MemoryPart>,
-    /// Why the figures are upper bounds; empty: they are estimates.
+    /// The reasons why the figures are upper bounds; empty if they are estimates.
     pub bounds: Vec<&'static str>,
 }
 
 impl Cost {
-    /// The estimate for a scenario.
+    /// Estimates the cost of a scenario.
     pub fn of(scenario: &Scenario) -> Cost {
         let paths = Paths::new(scenario);
         let all = traffic::of(scenario, &paths);
@@ -95,24 +94,24 @@ impl Cost {
         !self.bounds.is_empty()
     }
 
-    /// Peak memory of the process.
+    /// Peak memory of the process in bytes.
     pub fn peak_bytes(&self) -> f64 {
         PROGRAM_BYTES + self.memory.iter().map(MemoryPart::bytes).sum::<f64>()
     }
 
-    /// The part of it that is an estimate and not an upper bound.
+    /// The part of the peak memory that is an estimate and not an upper bound, in bytes.
     pub fn certain_bytes(&self) -> f64 {
         let certain = self.memory.iter().filter(|part| !part.is_bound);
         PROGRAM_BYTES + certain.map(MemoryPart::bytes).sum::<f64>()
     }
 
-    /// What needs most of the memory.
+    /// The largest part of the memory.
     pub fn largest(&self) -> Option<&MemoryPart> {
         self.memory.first()
     }
 }
 
-/// Events of a flow, and the weight of one.
+/// Number of events of a flow, and the weight of each.
 fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64) {
     let transport = &scenario.flows[traffic.flow].transport;
     let weight = match (transport, traffic.via) {
@@ -122,7 +121,7 @@ fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64
         (Transport::Quic(quic), None) if quic.stack == Stack::Model => weight::QUIC_MODEL,
         (Transport::Quic(_) | Transport::Masque(_), None) => weight::QUIC_STACK,
     };
-    // The flow starts.
+    // The start of the flow.
     let mut events = 1.0 + traffic.timers;
     let mut packets = 0.0;
     for direction in &traffic.directions {
@@ -130,7 +129,7 @@ fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64
         let sent = direction.packets * survival(paths, traffic, direction);
         events += sent * events_on(paths, direction.paths[0]) + acks * events_on(paths, direction.back[0]);
         if traffic.via.is_some() {
-            // The tunnel carries both, and acknowledges the packets that carry data.
+            // The tunnel carries both, and acknowledges packets with data.
             events +=
                 (sent + acks) * events_on(paths, direction.paths[1]) + 2.0 * acks * events_on(paths, direction.back[1]);
         }
@@ -147,13 +146,13 @@ fn events_of(scenario: &Scenario, paths: &Paths, traffic: &Traffic) -> (f64, f64
     (events, weight)
 }
 
-/// Events of a packet on a route.
+/// Number of events of a packet on a route.
 fn events_on(paths: &Paths, path: u32) -> f64 {
     if path == NO_PATH { 0.0 } else { paths.paths.get(path as usize).map_or(0.0, |path| path.events) }
 }
 
-/// The part of the packets of a direction that costs all events of its route: datagrams that exceed the rate of its first link
-/// are dropped before that. Dropped later, they cost an event or two all the same.
+/// The fraction of a direction's packets that cost all events of its route: excess datagrams are dropped before the first link. Datagrams
+/// that are dropped later still cost one or two events.
 fn survival(paths: &Paths, traffic: &Traffic, direction: &Direction) -> f64 {
     if traffic.packets.per_ack.is_finite() || direction.packets <= 0.0 || traffic.time_s <= 0.0 {
         return 1.0;

@@ -1,7 +1,6 @@
-//! The routes of a scenario: what transmits on them, and how many events a packet costs on its way.
+//! The routes of a scenario: their transmitters, and the number of events of a packet on each.
 //!
-//! Which links are computed at once with the one before follows from the same rules as in [`fullpipe_network::chain`], applied to
-//! the description.
+//! The rules of [`fullpipe_network::chain`], applied to the scenario, determine which links are computed together with the previous one.
 
 use crate::world::ends;
 use fullpipe_network::{Attachment, Course, Limit, Way, metrics};
@@ -11,10 +10,10 @@ use fullpipe_units::NodeId;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Events of a frame on a segment: its arrival, the end of the gap behind it, and on a shared medium some back-offs.
+/// Events of a frame on a segment: its arrival, the end of the interframe gap, and some backoffs on a shared medium.
 const SEGMENT_EVENTS: [f64; 2] = [2.0, 3.0];
 
-/// What transmits: a direction of a link, a shared segment, a way of an access network.
+/// A transmitter: a direction of a link, a shared segment, a direction of an access network.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transmitter {
     pub(super) bits_per_s: f64,
@@ -27,13 +26,13 @@ pub(super) struct Transmitter {
     pub(super) is_radio: bool,
 }
 
-/// A route from a node to another.
+/// A route between two nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     hops: Range<usize>,
-    /// Propagation.
+    /// Propagation delay in seconds.
     pub(super) delay_s: f64,
-    /// Events of a packet that takes it.
+    /// Events of a packet on this route.
     pub(super) events: f64,
     pub(super) is_impaired: bool,
     pub(super) is_radio: bool,
@@ -79,7 +78,7 @@ impl Paths {
         paths
     }
 
-    /// The route from a node to another; flows exchange packets between them.
+    /// The number of the route between two nodes whose flows exchange packets.
     pub(super) fn between(&self, from: NodeId, to: NodeId) -> u32 {
         self.numbers.get(&(from, to)).copied().unwrap_or_default()
     }
@@ -94,7 +93,7 @@ impl Paths {
         let mut last = None;
         for flow in 0..scenario.flows.len() {
             let (a, b) = ends(scenario, flow);
-            // The flows of a group often have the same ends.
+            // Flows of a group often have the same ends.
             if last.replace((a, b)) == Some((a, b)) || self.numbers.contains_key(&(a, b)) {
                 continue;
             }
@@ -149,7 +148,7 @@ impl Paths {
                 events += f64::from(u8::from(!is_booked_before)) - f64::from(u8::from(waits_for_medium));
                 events += f64::from(u8::from(scenario.links[hop].discipline.is_some()));
             }
-            // A host's link that is not computed ahead needs an event for the processing time, too.
+            // A host's link that is not computed ahead also needs an event for the processing time.
             let first = hops.first().map(|hop| *hop as usize);
             let is_ahead = first.and_then(|hop| scenario.links.get(hop).zip(watched.as_ref()?.get(hop)));
             let is_ahead = is_ahead.is_some_and(|(link, watched)| is_plain(link) && !watched);
@@ -157,7 +156,7 @@ impl Paths {
         }
     }
 
-    /// What precedes each transmitter where the rules allow that both are computed at once.
+    /// What precedes each transmitter if the rules permit that both are computed at once.
     fn feeders(&self, scenario: &Scenario, watched: &Option<Vec<bool>>) -> Vec<Feeder> {
         let Some(watched) = watched else { return Vec::new() };
         let (links, segments) = (scenario.links.len(), scenario.ethernets.len());
@@ -180,7 +179,7 @@ impl Paths {
         for (number, feeder) in feeders.iter_mut().enumerate() {
             let may_follow = match scenario.links.get(number) {
                 Some(link) => is_plain(link) && !watched[number],
-                // Ways of access networks down to stations; segments never.
+                // Downlinks of access networks to stations; never segments.
                 None => number >= links + segments && (number - links - segments).is_multiple_of(2),
             };
             if !may_follow {
@@ -191,12 +190,12 @@ impl Paths {
     }
 }
 
-/// Whether the departure of a frame is known when it comes.
+/// Whether the departure time of a frame is known at its arrival.
 fn is_plain(link: &Link) -> bool {
     link.discipline.is_none() && !matches!(link.course, Course::Trace(_))
 }
 
-/// The links that are watched while the run goes on; `None`: no link is computed ahead.
+/// The links that are observed during the run; `None`: no link is computed ahead.
 fn watched_links(scenario: &Scenario) -> Option<Vec<bool>> {
     let mut watched = vec![false; scenario.links.len()];
     for probe in &scenario.probes {
@@ -209,7 +208,7 @@ fn watched_links(scenario: &Scenario) -> Option<Vec<bool>> {
     Some(watched)
 }
 
-/// The number of the transmitter of a hop, and where it leads.
+/// The number of a hop's transmitter, and the node at its end.
 fn hop(scenario: &Scenario, hop: Attachment) -> Option<(usize, NodeId)> {
     let (links, segments) = (scenario.links.len(), scenario.ethernets.len());
     match hop {
@@ -227,7 +226,7 @@ fn hop(scenario: &Scenario, hop: Attachment) -> Option<(usize, NodeId)> {
     }
 }
 
-/// Links, then segments, then both ways of each access network.
+/// The transmitters: links, then segments, then both directions of each access network.
 fn transmitters(scenario: &Scenario) -> Vec<Transmitter> {
     let links = scenario.links.iter().map(|link| Transmitter {
         bits_per_s: link.course.mean_rate(link.rate, scenario.duration).bits_per_second() as f64,

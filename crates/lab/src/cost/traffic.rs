@@ -1,9 +1,9 @@
-//! What each flow of a scenario sends: its demand, limited by its fair share of the slowest link on its way.
+//! The traffic of each flow of a scenario: its demand, limited by its fair share of the slowest link on its path.
 //!
-//! Rates are means over the time in which a flow is active. Datagrams are sent whatever the network does. Everything else shares
-//! what they leave by max-min fairness (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2): the level of all flows rises
-//! until a link is full, its flows stay there, and the others go on. A flow stops below the level where its data, its buffers or
-//! its slow start end. Losses, acknowledgements and retransmissions are not part of the shares.
+//! Rates are means over the time in which a flow is active. Datagrams are sent regardless of the network. All other traffic shares the
+//! remaining capacity by max-min fairness (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). The level of all flows rises
+//! until a link is full; its flows keep that level, and the others continue. A flow stays below the level if its data, buffers or slow
+//! start limit it. Losses, acknowledgments and retransmissions are not part of the shares.
 
 use super::paths::Paths;
 use crate::world::ends;
@@ -12,33 +12,33 @@ use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::{self, Transport};
 use fullpipe_units::math;
 
-/// Rounds of filling; flows that are left then get the share of their own slowest link.
+/// Rounds of filling. Each remaining flow then gets the share of its own slowest link.
 const ROUNDS: usize = 16;
-/// Datagrams leave at least this part of a link to others.
+/// Minimum fraction of a link that datagrams leave to other traffic.
 const LEAST_SHARE: f64 = 0.01;
-/// QUIC packets carry so many bytes besides the data of a stream: header, tag, and header of the frame.
+/// Bytes of a QUIC packet in addition to stream data: header, tag, and frame header.
 const QUIC_OVERHEAD_BYTES: f64 = 32.0;
-/// IP and UDP.
+/// Bytes of IP and UDP headers.
 const DATAGRAM_BYTES: f64 = 28.0;
-/// IP and TCP.
+/// Bytes of IP and TCP headers.
 const SEGMENT_BYTES: f64 = 40.0;
-/// Option with timestamps.
+/// Bytes of the timestamp option.
 const TIMESTAMP_BYTES: f64 = 12.0;
 
-/// The packets of a transport.
+/// The packet sizes and counts of a transport.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packets {
-    /// Payload of a full packet; infinite: a datagram has what the application gives it.
+    /// Payload of a full packet in bytes; infinite: the application determines the size of each datagram.
     pub(super) payload_bytes: f64,
-    /// Bytes at the IP layer besides.
+    /// Header bytes, including the IP header.
     pub(super) header_bytes: f64,
-    /// Data packets that an acknowledgement answers; infinite: there are none.
+    /// Data packets per acknowledgment; infinite if there are none.
     pub(super) per_ack: f64,
-    /// Packets that open and close a connection, both ways together.
+    /// Packets that open and close a connection, in both directions together.
     pub(super) opening: f64,
     pub(super) closing: f64,
     initial_window: f64,
-    /// Most bytes that are outstanding.
+    /// Maximum number of outstanding bytes.
     window_bytes: f64,
 }
 
@@ -86,62 +86,62 @@ impl Packets {
         }
     }
 
-    /// Bytes at the IP layer of a packet with so much payload.
+    /// Size of a packet with this payload at the IP layer, in bytes.
     pub(super) fn ip_bytes(&self, payload_bytes: f64) -> f64 {
         payload_bytes.min(self.payload_bytes) + self.header_bytes
     }
 }
 
-/// What one end of a flow sends.
+/// The traffic that one end of a flow sends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Direction {
-    /// Payload.
+    /// Payload bytes.
     pub(super) bytes: f64,
     /// Packets with payload.
     pub(super) packets: f64,
-    /// Routes of its packets, and of the acknowledgements: that of the flow itself, and that of its tunnel.
+    /// Routes of its packets and of the acknowledgments: that of the flow itself, and that of its tunnel.
     pub(super) paths: [u32; 2],
     pub(super) back: [u32; 2],
 }
 
-/// What a flow does in a run.
+/// The traffic of a flow in a run.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
     pub(super) flow: usize,
     pub(super) packets: Packets,
     /// Number of the tunnel's flow.
     pub(super) via: Option<usize>,
-    /// How long it is active.
+    /// Duration of its activity in seconds.
     pub(super) time_s: f64,
-    /// Both ways of its path, propagation alone.
+    /// Propagation delay of its path in both directions, in seconds.
     pub(super) round_trip_s: f64,
     pub(super) directions: [Direction; 2],
     pub(super) connections: f64,
     pub(super) lifetime_s: Option<f64>,
-    /// Timers of applications.
+    /// Number of timers of applications.
     pub(super) timers: f64,
-    /// Packets of each end that are outstanding, of transports with acknowledgements.
+    /// Outstanding packets of each end, for transports with acknowledgments.
     pub(super) outstanding: [f64; 2],
-    /// The most of them that may wait besides in a queue without limit.
+    /// Maximum number of additional packets that may wait in an unlimited queue.
     pub(super) unlimited: [f64; 2],
-    /// Whether its end is the end of the run.
+    /// Whether the flow ends with the run.
     pub(super) is_unlimited: bool,
     pub(super) bound: Option<&'static str>,
 }
 
 /// A direction that shares links with others.
 struct Share {
-    /// Index of the flow, and which end sends.
+    /// Index of the flow, and number of the sending end.
     of: (usize, usize),
     /// Bits at the IP layer per byte of payload.
     bits_per_byte: f64,
     time_s: f64,
-    /// Most bits that it sends.
+    /// Maximum number of bits that it sends.
     most_bits: f64,
     bits: Option<f64>,
 }
 
-/// What all flows send.
+/// Estimates the traffic of all flows.
 pub(super) fn of(scenario: &Scenario, paths: &Paths) -> Vec<Traffic> {
     let mut all: Vec<Traffic> = (0..scenario.flows.len()).map(|flow| demanded(scenario, paths, flow)).collect();
     let run_s = scenario.duration.as_secs_f64().max(1e-9);
@@ -189,7 +189,7 @@ pub(super) fn of(scenario: &Scenario, paths: &Paths) -> Vec<Traffic> {
     all
 }
 
-/// The transmitters on the way of a direction's packets.
+/// The transmitters on the path of a direction's packets.
 pub(super) fn hops<'a>(paths: &'a Paths, direction: &Direction) -> impl Iterator<Item = usize> + use<'a> {
     let of_path = |path: u32| paths.hops(path).iter().map(|hop| *hop as usize);
     direction.paths.into_iter().filter(|path| *path != NO_PATH).flat_map(of_path)
@@ -198,7 +198,7 @@ pub(super) fn hops<'a>(paths: &'a Paths, direction: &Direction) -> impl Iterator
 /// No route: the flow has no tunnel.
 pub(super) const NO_PATH: u32 = u32::MAX;
 
-/// What a flow would send alone, limited by its buffers and slow start.
+/// The traffic of a flow without competition, limited by its buffers and slow start.
 fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     let described = &scenario.flows[flow];
     let packets = Packets::of(&described.transport);
@@ -218,7 +218,7 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     let start = described.start.saturating_add(described.start_jitter / 2);
     let time_s = scenario.duration.saturating_sub(start).as_secs_f64();
     let is_stream = packets.per_ack.is_finite();
-    // A connection opens first, and what is sent in the last round trip does not arrive.
+    // The handshake comes first, and data sent in the last round trip does not arrive.
     let data_s = if is_stream { (time_s - 2.0 * round_trip_s).max(0.0) } else { time_s };
     let mut demand = described.workload.demand(data_s);
     let mut is_unlimited = described.workload.is_unlimited();
@@ -230,7 +230,7 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
         demand = demand.times(count);
     }
     if is_stream {
-        // One connection begins with slow start, which doubles what it has sent with each round trip.
+        // A single connection begins with slow start, which doubles the data sent in each round trip.
         let rounds = (time_s / round_trip_s).min(60.0);
         let begun = packets.initial_window * packets.payload_bytes * (math::pow(2.0, rounds) - 1.0).max(1.0);
         let by_window = packets.window_bytes * (time_s / round_trip_s).max(1.0);
@@ -273,8 +273,8 @@ fn demanded(scenario: &Scenario, paths: &Paths, flow: usize) -> Traffic {
     }
 }
 
-/// Fills the pipe and the queue of the most loaded link on the way of each share: at its busiest it holds a bandwidth-delay
-/// product and what its queue takes, which its flows have in proportion to what they send.
+/// Fills the pipe and the queue of the most loaded link on the path of each share. At its peak, the link holds a bandwidth-delay product
+/// and a full queue, divided among its flows in proportion to their traffic.
 fn fill_queues(shares: &[Share], whole: &[f64], paths: &Paths, all: &mut [Traffic]) {
     let mut sums = vec![0.0; whole.len()];
     for share in shares {
@@ -298,14 +298,14 @@ fn fill_queues(shares: &[Share], whole: &[f64], paths: &Paths, all: &mut [Traffi
         let window = traffic.connections.max(1.0) * traffic.packets.window_bytes / traffic.packets.payload_bytes;
         let most = window.min(traffic.directions[end].packets);
         let outstanding = (part * (pipe + queue)).min(most);
-        // What waits in a queue without limit is limited by the windows alone.
+        // Only the windows limit the packets in an unlimited queue.
         let unlimited = if matches!(transmitter.queue, Limit::Unlimited) { most - outstanding } else { 0.0 };
         all[flow].outstanding[end] = outstanding;
         all[flow].unlimited[end] = unlimited;
     }
 }
 
-/// Gives each share its bits, and takes them from what is left of the transmitters.
+/// Assigns bits to each share, and subtracts them from the transmitters' capacity.
 fn fill(shares: &mut [Share], left: &mut [f64], paths: &Paths, all: &[Traffic]) {
     let on_way = |share: &Share| hops(paths, &all[share.of.0].directions[share.of.1]);
     let mut weights = vec![0.0; left.len()];
@@ -324,7 +324,7 @@ fn fill(shares: &mut [Share], left: &mut [f64], paths: &Paths, all: &[Traffic]) 
             let own = on_way(share).map(level).fold(f64::INFINITY, f64::min);
             let bits = match below(share) {
                 true => share.most_bits,
-                // First those that the links do not limit: what they leave raises the level of the others.
+                // First the shares that the links do not limit: their unused capacity raises the level of the others.
                 false if has_below && !is_last => continue,
                 false if is_last || own <= lowest * 1.001 => share.most_bits.min(own * share.time_s),
                 false => continue,

@@ -155,7 +155,7 @@ impl ConnectionLog {
         });
     }
 
-    /// Keeps the effects of a packet on the state of the connection.
+    /// Records the effects of a packet on the state of the connection.
     fn note(&mut self, side: TransportSide, packet_type: QuicPacketType, meaning: Meaning) {
         self.handshake |= packet_type == QuicPacketType::Handshake;
         self.confirmed |= meaning.confirms;

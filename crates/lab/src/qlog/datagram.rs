@@ -1,5 +1,5 @@
-//! Writes `packet_sent` and `packet_received` events of QUIC: from the packets of the model, which are values, and from the
-//! journal of the QUIC stack, which has their bytes.
+//! Writes `packet_sent` and `packet_received` events of QUIC: from the packets of the model, and from the bytes in the journal of the
+//! QUIC stack.
 
 use super::frames::{self, Meaning};
 use super::words::{TransportSide, word_of};

@@ -1,4 +1,4 @@
-//! Writes QUIC frames in qlog's format: those of the model, which are values, and those of the QUIC stack, which are bytes.
+//! Writes QUIC frames in qlog's format: frames of the model from their fields, and frames of the QUIC stack from their bytes.
 
 use super::words::TransportSide;
 use fullpipe_record::qlog::{Array, Milliseconds, Object, hexadecimal};
@@ -222,7 +222,7 @@ pub(super) fn of_bytes(frames: &mut Array<'_>, payload: &[u8], ack_delay_exponen
     let mut reader = Reader { bytes: payload };
     while !reader.bytes.is_empty() {
         if frame(frames, &mut reader, ack_delay_exponent, &mut meaning).is_none() {
-            // The end of an invalid frame is unknown, so it counts to the end of the packet.
+            // The end of an invalid frame is unknown, so it extends to the end of the packet.
             unknown(frames, 0, reader.bytes.len() as u64);
             break;
         }

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The schema of the events of links.
 const LINK_SCHEMA: &str = "urn:fullpipe:qlog:events:link-1";
-/// The file's name.
+/// The name of the file.
 const FILE: &str = "run.sqlog";
 /// Buffered bytes at which the recorder appends them to the file.
 const PIECE_BYTES: usize = 1 << 16;
@@ -129,7 +129,7 @@ impl Recorder {
         self.writer.clear();
     }
 
-    /// Writes what has happened since the previous event, up to the current time. Called before each event.
+    /// Writes the events between the previous and the current event. Called before each event.
     fn advance(&mut self, world: &World, network: &Network<Witness>) {
         for observed in self.take_observed() {
             self.write_links(world, observed.at);
@@ -189,7 +189,7 @@ impl Recorder {
         self.known.get_mut(&place)
     }
 
-    /// Writes a packet that has reached a host. Returns the endpoint that it is for.
+    /// Writes a packet that has reached a host. Returns the endpoint that receives it.
     fn received(&mut self, world: &World, network: &Network<Witness>, handle: Handle) -> Option<Place> {
         let packet = network.arena.get(handle);
         // The receiver of a forward packet is the acceptor.
@@ -256,7 +256,7 @@ impl Recorder {
         }
     }
 
-    /// Writes the effects of an event after the hosts have handled it. `place` is the endpoint that it was for.
+    /// Writes the effects of an event after the hosts have handled it. `place` is the endpoint that received the packet or timer.
     fn settle(&mut self, world: &mut World, network: &Network<Witness>, place: Option<Place>) {
         let observed = self.take_observed();
         let mut affected: Vec<Place> = Vec::new();

@@ -1,15 +1,15 @@
-//! The loop of a real-time run: what has arrived goes in, the model runs up to the clock, what is due goes out; then it
-//! waits for the next event or arrival, whichever is first.
+//! The loop of a real-time run. It passes arrivals to the model, runs the model up to the clock, and sends packets that are due. It then
+//! waits for the next event or arrival.
 //!
-//! **Time.** An arrival enters the model at the instant of its stamp, however late it was read. To be able to, the model never
-//! runs further than the clock stood before arrivals were asked for: whatever was stamped before that is among them, but for
-//! the microseconds between a frame's stamp and its being there. One that comes late all the same enters at the model's clock,
-//! and its lateness is counted. A packet for a real host is due at the instant at which the model delivers it, and leaves as
-//! soon as the clock has passed that: releases wait for no tick.
+//! **Time.** An arrival enters the model at the time of its timestamp, even if it was read later. The model therefore never runs beyond
+//! the clock time at which arrivals were last requested. All earlier timestamps are among these arrivals, except for the microseconds
+//! between a frame's timestamp and its availability. A frame that is still late enters at the model's clock, and its lateness is counted.
+//! A packet for a real host is due at the time at which the model delivers it. It is sent as soon as the clock has passed that time,
+//! without a fixed tick.
 //!
-//! **Stalls.** If the loop comes round much later than it meant to (the machine had other things to do, or the process was
-//! stopped), that is a stall. What was due meanwhile leaves at once, so that links keep their rate; or the clock is held as if
-//! the time had not passed, so that queues keep their delay.
+//! **Stalls.** A stall is an iteration that starts much later than planned, because the machine was busy or the process was stopped.
+//! Overdue packets are then sent immediately, so that links keep their rate. Alternatively the clock is adjusted by the stall, so that
+//! queues keep their delay.
 
 use super::gateway::Gateway;
 use crate::prepared::Prepared;
@@ -19,33 +19,33 @@ use fullpipe_scenario::description::AfterStall;
 use fullpipe_units::{Duration, Instant};
 use std::io;
 
-/// Longest sleep: a stall is noticed by its gap even if nothing was due in it.
+/// Maximum sleep: a stall is detected by its length even if nothing was due.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 
-/// How often drops are asked for and the account is told.
+/// Interval between reads of the drop counters, and between progress reports.
 const ACCOUNT_EVERY: Duration = Duration::from_millis(100);
 
-/// Keeps arrivals: when each entered the model, at which port, and its bytes.
+/// Records arrivals: the time at which each entered the model, its port, and its bytes.
 pub(crate) type Journal<'a> = dyn FnMut(Instant, usize, &Bytes) -> io::Result<()> + 'a;
 
-/// A world in step with a machine's clock.
+/// A world that runs in step with a machine's clock.
 pub(crate) struct Driver<'a, M> {
     pub(crate) prepared: &'a mut Prepared,
     pub(crate) gateway: &'a mut Gateway,
     pub(crate) machine: &'a mut M,
     pub(crate) lateness: &'a mut Lateness,
     pub(crate) after_stall: AfterStall,
-    /// Hears of every arrival, where they are to be kept.
+    /// Receives every arrival, if arrivals are recorded.
     pub(crate) journal: Option<&'a mut Journal<'a>>,
-    /// Hears the clock and the account ten times a second, and says whether to stop.
+    /// Called ten times per second with the clock and the lateness; returns whether to stop.
     pub(crate) each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
 }
 
 impl<M: Machine> Driver<'_, M> {
-    /// Runs it to the scenario's end, or until the machine or `each` has enough. Returns how far the model has come.
+    /// Runs the scenario to its end, or until the machine or `each` stops it. Returns the time that the model has reached.
     ///
     /// # Errors
-    /// The machine's.
+    /// Errors of the machine.
     pub(crate) fn run(mut self) -> io::Result<Instant> {
         let end = self.end();
         let mut arrivals = Vec::new();
@@ -59,12 +59,12 @@ impl<M: Machine> Driver<'_, M> {
                 self.lateness.event(now.saturating_since(at));
             }
             self.machine.receive(&mut arrivals)?;
-            // Each port hands its frames over in order; a stable sort keeps that.
+            // Each port returns its frames in order; a stable sort preserves it.
             arrivals.sort_by_key(|arrival: &Arrival| arrival.at);
             for arrival in arrivals.drain(..) {
                 self.enter(arrival)?;
             }
-            // An arrival may be stamped later than the clock was read.
+            // An arrival may have a later timestamp than the clock reading.
             self.run_to(now.max(self.prepared.network.now()));
             self.release(&mut due)?;
             let over = now >= end || self.machine.done();
@@ -86,7 +86,7 @@ impl<M: Machine> Driver<'_, M> {
         Instant::ZERO.saturating_add(self.prepared.scenario.duration)
     }
 
-    /// Reads the clock, which should show no more than `expected`.
+    /// Reads the clock, which should be at most `expected`.
     fn begin_round(&mut self, expected: Instant) -> Instant {
         let now = self.machine.now();
         let gap = now.saturating_since(expected);
@@ -97,13 +97,13 @@ impl<M: Machine> Driver<'_, M> {
         now
     }
 
-    /// When something is due.
+    /// Time of the next due event.
     fn next_at(&self) -> Option<Instant> {
         let event = self.prepared.network.calendar.next().map(|(at, _)| at);
         event.into_iter().chain(self.prepared.probes.next_at()).min()
     }
 
-    /// Lets everything happen up to an instant, and the clock go on to it.
+    /// Executes all events up to a time, and advances the clock to it.
     fn run_to(&mut self, to: Instant) {
         let to = to.min(self.end());
         while let Some(sample_at) = self.prepared.probes.next_at().filter(|at| *at <= to) {
@@ -114,8 +114,8 @@ impl<M: Machine> Driver<'_, M> {
         self.work_off(to);
     }
 
-    /// Works off all events up to an instant, and notes of each subframe when that was: instant by instant, since an event may
-    /// make work for a subframe of which nobody knew.
+    /// Executes all events up to a time, and records the execution time of each subframe. It proceeds event time by event time, because
+    /// an event may create work for a new subframe.
     fn work_off(&mut self, to: Instant) {
         let end = self.end();
         while !self.prepared.scenario.access.is_empty()
@@ -131,7 +131,7 @@ impl<M: Machine> Driver<'_, M> {
         network.advance(to);
     }
 
-    /// When the next subframe begins in which an access network has something to do.
+    /// Start of the next subframe in which an access network has work.
     fn next_subframe(&self) -> Option<Instant> {
         let Prepared { network, scenario, .. } = &*self.prepared;
         (0..scenario.access.len()).map(|number| network.medium(number as u16).next()).filter(|at| !at.is_never()).min()
@@ -155,7 +155,7 @@ impl<M: Machine> Driver<'_, M> {
         Ok(())
     }
 
-    /// Sends off what the model has delivered to real hosts. `due` is room for when that was.
+    /// Sends packets that the model has delivered to real hosts. `due` is a buffer for their due times.
     fn release(&mut self, due: &mut Vec<Instant>) -> io::Result<()> {
         for delivery in self.prepared.world.delivered() {
             self.machine.send(delivery.port, delivery.frame);

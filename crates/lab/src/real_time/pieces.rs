@@ -1,8 +1,8 @@
-//! Fragments that real hosts send.
+//! IP fragments from real hosts.
 //!
-//! Between real hosts they travel as they are; each belongs to the conversation of its packet's first fragment, if that came
-//! before it. Where ports are needed of all of them, for translators and for nodes of the model, they wait for each other where
-//! they enter, and the packet is cut again by the first link that is too small for it (RFC 4787 REQ-14: also out of order).
+//! Between real hosts, fragments pass unchanged. A fragment belongs to the conversation of its packet's first fragment, if that arrived
+//! before. NATs and nodes of the model need the ports of all fragments. Their fragments are therefore reassembled on entry, and the first
+//! link with a smaller MTU fragments the packet again (RFC 4787 REQ-14: also out of order).
 
 use bytes::Bytes;
 use fullpipe_network::Network;
@@ -11,20 +11,20 @@ use fullpipe_wire::{IpVersion, Reassembler, Reassembly, Summary};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// What tells conversations apart: protocol, source and destination.
+/// Protocol, source and destination, which identify a conversation.
 pub(super) type FiveTuple = (u8, SocketAddr, SocketAddr);
 
-/// How long fragments wait for others: as in Linux.
+/// Reassembly timeout, as in Linux.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes that may wait.
+/// Maximum number of bytes that wait for reassembly.
 const MAX_WAITING_BYTES: usize = 4 << 20;
-/// Packets whose first fragment is remembered.
+/// Maximum number of packets whose first fragment is remembered.
 const MAX_KNOWN: usize = 4096;
 
-/// What fragments of a packet have in common.
+/// The fields that fragments of a packet share.
 type Key = (IpAddr, IpAddr, u32, u8);
 
-/// Fragments and what is known of them.
+/// Waiting fragments, and the conversations of first fragments.
 #[derive(Debug)]
 pub(super) struct Pieces {
     reassembler: Reassembler,
@@ -36,7 +36,7 @@ impl Pieces {
         Pieces { reassembler: Reassembler::new(TIMEOUT, MAX_WAITING_BYTES), known: BTreeMap::new() }
     }
 
-    /// The packet that a fragment makes whole; an error if it can make none.
+    /// Returns the packet that a fragment completes, if it does; an error if the fragment is invalid.
     pub(super) fn whole(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<Bytes>, ()> {
         self.reassembler.expire(now);
         match self.reassembler.take(now, bytes) {
@@ -46,12 +46,12 @@ impl Pieces {
         }
     }
 
-    /// The conversation of a packet or a fragment with these ends of its own.
+    /// The conversation of a packet or fragment. `own` is the five-tuple from its own header.
     pub(super) fn conversation(&mut self, summary: &Summary, own: FiveTuple) -> FiveTuple {
         let Some(fragment) = summary.fragment else { return own };
         let protocol = match summary.version {
             IpVersion::V4 => summary.protocol,
-            // A later fragment announces what follows the first one's fragment header, an extension header maybe.
+            // The header of a later fragment states the header that follows in the first fragment, which may be an extension header.
             IpVersion::V6 => 0,
         };
         let key = (summary.source.ip(), summary.destination.ip(), fragment.identification, protocol);
@@ -66,7 +66,7 @@ impl Pieces {
     }
 }
 
-/// Whether fragments on the way are needed as one packet.
+/// Whether fragments must be reassembled on entry.
 pub(super) fn need_whole<O: fullpipe_record::Observer>(network: &Network<O>, summary: &Summary, to_real: bool) -> bool {
     let is_translated = network.has_rebinding() || (network.has_nats() && summary.version == IpVersion::V4);
     summary.fragment.is_some() && (!to_real || is_translated)

@@ -1,10 +1,10 @@
-//! Keeps every arrival of a real-time run as a pcapng file: one interface per real host, whole frames, and the instant at
-//! which each entered the model, to the nanosecond. The captures' ends say how far the model came. That is all that virtual
-//! time needs to do the same again.
+//! Records every arrival of a real-time run in a pcapng file: one interface per real host, whole frames, and the time at which each
+//! entered the model, in nanoseconds. The ends of the captures state the time that the model reached. A replay in virtual time needs
+//! nothing else.
 //!
-//! The file is written by a thread of its own, so that the driver never waits for a disk. If the disk is slower than the
-//! hosts are, what is still to be written waits in memory, but not more than 65 536 frames: those beyond are missing, and
-//! counted; then the file has no end, so that no replay takes it for the whole.
+//! A separate thread writes the file, so that the driver never waits for a disk. If the disk is slower than the hosts, at most 65 536
+//! frames wait in memory. Further frames are missing, and counted. The file then has no end marker, so that a replay does not accept it
+//! as complete.
 
 use crate::options::Append;
 use bytes::Bytes;
@@ -18,19 +18,19 @@ use std::thread::JoinHandle;
 /// Name of the file.
 pub const ARRIVALS: &str = "arrivals.pcapng";
 
-/// Bytes that are handed to the disk at once.
+/// Bytes written to the disk at once.
 const PIECE_BYTES: usize = 1 << 18;
 
-/// Most frames that wait to be written.
+/// Maximum number of frames that wait to be written.
 const MOST_WAITING: usize = 65_536;
 
-/// An arrival: when it entered the model, at which port, and the frame.
+/// An arrival: the time at which it entered the model, its port, and the frame.
 type Entered = (Instant, usize, Bytes);
 
-/// A recording that goes on.
+/// A running recording.
 pub(crate) struct Recorder {
     entered: SyncSender<Entered>,
-    /// Arrivals that found no room.
+    /// Number of arrivals that were not recorded.
     missing: Cell<u64>,
     writer: JoinHandle<io::Result<PcapngWriter<Vec<u8>>>>,
     append: Append,
@@ -38,10 +38,10 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a recording of hosts with these names, in the order of their ports.
+    /// Starts a recording of hosts with these names, in the order of their ports.
     ///
     /// # Errors
-    /// The machine's, if there can be no further thread.
+    /// If the machine cannot start a thread.
     pub(crate) fn start<'a>(append: Append, hosts: impl Iterator<Item = &'a str>) -> io::Result<Self> {
         Recorder::with_room(append, hosts, MOST_WAITING)
     }
@@ -66,18 +66,18 @@ impl Recorder {
         Ok(Recorder { entered, missing: Cell::new(0), writer, append, hosts: count })
     }
 
-    /// Keeps an arrival. A disk's error is told by [`Recorder::finish`].
+    /// Records an arrival. [`Recorder::finish`] returns errors of the disk.
     pub(crate) fn keep(&self, at: Instant, port: usize, frame: &Bytes) {
-        // The thread ends early only after an error of its own.
+        // The thread ends early only after an error, which it returns.
         if let Err(TrySendError::Full(_)) = self.entered.try_send((at, port, frame.clone())) {
             self.missing.set(self.missing.get() + 1);
         }
     }
 
-    /// Writes what is left, and how far the model came. Returns how many arrivals are missing.
+    /// Writes the remaining arrivals and the time that the model reached. Returns the number of missing arrivals.
     ///
     /// # Errors
-    /// The disk's.
+    /// Errors of the disk.
     pub(crate) fn finish(self, at: Instant) -> io::Result<u64> {
         drop(self.entered);
         let written = self.writer.join().map_err(|_| io::Error::other("the thread that writes arrivals has ended"))?;
@@ -95,7 +95,7 @@ fn told(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{ARRIVALS} cannot be written: {error}"))
 }
 
-/// The thread: writes until no further arrival can come; returns the writer with what is not yet on the disk.
+/// Runs the thread: writes until no further arrival can come. Returns the writer with the unwritten rest.
 fn write(
     mut file: PcapngWriter<Vec<u8>>,
     incoming: &Receiver<Entered>,
@@ -118,10 +118,9 @@ mod tests {
     use fullpipe_record::pcapng::{Block, Reader};
     use std::sync::{Arc, Mutex};
 
-    /// Four frames of 64 KiB are the first piece of 256 KiB. The disk is busy with it while eight more come, of which four find
-    /// room.
+    /// Four frames of 64 KiB are the first piece of 256 KiB. While the disk writes it, eight more arrive, of which four fit.
     #[test]
-    fn what_a_slow_disk_cannot_take_is_counted_and_the_file_has_no_end() {
+    fn arrivals_lost_by_a_slow_disk_are_counted_and_the_file_has_no_end() {
         for slow in [true, false] {
             let file = Arc::new(Mutex::new(Vec::new()));
             let (begun, has_begun) = std::sync::mpsc::channel();

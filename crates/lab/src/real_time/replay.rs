@@ -1,8 +1,8 @@
-//! A real-time run once more in virtual time: the same world, with the arrivals that were recorded.
+//! Replays a real-time run in virtual time: the same world with the recorded arrivals.
 //!
-//! What real hosts sent, and when it entered the model, is in the file; all else follows from the scenario and its seed. So
-//! the records are the same, byte for byte, without a namespace, a program or a wait. The machine that the driver sees is made
-//! of the file: its clock goes from one arrival or event to the next and is never late.
+//! The file has the frames of real hosts and the times at which they entered the model. All other events follow from the scenario and its
+//! seed. The records are therefore identical, byte for byte, without namespaces, programs or waiting. The recording takes the place of
+//! the machine: its clock advances from one arrival or event to the next and is never late.
 
 use super::driver::Driver;
 use super::gateway::Gateway;
@@ -28,21 +28,21 @@ use std::sync::Arc;
 /// The result of a replay.
 #[derive(Debug)]
 pub struct Replayed {
-    /// What the model has seen.
+    /// The outcome of the model.
     pub outcome: Outcome,
     /// Frames that did not enter the model.
     pub refused: RefusedFrames,
-    /// What nodes of the model said to real hosts by ICMP.
+    /// ICMP messages and resets that nodes of the model sent to real hosts.
     pub answered: IcmpRecord,
-    /// Arrivals in the file.
+    /// Number of arrivals in the file.
     pub arrivals: u64,
 }
 
-/// Runs a scenario in virtual time with the arrivals that a real-time run of it has recorded. `stop` is asked ten times in a
-/// second of the scenario.
+/// Runs a scenario in virtual time with the arrivals that a real-time run recorded. `stop` is called ten times per second of virtual time
+/// and returns whether to stop.
 ///
 /// # Errors
-/// As [`crate::prepare`]; and if the file is damaged or of other hosts.
+/// As [`crate::prepare`], and if the file is damaged or has other hosts.
 pub fn replay(
     scenario: Arc<Scenario>,
     options: &Options,
@@ -57,7 +57,7 @@ pub fn replay(
     let hosts = real.iter().map(|node| RealHost::numbered(*node)).collect();
     prepared.world.set_real(&mut prepared.network, RealHosts::new(hosts, scenario.nodes.len()));
     let mut gateway = Gateway::new(&scenario, &prepared.network, real);
-    // Virtual time is never late.
+    // Virtual time has no lateness.
     let never = Duration::from_nanos(u64::MAX);
     let mut lateness = Lateness::new(Limits { late_after: never, stall_after: never, ..Limits::default() });
     let driver = Driver {
@@ -78,7 +78,7 @@ pub fn replay(
     Ok(Replayed { outcome, refused: gateway.refused, answered, arrivals })
 }
 
-/// The real hosts in the order of their ports: those that are namespaces first, in the order of the scenario.
+/// The real hosts in the order of their ports: namespaces first, then interfaces, each in the order of the scenario.
 pub(super) fn real_nodes(scenario: &Scenario) -> Vec<NodeId> {
     let nodes = (0..scenario.nodes.len()).map(|number| NodeId(number as u32));
     let mut real: Vec<NodeId> = nodes.filter(|node| scenario.is_real(*node)).collect();
@@ -86,17 +86,17 @@ pub(super) fn real_nodes(scenario: &Scenario) -> Vec<NodeId> {
     real
 }
 
-/// A machine made of a recording.
+/// A recording as the driver's machine.
 #[derive(Debug)]
 struct Recording {
     clock: Instant,
     arrivals: VecDeque<Arrival>,
-    /// How far the model came.
+    /// The time that the model reached.
     end: Instant,
 }
 
 impl Recording {
-    /// Reads a file whose interfaces must be of these hosts, in this order.
+    /// Reads a file whose interfaces must belong to these hosts, in this order.
     fn read(file: &[u8], hosts: &[&str]) -> Result<Self, String> {
         let mut known = Vec::new();
         let mut arrivals = VecDeque::new();

@@ -1,4 +1,4 @@
-//! The driver on a machine that is made up: its clock and its frames are what the test says.
+//! Tests of the driver on a simulated machine, whose clock and frames the test sets.
 
 mod hostile;
 mod icmp;
@@ -27,17 +27,17 @@ fn at(micros_since_begin: u64) -> Instant {
     Instant::ZERO + micros(micros_since_begin)
 }
 
-/// A machine whose clock stands still but for waiting.
+/// A simulated machine whose clock advances only in waits.
 #[derive(Default)]
 struct MadeUp {
     clock: Instant,
-    /// Frames that will come: when they can be read, and what they are.
+    /// Frames that will arrive: the time at which each can be read, and the arrival.
     coming: VecDeque<(Instant, Arrival)>,
-    /// Waits, by number, that take longer than asked for, by so much.
+    /// Waits, by number, that take longer than requested, with the additional time.
     oversleeps: BTreeMap<u32, Duration>,
     waits: u32,
     drops: u64,
-    /// When each frame was sent, and where.
+    /// Time, port and bytes of each sent frame.
     sent: Vec<(Instant, usize, Vec<u8>)>,
 }
 
@@ -82,7 +82,7 @@ impl Machine for MadeUp {
     }
 }
 
-/// A frame with a UDP datagram of 97 bytes in an IPv4 packet of 125: exactly 100 us at 10 Mbit/s.
+/// A frame with a UDP datagram of 97 bytes in an IPv4 packet of 125 bytes: exactly 100 us at 10 Mbit/s.
 fn frame(from: u8, to: u8, port: u16) -> Bytes {
     let payload = [7_u8; 97];
     let (source, destination) = ([10, 0, 0, from], [10, 0, 0, to]);
@@ -108,20 +108,20 @@ struct Ran {
     answered: fullpipe_archive::IcmpRecord,
 }
 
-/// Of two real hosts.
+/// Runs two real hosts.
 fn run(machine: MadeUp, after_stall: AfterStall) -> Ran {
     run_world(&World::pair(""), machine, after_stall)
 }
 
-/// Of any network, whose first two hosts are real.
+/// Runs any network whose first two hosts are real.
 fn run_world(world: &World, machine: MadeUp, after_stall: AfterStall) -> Ran {
     run_hosts(world, 2, machine, after_stall)
 }
 
-/// Of any network, whose first few hosts are real.
+/// Runs any network whose first `hosts` hosts are real.
 fn run_hosts(world: &World, hosts: u32, machine: MadeUp, after_stall: AfterStall) -> Ran {
     let scenario =
-        Arc::new(fullpipe_scenario::load(&world.to_string(), "test", &[]).expect("a good scenario").scenario);
+        Arc::new(fullpipe_scenario::load(&world.to_string(), "test", &[]).expect("the scenario is valid").scenario);
     let mut prepared =
         assemble::assemble_addressed(Arc::clone(&scenario), &Options::default(), Plugins::default()).expect("a world");
     let nodes: Vec<NodeId> = (0..hosts).map(NodeId).collect();
@@ -161,11 +161,11 @@ fn with(frames: impl IntoIterator<Item = (u64, Arrival)>) -> MadeUp {
     }
 }
 
-/// 100 us of transmission and 5 ms of propagation after its stamp, the frame leaves, with its bytes as they came but for the
-/// Ethernet header.
+/// The frame is sent after 100 us of transmission and 5 ms of propagation from its timestamp, with the same bytes after the Ethernet
+/// header.
 #[test]
-fn a_packet_is_due_by_its_stamp() {
-    // Read at once, or 2 ms late: the deadline counts from the stamp.
+fn packet_due_time_is_relative_to_its_timestamp() {
+    // Read immediately, or 2 ms late: the due time is relative to the timestamp.
     for readable in [1000, 3000] {
         let ran = run(with([(readable, arrival(1000, 0, frame(1, 2, 9)))]), AfterStall::CatchUp);
         let [(sent, port, bytes)] = ran.machine.sent.as_slice() else { panic!("{:?}", ran.machine.sent) };
@@ -180,18 +180,18 @@ fn a_packet_is_due_by_its_stamp() {
     }
 }
 
-/// Two packets at once: the second waits for the first.
+/// Two simultaneous packets: the second waits for the first.
 #[test]
-fn the_link_keeps_its_rate() {
+fn link_with_simultaneous_arrivals_keeps_its_rate() {
     let pair = [(1000, arrival(1000, 0, frame(1, 2, 9))), (1000, arrival(1000, 0, frame(1, 2, 9)))];
     let ran = run(with(pair), AfterStall::CatchUp);
     let sent: Vec<Instant> = ran.machine.sent.iter().map(|(sent, _, _)| *sent).collect();
     assert_eq!(sent, [at(6100), at(6200)]);
 }
 
-/// The model has gone on to 3 ms (a packet of the other host was read then) when one with a stamp of 2 ms comes to light.
+/// The model has reached 3 ms (a packet of the other host was read then) when a frame with the timestamp 2 ms is read.
 #[test]
-fn what_is_stamped_in_the_models_past_enters_at_its_clock_and_counts_as_late() {
+fn arrival_with_a_past_timestamp_enters_at_the_models_clock_and_is_late() {
     let frames = [(3000, arrival(3000, 1, frame(2, 1, 77))), (3500, arrival(2000, 0, frame(1, 2, 9)))];
     let ran = run(with(frames), AfterStall::CatchUp);
     let mut sent: Vec<_> = ran.machine.sent.iter().map(|(sent, port, _)| (*sent, *port)).collect();
@@ -201,11 +201,11 @@ fn what_is_stamped_in_the_models_past_enters_at_its_clock_and_counts_as_late() {
     assert!(ran.lateness.arrivals().max_nanos.abs_diff(1_000_000) < 1000, "{:?}", ran.lateness.arrivals());
 }
 
-/// The machine sleeps 50 ms longer than asked for, at 1.1 ms, with a packet due at 6.1 ms.
+/// The machine sleeps 50 ms longer than requested, at 1.1 ms, with a packet due at 6.1 ms.
 #[test]
-fn a_stall_is_told_and_handled_as_asked() {
+fn stall_is_reported_and_handled_as_configured() {
     let stalled = || MadeUp {
-        // The first wait ends with the frame, the second is the one that should end at 6 ms, 5 ms after that.
+        // The first wait ends with the frame. The second should end at 6 ms, 5 ms later.
         oversleeps: BTreeMap::from([(1, micros(50_000))]),
         ..with([(1000, arrival(1000, 0, frame(1, 2, 9)))])
     };
@@ -218,12 +218,12 @@ fn a_stall_is_told_and_handled_as_asked() {
 
     let ran = run(stalled(), AfterStall::Pause);
     assert_eq!(ran.lateness.stalls(), [micros(50_000)]);
-    assert_eq!(ran.machine.sent[0].0, at(6100), "by a clock that stood still too");
+    assert_eq!(ran.machine.sent[0].0, at(6100), "by a clock that stopped during the stall");
     assert_eq!(ran.lateness.packets().max_nanos, 0);
     assert!(!ran.lateness.verdict().on_time());
 }
 
-/// A UE whose cell is idle but for one packet.
+/// A UE in a cell that is idle except for one packet.
 fn cell() -> World {
     World::new("100ms")
         .hosts(&["phone", "server"])
@@ -233,10 +233,9 @@ fn cell() -> World {
         .datagrams("server", "phone", "")
 }
 
-/// Subframes are worked off when they begin; where the machine sleeps over their beginnings, each of them counts with its own
-/// lateness.
+/// Subframes are executed when they begin. If the machine sleeps over their starts, each has its own lateness.
 #[test]
-fn each_subframe_has_its_lateness() {
+fn each_subframe_has_its_own_lateness() {
     let frames = || [(1000, arrival(1000, 1, frame(2, 1, 9)))];
     let ran = run_world(&cell(), with(frames()), AfterStall::CatchUp);
     let on_time = ran.lateness.subframes();
@@ -247,38 +246,38 @@ fn each_subframe_has_its_lateness() {
         0
     );
 
-    // The packet (127 bytes with framing, 1016 ns) is at the gateway at 2.001016 ms. To that wait the machine adds 9 ms and comes
-    // round at 11.001016 ms: of the subframes that begin at 3, 4, ..., 11 ms all but the last are late by more than 1 ms, the first
-    // by 8.001016 ms, the middle one by 4.001016 ms. Three digits are kept.
+    // The packet (127 bytes with framing, 1016 ns) is at the gateway at 2.001016 ms. The machine adds 9 ms to this wait, so the next
+    // iteration is at 11.001016 ms. Subframes begin at 3, 4, ..., 11 ms; all but the last are late by more than 1 ms, the first by
+    // 8.001016 ms, the middle one by 4.001016 ms. Three digits are kept.
     let machine = MadeUp { oversleeps: BTreeMap::from([(1, micros(9000))]), ..with(frames()) };
     let ran = run_world(&cell(), machine, AfterStall::CatchUp);
     let late = ran.lateness.subframes();
     assert_eq!((on_time.count, late.count, late.late), (9, 9, 8), "{late:?}");
     assert!(late.max_nanos.abs_diff(8_001_016) <= 8001 && late.p50_nanos.abs_diff(4_001_016) <= 4001, "{late:?}");
     assert_eq!(ran.machine.sent.len(), 1);
-    // As events they are one.
+    // They count as one event.
     assert_eq!(ran.lateness.events().late, 1);
 }
 
 #[test]
-fn frames_that_the_machine_loses_spoil_the_run() {
+fn run_with_frames_lost_by_the_machine_fails() {
     let ran = run(MadeUp { drops: 3, ..MadeUp::default() }, AfterStall::CatchUp);
     assert_eq!(ran.lateness.drops(), 3);
     assert!(!ran.lateness.verdict().on_time());
 }
 
-/// What was late the first time enters at the same instant again, read in time.
+/// A frame that was late in the first run enters at the same time again, but is read on time.
 #[test]
-fn a_journal_replayed_gives_the_same_records() {
+fn replayed_journal_gives_the_same_records() {
     let frames = (0..200).map(|number| {
         let stamp = 500 + number * 137;
         let (port, bytes) = if number % 3 == 0 { (1, frame(2, 1, 77)) } else { (0, frame(1, 2, 9)) };
-        // Read late by 0 to 1.2 ms, in order of reading.
+        // Read late by 0 to 1.2 ms, listed in order of reading.
         (stamp + 1200 - (number * 53) % 1200, arrival(stamp, port, bytes))
     });
     let mut frames: Vec<_> = frames.collect();
     frames.sort_by_key(|(readable, _)| *readable);
-    // Each port hands over in order of its stamps.
+    // Each port returns frames in order of their timestamps.
     let mut last = [Instant::ZERO; 2];
     for (_, arrival) in &mut frames {
         arrival.at = arrival.at.max(last[arrival.port]);
@@ -298,7 +297,7 @@ fn a_journal_replayed_gives_the_same_records() {
 }
 
 #[test]
-fn what_cannot_enter_is_counted_by_its_reason() {
+fn frame_that_cannot_enter_is_counted_by_its_reason() {
     let mut short = frame(1, 2, 9).to_vec();
     short.truncate(13);
     let mut arp = frame(1, 2, 9).to_vec();
@@ -312,10 +311,10 @@ fn what_cannot_enter_is_counted_by_its_reason() {
     assert!(ran.machine.sent.is_empty());
 }
 
-/// Hosts that are interfaces come after those that are namespaces, in the order of their ports: a recording names them so, and
-/// replays so. Arrivals of the client, declared first, are those of the second port.
+/// In the order of ports, hosts that are interfaces follow hosts that are namespaces. Recordings have their names in this order, and
+/// replays use it. Arrivals of the client, declared first, are those of the second port.
 #[test]
-fn interfaces_are_replayed_by_their_ports() {
+fn recording_of_interfaces_is_replayed_by_port() {
     let world = World::new("100ms")
         .entry("host", "name = 'client', interface = 'eth0'")
         .hosts(&["server"])
@@ -323,7 +322,7 @@ fn interfaces_are_replayed_by_their_ports() {
         .datagrams("client", "server", ", from_by = 'program', to_by = 'program'")
         .entry("program", "name = 'server', host = 'server', command = ['true']");
     let text = world.to_string();
-    let scenario = Arc::new(fullpipe_scenario::load(&text, "test", &[]).expect("a good scenario").scenario);
+    let scenario = Arc::new(fullpipe_scenario::load(&text, "test", &[]).expect("the scenario is valid").scenario);
     assert_eq!(super::replay::real_nodes(&scenario), [NodeId(1), NodeId(0)]);
     let recorded = |names: [&str; 2]| {
         let file = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -335,7 +334,7 @@ fn interfaces_are_replayed_by_their_ports() {
         let recorder = super::recorder::Recorder::start(append, names.into_iter()).expect("a thread");
         recorder.keep(at(1000), 1, &frame(1, 2, 9));
         recorder.keep(at(2000), 0, &frame(2, 1, 77));
-        // Another's address: it is the other port's.
+        // The address of another host, which has the other port.
         recorder.keep(at(3000), 0, &frame(1, 2, 9));
         assert_eq!(recorder.finish(at(50_000)).expect("a disk"), 0);
         file.lock().expect("no panic").clone()
@@ -348,5 +347,8 @@ fn interfaces_are_replayed_by_their_ports() {
     assert_eq!((row.counters.tx_packets, row.counters.rx_packets), (1, 1));
     assert_eq!(row.counters.first_rx, at(6100));
     let wrong = recorded(["client", "server"]);
-    assert!(super::replay(scenario, &Options::default(), &wrong, &|| false).is_err(), "of other ports");
+    assert!(
+        super::replay(scenario, &Options::default(), &wrong, &|| false).is_err(),
+        "a recording with other ports was accepted"
+    );
 }

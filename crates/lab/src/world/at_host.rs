@@ -1,7 +1,7 @@
 //! The interface of applications to their host ([`Io`]): the clock, timers, streams of the flow's transport, and datagrams.
 //!
-//! Streams that an application calls are noted. When the application has returned, the world serves their endpoints: it
-//! polls them for output.
+//! Streams that an application calls are recorded. When the application has returned, the world serves their endpoints: it polls them for
+//! output.
 
 use super::state::Core;
 use super::streams::{NO_STREAM, StreamKey};
@@ -17,7 +17,7 @@ pub(super) struct AtHost<'a> {
     pub(super) core: &'a mut Core,
     pub(super) network: &'a mut Network<Witness>,
     pub(super) application: u32,
-    /// The stream whose event the application receives. Its endpoint is served after the call in any case.
+    /// The stream whose event the application receives. Its endpoint is always served after the call.
     pub(super) serviced: StreamId,
 }
 
@@ -131,7 +131,7 @@ impl Io for AtHost<'_> {
 }
 
 impl AtHost<'_> {
-    /// Whether a stream is on the connection that is served after the call in any case.
+    /// Whether a stream is on the connection that is always served after the call.
     fn is_serviced(&self, key: StreamKey) -> bool {
         match (key, StreamKey::of(self.serviced)) {
             (StreamKey::QuicModel(one), Some(StreamKey::QuicModel(other))) => {

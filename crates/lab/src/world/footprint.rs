@@ -1,4 +1,4 @@
-//! Memory of what runs at hosts, for the estimated cost of a scenario.
+//! Memory of endpoints, flows and conversations, for the estimated cost of a scenario.
 
 use super::flow::{Conversation, Flow};
 use super::quic_model::{ModelEndpoint, ModelMaker};
@@ -7,7 +7,7 @@ use super::state::Wake;
 use super::tcp::TcpEndpoint;
 use fullpipe_workload::Application;
 
-/// A flow of the world, without its endpoints: its entries in the tables of flows, and two applications with their timers.
+/// A flow of the world without its endpoints: its entries in the tables of flows, and two applications with their timers.
 pub(crate) const FLOW_BYTES: usize =
     size_of::<Flow>() + size_of::<u32>() + 2 * (size_of::<Box<dyn Application>>() + size_of::<Wake>());
 /// A conversation of a flow.
@@ -16,7 +16,7 @@ pub(crate) const CONVERSATION_BYTES: usize = size_of::<Conversation>();
 pub(crate) const TCP_BYTES: usize = size_of::<Option<TcpEndpoint>>();
 /// An endpoint of the QUIC model.
 pub(crate) const QUIC_MODEL_BYTES: usize = size_of::<Option<Box<ModelEndpoint>>>() + size_of::<ModelEndpoint>();
-/// What a flow of the QUIC model has besides.
+/// The additional state of a flow of the QUIC model.
 pub(crate) const QUIC_MAKER_BYTES: usize = size_of::<ModelMaker>();
 /// An endpoint of the real QUIC stack, without what the stack itself keeps.
 pub(crate) const QUIC_STACK_BYTES: usize = size_of::<Option<Box<StackEndpoint>>>() + size_of::<StackEndpoint>();

@@ -61,7 +61,7 @@ impl World {
         self.service_touched(network);
     }
 
-    /// Handles a segment for which there is no short path. Apart: with it, the short ones need a larger frame.
+    /// Handles a segment outside of the fast paths. It is a separate function, because it would enlarge their stack frame.
     #[inline(never)]
     fn receive_other_segment(&mut self, network: &mut Network<Witness>, index: u32, handle: Handle) {
         let packet = network.arena.get(handle);
@@ -80,8 +80,8 @@ impl World {
         self.service_event(network, index);
     }
 
-    /// Handles a segment without an endpoint: it is for a real host, opens a connection, or is for a closed one. A closed
-    /// connection sends no reset (RFC 9293 section 3.10.7.1), because its peer is closed as well: the reset would reach no endpoint.
+    /// Handles a segment without an endpoint: it is for a real host, opens a connection, or is for a closed one. A closed connection
+    /// sends no reset (RFC 9293 section 3.10.7.1), because its peer is closed as well and the reset would reach no endpoint.
     #[cold]
     #[inline(never)]
     fn receive_unexpected(&mut self, network: &mut Network<Witness>, node: NodeId, handle: Handle, header: &TcpHeader) {

@@ -174,7 +174,7 @@ pub(super) struct TcpEndpoints {
 #[derive(Debug)]
 pub(super) struct Output {
     beside: Beside,
-    /// From this acknowledgement on, receivers acknowledge one byte too many, a fault for tests of the auditor; 0: never.
+    /// From this acknowledgment on, receivers acknowledge one byte too many, a fault for tests of the auditor; 0: never.
     faulty_from: u64,
     acknowledgements: u64,
 }
@@ -251,7 +251,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Sends the acknowledgement that is due, where nothing else is to be sent.
+    /// Sends the pending acknowledgment, if nothing else is to be sent.
     #[inline]
     pub(super) fn acknowledge(&mut self, output: &mut Output, network: &mut Network<Witness>, now: Instant) {
         self.send(output, network, now, |connection, header, beside| {
@@ -303,7 +303,7 @@ impl TcpEndpoint {
 }
 
 impl TcpEndpoint {
-    /// Arms the near timer after data was received that nothing else follows from.
+    /// Arms the near timer after received data that requires no other action.
     #[inline(always)]
     pub(super) fn arm_near(&mut self, network: &mut Network<Witness>, index: u32) {
         let near = self.connection.near_deadline();

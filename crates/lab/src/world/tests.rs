@@ -102,12 +102,12 @@ fn the_report_of_a_tcp_sender_has_the_values_of_its_connection() {
         tunnel: None,
     };
     assert_eq!(sent, expected);
-    // At least 20 ms in each direction. The network counts two packets more: a SYN and an acknowledgement.
+    // At least 20 ms in each direction. The network counts two packets more: a SYN and an acknowledgment.
     assert!(sent.min_rtt >= Some(Duration::from_millis(40)), "{:?}", sent.min_rtt);
     let monitored = network.observer.monitor.flow(fullpipe_units::FlowId(0)).tx_packets;
     assert_eq!(sent.sent_packets, Some(monitored - 2));
     assert_eq!(world.last_report((0, 0)), Some(sent), "it is the same after the run");
-    // The receiver sends nothing but acknowledgements.
+    // The receiver sends nothing but acknowledgments.
     let received = report(&mut world, 1);
     assert_eq!((received.sent_packets, received.retransmitted_packets), (Some(0), Some(0)));
 }

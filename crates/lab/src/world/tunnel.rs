@@ -92,7 +92,7 @@ impl ProgramHost {
         self.recent.iter().flatten().find(same).map(|known| known.2)
     }
 
-    /// Notes the flow of a pair of addresses that none of the last two datagrams had.
+    /// Records the flow of a pair of addresses that differs from those of the last two datagrams.
     pub(super) fn note_flow(&mut self, source: SocketAddr, destination: SocketAddr, flow: FlowId) {
         self.recent = [Some((source, destination, flow)), self.recent[0]];
     }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_remembers_the_flows_of_two_pairs_of_addresses() {
+    fn host_caches_the_flows_of_two_pairs_of_addresses() {
         let settings = HostSettings { addresses: Vec::new(), receive_buffer_bytes: 0 };
         let mut host = ProgramHost {
             node: NodeId(0),

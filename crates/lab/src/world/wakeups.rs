@@ -1,4 +1,4 @@
-//! The times at which programs wake up: a reaction time after a datagram has arrived at their socket, and at their timers.
+//! The times at which programs wake up: a reaction time after the arrival of a datagram at their socket, and at their timers.
 //!
 //! When a program wakes up, it handles all datagrams that have arrived. The reaction time is the time that the machine needs to
 //! schedule the program and the program needs for its work, tens of microseconds or more. It can be random: with a constant

@@ -102,8 +102,8 @@ impl World {
         self.core.endpoints.place(id)
     }
 
-    /// Enables observation from now on: new endpoints of the QUIC stack and new tunnels keep journals, and the world notes
-    /// which ends of conversations applications call.
+    /// Enables observation from now on: new endpoints of the QUIC stack and new tunnels keep journals. The world records the ends of
+    /// conversations that applications call.
     pub(crate) fn begin_watching(&mut self) {
         self.core.endpoints.quic_stack.journals.get_or_insert_default();
         self.core.called.get_or_insert_default();
@@ -132,7 +132,7 @@ impl World {
 }
 
 impl Core {
-    /// Notes that an application has called a stream.
+    /// Records that an application has called a stream.
     #[cold]
     #[inline(never)]
     pub(super) fn note_called(&mut self, stream: StreamKey) {

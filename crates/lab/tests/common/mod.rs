@@ -1,16 +1,16 @@
-//! What the tests share: running a scenario given as text.
+//! Shared functions of the tests: they run a scenario that is given as text.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
 use fullpipe_lab::{Options, Outcome, run};
 use fullpipe_scenario::Override;
 
-/// Runs a scenario and demands that the audit passes.
+/// Runs a scenario and asserts that the audit passes.
 pub(crate) fn outcome(text: &str) -> Outcome {
     outcome_with(text, &[])
 }
 
-/// Runs a scenario with overrides and demands that the audit passes.
+/// Runs a scenario with overrides and asserts that the audit passes.
 pub(crate) fn outcome_with(text: &str, overrides: &[(&str, &str)]) -> Outcome {
     let overrides: Vec<Override> =
         overrides.iter().map(|(path, value)| Override { path: path.to_string(), value: value.to_string() }).collect();

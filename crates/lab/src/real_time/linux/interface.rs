@@ -1,9 +1,9 @@
-//! A host beyond an interface of this machine, for example of a container: the emulator is the router at the other end.
+//! A host at an interface of this machine, for example of a container. The emulator acts as the router on this network.
 //!
-//! The interface keeps its Ethernet address, under which the emulator answers for the addresses of all other nodes of the
-//! scenario. The host's Ethernet address is learnt from what it sends; until it is known, frames for the host wait, and the
-//! emulator asks. Packets to the routers themselves are the kernel's, which may have these addresses, too. What passes can be
-//! captured as it is on the wire.
+//! The emulator uses the interface's Ethernet address, and answers address resolution for all other nodes of the scenario. It learns the
+//! host's Ethernet address from received frames. Until the address is known, frames for the host wait, and the emulator sends address
+//! resolution requests. The kernel handles packets to the routers themselves, because it may have these addresses, too. The traffic can
+//! be captured.
 
 use crate::world::ETHERNET_HEADER_BYTES;
 use fullpipe_emulate::{Frame, PacketPort, Port, PortCounters, nanos_since_1970};
@@ -16,20 +16,20 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
-/// Most frames that wait for the host's address; the oldest go first.
+/// Maximum number of frames that wait for the host's address; the oldest are dropped first.
 const MOST_WAITING: usize = 64;
 
-/// A capture of an interface, to which whole frames are written.
+/// The destination of an interface capture, to which whole frames are written.
 pub type FrameCapture = Box<dyn Write>;
 
-/// Who is on either side of an interface.
+/// The addresses on both sides of an interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Sides {
-    /// The interface's own Ethernet address.
+    /// The Ethernet address of the interface.
     pub(crate) hardware: HardwareAddress,
     /// The host's addresses.
     pub(crate) host: Vec<IpAddr>,
-    /// The addresses of the router at which the host is: the emulator's name for itself on this network.
+    /// The addresses of the router to which the host is connected, which are the emulator's addresses on this network.
     pub(crate) gateway: Vec<IpAddr>,
     /// The addresses of all routers.
     pub(crate) routers: BTreeSet<IpAddr>,
@@ -37,12 +37,12 @@ pub(crate) struct Sides {
     pub(crate) others: BTreeSet<IpAddr>,
 }
 
-/// Resolution of addresses in both directions.
+/// Address resolution in both directions.
 #[derive(Debug)]
 struct Resolution {
     sides: Sides,
     neighbour: Neighbour,
-    /// The host's Ethernet address, once it is known.
+    /// The host's Ethernet address, if known.
     peer: Option<HardwareAddress>,
     waiting: VecDeque<Vec<u8>>,
     dropped: u64,
@@ -54,7 +54,7 @@ impl Resolution {
         Resolution { sides, neighbour, peer: None, waiting: VecDeque::new(), dropped: 0 }
     }
 
-    /// Looks at a frame from the interface: an answer to it, and whether it is for the model.
+    /// Processes a frame from the interface. Returns an answer, if any, and whether the frame is for the model.
     fn hear(&mut self, frame: &[u8]) -> (Option<Vec<u8>>, bool) {
         let Sides { hardware, host, routers, others, .. } = &self.sides;
         if let Some((address, from)) = sender(frame)
@@ -72,7 +72,7 @@ impl Resolution {
         }
     }
 
-    /// What to send now, of frames that are due and of those that have waited.
+    /// Returns the frames to send now, from the given frames and those that waited.
     fn address(&mut self, frames: &mut VecDeque<Vec<u8>>) -> VecDeque<Vec<u8>> {
         self.waiting.append(frames);
         let Some(peer) = self.peer else { return self.questions() };
@@ -84,7 +84,7 @@ impl Resolution {
         ready
     }
 
-    /// The questions for the host's address, if anything waits for it: by all families, since a host may not have both.
+    /// Returns address resolution requests if a frame waits. All address families are used, because the host may have only one.
     fn questions(&mut self) -> VecDeque<Vec<u8>> {
         while self.waiting.len() > MOST_WAITING {
             self.waiting.pop_front();
@@ -99,7 +99,7 @@ impl Resolution {
     }
 }
 
-/// Where an IP packet goes.
+/// The destination address of an IP packet.
 fn destination(frame: &[u8]) -> Option<IpAddr> {
     let packet = frame.get(ETHERNET_HEADER_BYTES..)?;
     match packet.first()? >> 4 {
@@ -109,7 +109,7 @@ fn destination(frame: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// The interface as a port.
+/// The interface as a port of the emulator.
 pub(crate) struct InterfacePort {
     port: PacketPort,
     resolution: Resolution,
@@ -123,14 +123,14 @@ impl std::fmt::Debug for InterfacePort {
 }
 
 impl InterfacePort {
-    /// Attaches to an interface of the current network namespace.
+    /// Opens an interface of the current network namespace.
     pub(crate) fn open(interface: &str, sides: Sides, capture: Option<FrameCapture>) -> io::Result<Self> {
         let port = PacketPort::open(interface)?;
         let capture = capture.map(|out| begin(interface, out)).transpose()?;
         Ok(InterfacePort { port, resolution: Resolution::new(sides), capture })
     }
 
-    /// Sends frames as they are.
+    /// Sends frames unchanged.
     fn put(&mut self, mut frames: VecDeque<Vec<u8>>) -> io::Result<()> {
         if let Some(capture) = &mut self.capture {
             let now = Instant::from_nanos(nanos_since_1970());
@@ -191,7 +191,7 @@ impl Port for InterfacePort {
     fn send(&mut self, frames: &mut VecDeque<Vec<u8>>) {
         let ready = self.resolution.address(frames);
         if self.put(ready).is_err() {
-            // A full disk ends the capture, not the emulation.
+            // A full disk ends the capture, but not the emulation.
             self.capture = None;
         }
     }
@@ -224,7 +224,7 @@ mod tests {
         })
     }
 
-    /// An IPv4 packet of which only version and addresses matter.
+    /// An IPv4 packet that has only the version and addresses.
     fn packet(to: HardwareAddress, source: [u8; 4], destination: [u8; 4]) -> Vec<u8> {
         let mut frame = [&to.0[..], &HOST.0, &[8, 0], &[0x45; 1], &[0; 11]].concat();
         frame.extend(source);
@@ -233,11 +233,11 @@ mod tests {
     }
 
     #[test]
-    fn frames_wait_for_the_hosts_address_and_it_is_asked_for() {
+    fn frame_without_host_address_waits_and_triggers_a_request() {
         let mut resolution = resolution();
         let frame = packet(HardwareAddress::BROADCAST, [193, 167, 100, 100], [193, 167, 0, 100]);
         let questions = resolution.address(&mut VecDeque::from([frame.clone()]));
-        // RFC 826 by hand: broadcast, own address, ARP; Ethernet and IPv4, request; who we are; whom we ask for.
+        // RFC 826: broadcast, own address, ARP; Ethernet and IPv4, request; sender; target.
         let arp = [
             &[0xff; 6][..],
             &OWN.0,
@@ -248,22 +248,22 @@ mod tests {
             &[193, 167, 0, 100],
         ];
         assert_eq!(questions[0], arp.concat());
-        // RFC 4861 section 4.3: to the solicited-node group of ::100, 33-33-ff-00-01-00, with our own address as an option.
+        // RFC 4861 section 4.3: to the solicited-node multicast group of ::100, 33-33-ff-00-01-00, with our own address as an option.
         assert_eq!(questions[1][..6], [0x33, 0x33, 0xff, 0, 1, 0]);
         assert_eq!(questions[1][14 + 40..14 + 42], [135, 0]);
         assert!(questions[1].ends_with(&[&[1, 1][..], &OWN.0].concat()));
         assert_eq!(questions.len(), 2);
-        // The host answers: opcode 2, it is the sender.
+        // The host's reply: opcode 2, with the host as sender.
         let reply =
             [&OWN.0[..], &HOST.0, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &HOST.0, &[193, 167, 0, 100], &OWN.0, &[0; 4]];
         assert_eq!(resolution.hear(&reply.concat()), (None, false));
         let ready = resolution.address(&mut VecDeque::new());
         assert_eq!(ready, [[&HOST.0[..], &OWN.0, &frame[12..]].concat()]);
-        assert!(resolution.address(&mut VecDeque::new()).is_empty(), "it went once");
+        assert!(resolution.address(&mut VecDeque::new()).is_empty(), "the frame was sent twice");
     }
 
     #[test]
-    fn what_waits_is_bounded_and_counted() {
+    fn number_of_waiting_frames_is_bounded_and_drops_are_counted() {
         let mut resolution = resolution();
         let frame = packet(HOST, [1; 4], [2; 4]);
         for _ in 0..100 {
@@ -273,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn only_packets_to_the_interface_for_other_hosts_enter() {
+    fn only_frames_to_the_interface_for_other_hosts_enter() {
         let mut resolution = resolution();
         let (client, server) = ([193, 167, 0, 100], [193, 167, 100, 100]);
         assert_eq!(resolution.hear(&packet(OWN, client, server)), (None, true));
-        assert_eq!(resolution.peer, Some(HOST), "a packet tells who sent it");
-        assert_eq!(resolution.hear(&packet(HOST, client, server)), (None, false), "a bridge's flood");
-        assert_eq!(resolution.hear(&packet(OWN, client, [193, 167, 0, 2])), (None, false), "the kernel's");
-        // Whom the client asks for: the gateway is ours, the bridge is not.
+        assert_eq!(resolution.peer, Some(HOST), "a packet contains its sender's address");
+        assert_eq!(resolution.hear(&packet(HOST, client, server)), (None, false), "a frame flooded by a bridge");
+        assert_eq!(resolution.hear(&packet(OWN, client, [193, 167, 0, 2])), (None, false), "a packet for the kernel");
+        // The client's targets: the emulator answers for the gateway, not for the bridge.
         let question = |target: [u8; 4]| {
             let asks = [&[0xff; 6][..], &HOST.0, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1], &HOST.0, &client, &[0; 6], &target];
             asks.concat()
@@ -288,7 +288,7 @@ mod tests {
         let (answer, enters) = resolution.hear(&question([193, 167, 0, 2]));
         assert_eq!((answer.unwrap()[22..28].to_vec(), enters), (OWN.0.to_vec(), false));
         assert_eq!(resolution.hear(&question([193, 167, 0, 1])), (None, false));
-        // A stranger on the network is not taken for the host.
+        // Another station on the network is not the host.
         let mut other = packet(OWN, [193, 167, 0, 1], server);
         other[11] = 9;
         resolution.hear(&other);

@@ -1,8 +1,7 @@
-//! Ends of flows that this machine's kernel plays: from the scenario's words to sockets, and from what these did to the
-//! results.
+//! Ends of flows that this machine's kernel implements: their sockets and their results.
 //!
-//! Of a flow's TCP settings the kernel takes the congestion control, pacing, ECN and the buffers' largest sizes; the last two
-//! hold for a whole host, so flows there must agree on them. All else is as this kernel does it.
+//! The kernel uses these TCP settings of a flow: congestion control, pacing, ECN and the maximum buffer sizes. The last two apply to a
+//! whole host, so all its flows must have the same values. All other behavior is that of the kernel.
 
 use crate::outcome::Played;
 use crate::probes::Sampler;
@@ -23,22 +22,22 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Index of a flow of the scenario, and which end (0: initiator).
 pub(crate) type FlowEnd = (usize, usize);
 
-/// What an end of a flow that the kernel played has done.
+/// The results of a kernel endpoint.
 #[derive(Clone, Debug)]
 pub struct KernelEnd {
     /// Name of the flow.
     pub flow: String,
-    /// Whether it is the end at `from`, which sends; otherwise the one at `to`.
+    /// Whether this is the end at `from`, which sends; otherwise it is the one at `to`.
     pub sender: bool,
     /// The kernel's name of the congestion control; `None` over UDP.
     pub congestion: Option<String>,
-    /// What it says.
+    /// The counters and samples of the kernel.
     pub report: Report,
-    /// SHA-256 of what it has written or read, where the content matters.
+    /// SHA-256 of the written or read data, if the content is verified.
     pub digest: Option<String>,
 }
 
-/// What passes an end of a flow whose content matters.
+/// The content at an end of a flow, if it is verified.
 #[derive(Debug)]
 enum Contents {
     Sent(Content),
@@ -61,7 +60,7 @@ impl Contents {
     }
 }
 
-/// Passed by the end's thread, asked afterwards.
+/// Shared with the thread of the end, and read afterwards.
 type SharedContents = Arc<Mutex<Contents>>;
 
 fn contents(flow: &Flow, end: usize, seed: u64) -> Option<SharedContents> {
@@ -77,27 +76,27 @@ fn locked(contents: &Mutex<Contents>) -> MutexGuard<'_, Contents> {
     contents.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands an end's bytes to what they pass.
+/// Returns the function that receives the bytes of an end.
 fn taking(contents: &Option<SharedContents>) -> Option<fullpipe_emulate::Content> {
     let contents = Arc::clone(contents.as_ref()?);
     Some(Box::new(move |bytes: &mut [u8]| locked(&contents).pass(bytes)))
 }
 
-/// All ends that the kernel plays, at work.
+/// All running kernel endpoints.
 #[derive(Debug)]
 pub(crate) struct KernelEnds {
     ends: BTreeMap<FlowEnd, (KernelEndpoint, Option<SharedContents>)>,
     clock: Arc<OnceLock<WallClock>>,
-    /// Whether there is nothing in the run but flows of these ends that come to an end.
+    /// Whether the run contains only limited flows of these ends.
     bounded: bool,
 }
 
 impl KernelEnds {
-    /// Opens the sockets of all ends in the namespaces of their hosts. Receivers listen when this returns; nothing is sent
+    /// Opens the sockets of all ends in the namespaces of their hosts. When this function returns, receivers listen. No data is sent
     /// before [`KernelEnds::begin`].
     ///
     /// # Errors
-    /// Settings that contradict each other or that this kernel does not have, as a sentence.
+    /// Contradictory settings, or settings that this kernel does not support, as a sentence.
     pub(crate) fn start(
         scenario: &Scenario,
         directory: &Directory,
@@ -130,17 +129,17 @@ impl KernelEnds {
         Ok(KernelEnds { ends, clock, bounded })
     }
 
-    /// The run begins, by this clock.
+    /// Starts the flows, with times relative to this clock.
     pub(crate) fn begin(&self, clock: WallClock) {
         let _ = self.clock.set(clock);
     }
 
-    /// Whether nothing is left to do in the whole run.
+    /// Whether the whole run has nothing left to do.
     pub(crate) fn done(&self) -> bool {
         self.bounded && self.ends.values().all(|(endpoint, _)| endpoint.done())
     }
 
-    /// Ends all and says what they have done, in the order of the scenario.
+    /// Closes all ends and returns their results, in the order of the scenario.
     pub(crate) fn finish(self, scenario: &Scenario) -> BTreeMap<FlowEnd, KernelEnd> {
         let ends = self.ends.into_iter();
         ends.map(|((number, end), (endpoint, contents))| {
@@ -158,7 +157,7 @@ impl KernelEnds {
 }
 
 impl KernelEnd {
-    /// In the terms of the results.
+    /// Converts the results to those of an outcome.
     pub(crate) fn played(&self) -> Played {
         let Report { received_bytes, last_received, completed, .. } = self.report;
         Played {
@@ -168,7 +167,7 @@ impl KernelEnd {
         }
     }
 
-    /// The last that is known of it.
+    /// The last known report.
     pub(crate) fn endpoint_report(&self) -> EndpointReport {
         EndpointReport {
             retransmitted_packets: self.report.retransmitted_segments,
@@ -176,7 +175,7 @@ impl KernelEnd {
         }
     }
 
-    /// Adds its samples to those of the probes of its flow.
+    /// Adds the samples of this end to the probes of its flow.
     pub(crate) fn add_samples(&self, end: FlowEnd, probes: &mut Sampler) {
         for sample in &self.report.samples {
             probes.add(end, sample.at, &of_sample(sample));
@@ -196,7 +195,7 @@ fn of_sample(sample: &Sample) -> EndpointReport {
     }
 }
 
-/// The ends of a flow that the kernel plays.
+/// The kernel endpoints of a flow.
 fn kernel_ends(number: usize, flow: &Flow) -> impl Iterator<Item = FlowEnd> {
     let players = [flow.from_by, flow.to_by];
     (0..2).filter(move |end| players[*end] == Player::Kernel).map(move |end| (number, end))
@@ -206,19 +205,19 @@ fn by_kernel(flow: &Flow) -> bool {
     [flow.from_by, flow.to_by].contains(&Player::Kernel)
 }
 
-/// Payload of a flow in all, if it ends.
+/// Total payload of a flow in bytes, if it is limited.
 fn total_bytes(flow: &Flow) -> Option<u64> {
     flow.workload.socket_traffic()?.total_bytes()
 }
 
 fn role(number: usize, flow: &Flow, end: usize, directory: &Directory) -> Result<Role, String> {
-    // The ports are those that the model's end would have, so that the network knows the flow by them.
+    // The ports are those of the model, so that the network can identify the flow.
     let ends = directory.ends(FlowId(2 * number as u32)).ok_or("it has no ports")?;
     let socket = |of: Endpoint| SocketAddr::new(directory.address(of.node, flow.ip), of.port);
     if end == 1 {
         return Ok(Role::Receiver { at: socket(ends.destination), until_bytes: total_bytes(flow) });
     }
-    // The scenario language accepts no other workload there.
+    // The scenario's schema accepts no other workload here.
     let sent = match flow.workload.socket_traffic().ok_or("the kernel does not play its workload")? {
         SocketTraffic::Bulk { size_bytes, write_bytes, .. } => {
             Sent::Bulk { size_bytes, write_bytes: usize::try_from(write_bytes).unwrap_or(usize::MAX) }
@@ -239,10 +238,10 @@ fn over(scenario: &Scenario, number: usize, flow: &Flow, end: usize) -> Result<O
     Ok(Over::Tcp(KernelTcp { congestion, paced: tcp.connection.pacing, sample_every }))
 }
 
-/// Settings that a host's kernel has once for all of its connections, by file below `/proc/sys`.
+/// Settings of a host's kernel for all its connections, by file below `/proc/sys`.
 type HostSettings = [(&'static str, String); 3];
 
-/// Those that a flow asks for.
+/// The settings that a flow requires.
 fn settings(tcp: &Tcp) -> HostSettings {
     let connection = &tcp.connection;
     let ecn = match (connection.ecn, connection.ecn_feedback) {
@@ -252,7 +251,7 @@ fn settings(tcp: &Tcp) -> HostSettings {
         (Ecn::Passive, EcnFeedback::Accurate) => 5,
         (Ecn::Passive, _) => 2,
     };
-    // The kernel counts what a packet takes in memory: twice the payload holds it, by its own rule (tcp(7)).
+    // The kernel counts the memory of packets, which is at most twice their payload by its own rule (tcp(7)).
     let buffer = |smallest: u64, first: u64, bytes: u64| {
         let most = bytes.saturating_mul(2).clamp(smallest, 1 << 30);
         format!("{smallest} {} {most}", first.min(most))
@@ -264,7 +263,7 @@ fn settings(tcp: &Tcp) -> HostSettings {
     ]
 }
 
-/// Sets what a host has once.
+/// Applies the settings of a host.
 fn configure(
     scenario: &Scenario,
     played: &[FlowEnd],
@@ -301,7 +300,7 @@ mod tests {
     use fullpipe_units::Duration;
 
     #[test]
-    fn a_sample_of_the_kernel_becomes_a_report_without_stand_ins_for_missing_values() {
+    fn kernel_sample_without_a_value_becomes_a_report_without_it() {
         let sample = Sample {
             at: Instant::ZERO,
             smoothed_rtt: Duration::from_millis(40),
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_report_of_a_kernels_end_has_its_newest_sample_and_its_retransmissions() {
+    fn last_report_of_a_kernel_endpoint_has_its_newest_sample_and_retransmissions() {
         let sample = |cwnd_bytes| Sample {
             at: Instant::ZERO,
             smoothed_rtt: Duration::from_millis(1),

@@ -1,4 +1,4 @@
-//! A run in real time on this machine.
+//! Runs in real time on this machine.
 
 mod interface;
 mod kernel;

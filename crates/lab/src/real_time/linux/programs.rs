@@ -1,4 +1,4 @@
-//! From the scenario's programs to those that the machine starts, and from what they printed to figures.
+//! Converts the scenario's programs to commands, and their output to metrics.
 
 use crate::outcome::Told;
 use fullpipe_emulate::{Ended, ProgramSettings, Readiness};
@@ -62,7 +62,7 @@ pub(crate) fn told(scenario: &Scenario, ended: &[Ended]) -> Vec<Told> {
     told.flatten().collect()
 }
 
-/// The numbers of the last line that is a JSON object.
+/// The numbers in the last line that is a JSON object.
 fn figures(output: &[u8]) -> Vec<(String, f64)> {
     let lines = output.rsplit(|byte| *byte == b'\n');
     let object = lines.filter_map(|line| match serde_json::from_slice(line) {
@@ -78,11 +78,11 @@ mod tests {
     use super::figures;
 
     #[test]
-    fn the_last_object_tells_its_numbers() {
+    fn last_json_object_contains_the_metrics() {
         let output =
             b"{\"a\": 1}\nready\n{\"b_s\": 0.5, \"text\": \"x\", \"c\": -2, \"n\": null}\n[3]\n7\nbye {\"d\": 4}\n";
         assert_eq!(figures(output), [("b_s".to_owned(), 0.5), ("c".to_owned(), -2.0)]);
         assert_eq!(figures(b""), []);
-        assert_eq!(figures(b"{\"a\": 1"), [], "a line that was cut off");
+        assert_eq!(figures(b"{\"a\": 1"), [], "a truncated line");
     }
 }

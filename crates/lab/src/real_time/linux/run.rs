@@ -1,4 +1,4 @@
-//! A real-time run from its set-up to its result.
+//! Sets up and executes a real-time run.
 
 use super::interface::{FrameCapture, InterfacePort, Sides};
 use super::kernel::{KernelEnd, KernelEnds};
@@ -33,54 +33,54 @@ use std::sync::Arc;
 /// The result of a real-time run.
 #[derive(Debug)]
 pub struct RealOutcome {
-    /// What the model has seen.
+    /// The outcome of the model.
     pub outcome: Outcome,
-    /// How late the emulator was.
+    /// The lateness of the emulator.
     pub lateness: Lateness,
     /// Frames of real hosts that did not enter the model.
     pub refused: RefusedFrames,
-    /// What nodes of the model said to them by ICMP.
+    /// ICMP messages and resets that nodes of the model sent to real hosts.
     pub answered: IcmpRecord,
-    /// Arrivals that are missing in the recording, because the disk was too slow for them.
+    /// Number of arrivals missing in the recording because the disk was too slow.
     pub unrecorded: u64,
-    /// How long it ran.
+    /// Duration of the run.
     pub ran: Duration,
-    /// Processor time of the thread that drove the model, spinning included.
+    /// CPU time of the thread that ran the model, including busy waiting.
     pub processor: Duration,
-    /// How the programs ended, in the order of the scenario.
+    /// Exit states of the programs, in the order of the scenario.
     pub programs: Vec<Ended>,
-    /// What the kernel's ends of flows have done, in the order of the scenario.
+    /// Results of the kernel endpoints, in the order of the scenario.
     pub kernel: Vec<KernelEnd>,
 }
 
-/// Begins something at the hosts of a run, in the order of the scenario's real hosts.
+/// Starts additional programs at the hosts of a run. The namespaces are in the order of the scenario's real hosts.
 pub type AtHosts<'a> = dyn FnMut(&[HostNamespace]) -> io::Result<()> + 'a;
 
-/// Opens the capture of the interface that stands for a host, by the host's name.
+/// Opens the capture of the interface that represents a host, by the host's name.
 pub type CaptureOf<'a> = dyn Fn(&str) -> io::Result<FrameCapture> + 'a;
 
-/// What [`run`] needs besides a scenario.
+/// The arguments of [`run`] in addition to the scenario.
 pub struct RealTimeOptions<'a> {
-    /// As in virtual time.
+    /// The options of runs in virtual time.
     pub options: &'a Options,
-    /// Where the emulator's ends of all interfaces are.
+    /// The namespace with the emulator's ends of all interfaces.
     pub home: &'a Home,
-    /// The folder that programs' folders are relative to.
+    /// The folder to which programs' folders are relative.
     pub folder: Option<&'a Path>,
-    /// Name of the program that has the terminal, if one has.
+    /// Name of the program that is connected to the terminal, if any.
     pub at_terminal: Option<&'a str>,
-    /// Where the arrivals are written, if they are to be kept.
+    /// Destination of recorded arrivals, if they are recorded.
     pub record: Option<Append>,
-    /// May begin something at the hosts, when they are there and before the clock starts.
+    /// Called when the hosts exist, before the clock starts.
     pub at_hosts: Option<&'a mut AtHosts<'a>>,
-    /// Takes captures of all frames at interfaces of this machine that stand for hosts.
+    /// Opens captures of all frames at interfaces of this machine that represent hosts.
     pub frames: Option<&'a CaptureOf<'a>>,
-    /// Hears the clock and the account ten times a second; stops the run by saying so.
+    /// Called ten times per second with the clock and the lateness; returns whether to stop the run.
     pub each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
 }
 
 impl<'a> RealTimeOptions<'a> {
-    /// The options of a run of which nothing is asked but the run.
+    /// The options of a run without recording, captures or additional programs.
     pub fn new(options: &'a Options, home: &'a Home, each: &'a mut dyn FnMut(Instant, &Lateness) -> bool) -> Self {
         let (folder, at_terminal, record, at_hosts, frames) = (None, None, None, None, None);
         RealTimeOptions { options, home, folder, at_terminal, record, at_hosts, frames, each }
@@ -90,9 +90,9 @@ impl<'a> RealTimeOptions<'a> {
 /// Runs a scenario in real time.
 ///
 /// # Errors
-/// As [`crate::prepare`]; and if the machine refuses what it takes.
+/// As [`crate::prepare`], and if the machine cannot provide the namespaces, sockets or programs.
 pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOutcome, RunError> {
-    // Programs and sockets of the kernel start at the drawn times as well.
+    // Programs and kernel sockets also start at the drawn times.
     let scenario = starts::drawn(scenario);
     let mut prepared = assemble::assemble_addressed(Arc::clone(&scenario), asked.options, Plugins::default())?;
     let real = real_nodes(&scenario);
@@ -113,7 +113,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealOu
         KernelEnds::start(&scenario, &prepared.network.directory, asked.home, &hosts).map_err(RunError::Machine)?
     };
     let settings = programs::settings(&scenario, &real, asked.folder, asked.at_terminal);
-    // Without a namespace there is nobody to start anything for, and no need for the rights that it takes.
+    // Without a namespace no program is started, so the required privileges are not needed.
     let programs = (!namespaces.is_empty())
         .then(|| Programs::start(asked.home, Arc::clone(&namespaces), names.collect(), settings))
         .transpose()
@@ -181,7 +181,7 @@ fn limits(described: &description::RealTime) -> Limits {
     Limits { late_after: described.late_after, late_share: described.late_share, stall_after: described.stall_after }
 }
 
-/// Who is where, seen from the interface that stands for a host.
+/// The addresses on both sides of the interface that represents a host.
 fn sides(prepared: &Prepared, host: NodeId, interface: &str) -> io::Result<Sides> {
     let scenario = &prepared.scenario;
     let both = |node: NodeId| [IpVersion::V4, IpVersion::V6].map(|v| prepared.network.directory.address(node, v));
@@ -197,7 +197,7 @@ fn sides(prepared: &Prepared, host: NodeId, interface: &str) -> io::Result<Sides
     })
 }
 
-/// Why an interface of this machine cannot stand for a host.
+/// The reason why an interface of this machine cannot represent a host.
 fn of_interface(interface: &str, error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return error;
@@ -209,7 +209,7 @@ fn of_interface(interface: &str, error: io::Error) -> io::Error {
 
 type Attached = (Vec<HostNamespace>, Vec<Box<dyn Port>>);
 
-/// Makes the namespaces of hosts and opens the emulator's ports to them.
+/// Creates the namespaces of hosts and opens the emulator's ports to them.
 fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> io::Result<Attached> {
     let home = asked.home;
     let mut namespaces = Vec::new();
@@ -249,7 +249,7 @@ fn attach(prepared: &Prepared, real: &[NodeId], asked: &RealTimeOptions<'_>) -> 
     Ok((namespaces, ports))
 }
 
-/// The largest packet that all links away from a host take.
+/// The minimum MTU of all links that begin at a host.
 fn mtu_bytes(scenario: &Scenario, node: NodeId) -> u32 {
     let links = scenario.links.iter().filter(|link| link.from == node).map(|link| link.mtu_bytes);
     let media = scenario.ethernets.iter().filter(|ethernet| ethernet.hosts.contains(&node));

@@ -1,5 +1,4 @@
-//! Frames that no decent host sends, on the made-up machine: whatever they are, nothing panics, each is accounted for, and
-//! what others send arrives.
+//! Malformed and malicious frames on the simulated machine: nothing panics, each frame is counted, and other hosts' traffic arrives.
 
 use super::nat::street;
 use super::world::{FAST, World};
@@ -9,8 +8,8 @@ use fullpipe_emulate::Arrival;
 use fullpipe_scenario::description::AfterStall;
 use proptest::prelude::*;
 
-/// Real hosts 10.0.0.1 and 10.0.0.2, behind routers 10.0.0.4 and 10.0.0.5, and a host of the model, 10.0.0.3, that talks TCP
-/// and UDP with the first.
+/// Real hosts 10.0.0.1 and 10.0.0.2 behind routers 10.0.0.4 and 10.0.0.5, and a model host 10.0.0.3 that exchanges TCP and UDP with the
+/// first.
 pub(super) fn world() -> World {
     let link = |mtu: &str| format!("{FAST}, queue = '10MB', mtu = '{mtu}'");
     World::new("200ms")
@@ -29,14 +28,14 @@ fn run(machine: MadeUp) -> Ran {
     run_world(&world(), machine, AfterStall::CatchUp)
 }
 
-/// The one's complement sum (RFC 1071) over a header whose checksum is zero.
+/// The one's complement sum (RFC 1071) over a header with checksum zero.
 fn header_checksum(header: &[u8]) -> u16 {
     let words = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
     let sum: u32 = words.sum();
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// An IPv4 header as right as its fields let it be, so that what stands behind it is looked at.
+/// An IPv4 header that is as valid as its fields permit, so that the payload is parsed.
 fn ipv4(fields: Fields, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x45, fields.traffic_class];
     bytes.extend((20 + payload.len() as u16).to_be_bytes());
@@ -49,7 +48,7 @@ fn ipv4(fields: Fields, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The same of IPv6, with the addresses that nodes have by number.
+/// The same for IPv6, with the addresses that nodes have by number.
 fn ipv6(fields: Fields, payload: &[u8]) -> Vec<u8> {
     let address = |number: u8| -> [u8; 16] { [0xfd, 0x66, 0x75, 0x6c, 0x6c, 0x70, 0, 0, 0, 0, 0, 0, 0, 0, 0, number] };
     let mut bytes = vec![0x60 | fields.traffic_class >> 4, fields.traffic_class << 4, 0, 0];
@@ -88,7 +87,7 @@ fn fields() -> impl Strategy<Value = Fields> {
     )
 }
 
-/// Mostly a few bytes of headers, with ports of flows among them, sometimes much.
+/// Usually a few bytes of headers, including ports of flows; sometimes many bytes.
 fn payload() -> impl Strategy<Value = Vec<u8>> {
     let ports = prop_oneof![Just(vec![]), Just(vec![0x13, 0x88, 0x13, 0x89]), Just(vec![0x13, 0x89, 0x13, 0x88])];
     let flags = prop_oneof![
@@ -106,7 +105,7 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A frame, from noise to something almost right, with bytes that have been changed and an end that is missing or too long.
+/// Any frame: random bytes, or an almost valid frame with changed bytes and a truncated or extended end.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let noise = prop::collection::vec(any::<u8>(), 0..200);
     let kind = prop_oneof![Just([8_u8, 0]), Just([0x86, 0xdd]), Just([8, 6]), any::<[u8; 2]>()];
@@ -133,7 +132,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A hundred good datagrams from server to client, among frames of the client 100 us apart.
+/// Sends a hundred valid datagrams from server to client, among frames of the client 100 us apart.
 fn among_good_ones(frames: Vec<Vec<u8>>) -> Ran {
     let good = (0..100).map(|number| (1000 + number * 1000, arrival(1000 + number * 1000, 1, frame(2, 1, 4711))));
     let bad = frames.into_iter().enumerate().map(|(number, bytes)| {
@@ -156,11 +155,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_frames_at_all(frames in prop::collection::vec(any_frame(), 1..120)) {
+    fn any_frames_do_not_panic_and_are_counted(frames in prop::collection::vec(any_frame(), 1..120)) {
         let count = frames.len() as u64;
         let ran = among_good_ones(frames);
         let good = ran.machine.sent.iter().filter(|(_, port, bytes)| *port == 0 && bytes[14..16] == [0x45, 0] && bytes[36..38] == 4711_u16.to_be_bytes());
-        // 100 that were sent, if no bad one happens to look the same: those come from the client, and good ones go there.
+        // The 100 valid datagrams, unless an invalid frame looks the same: those come from the client, the valid ones go to it.
         prop_assert_eq!(good.count(), 100);
         prop_assert!(all_refused(&ran.refused) <= count, "{:?}", ran.refused);
         let verdict = ran.outcome.verdict();
@@ -171,9 +170,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// The same behind a translator, to its own address among others (10.0.0.4), and fragments of all kinds.
+    /// The same behind a NAT, including its own address among the destinations (10.0.0.4), and fragments of all kinds.
     #[test]
-    fn any_frames_at_all_behind_a_translator(frames in prop::collection::vec((any_frame(), 0..3_usize), 1..80)) {
+    fn any_frames_behind_a_nat_do_not_panic_and_are_counted(frames in prop::collection::vec((any_frame(), 0..3_usize), 1..80)) {
         let count = frames.len() as u64;
         let frames = frames.into_iter().enumerate().map(|(number, (bytes, port))| {
             let stamp = 500 + number as u64 * 100;
@@ -187,21 +186,21 @@ proptest! {
     }
 }
 
-/// 65 536 ports of one host and 300 of the other are 300 conversations too many; those that are known go on.
+/// 65 536 ports of one host and 300 of the other exceed the limit by 300 conversations. Known conversations continue.
 #[test]
-fn there_are_no_more_conversations_than_there_may_be() {
+fn new_conversations_above_the_limit_are_rejected() {
     let ports = |from, to, port: usize, count: u32| {
         (0..count).map(move |number| arrival(1000, port, frame(from, to, number as u16)))
     };
     let all = ports(1, 2, 0, 65_536).chain(ports(2, 1, 1, 300)).chain(ports(1, 2, 0, 10));
     let ran = run(with(all.map(|arrival| (1000, arrival))));
-    // Frames of both ports have one stamp; those of port 0 come first, the sort is stable.
+    // Frames of both ports have the same timestamp. Those of port 0 are first, because the sort is stable.
     assert_eq!(ran.refused, RefusedFrames { too_many_conversations: 300, ..RefusedFrames::default() });
 }
 
-/// A right datagram to a port of a model host that no flow has.
+/// A valid datagram to a port of a model host that no flow uses.
 #[test]
-fn a_datagram_that_no_flow_describes_ends_at_the_model_host() {
+fn datagram_without_a_flow_ends_at_the_model_host() {
     let ran = run(with([(1000, arrival(1000, 0, frame(1, 3, 4242)))]));
     assert!(ran.outcome.verdict().passed(), "{}", ran.outcome.verdict());
 }

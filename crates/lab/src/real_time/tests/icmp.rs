@@ -1,5 +1,5 @@
-//! What routers and model hosts say to real hosts, byte for byte. Expected packets are built from what the RFCs ask for, with
-//! another library's checksums.
+//! Replies of routers and model hosts to real hosts, byte for byte. The expected packets follow the RFCs, with checksums of another
+//! library.
 
 use super::hostile::world;
 use super::{Ran, arrival, run_world, with};
@@ -18,7 +18,7 @@ const MODEL: u8 = 3;
 const NEAR: u8 = 4;
 const FAR: u8 = 5;
 
-/// Fields of an IPv4 header that matter here; hosts are 10.0.0.x.
+/// The relevant fields of an IPv4 header; hosts are 10.0.0.x.
 #[derive(Clone, Copy)]
 struct V4 {
     from: u8,
@@ -27,7 +27,7 @@ struct V4 {
     class: u8,
     identification: u16,
     dont_fragment: bool,
-    /// Offset in bytes, and whether more follows.
+    /// Offset in bytes, and whether more fragments follow.
     fragment: (u16, bool),
 }
 
@@ -46,7 +46,7 @@ fn v4(fields: V4, protocol: IpNumber, body: &[u8]) -> Vec<u8> {
     [&ip.to_bytes()[..], body].concat()
 }
 
-/// A datagram to a port, with so many bytes of payload.
+/// A datagram to a port, with `payload_bytes` bytes of payload.
 fn udp(fields: V4, port: u16, payload_bytes: usize) -> Vec<u8> {
     v4(fields, ip_number::UDP, &udp_body(fields, port, payload_bytes))
 }
@@ -63,7 +63,7 @@ fn icmp(fields: V4, kind: Icmpv4Type, payload: &[u8]) -> Vec<u8> {
     v4(fields, ip_number::ICMP, &[&Icmpv4Header::with_checksum(kind, payload).to_bytes()[..], payload].concat())
 }
 
-/// An ICMP error, the n-th answer of the run: precedence 6 (RFC 1812 section 4.3.2.5), not more than 576 bytes.
+/// An ICMP error, the n-th reply of the run: precedence 6 (RFC 1812 section 4.3.2.5), at most 576 bytes.
 fn error(from: u8, hops_left: u8, number: u16, kind: Icmpv4Type, about: &[u8]) -> Vec<u8> {
     let fields =
         V4 { from, to: 1, hops_left, class: 0xc0, identification: number, dont_fragment: false, fragment: (0, false) };
@@ -79,21 +79,21 @@ fn frame(ip: &[u8]) -> Bytes {
     [&[2, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0], &kind[..], ip].concat().into()
 }
 
-/// Sends packets of the client at these microseconds; returns what came out where.
+/// Sends packets of the client at these microseconds; returns the port and bytes of each sent packet.
 fn passed(sent: &[(u64, Vec<u8>)]) -> (Vec<(usize, Vec<u8>)>, Ran) {
     let frames = sent.iter().map(|(at, ip)| (*at, arrival(*at, CLIENT, frame(ip))));
     let ran = run_world(&world(), with(frames), AfterStall::CatchUp);
     let verdict = ran.outcome.verdict();
     assert!(verdict.passed(), "{verdict}");
-    // The model host has a flow of its own toward the server.
+    // The model host has its own flow toward the server.
     let is_answer = |port: usize, bytes: &[u8]| port == CLIENT || bytes[14 + 15] != 3;
     let out = ran.machine.sent.iter().filter(|(_, port, bytes)| is_answer(*port, bytes));
     (out.map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect(), ran)
 }
 
-/// RFC 792, RFC 1812 section 5.3.1: where the hop limit runs out; what is quoted has the one hop that was left.
+/// RFC 792, RFC 1812 section 5.3.1: each router where the hop limit expires. The quoted packet has a hop limit of one.
 #[test]
-fn each_router_tells_when_the_hop_limit_ends() {
+fn each_router_reports_an_expired_hop_limit() {
     let ttl = |hops_left| udp(V4 { hops_left, ..PLAIN }, 33_434, 32);
     let (out, ran) = passed(&[(1_000, ttl(1)), (10_000, ttl(2)), (20_000, ttl(3)), (30_000, ttl(0))]);
     let exceeded = || Icmpv4Type::TimeExceeded(TimeExceededCode::TtlExceededInTransit);
@@ -107,9 +107,9 @@ fn each_router_tells_when_the_hop_limit_ends() {
     assert_eq!((ran.refused.expired, ran.answered.errors), (3, 3));
 }
 
-/// RFC 1191 section 4: the next link's MTU is told. The middle link takes 1400 bytes.
+/// RFC 1191 section 4: the error contains the next link's MTU. The middle link has an MTU of 1400 bytes.
 #[test]
-fn what_may_not_be_cut_is_refused_with_the_mtu() {
+fn large_packet_with_dont_fragment_gets_an_error_with_the_mtu() {
     let big = |hops_left| udp(V4 { hops_left, ..PLAIN }, 4242, 1401 - 28);
     let fits = |hops_left| udp(V4 { hops_left, ..PLAIN }, 4242, 1400 - 28);
     let (out, ran) = passed(&[(1_000, big(64)), (10_000, fits(64))]);
@@ -118,10 +118,10 @@ fn what_may_not_be_cut_is_refused_with_the_mtu() {
     assert_eq!(ran.answered.errors, 1);
 }
 
-/// The same for a segment to an endpoint of the model, which is no bytes in the network: what a kernel compares is quoted
-/// right, addresses and ports and the sequence number (RFC 5927 section 4.1).
+/// The same for a segment to an endpoint of the model, which has no bytes in the network. The quoted fields that a kernel compares are
+/// correct: addresses, ports and the sequence number (RFC 5927 section 4.1).
 #[test]
-fn a_sender_to_the_model_hears_of_the_mtu_too() {
+fn large_segment_to_a_model_host_gets_an_error_with_the_mtu() {
     let fields = V4 { to: MODEL, ..PLAIN };
     let payload = [5; 1400];
     let mut tcp = etherparse::TcpHeader::new(5000, 5001, 0x0102_0304, 1000);
@@ -137,10 +137,10 @@ fn a_sender_to_the_model_hears_of_the_mtu_too() {
     assert_eq!(said[48..56], body[..8]);
 }
 
-/// RFC 791 section 3.2: 1380 bytes fit beside the header, of which 1376 are whole units of eight. A fragment of the sender
-/// is cut again, and its offsets and "more fragments" stay true.
+/// RFC 791 section 3.2: 1380 bytes fit after the header, of which 1376 are whole units of eight. A fragment from the sender is fragmented
+/// again; its offsets and "more fragments" remain valid.
 #[test]
-fn what_may_be_cut_reaches_the_receiver_in_fragments() {
+fn large_packet_without_dont_fragment_arrives_in_fragments() {
     let fields = V4 { dont_fragment: false, identification: 7, ..PLAIN };
     let body = udp_body(fields, 4242, 2952);
     let piece = |hops_left, begin: usize, end: usize| {
@@ -158,9 +158,9 @@ fn what_may_be_cut_reaches_the_receiver_in_fragments() {
     assert_eq!(ran.answered.errors, 0);
 }
 
-/// RFC 792: routers, and hosts of the model, answer; also when the request was cut on the way and the answer has to be.
+/// RFC 792: routers and hosts of the model reply, even if the request was fragmented and the reply must be, too.
 #[test]
-fn routers_and_model_hosts_answer_echo_requests() {
+fn routers_and_model_hosts_reply_to_echo_requests() {
     let echo = || IcmpEchoHeader { id: 77, seq: 3 };
     let request = |to| icmp(V4 { to, ..PLAIN }, Icmpv4Type::EchoRequest(echo()), b"hello");
     let reply = |from, hops_left, identification| {
@@ -184,9 +184,9 @@ fn routers_and_model_hosts_answer_echo_requests() {
     assert_eq!(out, [piece(0, 1376), piece(1376, 1460)]);
 }
 
-/// No route: the first router says so. No listener: the node itself. What goes to a group gets no answer.
+/// No route: an error from the first router. No listener: an error from the node itself. Packets to a multicast group get no reply.
 #[test]
-fn what_nobody_takes_is_told() {
+fn packet_without_route_or_listener_gets_an_error() {
     let to = |to, hops_left| udp(V4 { to, hops_left, ..PLAIN }, 4242, 20);
     let mut group = to(9, 64);
     group[16] = 224;
@@ -223,15 +223,15 @@ fn segment(fields: V4, header: TcpHeader, payload: &[u8]) -> Vec<u8> {
     v4(fields, ip_number::TCP, &[&header.to_bytes()[..], payload].concat())
 }
 
-/// RFC 9293 section 3.10.7.1. Without an acknowledgement the reset has the number 0 and acknowledges all that the segment takes:
-/// payload, SYN and FIN, each one number; with one it has that as its number, and acknowledges nothing.
+/// RFC 9293 section 3.10.7.1. Without an acknowledgment, the reset has the number 0 and acknowledges everything in the segment: payload,
+/// SYN and FIN. With one, the reset has it as its sequence number, and acknowledges nothing.
 #[test]
-fn segments_that_nobody_expects_are_reset() {
+fn segment_without_a_connection_gets_a_reset() {
     let (asked, answer) = ((5000, 4242), (4242, 5000));
     let to = |to| V4 { to, ..PLAIN };
     let mut damaged = segment(to(MODEL), tcp(asked, 7, 0, "S"), &[]);
     damaged[36] ^= 1;
-    // The service class is the segment's, the codepoint none.
+    // The reply has the segment's service class, and is not ECN-capable.
     let classed = V4 { class: 0xba, ..to(MODEL) };
     let sent = [
         (1_000, segment(to(FAR), tcp(asked, 7, 0, "S"), &[])),
@@ -257,7 +257,7 @@ fn segments_that_nobody_expects_are_reset() {
     assert_eq!((ran.answered.resets, ran.answered.errors), (4, 0));
 }
 
-/// RFC 4443 section 2.4 (f): ten at once, then ten a second. 2 s of the model are not needed: 150 ms bring one more.
+/// RFC 4443 section 2.4 (f): ten errors at once, then ten per second. 150 ms are sufficient to test one more.
 #[test]
 fn errors_are_limited() {
     let burst = |at| (0..30).map(move |_| (at, udp(V4 { to: 99, ..PLAIN }, 4242, 20)));
@@ -293,7 +293,7 @@ fn segment_v6(from: u8, to: u8, hop_limit: u8, header: TcpHeader) -> Vec<u8> {
 
 /// RFC 4443: packet too big quotes up to 1280 bytes; hop limit exceeded, echo, no route.
 #[test]
-fn the_same_of_ipv6() {
+fn replies_over_ipv6_follow_rfc_4443() {
     let datagram = |to, hop_limit, payload_bytes: usize| {
         let payload = vec![9; payload_bytes];
         let ip = Ipv6Header { source: v6_address(1), destination: v6_address(to), ..Ipv6Header::default() };

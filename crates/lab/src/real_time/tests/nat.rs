@@ -1,5 +1,5 @@
-//! Real packets through a translator, on the made-up machine. What is expected is built from the addresses that RFC 4787 and
-//! RFC 5508 ask for, by another library's checksums.
+//! Real packets through a NAT, on the simulated machine. The expected packets have the addresses that RFC 4787 and RFC 5508 require, and
+//! checksums of another library.
 
 use super::world::{FAST, World};
 use super::{MadeUp, Ran, arrival, run_hosts, run_world, with};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use etherparse::{IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Ipv4Header, UdpHeader, ip_number};
 use fullpipe_scenario::description::AfterStall;
 
-/// 10.0.0.1 inside, 10.0.0.2 outside, the translator 10.0.0.3 between them: 1 ms on either side.
+/// 10.0.0.1 inside, 10.0.0.2 outside, the NAT 10.0.0.3 between them, with 1 ms on each side.
 fn home() -> World {
     World::new("200ms")
         .hosts(&["client", "server"])
@@ -48,7 +48,7 @@ fn frame(ip: &[u8]) -> Bytes {
     [&[2, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0x08, 0x00], ip].concat().into()
 }
 
-/// Sends packets at these microseconds from these ports; returns what came out where, as IP packets.
+/// Sends packets at these microseconds from these ports; returns the port and IP packet of each sent frame.
 fn translated(sent: &[(u64, usize, Vec<u8>)]) -> (Vec<(usize, Vec<u8>)>, Ran) {
     let frames = sent.iter().map(|(at, port, ip)| (*at, arrival(*at, *port, frame(ip))));
     let machine: MadeUp = with(frames);
@@ -61,9 +61,10 @@ fn counters(ran: &Ran) -> (u64, u64) {
     (counters.mappings, counters.unsolicited)
 }
 
-/// RFC 4787 REQ-1: one port for whomever; RFC 768: no checksum stays none. The answer comes to the inside address.
+/// RFC 4787 REQ-1: one external port for all destinations. RFC 768: a missing checksum stays missing. The response is translated to the
+/// inside address.
 #[test]
-fn datagrams_leave_by_the_outside_address_and_come_back() {
+fn datagram_is_translated_in_both_directions() {
     for checksum in [true, false] {
         let (out, ran) = translated(&[
             (1_000, CLIENT, datagram((1, 5000), (2, 9), 64, checksum)),
@@ -79,9 +80,9 @@ fn datagrams_leave_by_the_outside_address_and_come_back() {
     }
 }
 
-/// RFC 4787 section 5, address and port: another port of the same server may not come in; neither does what nobody asked for.
+/// RFC 4787 section 5, address and port: packets from another port of the same server are dropped, as are unsolicited ones.
 #[test]
-fn what_is_unasked_is_dropped_at_the_router() {
+fn unsolicited_packet_is_dropped_at_the_nat() {
     let (out, ran) = translated(&[
         (1_000, SERVER, datagram((2, 9), (3, 20_000), 64, true)),
         (2_000, CLIENT, datagram((1, 5000), (2, 9), 64, true)),
@@ -93,9 +94,9 @@ fn what_is_unasked_is_dropped_at_the_router() {
     assert!(ran.outcome.verdict().passed(), "{}", ran.outcome.verdict());
 }
 
-/// RFC 5508 REQ-1: the identifier is the port.
+/// RFC 5508 REQ-1: the identifier is translated like a port.
 #[test]
-fn echo_has_its_identifier_translated() {
+fn echo_identifier_is_translated() {
     let echo = |id| IcmpEchoHeader { id, seq: 1 };
     let (out, ran) = translated(&[
         (1_000, CLIENT, icmp(Icmpv4Type::EchoRequest(echo(77)), 1, 2, 64, b"ping")),
@@ -110,10 +111,10 @@ fn echo_has_its_identifier_translated() {
     assert_eq!(counters(&ran), (1, 1));
 }
 
-/// RFC 5508 REQ-4: the packet that an error quotes is translated back as well, with its checksums. One about a packet that
-/// nobody sent goes no further than the router.
+/// RFC 5508 REQ-4: the packet that an error quotes is translated as well, including its checksums. An error about a packet that was never
+/// sent ends at the NAT.
 #[test]
-fn errors_come_back_with_what_they_quote() {
+fn icmp_error_and_its_quoted_packet_are_translated() {
     use etherparse::icmpv4::DestUnreachableHeader::Port;
     let closed = || Icmpv4Type::DestinationUnreachable(Port);
     let quoting = |quoted: Vec<u8>, to| icmp(closed(), 2, to, 64, &quoted);
@@ -130,7 +131,7 @@ fn errors_come_back_with_what_they_quote() {
     assert_eq!(counters(&ran), (1, 1));
 }
 
-/// 10.0.0.1 and 10.0.0.2 inside, 10.0.0.3 outside, all real; the translator 10.0.0.4.
+/// 10.0.0.1 and 10.0.0.2 inside, 10.0.0.3 outside, all real; the NAT is 10.0.0.4.
 pub(super) fn street(filter: &str) -> World {
     World::new("200ms")
         .hosts(&["a", "b", "server"])
@@ -154,10 +155,10 @@ fn in_the_street(filter: &str, sent: &[(u64, usize, Vec<u8>)]) -> (Vec<(usize, V
     (ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect(), ran)
 }
 
-/// RFC 4787 REQ-9: each sees the other by the outside address and port. Both have spoken to the server: a has port 20000, b
-/// 20001. The first packet of a opens its own mapping and is filtered by b's; after b's answer it passes.
+/// RFC 4787 REQ-9: each host sees the other by the external address and port. Both have sent to the server: a has port 20000, b 20001.
+/// The first packet of a creates its mapping and is filtered by that of b. After a packet of b it passes.
 #[test]
-fn hosts_inside_reach_each_other_by_the_outside_address() {
+fn inside_hosts_exchange_packets_by_hairpinning() {
     let (a, b, server) = ((1, 5000), (2, 6000), (3, 9));
     let (outside_a, outside_b) = ((4, 20_000), (4, 20_001));
     for checksum in [true, false] {
@@ -191,7 +192,7 @@ fn segment(from: (u8, u16), to: (u8, u16), hops_left: u8, syn: bool, ack: bool) 
     packet(from.0, to.0, hops_left, ip_number::TCP, &tcp.to_bytes())
 }
 
-/// RFC 5382 REQ-8. TCP has ports of its own: b is the first there.
+/// RFC 5382 REQ-8. TCP has its own ports: b has the first one there.
 #[test]
 fn connections_hairpin() {
     let (a, b, server) = ((1, 5000), (2, 6000), (3, 9));
@@ -201,7 +202,7 @@ fn connections_hairpin() {
             (1_000, B, segment(b, server, 64, true, false)),
             (10_000, A, segment(a, (4, 20_000), 64, true, false)),
             (20_000, B, segment(b, (4, 20_001), 64, true, true)),
-            // Opens nothing and belongs to nothing (RFC 6146 section 3.5.2.2).
+            // Creates no mapping and belongs to none (RFC 6146 section 3.5.2.2).
             (30_000, A, segment((1, 5001), (4, 20_000), 64, false, true)),
         ],
     );
@@ -214,10 +215,10 @@ fn connections_hairpin() {
     assert_eq!(counters(&ran).0, 2);
 }
 
-/// RFC 5508 REQ-7: an error about a hairpinned packet, and what it quotes, get the addresses that its receiver knows. An echo
-/// reply finds whose identifier it has; an echo request is for the translator, whose address it has.
+/// RFC 5508 REQ-7: an error about a hairpinned packet, and the quoted packet, get the addresses that the receiver used. An echo reply
+/// reaches the host with its identifier; an echo request to the NAT's address is for the NAT.
 #[test]
-fn errors_and_echoes_hairpin() {
+fn icmp_errors_and_echoes_are_hairpinned() {
     use etherparse::icmpv4::DestUnreachableHeader::Port;
     let (a, b, server) = ((1, 5000), (2, 6000), (3, 9));
     let (outside_a, outside_b) = ((4, 20_000), (4, 20_001));
@@ -230,7 +231,7 @@ fn errors_and_echoes_hairpin() {
             (2_000, B, datagram(b, server, 64, true)),
             (10_000, A, datagram(a, outside_b, 64, true)),
             (20_000, B, icmp(closed(), 2, 4, 64, &datagram(outside_a, b, 63, true))),
-            // About a packet that nobody has sent.
+            // About a packet that was never sent.
             (21_000, B, icmp(closed(), 2, 4, 64, &datagram((4, 20_007), b, 63, true))),
             (30_000, A, icmp(Icmpv4Type::EchoRequest(echo(77)), 1, 3, 64, b"ping")),
             (40_000, B, icmp(Icmpv4Type::EchoReply(echo(20_000)), 2, 4, 64, b"ping")),
@@ -248,9 +249,9 @@ fn errors_and_echoes_hairpin() {
     assert_eq!(counters(&ran), (3, 1));
 }
 
-/// What was not yet known when the packet set out is known when it comes to the router, 1 ms later.
+/// A mapping that did not exist when the packet was sent exists when the packet reaches the NAT, 1 ms later.
 #[test]
-fn a_port_is_looked_up_at_the_router() {
+fn mapping_is_looked_up_when_the_packet_reaches_the_nat() {
     let (a, server) = ((1, 5000), (3, 9));
     let (out, ran) = in_the_street(
         "address-and-port-dependent",
@@ -260,7 +261,7 @@ fn a_port_is_looked_up_at_the_router() {
     assert_eq!(counters(&ran), (1, 0));
 }
 
-/// A part of the 2000 bytes of a datagram to port 9 of 10.0.0.2.
+/// A fragment of a datagram of 2000 bytes to port 9 of 10.0.0.2.
 fn part(from: (u8, u16), hops_left: u8, offset: usize, length: usize) -> Vec<u8> {
     let payload: Vec<u8> = (0..1992).map(|n| n as u8).collect();
     let ends = ([10, 0, 0, from.0], [10, 0, 0, 2]);
@@ -275,9 +276,9 @@ fn part(from: (u8, u16), hops_left: u8, offset: usize, length: usize) -> Vec<u8>
     [&ip.to_bytes()[..], &body[offset..offset + length]].concat()
 }
 
-/// A datagram of 2000 bytes in two fragments of a 1500-byte link, of which the second comes first.
+/// A datagram of 2000 bytes in two fragments of a 1500-byte link, the second of which arrives first.
 #[test]
-fn fragments_are_translated_also_out_of_order() {
+fn fragments_out_of_order_are_translated() {
     let (out, ran) =
         translated(&[(1_000, CLIENT, part((1, 5000), 64, 1480, 520)), (2_000, CLIENT, part((1, 5000), 64, 0, 1480))]);
     let expected = [(SERVER, part((3, 20_000), 63, 0, 1480)), (SERVER, part((3, 20_000), 63, 1480, 520))];
@@ -288,7 +289,7 @@ fn fragments_are_translated_also_out_of_order() {
     assert_eq!((row.counters.tx_packets, row.counters.rx_packets, row.counters.rx_bytes), (1, 1, 2020));
 }
 
-/// 10.0.0.1 behind the translator 10.0.0.3 by a link of 1300 bytes, the router 10.0.0.4, and 10.0.0.2 outside.
+/// 10.0.0.1 behind the NAT 10.0.0.3 with a link MTU of 1300 bytes, the router 10.0.0.4, and 10.0.0.2 outside.
 fn longer() -> World {
     World::new("200ms")
         .hosts(&["client", "server"])
@@ -300,10 +301,10 @@ fn longer() -> World {
         .datagrams("client", "server", "")
 }
 
-/// What routers quote is what the sender has sent, on either side of the translator. A packet whose hop limit ends at the
-/// translator makes no mapping; one that it may not pass on to a smaller link is told by its outside address.
+/// Routers quote the packet that the sender sent, on both sides of the NAT. A packet whose hop limit expires at the NAT creates no
+/// mapping. The error for a packet that exceeds the MTU of the inside link has the NAT's external address.
 #[test]
-fn routers_quote_what_the_sender_knows() {
+fn icmp_errors_quote_the_packet_as_sent() {
     use etherparse::icmpv4::{DestUnreachableHeader, TimeExceededCode};
     let (client, server, outside) = ((1, 5000), (2, 9), (3, 20_000));
     let large = |hops_left| {
@@ -324,7 +325,7 @@ fn routers_quote_what_the_sender_knows() {
     let out: Vec<_> = ran.machine.sent.iter().map(|(_, port, bytes)| (*port, bytes[14..].to_vec())).collect();
     let error = |from, to, hops_left, number, kind, about: &[u8]| {
         let mut bytes = icmp(kind, from, to, hops_left, &about[..about.len().min(548)]);
-        // Precedence 6, the number of the answer, and it may be cut.
+        // Precedence 6, the number of the reply, without Don't Fragment.
         (bytes[1], bytes[5], bytes[6]) = (0xc0, number, 0);
         let checksum = Ipv4Header::from_slice(&bytes).expect("a header").0.calc_header_checksum();
         bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
@@ -344,9 +345,9 @@ fn routers_quote_what_the_sender_knows() {
     assert!(ran.outcome.verdict().passed(), "{}", ran.outcome.verdict());
 }
 
-/// RFC 5508 REQ-5: an error from inside about a packet that never came is dropped, and makes no mapping.
+/// RFC 5508 REQ-5: an error from inside about a packet that never arrived is dropped, and creates no mapping.
 #[test]
-fn errors_about_nothing_do_not_leave() {
+fn icmp_error_about_an_unknown_packet_is_dropped() {
     use etherparse::icmpv4::DestUnreachableHeader::Port;
     let about = datagram((2, 9), (1, 5000), 63, true);
     let (out, ran) = translated(&[(1_000, CLIENT, icmp(Icmpv4Type::DestinationUnreachable(Port), 1, 2, 64, &about))]);
@@ -354,9 +355,9 @@ fn errors_about_nothing_do_not_leave() {
     assert_eq!(counters(&ran), (0, 1));
 }
 
-/// After a rebinding at 10 ms, all fragments of a datagram have the port that a small datagram before them got.
+/// After a rebinding at 10 ms, all fragments of a datagram have the port of a small datagram sent before them.
 #[test]
-fn a_rebinding_translates_fragments() {
+fn fragments_after_a_rebinding_have_the_new_port() {
     let small = datagram((1, 5000), (2, 9), 64, true);
     let sent = [
         (1_000, small.clone()),
@@ -376,9 +377,9 @@ fn a_rebinding_translates_fragments() {
     assert_eq!(out[1..], expected);
 }
 
-/// A router behind the translator speaks to the outside by the translator's address.
+/// A router behind the NAT appears outside with the NAT's address.
 #[test]
-fn routers_inside_do_not_show_themselves() {
+fn icmp_error_of_an_inside_router_has_the_nat_address() {
     use etherparse::icmpv4::TimeExceededCode;
     let world = World::new("200ms")
         .hosts(&["client", "server"])

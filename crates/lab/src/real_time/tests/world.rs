@@ -1,12 +1,12 @@
-//! The networks of these tests, built entry by entry.
+//! Networks of these tests, built entry by entry.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// 1 Gbit/s and 1 ms: a link that limits nothing.
+/// 1 Gbit/s and 1 ms: a link that is never the limit.
 pub(super) const FAST: &str = "rate = '1Gbit/s', delay = '1ms'";
 
-/// A scenario in the making. Nodes get addresses 10.0.0.1, 10.0.0.2, ...: hosts in the order of their entries, then routers.
+/// Builder of a scenario. Nodes get addresses 10.0.0.1, 10.0.0.2, ...: hosts in the order of their entries, then routers.
 #[derive(Clone)]
 pub(super) struct World {
     duration: &'static str,
@@ -19,7 +19,7 @@ impl World {
         World { duration, tables: BTreeMap::new() }
     }
 
-    /// An entry of an array of tables, its keys separated by commas.
+    /// Adds an entry of an array of tables, with keys separated by commas.
     pub(super) fn entry(mut self, table: &'static str, keys: impl Into<String>) -> World {
         self.tables.entry(table).or_default().push(keys.into());
         self
@@ -37,7 +37,7 @@ impl World {
         self.entry("link", format!("name = '{from}-{to}', from = '{from}', to = '{to}', {keys}"))
     }
 
-    /// A translator with ports from 20 000 on, in order.
+    /// Adds a NAT with external ports from 20 000 on, in order.
     pub(super) fn nat(self, inside: &[&str], last_port: u16, keys: &str) -> World {
         self.entry(
             "nat",
@@ -48,7 +48,7 @@ impl World {
         )
     }
 
-    /// The flow `datagrams`, whose description real UDP datagrams between its ends fit.
+    /// Adds the flow `datagrams`, which matches real UDP datagrams between its ends.
     pub(super) fn datagrams(self, from: &str, to: &str, keys: &str) -> World {
         self.entry(
             "flow",
@@ -59,7 +59,7 @@ impl World {
         )
     }
 
-    /// Hosts `client` and `server`, and 10 Mbit/s, 5 ms between them, where a frame has no more bytes than its packet.
+    /// Adds hosts `client` and `server`, and a link of 10 Mbit/s and 5 ms without framing overhead.
     pub(super) fn pair(link_keys: &str) -> World {
         let link = format!("rate = '10Mbit/s', delay = '5ms', queue = '25packets', framing = '0B'{link_keys}");
         World::new("100ms")
