@@ -1,7 +1,7 @@
-//! Two ends joined by two FIFO pipes of constant delay, one bulk flow: what the state machine alone costs.
+//! Two endpoints connected by two FIFO pipes of constant delay, with one bulk flow: measures the cost of the state machine alone.
 //!
-//! `cargo run --release -p fullpipe-tcp --example loop [packets]`, or under `valgrind --tool=callgrind`. The pipe has
-//! no rate, so the receiver's window (250 kB, about 170 segments) is what limits the flow.
+//! Run `cargo run --release -p fullpipe-tcp --example loop [packets]`, or the same under `valgrind --tool=callgrind`. The pipe has no
+//! rate, so the receive window (250 kB, about 170 segments) limits the flow.
 
 use fullpipe_congestion::cubic::Cubic;
 use fullpipe_tcp::{Config, Connection, Segment, Transmit};

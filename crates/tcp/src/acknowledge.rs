@@ -1,9 +1,8 @@
-//! What an acknowledgement does to the sending half: scoreboard, round-trip time, losses, congestion control, timers.
+//! Processing of an acknowledgment by the sender: scoreboard, round-trip time, losses, congestion control, timers.
 //!
-//! The order is that of RFC 8985 section 6.2 and of the congestion-control trait: first what arrived, then the
-//! round-trip sample, then losses, then whether recovery begins or ends, then the control, then the window of fast
-//! recovery, then timers. On an undisturbed path the loop over the segments acknowledged and one call of the control
-//! are nearly all there is.
+//! The order is that of RFC 8985 section 6.2 and of the congestion-control trait: deliveries, round-trip sample, losses, start or end of
+//! recovery, congestion control, window of fast recovery, timers. On an undisturbed path, nearly all of the cost is the loop over the
+//! acknowledged segments and one call of the control.
 
 use crate::Config;
 use crate::config::LossDetection;
@@ -15,41 +14,41 @@ use fullpipe_congestion::{Ack, AckReport, Congestion, Delivered, Driver, PlainAc
 use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::SackBlock;
 
-/// The acknowledging part of a segment that arrived, its numbers checked.
+/// The acknowledgment fields of a received segment, after validation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'a> {
     pub(crate) now: Instant,
-    /// Everything before has arrived; not beyond what was sent.
+    /// All data before this offset has arrived. It is not beyond what was sent.
     pub(crate) acknowledged: u64,
-    /// The window's end, if this segment may update it.
+    /// The right edge of the window, if this segment may update it.
     pub(crate) window_end: Option<u64>,
     pub(crate) sacks: &'a [SackBlock],
     pub(crate) numbering: Numbering,
-    /// Our timestamp that came back, and how long ago it was sent.
+    /// The echoed timestamp, and the time since we sent it.
     pub(crate) echo: Option<(u32, Duration)>,
-    /// Whether it carried neither payload nor FIN, so that it may be a duplicate acknowledgement.
+    /// Whether the segment has neither payload nor FIN, so that it may be a duplicate acknowledgment.
     pub(crate) bare: bool,
 }
 
-/// What one acknowledgement found out.
+/// The results of one acknowledgment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
-    /// What is newly known to have arrived.
+    /// The newly acknowledged data.
     pub(crate) delivered: Delivered,
-    /// Round-trip time of the newest segment sent once; [`Duration::MAX`] if there is none.
+    /// Round-trip time of the newest segment that was sent once; [`Duration::MAX`] if there is none.
     rtt: Duration,
 }
 
-/// What else matters while something is being repaired.
+/// Results that matter only during a recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reports {
-    /// The duplicate that the receiver reported (RFC 2883).
+    /// The duplicate range that the receiver reported (RFC 2883).
     pub(crate) duplicate: Option<(u64, u64)>,
-    /// Whether a segment arrived that was sent once, and before the present recovery began.
+    /// Whether a segment was acknowledged that was sent once, before the current recovery began.
     pub(crate) original: bool,
-    /// Whether the cumulative acknowledgement moved on.
+    /// Whether the cumulative acknowledgment advanced.
     pub(crate) advanced: bool,
-    /// Whether this widened RACK's reordering window.
+    /// Whether this acknowledgment widened RACK's reordering window.
     pub(crate) widened: bool,
 }
 
@@ -59,7 +58,7 @@ impl Batch {
     }
 }
 
-/// A segment is newly known to have arrived.
+/// Accounts for a newly acknowledged segment.
 #[inline(always)]
 fn take_delivery(
     config: &Config,
@@ -82,14 +81,14 @@ fn take_delivery(
     rack.on_delivered(now, segment);
 }
 
-/// The timestamp clock: ticks since the start, plus one so that it never shows the zero that means "none".
+/// The timestamp clock: ticks since the start plus one, so that its value is never zero, which means "none".
 #[inline]
 pub(crate) fn timestamp(config: &Config, at: Instant) -> u32 {
     ((at.as_nanos() / config.timestamp_tick.as_nanos().max(1)) as u32).wrapping_add(1)
 }
 
 impl Sender {
-    /// An acceptable acknowledgement has arrived. Returns whether it acknowledged anything new in order.
+    /// Processes an acceptable acknowledgment. Returns whether it acknowledged new data in order.
     #[inline]
     pub(crate) fn on_ack(&mut self, config: &Config, arrival: &Arrival<'_>) -> bool {
         let advanced = arrival.acknowledged > self.una;
@@ -102,13 +101,13 @@ impl Sender {
         if advanced && arrival.sacks.is_empty() && self.is_quiet() {
             self.process_quiet(config, arrival);
         } else {
-            // A copy, so that in the usual case the fields need not be written to memory.
+            // A copy, so that in the usual case the fields are not written to memory.
             self.process(config, &{ *arrival }, advanced, duplicate_form);
         }
         advanced
     }
 
-    /// What the peer says of its window. Returns whether it changed.
+    /// Processes the peer's window update. Returns whether the window changed.
     #[inline(always)]
     pub(crate) fn on_window(&mut self, window_end: Option<u64>) -> bool {
         if self.probing_window {
@@ -118,7 +117,7 @@ impl Sender {
         std::mem::replace(&mut self.window_end, end) != end
     }
 
-    /// The usual case: no losses, no selective acknowledgements, nothing being judged. Does what `process` would.
+    /// Has the effect of `process` in the usual case: no losses, no selective acknowledgments, no undo or tail probe under evaluation.
     #[inline]
     fn process_quiet(&mut self, config: &Config, arrival: &Arrival<'_>) {
         let now = arrival.now;
@@ -148,8 +147,8 @@ impl Sender {
         self.rearm(now, true);
     }
 
-    /// Does for segments that were sent once what `take_delivery` does for each, where no samples are taken. Returns whether
-    /// nothing else was acknowledged.
+    /// Has the effect of `take_delivery` for segments that were sent once, if no samples are taken. Returns whether nothing else was
+    /// acknowledged.
     #[inline(always)]
     fn take_originals(&mut self, arrival: &Arrival<'_>, batch: &mut Batch) -> bool {
         if self.driver.takes_rate_samples() || !self.rack.is_below(self.una) {
@@ -165,7 +164,8 @@ impl Sender {
         originals.are_all
     }
 
-    /// Passes an acknowledgement without loss, mark or recovery to a control that needs little of it, if it is one.
+    /// Passes an acknowledgment without loss, mark or recovery to a control with a simplified interface. Returns whether the control has
+    /// one.
     #[inline(always)]
     fn tell_plainly(&mut self, batch: &Batch, now: Instant) -> bool {
         if !self.driver.takes_plain_acks() || self.ecn.is_some() || self.phase != Phase::Open {
@@ -177,14 +177,15 @@ impl Sender {
         true
     }
 
-    /// Whether [`Sender::take_acknowledgement`] does for a plain acknowledgement of new data what [`Sender::on_ack`] would.
+    /// Whether [`Sender::take_acknowledgement`] has the effect of [`Sender::on_ack`] for an acknowledgment of new data without SACK
+    /// blocks.
     #[inline(always)]
     pub(crate) fn takes_acknowledgements(&self) -> bool {
         self.is_quiet() && self.ecn.is_none() && self.bytes.is_none()
     }
 
-    /// An acknowledgement of new data without selective acknowledgements has arrived, where nothing is lost or being judged
-    /// ([`Sender::takes_acknowledgements`]). `echo` is our timestamp that came back, and how long ago it was sent.
+    /// Processes an acknowledgment of new data without selective acknowledgments, if [`Sender::takes_acknowledgements`] is true. `echo`
+    /// is the echoed timestamp and the time since we sent it.
     #[inline(always)]
     pub(crate) fn take_acknowledgement(
         &mut self,
@@ -200,7 +201,7 @@ impl Sender {
         );
     }
 
-    /// The first segment has arrived in part.
+    /// Accounts for a partial acknowledgment of the first segment.
     #[cold]
     fn deliver_part(&mut self, config: &Config, arrival: Arrival<'_>, mut batch: Batch) -> Batch {
         let Sender { board, driver, rack, rtt, .. } = self;
@@ -211,7 +212,7 @@ impl Sender {
         batch
     }
 
-    /// Whether nothing but the cumulative acknowledgement matters.
+    /// Whether only the cumulative acknowledgment matters.
     #[inline(always)]
     fn is_quiet(&self) -> bool {
         self.phase == Phase::Open
@@ -265,7 +266,7 @@ impl Sender {
         self.rearm(now, advanced);
     }
 
-    /// The cumulative acknowledgement moves on.
+    /// Advances the cumulative acknowledgment.
     #[inline(always)]
     fn advance(&mut self, acknowledged: u64) {
         self.una = acknowledged;
@@ -277,7 +278,7 @@ impl Sender {
         }
     }
 
-    /// The round-trip sample of an acknowledgement, if it has one.
+    /// Returns the round-trip sample of an acknowledgment, if it has one.
     #[inline(always)]
     fn sample_rtt(
         &mut self,
@@ -295,7 +296,7 @@ impl Sender {
         rtt
     }
 
-    /// Sets the timers after an acknowledgement.
+    /// Sets the timers after an acknowledgment.
     #[inline(always)]
     fn rearm(&mut self, now: Instant, advanced: bool) {
         if self.board.segments.is_empty() {
@@ -315,7 +316,7 @@ impl Sender {
         }
     }
 
-    /// Takes what arrived off the scoreboard.
+    /// Removes acknowledged segments from the scoreboard.
     fn deliver(&mut self, config: &Config, arrival: &Arrival<'_>) -> (Batch, Reports) {
         let una = self.una;
         let next = self.next;
@@ -349,14 +350,14 @@ impl Sender {
         (batch, Reports { duplicate, original, advanced: arrival.acknowledged > una, widened: false })
     }
 
-    /// Without SACK each duplicate acknowledgement says that one segment has arrived, not which (RFC 5681 section
-    /// 3.2, RFC 6582); they are taken out of flight until the cumulative acknowledgement accounts for them.
+    /// Counts duplicate acknowledgments. Without SACK each of them states that one segment has arrived, but not which (RFC 5681 section
+    /// 3.2, RFC 6582). Such segments leave the flight until the cumulative acknowledgment accounts for them.
     #[cold]
     fn count_duplicates(&mut self, batch: &mut Batch, presumed_before: u64, advanced: bool, duplicate_form: bool) {
         let mss_bytes = self.driver.control.mss_bytes;
         let mut presumed = presumed_before;
         if advanced {
-            // One segment filled the hole, the others are those presumed.
+            // One segment filled the hole; the others are those presumed to have arrived.
             let accounted = batch.delivered.bytes.saturating_sub(mss_bytes).min(presumed);
             presumed -= accounted;
             batch.delivered.bytes -= accounted;
@@ -375,15 +376,15 @@ impl Sender {
         if arrival.acknowledged < self.tail_probe_end {
             return;
         }
-        // A FIN of the probe is not in the report of its duplicate.
+        // The report of a duplicate does not include the FIN of the probe.
         let fin = u64::from(self.tail_probe_end > self.written);
         let reported =
             reports.duplicate.is_some_and(|(_, end)| end == self.tail_probe_end || end + fin == self.tail_probe_end);
         if !self.tail_probe_was_retransmission || reported {
-            // New data arrived, or both the original and the probe did.
+            // New data arrived, or both the original and the probe arrived.
             self.tail_probe_end = 0;
         } else if arrival.acknowledged > self.tail_probe_end {
-            // The probe repaired a loss: answer it as one.
+            // The probe repaired a loss: the control responds to it as to a loss.
             self.tail_probe_end = 0;
             if self.phase == Phase::Open {
                 self.end_episode();
@@ -399,7 +400,7 @@ impl Sender {
         }
     }
 
-    /// Marks what is lost by the rules in force, and says when to look again.
+    /// Marks lost segments by the configured rules, and sets the time of the next check.
     fn find_losses(&mut self, config: &Config, now: Instant) {
         let window = self.reordering_window();
         let presumed = self.repair().presumed_bytes;
@@ -415,9 +416,9 @@ impl Sender {
         if self.sack {
             recovery::mark_lost_below(board, edge, &mut lost);
         }
-        // The third duplicate acknowledgement makes the first segment lost in any case; without SACK so does each
-        // acknowledgement in recovery that leaves something of it unacknowledged (RFC 6582 section 3.2). After a
-        // recovery without SACK, duplicates of what it repaired must not begin another.
+        // The third duplicate acknowledgment always marks the first segment as lost. Without SACK, so does each partial acknowledgment in
+        // recovery (RFC 6582 section 3.2). After a recovery without SACK, duplicates of the segments that it repaired must not begin
+        // another recovery.
         let third = self.phase.is_calm()
             && u32::from(self.duplicates) >= DUPLICATE_THRESHOLD
             && (self.sack || self.una > recovery_end || recovery_end == 0);
@@ -437,7 +438,7 @@ impl Sender {
         self.driver.control.cwnd_bytes = self.board.in_flight_bytes.saturating_add(allowed);
     }
 
-    /// How much may leave in fast recovery now that so much has arrived.
+    /// Returns how many bytes may be sent in fast recovery after a delivery of `delivered_bytes`.
     fn reduce_rate(&mut self, delivered_bytes: u64, safe: bool) -> u64 {
         let in_flight_bytes = self.board.in_flight_bytes;
         let prr = &mut self.board.loss_mut().prr;
@@ -450,7 +451,7 @@ impl Sender {
         )
     }
 
-    /// `widened`: this acknowledgement widened the reordering window.
+    /// Begins or ends recovery. `widened`: this acknowledgment widened the reordering window.
     fn change_phase(&mut self, config: &Config, now: Instant, batch: &Batch, lost_before: u64, widened: bool) {
         if self.phase == Phase::Reduction {
             // Beyond its end, so that the segment with CWR has arrived.
@@ -485,7 +486,7 @@ impl Sender {
         self.probe_at = Instant::NEVER;
         self.begin_rescue();
         if reducing && !self.ecn.as_ref().is_some_and(|ecn| ecn.sender.counts) {
-            // The reduction that a mark began goes on, and ends where it would have (Linux).
+            // The reduction that a mark began continues and ends at its own end (Linux).
             return;
         }
         self.repair_mut().recovery_end = self.next;
@@ -495,8 +496,8 @@ impl Sender {
         self.answer_loss(now, self.board.in_flight_bytes + newly_lost_bytes, newly_lost_bytes);
     }
 
-    /// A loss calls for a reduction, unless a mark of the same window has had one already (RFC 3168 section 6.1.2); a
-    /// control that weighs marks answers losses nevertheless (RFC 8257 section 3.5).
+    /// Reduces the window after a loss, unless a mark in the same window has already reduced it (RFC 3168 section 6.1.2). A control that
+    /// counts marks responds to losses nevertheless (RFC 8257 section 3.5).
     fn answer_loss(&mut self, now: Instant, in_flight_bytes: u64, lost_bytes: u64) {
         let answered = self.ecn.as_ref().is_some_and(|ecn| self.una < ecn.sender.answered_until && !ecn.sender.counts);
         if !answered {
@@ -506,21 +507,21 @@ impl Sender {
         self.note_reduction();
     }
 
-    /// Reads what an acknowledgement says of marks, and reduces the window once for each flight that had some.
+    /// Processes the ECN feedback of an acknowledgment, and reduces the window once per flight with marks.
     #[inline(never)]
     fn take_marks(&mut self, config: &Config, ack: &mut Ack) {
         let Some(ecn) = &mut self.ecn else { return };
         let marks = ecn.sender.marks(ack.acked_bytes, self.driver.control.mss_bytes);
         ack.ce_packets = marks.packets;
         ack.ce_bytes = marks.bytes;
-        // Nor does the window grow with an acknowledgement that reports a mark (RFC 3168 section 6.1.2).
+        // The window does not grow with an acknowledgment that reports a mark (RFC 3168 section 6.1.2).
         ack.in_recovery |= marks.packets > 0 && !self.driver.has_own_recovery();
         if marks.packets > 0 && self.phase == Phase::Open && self.una > ecn.sender.answered_until {
             let in_flight_bytes = self.board.in_flight_bytes + ack.acked_bytes;
             let congestion = Congestion { now: ack.now, in_flight_bytes, lost_bytes: 0, ecn: true, persistent: false };
             let cwnd_bytes = self.driver.control.cwnd_bytes;
             self.driver.reduce(&congestion);
-            // A window of one segment (RFC 3168 section 6.1.2) is below the threshold, so it comes at once.
+            // A window of one segment (RFC 3168 section 6.1.2) is below the threshold and is therefore set immediately.
             if config.proportional_ecn_reduction
                 && !self.driver.has_own_recovery()
                 && self.driver.control.cwnd_bytes >= self.driver.control.ssthresh_bytes
@@ -531,7 +532,7 @@ impl Sender {
                 self.board.loss_mut().prr = Prr::begin(in_flight_bytes);
             }
             self.note_reduction();
-            // What was lost before gives nothing back any more.
+            // Earlier losses can no longer be undone.
             self.end_episode();
         }
     }
@@ -574,7 +575,7 @@ impl Sender {
         self.driver.on_ack(&ack);
     }
 
-    /// The reordering window of some segments has ended.
+    /// Handles the expiry of the reordering window of some segments.
     pub(crate) fn on_reorder_timer(&mut self, config: &Config, now: Instant) {
         self.reorder_at = Instant::NEVER;
         let lost_before = self.driver.lost_bytes();
@@ -591,7 +592,7 @@ impl Sender {
                 self.driver.control.cwnd_bytes = self.board.in_flight_bytes + allowed;
             }
         } else if self.phase == Phase::FastRecovery && !self.driver.has_own_recovery() {
-            // Nothing arrived, so no more than one segment leaves.
+            // Nothing arrived, so at most one segment is sent.
             self.driver.control.cwnd_bytes =
                 prior_cwnd_bytes.min(self.board.in_flight_bytes + self.driver.control.mss_bytes);
         }
@@ -599,8 +600,8 @@ impl Sender {
     }
 }
 
-/// Whether an acknowledgement of a segment sent several times is for an earlier transmission (RFC 8985 section 6.2,
-/// step 2): its timestamp is older, or it came too soon.
+/// Whether an acknowledgment of a retransmitted segment is for an earlier transmission (RFC 8985 section 6.2, step 2): its timestamp is
+/// older, or it arrived too early.
 #[cold]
 fn answers_an_earlier_transmission(
     config: &Config,
@@ -615,7 +616,8 @@ fn answers_an_earlier_transmission(
     }
 }
 
-/// RFC 2883 section 4: the first block lies below the cumulative acknowledgement, or within the second.
+/// Whether the first SACK block reports a duplicate (RFC 2883 section 4): it is below the cumulative acknowledgment or within the second
+/// block.
 fn is_duplicate_report(arrival: &Arrival<'_>, start: i64, end: i64, floor: u64) -> bool {
     end <= floor as i64
         || arrival.sacks.get(1).is_some_and(|second| {

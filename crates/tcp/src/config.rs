@@ -1,8 +1,7 @@
-//! Settings of a connection, with three presets, and the keys by which a scenario states them.
+//! Settings of a connection, three presets, and the scenario keys that set them.
 //!
-//! A setting that the peer has to agree to (timestamps, SACK, window scaling) is an offer; what is used is what both
-//! sides offered. HyStart++ belongs to the congestion control and closing on end of stream to the application: neither
-//! is a setting here.
+//! A setting that requires the peer's agreement (timestamps, SACK, window scaling) is an offer; a connection uses it if both ends offered
+//! it. HyStart++ belongs to the congestion control, and closing at end of stream to the application. Neither is a setting here.
 
 use fullpipe_congestion::rtt::{RtoFloor, RttConfig};
 use fullpipe_schema::component::choices;
@@ -10,59 +9,59 @@ use fullpipe_schema::settings::{Key, Setting};
 use fullpipe_schema::{Choice, Data, Kind, Value, at, named, setting_keys};
 use fullpipe_units::Duration;
 
-/// How losses are found.
+/// Loss detection algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossDetection {
-    /// By time: RACK (RFC 8985).
+    /// Time-based: RACK (RFC 8985).
     Rack,
-    /// By selective or duplicate acknowledgements: RFC 6675, RFC 6582 without SACK.
+    /// Based on selective or duplicate acknowledgments: RFC 6675, or RFC 6582 without SACK.
     DuplicateAcks,
 }
 
-/// Explicit congestion notification (RFC 3168), as Linux's `net.ipv4.tcp_ecn` has it.
+/// Use of explicit congestion notification (RFC 3168), with the meaning of Linux's `net.ipv4.tcp_ecn`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// Never.
+    /// ECN is not used.
     #[default]
     Off,
-    /// Where the peer asks for it.
+    /// ECN is used if the peer requests it.
     Passive,
-    /// Asks for it, too.
+    /// The client requests ECN, and the server accepts it.
     Active,
 }
 
-/// How marks are fed back.
+/// Form of the ECN feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EcnFeedback {
     /// ECE until CWR (RFC 3168).
     #[default]
     Classic,
-    /// ECE says of each segment whether it was marked (RFC 8257 section 3.2). Both ends must be set so: nothing in the
-    /// handshake tells it from the classic way.
+    /// ECE of each acknowledgment states whether the acknowledged segments were marked (RFC 8257 section 3.2). Both ends need this
+    /// setting, because the handshake does not distinguish it from classic feedback.
     Dctcp,
-    /// Counters of packets and bytes (RFC 9768); the classic way with a peer that knows no other.
+    /// Counters of packets and bytes (AccECN, RFC 9768), or classic feedback if the peer does not support AccECN.
     Accurate,
 }
 
-/// Keep-alive (RFC 9293 section 3.8.4).
+/// Keep-alive probing (RFC 9293 section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Idle time after which keep-alive probes are sent.
     pub idle: Duration,
     /// Time between questions.
     pub interval: Duration,
-    /// Questions without an answer before the connection is given up.
+    /// Unanswered probes after which the connection is aborted.
     pub probes: u32,
 }
 
 impl Default for KeepAlive {
-    /// Two hours, as RFC 9293 wants it at least (MUST-28); 75 s and nine times, as Linux has it.
+    /// Two hours, the minimum of RFC 9293 (MUST-28), then nine probes every 75 s, as in Linux.
     fn default() -> KeepAlive {
         KeepAlive { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
     }
 }
 
-/// A scenario states the silence only.
+/// A scenario sets only the idle time.
 impl Setting for KeepAlive {
     fn read(value: &Value) -> Self {
         KeepAlive { idle: value.duration(), ..KeepAlive::default() }
@@ -76,104 +75,99 @@ impl Setting for KeepAlive {
 /// Settings of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Payload of a full data segment in bytes (timestamps, where used, come on top). At least 1, at most 65 000.
+    /// Payload of a full data segment in bytes, without timestamps if they are used. 1 to 65 000.
     pub mss_bytes: u32,
     /// Initial window in segments (RFC 6928: 10).
     pub initial_window_segments: u32,
-    /// Send buffer in bytes: what is written and not yet acknowledged.
+    /// Send buffer in bytes, for data that is written and not yet acknowledged.
     pub send_buffer_bytes: u64,
-    /// Receive buffer in bytes; sets the window and its scale.
+    /// Receive buffer in bytes, which determines the window and its scale.
     pub receive_buffer_bytes: u64,
-    /// Offer selective acknowledgements (RFC 2018).
+    /// Offer selective acknowledgments (RFC 2018).
     pub sack: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,
     /// Granularity of the timestamp clock and of round-trip times taken from it.
     pub timestamp_tick: Duration,
-    /// Whether round-trip times are taken from echoed timestamps (RFC 7323 section 4) instead of each segment's own
-    /// departure time. Without timestamps the departure time serves.
+    /// Whether round-trip times are measured from echoed timestamps (RFC 7323 section 4) instead of from the send time of each segment.
+    /// Without timestamps the send time is used.
     pub rtt_from_timestamps: bool,
     /// Offer window scaling (RFC 7323).
     pub window_scaling: bool,
-    /// Announce the MSS on SYN segments. Where neither does, `mss_bytes` holds for both.
+    /// Send the MSS option on SYN segments. If neither end sends it, `mss_bytes` applies to both.
     pub mss_option: bool,
-    /// Segments acknowledged by one acknowledgement, at most 255 (1: every segment at once; 2: RFC 9293 section
-    /// 3.8.6.3).
+    /// Segments per acknowledgment, at most 255 (1: every segment immediately; 2: RFC 9293 section 3.8.6.3).
     pub delayed_ack_segments: u32,
-    /// Longest delay of an acknowledgement.
+    /// Maximum delay of an acknowledgment.
     pub delayed_ack_timeout: Duration,
     /// Nagle's algorithm (RFC 9293 section 3.7.4).
     pub nagle: bool,
-    /// Smallest retransmission time-out. With [`LossDetection::DuplicateAcks`] it bounds the whole time-out (RFC 6298
-    /// rule 2.4, ns-3), with [`LossDetection::Rack`] the part added to the smoothed round-trip time (Linux).
+    /// Minimum retransmission timeout. With [`LossDetection::DuplicateAcks`] it bounds the whole timeout (RFC 6298 rule 2.4, ns-3). With
+    /// [`LossDetection::Rack`] it bounds the part added to the smoothed round-trip time (Linux).
     pub min_rto: Duration,
-    /// Retransmission time-out before the first sample.
+    /// Retransmission timeout before the first sample.
     pub initial_rto: Duration,
-    /// Largest retransmission time-out, back-off included.
+    /// Maximum retransmission timeout, including backoff.
     pub max_rto: Duration,
-    /// How losses are found.
+    /// Loss detection algorithm.
     pub loss_detection: LossDetection,
     /// Tail loss probes (RFC 8985 section 7), with RACK only.
     pub tail_loss_probe: bool,
-    /// Pacing even for a control that names no rate.
+    /// Pace segments even if the control sets no pacing rate.
     pub pacing: bool,
-    /// Segments that leave together when paced, unless the control says otherwise.
+    /// Segments sent together under pacing, unless the control sets another number.
     pub pacing_quantum_segments: u32,
-    /// Shrink the window when sending restarts after an idle time longer than the time-out (RFC 5681 section 4.1).
+    /// Reduce the window when sending restarts after an idle time longer than the retransmission timeout (RFC 5681 section 4.1).
     pub idle_restart: bool,
-    /// SYN retransmissions before giving up.
+    /// SYN retransmissions before the connection attempt is aborted.
     pub max_syn_retransmissions: u32,
-    /// Time-outs in a row of the same data before giving up (RFC 9293 section 3.8.3, R2).
+    /// Consecutive timeouts of the same data before the connection is aborted (RFC 9293 section 3.8.3, R2).
     pub max_retransmissions: u32,
     /// Length of TIME-WAIT: twice the maximum segment lifetime (RFC 9293 section 3.4.1).
     pub time_wait: Duration,
-    /// Acknowledge the first data segment at once instead of delaying (ns-3).
+    /// Acknowledge the first data segment immediately, without delay (ns-3).
     pub first_segment_acknowledged_at_once: bool,
-    /// Acknowledge segments one by one at the start, after a silence, after data that came again, where a mark begins to
-    /// be echoed and while the receive buffer grows, as Linux does.
+    /// Acknowledge each segment separately at the start, after an idle time, after duplicate data, when the echo of a mark begins, and
+    /// while the receive buffer grows, as Linux does.
     pub quick_ack: bool,
-    /// Acknowledge a FIN that carries data twice where the data call for an acknowledgement: once for the data and once
-    /// for the FIN, as ns-3 does.
+    /// Acknowledge a FIN with data twice if the data requires an acknowledgment: once for the data and once for the FIN, as ns-3 does.
     pub fin_with_data_acknowledged_twice: bool,
-    /// Ask a silent peer for signs of life (`None`: never).
+    /// Send keep-alive probes to a silent peer (`None`: never).
     pub keep_alive: Option<KeepAlive>,
-    /// Give up when data were sent and not acknowledged for so long, or a SYN not answered (RFC 9293 section 3.8.3,
-    /// RFC 5482; `None`: only the counts of retransmissions bound it).
+    /// Time after which the connection is aborted if sent data is not acknowledged or a SYN is not answered (RFC 9293 section 3.8.3, RFC
+    /// 5482). `None`: only the numbers of retransmissions limit it.
     pub user_timeout: Option<Duration>,
-    /// Longest stay in FIN-WAIT-2, where this side has finished and the other has not (`None`: any time).
+    /// Maximum time in FIN-WAIT-2, in which this end has sent its FIN and the peer has not (`None`: unlimited).
     pub fin_wait_2_timeout: Option<Duration>,
-    /// The receive buffer begins with so many bytes and grows, up to `receive_buffer_bytes`, with what the application
-    /// reads in a round-trip time (Linux: 64 KiB, half of `tcp_rmem`'s default). `None`: all of it from the start.
+    /// Initial size of the receive buffer in bytes. It grows, up to `receive_buffer_bytes`, with the data that the application reads per
+    /// round-trip time (Linux: 64 KiB, half of `tcp_rmem`'s default). `None`: the full size from the start.
     pub initial_receive_window_bytes: Option<u64>,
-    /// Fast Open (RFC 7413): a client asks for a cookie or uses the one it was given, a server grants and recognises it.
+    /// Fast Open (RFC 7413): a client requests a cookie or uses the one that it has; a server issues and validates it.
     pub fast_open: bool,
-    /// Time-outs in a row of a large segment from which on the path is taken for a black hole of large packets, and
-    /// smaller ones are tried (RFC 4821; Linux `tcp_mtu_probing` 1: 3). `None`: never, as is Linux's default.
+    /// Consecutive timeouts of a large segment after which the path counts as a black hole for large packets, and smaller segments are
+    /// sent (RFC 4821; Linux `tcp_mtu_probing` 1: 3). `None`: never, the default of Linux.
     pub black_hole_timeouts: Option<u32>,
-    /// Report duplicates that arrive (D-SACK, RFC 2883), where SACK is agreed on.
+    /// Report received duplicates (D-SACK, RFC 2883), if SACK is negotiated.
     pub dsack: bool,
-    /// Take back a reduction once duplicate reports say that every retransmission of the episode was needless (as
-    /// Linux).
+    /// Undo a reduction if D-SACK reports every retransmission of the episode as unnecessary (as Linux).
     pub dsack_undo: bool,
-    /// Take back a reduction when an echoed timestamp shows that an original has arrived (RFC 3522, RFC 4015).
+    /// Undo a reduction when an echoed timestamp shows that an original has arrived (RFC 3522, RFC 4015).
     pub eifel: bool,
-    /// After a time-out send new data first and see whether the path has lost anything (F-RTO, RFC 5682), where SACK is
-    /// agreed on.
+    /// After a timeout, send new data first to detect whether the timeout was spurious (F-RTO, RFC 5682), if SACK is negotiated.
     pub frto: bool,
-    /// The first two duplicate acknowledgements let a new segment go each (RFC 3042), with
-    /// [`LossDetection::DuplicateAcks`].
+    /// Send a new segment for each of the first two duplicate acknowledgments (RFC 3042), with [`LossDetection::DuplicateAcks`].
     pub limited_transmit: bool,
     /// Explicit congestion notification.
     pub ecn: Ecn,
-    /// How marks are fed back.
+    /// Form of the ECN feedback.
     pub ecn_feedback: EcnFeedback,
-    /// After a mark the window falls to what the control answered over a round trip, as it does after a loss (Linux),
-    /// instead of at once.
+    /// After a mark, reduce the window over one round trip to the value that the control returned, as after a loss (Linux), instead of
+    /// immediately.
     pub proportional_ecn_reduction: bool,
 }
 
 impl Config {
-    /// The defaults of a socket of Linux 6.12: RACK-TLP, 40 ms delayed acknowledgements, 200 ms smallest time-out, Nagle's
+    /// The defaults of a socket of Linux 6.12: RACK-TLP, delayed acknowledgments of 40 ms, a minimum timeout of 200 ms, Nagle's
     /// algorithm, and buffers within the bounds of `tcp_wmem` and `tcp_rmem`.
     pub fn linux() -> Config {
         Config {
@@ -221,8 +215,8 @@ impl Config {
         }
     }
 
-    /// [`Config::linux`] for bulk transfers: 32 MiB of buffer at both ends, offered from the start, and `TCP_NODELAY`. The
-    /// network limits such a connection, its host does not (below 6 Gbit/s at 40 ms). The preset `linux` of scenarios.
+    /// [`Config::linux`] for bulk transfers: 32 MiB of buffer at both ends, available from the start, and `TCP_NODELAY`. The network
+    /// limits such a connection, not the host (below 6 Gbit/s at 40 ms). This is the preset `linux` of scenarios.
     pub fn linux_large_buffers() -> Config {
         Config {
             send_buffer_bytes: 32 << 20,
@@ -282,7 +276,7 @@ impl Config {
 }
 
 impl Config {
-    /// The settings of the retransmission time-out.
+    /// The settings of the retransmission timeout.
     #[inline(always)]
     pub(crate) fn rtt(&self) -> RttConfig {
         RttConfig {
@@ -298,12 +292,12 @@ impl Config {
         }
     }
 
-    /// What the receive buffer holds at first.
+    /// Initial capacity of the receive buffer in bytes.
     pub(crate) fn first_receive_buffer_bytes(&self) -> u64 {
         self.initial_receive_window_bytes.unwrap_or(u64::MAX).min(self.receive_buffer_bytes)
     }
 
-    /// Smallest shift with which the whole receive buffer can be announced (RFC 7323 section 2.3: at most 14).
+    /// Smallest shift with which the window field can represent the whole receive buffer (RFC 7323 section 2.3: at most 14).
     pub(crate) fn window_scale(&self) -> u8 {
         (0..14).find(|shift| self.receive_buffer_bytes >> shift <= 65_535).unwrap_or(14)
     }
@@ -334,11 +328,11 @@ static ECN_FEEDBACK: [(Choice, EcnFeedback); 3] = [
     (Choice::new("accurate", "counters of packets and bytes (AccECN, RFC 9768)."), EcnFeedback::Accurate),
 ];
 
-/// Of keys that a preset fills in.
+/// Default of keys that a preset sets.
 pub(crate) const BY_PRESET: &str = "by preset";
 const RTO: Kind = Kind::duration(Duration::from_nanos(1), Duration::from_secs(3600));
 
-/// The keys by which a scenario sets a connection. Which keys contradict each other, and presets, are in `settings.rs`.
+/// The scenario keys of a connection. `settings.rs` has the presets and the checks for contradictory keys.
 pub(crate) static KEYS: [Key<Config>; 40] = setting_keys! {
     /// Payload of a full data segment; options come on top (1448B with timestamps fills 1500 bytes).
     "mss": Kind::size(16, 65_000), optional BY_PRESET => at!(mss_bytes);

@@ -1,10 +1,10 @@
-//! A connection: the state machine of RFC 9293 section 3.10, with RFC 7323 (timestamps, window scaling) and the
-//! acceptance rules of RFC 5961.
+//! The state machine of a connection (RFC 9293 section 3.10), with timestamps and window scaling (RFC 7323) and the acceptance rules of
+//! RFC 5961.
 //!
-//! **Model.** Opening and closing are here; what happens to data once the connection is open is in the sending half
-//! ([`crate::sender`]) and the receiving half ([`crate::receiver`]). A host hands in segments and the time, and asks for
-//! segments, events and two deadlines. Segments of an open connection that carry nothing but an acknowledgement or the
-//! next data in order take a short way through the checks; the long way does the same for any segment.
+//! **Model.** This file opens and closes the connection. The sender ([`crate::sender`]) and the receiver ([`crate::receiver`]) process
+//! the data of an open connection. A host passes segments and the time, and polls segments, events and two deadlines. Segments of an open
+//! connection that contain only an acknowledgment or the next data in order take a fast path through the checks. The general path has the
+//! same effect for any segment.
 
 mod fast_open;
 mod handshake;
@@ -32,26 +32,26 @@ use fullpipe_wire::tcp::{MAX_SACK_BLOCKS, flags, options};
 use fullpipe_wire::{SackBlock, SegmentOptions, TcpHeader};
 use std::sync::Arc;
 
-/// A segment that has arrived.
+/// A received segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     /// The header.
     pub header: &'a TcpHeader,
-    /// Options beside it, where the header says that there are any.
+    /// Options outside of the header, if the header indicates any.
     pub options: Option<&'a SegmentOptions>,
-    /// The payload where it consists of bytes; `None` for a mere length (`header.payload_bytes`).
+    /// The payload if it consists of bytes; `None` if only its length is modeled (`header.payload_bytes`).
     pub payload: Option<&'a Bytes>,
-    /// ECN bits of the packet that carried it.
+    /// ECN field of the packet that contained the segment.
     pub codepoint: Codepoint,
 }
 
 impl<'a> Segment<'a> {
-    /// A segment without SACK blocks, in a packet that is not ECN-capable, whose payload is a mere length.
+    /// Creates a segment without SACK blocks and payload bytes, in a packet that is not ECN-capable.
     pub fn bare(header: &'a TcpHeader) -> Segment<'a> {
         Segment { header, options: None, payload: None, codepoint: Codepoint::NotEct }
     }
 
-    /// The SACK blocks it carries.
+    /// The SACK blocks of the segment.
     #[inline(always)]
     fn sacks(&self) -> &'a [SackBlock] {
         match self.options {
@@ -61,20 +61,20 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// Least time between acknowledgements that only object to a segment (RFC 5961 section 7; Linux
-/// `tcp_invalid_ratelimit`). Without it two ends that disagree would answer each other for ever.
+/// Minimum time between challenge ACKs (RFC 5961 section 7; Linux `tcp_invalid_ratelimit`). Without it, two ends with inconsistent states
+/// would answer each other forever.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
-/// Age from which a peer's timestamp is no longer believed (RFC 7323 section 5.5: 24 days).
+/// Age at which a peer's timestamp becomes invalid (RFC 7323 section 5.5: 24 days).
 const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 86_400);
-/// What is to be sent besides data; bits of [`Connection::pending`].
+/// What is to be sent in addition to data; bits of [`Connection::pending`].
 mod pending {
     /// A SYN, with an ACK in SYN-RECEIVED.
     pub(super) const SYN: u8 = 1;
-    /// An acknowledgement, alone or with data.
+    /// An acknowledgment, with or without data.
     pub(super) const ACK: u8 = 2;
-    /// An acknowledgement of its own, before data.
+    /// A pure acknowledgment, before data.
     pub(super) const ACK_FIRST: u8 = 4;
-    /// One more acknowledgement after the next.
+    /// A second acknowledgment after the next one.
     pub(super) const ACK_TWICE: u8 = 8;
     /// The reset in `reply`.
     pub(super) const RESET: u8 = 16;
@@ -84,7 +84,7 @@ mod pending {
     pub(super) const UNUSUAL: u8 = SYN | ACK_FIRST | ACK_TWICE | RESET | KEEP_ALIVE;
 }
 
-/// Events not yet fetched; bits of [`Connection::events`], told from the lowest up.
+/// Events not yet returned, as bits of [`Connection::events`]; the lowest bit is returned first.
 mod event {
     pub(super) const CONNECTED: u8 = 1;
     pub(super) const READABLE: u8 = 2;
@@ -95,35 +95,35 @@ mod event {
 
 /// One end of a connection.
 ///
-/// After every call that hands something in, the host calls [`Connection::poll_event`] until it says `None` and
-/// [`Connection::poll_transmit`] until it says `false`, then looks at the two deadlines.
+/// After every call that passes input, the host calls [`Connection::poll_event`] until it returns `None` and
+/// [`Connection::poll_transmit`] until it returns `false`. It then reads the two deadlines.
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,
     state: State,
     pending: u8,
     events: u8,
-    /// Options that every segment carries: timestamps or nothing.
+    /// Options that every segment carries: timestamps or none.
     options: u8,
-    /// Options of the segments that go the short way; no segment has these where ECN was agreed on.
+    /// Options of segments that take the fast path. With ECN no segment has this value.
     plain_options: u8,
-    /// Shift of the windows we announce, and of those we are told.
+    /// Window scale of our windows and of the peer's.
     window_shift: u8,
     peer_window_shift: u8,
     reason: CloseReason,
-    /// The handshake is over and data can flow in at least one direction.
+    /// Whether the handshake is complete and data can be sent in at least one direction.
     open: bool,
     numbering: Numbering,
     peer_numbering: Numbering,
-    /// The peer's timestamp to echo, and when it came.
+    /// The peer's timestamp to echo, and the time at which it arrived.
     recent_timestamp: u32,
     recent_timestamp_at: Instant,
-    /// Our timestamp now, and until when it is the same.
+    /// Our current timestamp, and the time until which it is valid.
     clock: u32,
     clock_until: Instant,
     /// Offset of the segment that last updated the window.
     window_updated_by: u64,
-    /// Largest window ever announced to us.
+    /// Largest window that the peer announced.
     largest_window: u64,
     pub(crate) sender: Sender,
     receiver: Receiver,
@@ -131,13 +131,13 @@ pub struct Connection {
     last_heard_at: Instant,
     /// When one of the timers in `life` is due.
     life_at: Instant,
-    /// Room in the send buffer below which the application need not know of it.
+    /// Free space of the send buffer below which the application is not notified.
     writable_threshold: u32,
     rare: Option<Box<Rare>>,
     opening: Option<Box<Opening>>,
 }
 
-/// What few connections need, or only now and then.
+/// State that few connections need, or that is used rarely.
 #[derive(Debug, Default)]
 struct Rare {
     life: Life,
@@ -149,7 +149,7 @@ struct Rare {
 }
 
 impl Connection {
-    /// The active side: its first [`Connection::poll_transmit`] yields a SYN.
+    /// Creates the active end. Its first [`Connection::poll_transmit`] returns a SYN.
     pub fn client(
         config: Arc<Config>,
         controller: Box<dyn Controller>,
@@ -161,7 +161,7 @@ impl Connection {
         connection
     }
 
-    /// The passive side, in LISTEN: the first segment it is handed should be the SYN.
+    /// Creates the passive end, in LISTEN. The first segment passed to it should be the SYN.
     pub fn server(
         config: Arc<Config>,
         controller: Box<dyn Controller>,
@@ -209,7 +209,7 @@ impl Connection {
         self.rare.get_or_insert_default()
     }
 
-    /// A segment has arrived.
+    /// Processes a received segment.
     #[inline]
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) {
         let plain = segment.header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK;
@@ -218,10 +218,10 @@ impl Connection {
         }
     }
 
-    /// Whether a segment is the usual one at an end that only receives: data in order, no new acknowledgement, no event that the
-    /// application has not fetched, no timer or option to consider. [`Connection::take_expected`] then has the effect of
-    /// [`Connection::handle_segment`], of fetching its event, and of reading everything. The segment must have no options beside
-    /// its header and no payload of bytes.
+    /// Whether a segment is the usual one at an end that only receives: data in order, no new acknowledgment, no event that is still to
+    /// be fetched, no timer and no option to process. [`Connection::take_expected`] then has the effect of
+    /// [`Connection::handle_segment`], of fetching its event, and of reading all data. The segment must have no options outside of its
+    /// header and no payload bytes.
     #[inline(always)]
     pub fn expects(&self, now: Instant, header: &TcpHeader) -> bool {
         let receiver = &self.receiver;
@@ -239,7 +239,7 @@ impl Connection {
             && self.sender.ecn.is_none()
     }
 
-    /// Takes a segment that [`Connection::expects`] accepts, and reads everything. Returns the number of bytes read.
+    /// Processes a segment that [`Connection::expects`] accepts, and reads all data. Returns the number of bytes read.
     #[inline(always)]
     pub fn take_expected(&mut self, now: Instant, header: &TcpHeader) -> u64 {
         let start = self.receiver.next;
@@ -262,14 +262,14 @@ impl Connection {
         read
     }
 
-    /// Whether a segment is the usual one at an end that only sends: an acknowledgement of new data, without losses, marks or
-    /// selective acknowledgements to consider. [`Connection::take_acknowledgement`] then has the effect of
-    /// [`Connection::handle_segment`]. The segment must have no options beside its header.
+    /// Whether a segment is the usual one at an end that only sends: an acknowledgment of new data, without losses, marks or selective
+    /// acknowledgments to process. [`Connection::take_acknowledgement`] then has the effect of [`Connection::handle_segment`]. The
+    /// segment must have no options outside of its header.
     #[inline(always)]
     pub fn expects_acknowledgement(&self, header: &TcpHeader) -> bool {
         let sender = &self.sender;
         let acknowledged = header.acknowledgement.wrapping_sub(self.numbering.to_wire(sender.una));
-        // Data come first to the test that tells the two kinds apart.
+        // This test is first because it distinguishes data from acknowledgments.
         header.payload_bytes == 0
             && header.flags & (flags::SYN | flags::FIN | flags::RST | flags::ACK) == flags::ACK
             && self.open
@@ -281,12 +281,12 @@ impl Connection {
             && u64::from(acknowledged) <= sender.next - sender.una
             && (self.options == 0 || !timestamp_before(header.timestamp, self.recent_timestamp))
             && self.receiver.next >= self.window_updated_by
-            // Not that of a FIN.
+            // Not the acknowledgment of a FIN.
             && sender.una + u64::from(acknowledged) <= sender.written
             && sender.takes_acknowledgements()
     }
 
-    /// Takes a segment that [`Connection::expects_acknowledgement`] accepts.
+    /// Processes a segment that [`Connection::expects_acknowledgement`] accepts.
     #[inline(always)]
     pub fn take_acknowledgement(&mut self, now: Instant, header: &TcpHeader) {
         let start = self.receiver.next;
@@ -309,7 +309,7 @@ impl Connection {
         }
     }
 
-    /// What does not look like the usual segment; with ECN the usual one is looked at here, too.
+    /// Processes segments that fail the test for the usual one. With ECN this includes the usual segment.
     #[inline(never)]
     fn handle_other_segment(&mut self, now: Instant, segment: &Segment<'_>) {
         let header = segment.header;
@@ -331,7 +331,7 @@ impl Connection {
         self.handle_plain(now, segment)
     }
 
-    /// The short way of a segment whose numbers are those expected. Returns whether they were.
+    /// The fast path for a segment with the expected numbers. Returns whether it had them.
     #[inline(always)]
     fn handle_plain(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         let Segment { header, payload, .. } = *segment;
@@ -353,7 +353,7 @@ impl Connection {
         false
     }
 
-    /// The ECN bits of an acceptable segment, and the feedback that it carries.
+    /// Records the ECN field of an acceptable segment, and its ECN feedback.
     #[inline(never)]
     fn note_ecn(&mut self, segment: &Segment<'_>) {
         let Some(ecn) = &mut self.sender.ecn else { return };
@@ -363,13 +363,13 @@ impl Connection {
             Wish::Nothing => {}
             Wish::AckFirst => self.pending |= pending::ACK | pending::ACK_FIRST,
             Wish::QuickAcks => self.receiver.enter_quick(2),
-            // The sender's window may hold no second segment, for which a delayed acknowledgement would wait.
+            // The sender's window may hold only this segment, and a delayed acknowledgment would wait for a second.
             Wish::Ack if self.receiver.quick_ack.is_on() => self.pending |= pending::ACK,
             Wish::Ack => {}
         }
     }
 
-    /// The checks of RFC 9293 section 3.10.7 for segments that are not plain and in order.
+    /// The checks of RFC 9293 section 3.10.7 for segments outside of the fast path.
     #[cold]
     fn handle_any_segment(&mut self, now: Instant, segment: &Segment<'_>) {
         let Segment { header, payload, .. } = *segment;
@@ -386,7 +386,7 @@ impl Connection {
         let next = self.receiver.next as i64;
         let limit = self.receiver.limit().min(i64::MAX as u64) as i64;
 
-        // First, the sequence number; with it RFC 7323's check against old segments.
+        // First, the sequence number, with RFC 7323's check against old segments (PAWS).
         let with_timestamp = header.options & options::TIMESTAMPS != 0;
         if self.options != 0 && !header.has(flags::RST) {
             if !with_timestamp {
@@ -406,7 +406,7 @@ impl Connection {
             }
             let plain_data = length > 0 && !header.has(flags::SYN);
             if plain_data && header.has(flags::ACK) && self.open && start <= limit {
-                // All of it came before: the answer tells the sender so.
+                // The segment is a full duplicate: the answer reports it to the sender.
                 return self.receive(now, header, start, payload);
             }
             if start == -1 && header.has(flags::SYN) && header.has(flags::ACK) {
@@ -417,7 +417,7 @@ impl Connection {
             return self.object(now, plain_data || probe);
         }
 
-        // Second, RST: only the exact number resets (RFC 5961 section 3.2).
+        // Second, RST: only the exact sequence number resets (RFC 5961 section 3.2).
         if header.has(flags::RST) {
             if start == next {
                 self.arrive_reset();
@@ -427,7 +427,7 @@ impl Connection {
             return;
         }
 
-        // Fourth, SYN: never in an open connection (RFC 5961 section 4.2), and only its answer before.
+        // Fourth, SYN: never acceptable in an open connection (RFC 5961 section 4.2); before, only the answer to our SYN.
         if header.has(flags::SYN) {
             return self.object(now, false);
         }
@@ -452,7 +452,7 @@ impl Connection {
         }
     }
 
-    /// Takes the peer's timestamp to echo it, if it is not older than the one before (RFC 7323 section 4.3).
+    /// Records the peer's timestamp for the echo, unless it is older than the previous one (RFC 7323 section 4.3).
     #[inline(always)]
     fn note_timestamp(&mut self, now: Instant, header: &TcpHeader) {
         if self.options != 0 && !timestamp_before(header.timestamp, self.recent_timestamp) {
@@ -461,7 +461,7 @@ impl Connection {
         }
     }
 
-    /// The acknowledgement of a segment. Returns whether the rest of it counts too.
+    /// Processes the acknowledgment of a segment. Returns whether the rest of the segment is to be processed too.
     #[inline]
     fn acknowledge(&mut self, now: Instant, header: &TcpHeader, start: i64, sacks: &[SackBlock]) -> bool {
         let acknowledged = self.numbering.to_offset(header.acknowledgement, self.sender.una);
@@ -470,7 +470,7 @@ impl Connection {
             return false;
         }
         if acknowledged < self.sender.una as i64 {
-            // Old. Too old to be anything but an attack is answered (RFC 5961 section 5.2).
+            // An old acknowledgment. One that is too old to be anything but an attack is answered (RFC 5961 section 5.2).
             if acknowledged < (self.sender.una as i64).saturating_sub(self.largest_window as i64) {
                 self.object(now, false);
                 return false;
@@ -491,7 +491,7 @@ impl Connection {
         };
         let data = header.payload_bytes > 0;
         if data && acknowledged == self.sender.una && sacks.is_empty() {
-            // Data of a peer that has nothing new to acknowledge.
+            // Data from a peer that has nothing new to acknowledge.
             self.sender.on_window(window_end);
             return true;
         }
@@ -521,7 +521,7 @@ impl Connection {
         true
     }
 
-    /// Our FIN has arrived.
+    /// Processes the acknowledgment of our FIN.
     #[cold]
     fn fin_acknowledged(&mut self, now: Instant) {
         match self.state {
@@ -535,7 +535,7 @@ impl Connection {
         }
     }
 
-    /// The payload and the FIN of a segment.
+    /// Processes the payload and the FIN of a segment.
     #[inline]
     fn receive(&mut self, now: Instant, header: &TcpHeader, start: i64, payload: Option<&Bytes>) {
         let length = u64::from(header.payload_bytes);
@@ -569,7 +569,7 @@ impl Connection {
         }
     }
 
-    /// Data after a silence: if it was longer than the retransmission time-out, the sender begins again.
+    /// Processes data after an idle time. If it was longer than the retransmission timeout, the sender restarts.
     #[cold]
     fn hear_again(&mut self, silence: Duration) {
         if silence > self.sender.rtt.rto() && self.receiver.quick_ack.is_on() {
@@ -577,22 +577,22 @@ impl Connection {
         }
     }
 
-    /// A round trip has passed: the receive buffer may grow.
+    /// Lets the receive buffer grow after each round trip.
     #[inline(never)]
     fn tune_receiver(&mut self, now: Instant, header: &TcpHeader) {
         let rtt = (self.options != 0 && header.timestamp_echo != 0).then(|| self.echo_age(now, header));
         self.receiver.tune(&self.config, now, rtt);
     }
 
-    /// How long ago the timestamp was sent that this segment echoes. Less than a tick shows as nothing; a round trip
-    /// takes some time.
+    /// Time since we sent the timestamp that this segment echoes. An age below one tick is measured as zero, but a round-trip time is
+    /// positive.
     #[inline(always)]
     fn echo_age(&mut self, now: Instant, header: &TcpHeader) -> Duration {
         let ticks = u64::from(self.clock(now).wrapping_sub(header.timestamp_echo) & 0x7fff_ffff);
         self.config.timestamp_tick.saturating_mul(ticks.max(1))
     }
 
-    /// The peer's FIN and all before it have arrived.
+    /// Processes the peer's FIN once all data before it has arrived.
     #[cold]
     fn peer_finished(&mut self, now: Instant, twice: bool) {
         self.pending |= pending::ACK;
@@ -608,7 +608,7 @@ impl Connection {
         }
     }
 
-    /// Something the peer sent again, or sends though it had finished.
+    /// Processes a segment that the peer retransmits, or sends after its FIN.
     #[cold]
     fn receive_after_fin(&mut self, now: Instant, fin: bool) {
         self.pending |= pending::ACK | pending::ACK_FIRST;
@@ -636,14 +636,14 @@ impl Connection {
         self.state = State::Closed;
         self.open = false;
         self.pending &= pending::RESET;
-        // The last acknowledgement of the peer's FIN still leaves in LAST-ACK's stead: it has been sent before.
+        // In LAST-ACK the acknowledgment of the peer's FIN has been sent.
         self.opening = None;
         self.end_life();
         self.sender.close();
         self.receiver.close();
     }
 
-    /// Objects to a segment with an acknowledgement that says where we are; not too often, unless `always`.
+    /// Sends a challenge ACK with our current numbers, at a limited rate unless `always`.
     #[cold]
     fn object(&mut self, now: Instant, always: bool) {
         if always || now >= self.rare().challenge_from {
@@ -654,10 +654,10 @@ impl Connection {
         }
     }
 
-    /// A reset with the exact number has arrived.
+    /// Processes a reset with the exact sequence number.
     fn arrive_reset(&mut self) {
         if self.state == State::SynReceived && self.opening().passive && !self.is_early() {
-            // The peer changed its mind; wait for the next SYN.
+            // The peer aborted its attempt; wait for the next SYN.
             self.state = State::Listen;
             self.pending = 0;
             self.sender.rto_at = Instant::NEVER;
@@ -671,7 +671,7 @@ impl Connection {
         self.close(if orderly { CloseReason::Finished } else { reason });
     }
 
-    /// A segment that no connection expects (RFC 9293 section 3.10.7.1): a reset with numbers the peer believes.
+    /// Answers a segment that no connection expects (RFC 9293 section 3.10.7.1) with a reset that the peer accepts.
     fn answer_with_reset(&mut self, header: &TcpHeader) {
         if header.has(flags::RST) {
             return;
@@ -687,7 +687,7 @@ impl Connection {
         self.pending |= pending::RESET;
     }
 
-    /// Our timestamp. Many segments leave within one tick, so the division is done once for each.
+    /// Our timestamp. It is cached because many segments are sent within one tick, and its division is slow.
     #[inline(always)]
     fn clock(&mut self, now: Instant) -> u32 {
         if now >= self.clock_until {
@@ -704,9 +704,9 @@ impl Connection {
         self.clock_until = begun.saturating_add(Duration::from_nanos(tick));
     }
 
-    /// A router says that a packet of ours was too big to be forwarded (RFC 1191, RFC 8201): `segment_bytes` is its
-    /// MTU less the IP header, and `sequence` the number of the segment that the message quotes. It counts only if that
-    /// is outstanding (RFC 5927 section 4.1).
+    /// Processes an ICMP report of a packet that was too big to be forwarded (RFC 1191, RFC 8201). `segment_bytes` is the reported MTU
+    /// without the IP header, and `sequence` the sequence number of the quoted segment. The report is ignored unless this number is
+    /// outstanding (RFC 5927 section 4.1).
     pub fn on_packet_too_big(&mut self, now: Instant, segment_bytes: u32, sequence: u32) {
         let offset = self.numbering.to_offset(sequence, self.sender.una);
         let outstanding = self.sender.una as i64..self.sender.next as i64;
@@ -718,7 +718,7 @@ impl Connection {
         self.sender.on_too_big(&self.config, now, payload_bytes.max(handshake::SMALLEST_MSS));
     }
 
-    /// Does what is due; harmless if nothing is.
+    /// Handles expired timers. Has no effect if none has expired.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.receiver.ack_at <= now {
             self.receiver.on_delay_over();
@@ -757,14 +757,14 @@ impl Connection {
         }
     }
 
-    /// When [`Connection::handle_timeout`] is wanted for retransmission, probe or TIME-WAIT; [`Instant::NEVER`] if not.
+    /// Deadline of [`Connection::handle_timeout`] for retransmission, probe or TIME-WAIT; [`Instant::NEVER`] if there is none.
     #[inline(always)]
     pub fn far_deadline(&self) -> Instant {
         self.sender.deadline().min(self.life_at)
     }
 
-    /// When [`Connection::handle_timeout`] is wanted for a delayed acknowledgement, pacing or reordering;
-    /// [`Instant::NEVER`] if not.
+    /// Deadline of [`Connection::handle_timeout`] for a delayed acknowledgment, pacing or reordering; [`Instant::NEVER`] if there is
+    /// none.
     #[inline(always)]
     pub fn near_deadline(&self) -> Instant {
         self.receiver.ack_at.min(self.sender.pace_at).min(self.sender.reorder_at)
@@ -776,7 +776,7 @@ impl Connection {
         self.events != 0
     }
 
-    /// The next thing the application ought to know.
+    /// Returns the next event for the application.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if self.events == 0 {
@@ -798,15 +798,15 @@ impl Connection {
         self.state
     }
 
-    /// Whether the connection is over, TIME-WAIT included, so that it can be dropped once nothing is left to send.
+    /// Whether the connection is closed or in TIME-WAIT. It can be dropped once nothing is left to send.
     #[inline(always)]
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed && self.pending == 0
     }
 
-    /// Whether a SYN with this header may begin a new connection in place of this one, which is in TIME-WAIT: it comes
-    /// after everything of the old one, as its timestamp shows or else its number (RFC 6191 section 2). The host then
-    /// makes a new server and hands the SYN to that.
+    /// Whether a SYN with this header may begin a new connection in place of this one, which is in TIME-WAIT. Its timestamp or its
+    /// sequence number must be after those of the old connection (RFC 6191 section 2). The host then creates a new server and passes the
+    /// SYN to it.
     pub fn gives_way_to(&self, syn: &TcpHeader) -> bool {
         let opens = syn.flags & (flags::SYN | flags::ACK | flags::RST) == flags::SYN;
         if self.state != State::TimeWait || !opens {
@@ -844,26 +844,25 @@ impl Connection {
         Inspect::of(&self.sender)
     }
 
-    /// Takes no delivery-rate samples, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. To be called
-    /// before the first segment is sent.
+    /// Disables delivery-rate samples, unless the control uses them. [`Inspect::delivery_rate_bps`] is then 0. Call it before the first
+    /// segment is sent.
     pub fn disable_rate_samples(&mut self) {
         self.sender.disable_rate_samples();
     }
 
-    /// Keeps from now on what [`Connection::take_losses`] tells, for an observer.
+    /// Records losses from now on, for [`Connection::take_losses`].
     pub fn note_losses(&mut self) {
         self.sender.board.loss_mut().noted.get_or_insert_default();
     }
 
-    /// Segments marked lost since the last call, in the order in which they were found; none without
-    /// [`Connection::note_losses`].
+    /// Returns the segments marked lost since the last call, in the order of detection. Empty without [`Connection::note_losses`].
     pub fn take_losses(&mut self) -> Vec<LostSegment> {
         let noted = self.sender.board.loss.as_mut().and_then(|loss| loss.noted.as_mut());
         let noted = noted.map(std::mem::take).unwrap_or_default().into_iter();
         noted.map(|(offset, length)| LostSegment { sequence: self.numbering.to_wire(offset), offset, length }).collect()
     }
 
-    /// The congestion control, for its named internal values.
+    /// The congestion control, for access to its named internal values.
     pub fn controller(&self) -> &dyn Controller {
         self.sender.driver.controller()
     }
@@ -901,7 +900,7 @@ impl Stream for Connection {
     }
 
     fn write_lengths(&mut self, write_bytes: u64, most_bytes: u64) -> u64 {
-        // All writes that fit are one write of their sum.
+        // All writes that fit count as one write of their sum.
         let room = self.writable_bytes();
         let written = if room >= most_bytes { most_bytes } else { room - room % write_bytes.max(1) };
         self.write(Payload::Length(written))

@@ -1,46 +1,44 @@
-//! Explicit congestion notification: what both SYN segments agree on, what a receiver feeds back of the marks that
-//! arrive, and what a sender reads out of the feedback.
+//! Explicit congestion notification: negotiation in SYN segments, feedback of marks by the receiver, and evaluation of the feedback by
+//! the sender.
 //!
-//! **Model.** A queue sets CE on packets that were sent as ECN-capable (ECT). The receiver tells the sender in one of
-//! three ways:
+//! **Model.** A queue sets CE on packets that were sent as ECN-capable (ECT). The receiver returns feedback in one of three forms:
 //!
-//! * *classic* (RFC 3168): after a mark every acknowledgement carries ECE until a segment with CWR says that the sender
-//!   has reduced; the sender learns at most one mark per window;
-//! * *DCTCP* (RFC 8257 section 3.2): ECE says whether the segments it acknowledges were marked; where that changes, an
-//!   acknowledgement leaves at once, after one for what came before the change, if that was still waiting for its own
-//!   (as Linux does it: then the bytes acknowledged with ECE are exactly those marked);
-//! * *accurate* (RFC 9768): the flags AE, CWR and ECE hold the number of marked packets modulo eight (ACE), beginning
-//!   with five, and an option counts bytes by codepoint.
+//! * *classic* (RFC 3168): after a mark, every acknowledgment carries ECE until a segment with CWR reports that the sender has reduced
+//!   its window. The sender receives at most one mark per window;
+//! * *DCTCP* (RFC 8257 section 3.2): ECE states whether the acknowledged segments were marked. When this changes, the receiver sends an
+//!   acknowledgment immediately. A delayed acknowledgment of earlier segments is sent before it, as in Linux. Exactly the marked bytes
+//!   are therefore acknowledged with ECE;
+//! * *accurate* (RFC 9768): the flags AE, CWR and ECE contain the number of marked packets modulo eight (ACE), with the initial value
+//!   five, and an option counts bytes by codepoint.
 //!
-//! Only payload sent for the first time is ECN-capable: no SYN, no pure acknowledgement, no retransmission, no window
-//! probe (RFC 3168 sections 6.1.1 to 6.1.6). So a peer that says of our SYN or SYN-ACK that it was anything but
-//! "not ECT" shows a path that changes the bits, and nothing is sent as ECN-capable then (RFC 9768 section 3.2.2.3).
+//! Only payload that is sent for the first time is ECN-capable: no SYN, no pure acknowledgment, no retransmission and no window probe
+//! (RFC 3168 sections 6.1.1 to 6.1.6). If the peer reports our SYN or SYN-ACK with any codepoint other than "not ECT", the path changes
+//! the bits. We then send nothing as ECN-capable (RFC 9768 section 3.2.2.3).
 //!
-//! **Choices.** Whatever is agreed, ACE is read by the safest likely case (RFC 9768 appendix A.2): with as many segments
-//! acknowledged at once as it can count, it may have gone round. The option goes with every pure acknowledgement where
-//! it fits beside timestamps and SACK blocks, with all three counters; data segments are full and carry none.
+//! **Choices.** With every feedback, ACE is interpreted as the safest likely case (RFC 9768 appendix A.2). If an acknowledgment covers as
+//! many segments as the counter can represent, the counter may have wrapped. Every pure acknowledgment carries the option with all three
+//! counters if there is room after timestamps and SACK blocks. Data segments are full and carry none.
 
 use crate::config::EcnFeedback;
 use fullpipe_units::Codepoint;
 use fullpipe_wire::tcp::{flags, options};
 use fullpipe_wire::{AccurateEcn, SegmentOptions, TcpHeader};
 
-/// All three flags.
+/// All three ECN flags.
 pub(crate) const ALL_FLAGS: u16 = flags::AE | flags::CWR | flags::ECE;
-/// First value of the counters of marked packets (RFC 9768 section 3.2.1).
+/// Initial value of the counters of marked packets (RFC 9768 section 3.2.1).
 const FIRST_CE_PACKETS: u32 = 5;
-/// Counters of bytes are modulo this.
+/// Byte counters are modulo this mask plus one.
 const BYTE_MASK: u32 = (1 << 24) - 1;
-/// Bytes of the option with three counters.
+/// Size of the option with three counters, in bytes.
 const OPTION_BYTES: u8 = 11;
-/// Longest TCP header.
+/// Maximum size of a TCP header.
 const LARGEST_HEADER_BYTES: u32 = 60;
-/// Marks since the last acknowledgement that call for one: where data came, and where only acknowledgements did
-/// (RFC 9768 section 3.2.2.5.1).
+/// Marks after the last acknowledgment that trigger one, with new data and with acknowledgments only (RFC 9768 section 3.2.2.5.1).
 const MARKS_PER_ACK: u8 = 2;
 const MARKS_PER_PURE_ACK: u8 = 3;
 
-/// The three flags as a number: ACE.
+/// The three flags as a number (ACE).
 #[inline]
 fn ace(flags_of_segment: u16) -> u32 {
     u32::from(flags_of_segment & flags::AE != 0) << 2
@@ -48,7 +46,7 @@ fn ace(flags_of_segment: u16) -> u32 {
         | u32::from(flags_of_segment & flags::ECE != 0)
 }
 
-/// The flags that show these three bits.
+/// The flags that represent these three bits.
 fn ace_flags(bits: u32) -> u16 {
     let mut shown = 0;
     for (bit, flag) in [(4, flags::AE), (2, flags::CWR), (1, flags::ECE)] {
@@ -59,7 +57,7 @@ fn ace_flags(bits: u32) -> u16 {
     shown
 }
 
-/// How the codepoint of a SYN or SYN-ACK is told in three bits (RFC 9768 tables 2 and 3).
+/// The three bits that report the codepoint of a SYN or SYN-ACK (RFC 9768 tables 2 and 3).
 fn handshake_bits(codepoint: Codepoint) -> u32 {
     match codepoint {
         Codepoint::NotEct => 0b010,
@@ -69,8 +67,8 @@ fn handshake_bits(codepoint: Codepoint) -> u32 {
     }
 }
 
-/// What a SYN asks for that is sent as the `lost`-th retransmission (0: the first). Where packets that ask for ECN get
-/// lost, the connection does without (RFC 3168 section 6.1.1.1, RFC 9768 section 3.1.4).
+/// The ECN flags of a SYN that is sent as the `lost`-th retransmission (0: the first). If packets that request ECN are lost, the
+/// connection does not use it (RFC 3168 section 6.1.1.1, RFC 9768 section 3.1.4).
 pub(crate) fn syn_flags(feedback: EcnFeedback, lost: u32) -> u16 {
     match feedback {
         EcnFeedback::Accurate if lost < 2 => ALL_FLAGS,
@@ -79,26 +77,26 @@ pub(crate) fn syn_flags(feedback: EcnFeedback, lost: u32) -> u16 {
     }
 }
 
-/// What a SYN with these flags and our own setting make: the server's view of RFC 9768 table 2.
+/// The feedback negotiated from the flags of a SYN and our setting: the server's part of RFC 9768 table 2.
 pub(crate) fn agree_on_syn(ours: EcnFeedback, syn: u16) -> Option<EcnFeedback> {
     let asked = syn & ALL_FLAGS;
     if ours == EcnFeedback::Accurate {
         return match asked {
             0 => None,
             classic if classic == flags::CWR | flags::ECE => Some(EcnFeedback::Classic),
-            // Whatever else it means one day, it comes from one who knows accurate feedback (section 3.1.3).
+            // Any other combination, with a future meaning, comes from a peer that supports accurate feedback (section 3.1.3).
             _ => Some(EcnFeedback::Accurate),
         };
     }
     (asked & flags::CWR != 0 && asked & flags::ECE != 0).then_some(ours)
 }
 
-/// What a SYN-ACK with these flags makes of our own request: the client's view of RFC 9768 table 2.
+/// The feedback negotiated from the flags of a SYN-ACK and our setting: the client's part of RFC 9768 table 2.
 pub(crate) fn agree_on_syn_ack(ours: EcnFeedback, syn_ack: u16) -> Option<EcnFeedback> {
     let answer = syn_ack & ALL_FLAGS;
     if ours == EcnFeedback::Accurate {
         return match answer {
-            // Not ECN; or a broken peer that repeats what it was sent.
+            // No ECN, or a defective peer that repeats the received flags.
             0 | ALL_FLAGS => None,
             flags::ECE => Some(EcnFeedback::Classic),
             _ => Some(EcnFeedback::Accurate),
@@ -107,50 +105,50 @@ pub(crate) fn agree_on_syn_ack(ours: EcnFeedback, syn_ack: u16) -> Option<EcnFee
     (answer & (flags::CWR | flags::ECE) == flags::ECE).then_some(ours)
 }
 
-/// Both halves; there once the SYN segments agreed on ECN.
+/// Both halves of ECN, present once the SYN segments negotiated it.
 #[derive(Debug)]
 pub(crate) struct EcnHalves {
     pub(crate) receiver: EcnReceiver,
     pub(crate) sender: EcnSender,
 }
 
-/// What a segment's ECN bits call for.
+/// The response that the ECN field of a segment requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Nothing,
-    /// An acknowledgement before any data.
+    /// An acknowledgment before any data.
     AckFirst,
-    /// A mark begins to be echoed: the sender's window may soon be small.
+    /// Quick acknowledgments: the echo of a mark begins, and the sender's window may soon be small.
     QuickAcks,
-    /// The sender has reduced its window: an acknowledgement of these data.
+    /// An acknowledgment of this data: the sender has reduced its window.
     Ack,
 }
 
-/// The receiving half.
+/// The receiver's half.
 #[derive(Debug)]
 pub(crate) struct EcnReceiver {
     feedback: EcnFeedback,
-    /// Classic: a mark waits for its CWR. DCTCP: the newest data segment was marked (DCTCP.CE).
+    /// Classic: a mark is echoed until CWR arrives. DCTCP: the newest data segment was marked (DCTCP.CE).
     echo: bool,
-    /// DCTCP: an acknowledgement of what came before a change, not sent yet: its number and whether it carries ECE.
+    /// DCTCP: an unsent acknowledgment of data before a change: its number and its ECE.
     earlier: Option<(u64, bool)>,
-    /// Marked packets (r.cep).
+    /// Number of marked packets (r.cep).
     ce_packets: u32,
     counters: AccurateEcn,
-    /// Codepoint of the packet before, and of the newest that was counted in bytes.
+    /// Codepoint of the previous packet, and of the newest packet counted in bytes.
     previous: Codepoint,
     counted: Codepoint,
     marks_since_ack: u8,
-    /// The client's first acknowledgement tells the codepoint of the SYN-ACK.
+    /// Codepoint of the SYN-ACK, which the client's first acknowledgment reports.
     handshake: Option<Codepoint>,
-    /// We are a client of accurate feedback, whose answer to every SYN-ACK does so.
+    /// Whether this is a client with accurate feedback, whose answer to every SYN-ACK reports the codepoint.
     client: bool,
-    /// A marked SYN-ACK has been counted: once, however many arrive (RFC 9768 section 3.2.2.2).
+    /// Whether a marked SYN-ACK has been counted. Only the first one counts (RFC 9768 section 3.2.2.2).
     marked_answer: bool,
 }
 
 impl EcnReceiver {
-    /// `first_ack_tells`: the codepoint of the SYN-ACK, on the client's side.
+    /// Creates the receiver's half. `first_ack_tells` is the codepoint of the SYN-ACK, at a client.
     pub(crate) fn new(feedback: EcnFeedback, first_ack_tells: Option<Codepoint>) -> EcnReceiver {
         let marked = first_ack_tells == Some(Codepoint::Ce);
         EcnReceiver {
@@ -168,7 +166,7 @@ impl EcnReceiver {
         }
     }
 
-    /// The SYN-ACK came once more: its acknowledgement, too, tells with which codepoint (RFC 9768 section 3.2.2.1).
+    /// Processes a retransmitted SYN-ACK. Its acknowledgment reports the codepoint, too (RFC 9768 section 3.2.2.1).
     pub(crate) fn on_repeated_answer(&mut self, codepoint: Codepoint) {
         if !self.client {
             return;
@@ -180,7 +178,7 @@ impl EcnReceiver {
         }
     }
 
-    /// A segment has arrived. `delayed` is what an acknowledgement would say that is being delayed, if one is.
+    /// Processes the ECN field of a segment. `delayed` is the number of the acknowledgment that is being delayed, if any.
     pub(crate) fn on_segment(&mut self, header: &TcpHeader, codepoint: Codepoint, delayed: Option<u64>) -> Wish {
         let data = header.payload_bytes > 0;
         match self.feedback {
@@ -235,7 +233,7 @@ impl EcnReceiver {
         begins || other || self.marks_since_ack >= MARKS_PER_ACK
     }
 
-    /// The flags of a segment that leaves.
+    /// The ECN flags of a segment to send.
     pub(crate) fn flags(&mut self) -> u16 {
         match self.feedback {
             EcnFeedback::Accurate => {
@@ -247,12 +245,12 @@ impl EcnReceiver {
         }
     }
 
-    /// DCTCP: number and ECE of the acknowledgement that must leave before the next.
+    /// DCTCP: takes the number and ECE of the acknowledgment that must be sent before the next.
     pub(crate) fn take_earlier(&mut self) -> Option<(u64, bool)> {
         self.earlier.take()
     }
 
-    /// What else a pure acknowledgement carries.
+    /// Adds the remaining ECN fields of a pure acknowledgment.
     pub(crate) fn complete_ack(&mut self, header: &mut TcpHeader, option: &mut AccurateEcn) {
         if self.feedback != EcnFeedback::Accurate {
             return;
@@ -266,7 +264,7 @@ impl EcnReceiver {
         self.add_option(header, option);
     }
 
-    /// The flags of a SYN-ACK that answers a SYN of this codepoint, with the option if it is the first.
+    /// Sets the flags of a SYN-ACK in answer to a SYN with this codepoint, and the option on the first SYN-ACK.
     pub(crate) fn complete_syn_ack(
         &self,
         syn: Codepoint,
@@ -295,49 +293,49 @@ impl EcnReceiver {
     }
 }
 
-/// What an acknowledgement says of marks.
+/// The marks that an acknowledgment reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// Packets newly reported as marked.
     pub(crate) packets: u64,
-    /// Their payload bytes.
+    /// Payload bytes of these packets.
     pub(crate) bytes: u64,
 }
 
-/// The sending half.
+/// The sender's half.
 #[derive(Debug)]
 pub(crate) struct EcnSender {
     feedback: EcnFeedback,
     /// Whether data may be sent as ECN-capable.
     capable: bool,
-    /// The next new data carry CWR.
+    /// Whether the next new data carries CWR.
     reduced: bool,
-    /// The control counts marks, and answers losses beside them.
+    /// Whether the control counts marks, and responds to losses separately.
     pub(crate) counts: bool,
-    /// What was sent before this has been answered; no second reduction for it.
+    /// Data sent before this offset cannot cause a second reduction.
     pub(crate) answered_until: u64,
-    /// Of the newest segment that arrived.
+    /// ECN flags of the newest segment that arrived.
     flags: u16,
     option: Option<AccurateEcn>,
-    /// The next segment is the first without SYN.
+    /// Whether the next segment is the first without SYN.
     first: bool,
-    /// It is the acknowledgement of our SYN-ACK.
+    /// Whether that segment acknowledges our SYN-ACK.
     passive: bool,
-    /// Marked packets reported (s.cep), and bytes (s.ceb).
+    /// Reported marked packets (s.cep) and bytes (s.ceb).
     ce_packets: u32,
     ce_bytes: u32,
-    /// Bytes counted by estimate since the option came last.
+    /// Bytes counted by estimate since the last option.
     estimated_bytes: u64,
     option_trusted: bool,
-    /// What the peer says of marks means nothing.
+    /// Whether the peer's feedback is invalid and therefore ignored.
     deaf: bool,
 }
 
 impl EcnSender {
-    /// `answer`: the three flags of the SYN-ACK, on the client's side.
+    /// Creates the sender's half. `answer` is the three flags of the SYN-ACK, at a client.
     pub(crate) fn new(feedback: EcnFeedback, answer: Option<u16>, counts: bool) -> EcnSender {
         let told = answer.map(ace);
-        // Our SYN left as "not ECT"; 101 is reserved and counts as if it had arrived so.
+        // Our SYN was sent as "not ECT"; 101 is reserved and counts as "not ECT" received.
         let unchanged = told.is_none_or(|bits| bits == handshake_bits(Codepoint::NotEct) || bits == 0b101);
         EcnSender {
             feedback,
@@ -357,9 +355,9 @@ impl EcnSender {
         }
     }
 
-    /// The peer's SYN came once more, or another of its SYNs (RFC 9768 section 3.1.5, for `accurate` servers; RFC 3168
-    /// section 6.1.1). One that does not ask any more forbids sending as ECN-capable, though feedback goes on. Returns
-    /// whether the two can be reconciled: a peer may not ask for classic feedback and for accurate feedback.
+    /// Processes a retransmitted or different SYN of the peer (RFC 9768 section 3.1.5, for `accurate` servers; RFC 3168 section 6.1.1).
+    /// If it does not request ECN, we no longer send ECN-capable packets, but continue the feedback. Returns whether the two SYNs are
+    /// compatible: one must not request classic and the other accurate feedback.
     #[must_use]
     pub(crate) fn on_second_syn(&mut self, header: &TcpHeader, accurate: bool) -> bool {
         let asked = header.flags & ALL_FLAGS;
@@ -372,12 +370,12 @@ impl EcnSender {
         !accurate || asked != ALL_FLAGS
     }
 
-    /// We have sent a SYN that did not ask.
+    /// Disables ECN-capable packets after we have sent a SYN without an ECN request.
     pub(crate) fn forbid(&mut self) {
         self.capable = false;
     }
 
-    /// A segment has arrived.
+    /// Records the ECN fields of a segment.
     pub(crate) fn note(&mut self, header: &TcpHeader, option: Option<&AccurateEcn>) {
         self.flags = header.flags;
         self.option = option.copied().filter(|_| self.option_trusted);
@@ -387,22 +385,22 @@ impl EcnSender {
         self.first = false;
     }
 
-    /// RFC 9768 sections 3.2.2.1 and 3.2.2.4: the first segment without SYN tells the codepoint of our SYN-ACK if it is
-    /// its mere acknowledgement, and shows whether a middlebox clears the field.
+    /// Checks the first segment without SYN (RFC 9768 sections 3.2.2.1 and 3.2.2.4). If it only acknowledges our SYN-ACK, it reports the
+    /// codepoint of the SYN-ACK. It also shows whether a middlebox clears the field.
     fn check_first(&mut self, header: &TcpHeader) {
         let bits = ace(header.flags);
         let bare = header.payload_bytes == 0 && header.sack_count == 0 && !header.has(flags::FIN);
         if bits == 0 {
             self.capable = false;
-            // Table 4: where it tells the codepoint of our SYN-ACK, zero means that the client counts nothing.
+            // Table 4: in a report of the codepoint of our SYN-ACK, zero means that the client counts nothing.
             self.deaf = self.passive && bare;
         } else if self.passive && bare {
             self.capable &= !matches!(bits, 0b011 | 0b100 | 0b110);
             self.ce_packets = FIRST_CE_PACKETS + u32::from(bits == 0b110);
-            // Read; it is no count.
+            // The field is evaluated here; it is not a counter.
             self.flags = self.flags & !ALL_FLAGS | ace_flags(self.ce_packets);
         }
-        // Counters that begin with one cannot be zero (section 3.2.3.2.4). The first field is there in every length.
+        // Counters with initial value one cannot be zero (section 3.2.3.2.4). The first field is present in every length.
         let zeroed = |option: AccurateEcn| {
             let first = if option.ect1_first { option.ect1_bytes } else { option.ect0_bytes };
             option.fields > 0 && first == 0
@@ -418,23 +416,23 @@ impl EcnSender {
         self.capable
     }
 
-    /// A reduction, for whatever reason, of everything sent before `next`.
+    /// Processes a reduction, for any reason, of all data sent before `next`.
     pub(crate) fn on_reduction(&mut self, next: u64) {
         self.answered_until = next;
         self.reduced = self.feedback != EcnFeedback::Accurate;
     }
 
-    /// The reduction was for nothing.
+    /// Processes the undo of a reduction.
     pub(crate) fn withdraw(&mut self) {
         self.reduced = false;
     }
 
-    /// New data leave: do they carry CWR?
+    /// Returns whether the next new data carries CWR, and resets it.
     pub(crate) fn take_reduced(&mut self) -> bool {
         std::mem::take(&mut self.reduced)
     }
 
-    /// The newest acknowledgement, of `bytes` newly known to have arrived, says this of marks.
+    /// Returns the marks reported by the newest acknowledgment, which newly acknowledges `bytes`.
     pub(crate) fn marks(&mut self, bytes: u64, mss_bytes: u64) -> Marks {
         let mss_bytes = mss_bytes.max(1);
         if bytes == 0 {
@@ -449,7 +447,7 @@ impl EcnSender {
         Marks { packets: bytes.div_ceil(mss_bytes), bytes }
     }
 
-    /// RFC 9768 appendix A.2.
+    /// Evaluates accurate feedback (RFC 9768 appendix A.2).
     fn accurate_marks(&mut self, acked_bytes: u64, mss_bytes: u64) -> Marks {
         if self.deaf {
             return Marks::default();
@@ -461,13 +459,13 @@ impl EcnSender {
         let acked_packets = acked_bytes.div_ceil(mss_bytes);
         let most = if acked_packets > least { least + (acked_packets - least) / 8 * 8 } else { least };
         let packets = match newly_marked_bytes {
-            // Segments of half the usual size and less: the field did not go round.
+            // Segments of at most half the usual size: the field has not wrapped.
             Some(bytes) if bytes / most.max(1) < mss_bytes / 2 => least,
             _ => most,
         };
         self.ce_packets = self.ce_packets.wrapping_add(packets as u32);
         if most == 0 && self.estimated_bytes == 0 && newly_marked_bytes.is_some_and(|bytes| bytes > 0) {
-            // Marked bytes without a marked packet: the feedback is being changed (section 3.2.3.2.5).
+            // Marked bytes without a marked packet: the path changes the feedback (section 3.2.3.2.5).
             self.capable = false;
         }
         let bytes = match (reported, newly_marked_bytes) {
@@ -485,7 +483,7 @@ impl EcnSender {
     }
 }
 
-/// The option of a segment, if it has one.
+/// The AccECN option of a segment, if present.
 pub(crate) fn option_of<'a>(header: &TcpHeader, side: Option<&'a SegmentOptions>) -> Option<&'a AccurateEcn> {
     side.filter(|_| header.options & options::ACCURATE_ECN != 0).map(|side| &side.accurate_ecn)
 }
@@ -501,9 +499,8 @@ mod tests {
     const ACCURATE: Option<EcnFeedback> = Some(EcnFeedback::Accurate);
 
     #[test]
-    fn a_server_agrees_as_table_2_of_rfc_9768_says() {
-        // A SYN with 111 asks for accurate feedback, 011 for classic, 000 for none; any other counts as 111 (section
-        // 3.1.3).
+    fn server_negotiates_ecn_by_table_2_of_rfc_9768() {
+        // A SYN with 111 requests accurate feedback, 011 classic, 000 none; any other value counts as 111 (section 3.1.3).
         for (syn, agreed) in [
             (0, None),
             (W | E, CLASSIC),
@@ -516,20 +513,20 @@ mod tests {
         ] {
             assert_eq!(agree_on_syn(EcnFeedback::Accurate, flags::SYN | syn), agreed, "{syn:x}");
         }
-        // A server of RFC 3168 looks at two flags.
+        // A server of RFC 3168 evaluates two flags.
         for (syn, agreed) in [(0, None), (W | E, CLASSIC), (A | W | E, CLASSIC), (A, None), (W, None), (E, None)] {
             assert_eq!(agree_on_syn(EcnFeedback::Classic, flags::SYN | syn), agreed, "{syn:x}");
         }
     }
 
     #[test]
-    fn a_client_agrees_as_table_2_of_rfc_9768_says() {
+    fn client_negotiates_ecn_by_table_2_of_rfc_9768() {
         for (answer, agreed, unchanged) in [
             (W, ACCURATE, true),
             (W | E, ACCURATE, false),
             (A, ACCURATE, false),
             (A | W, ACCURATE, false),
-            // Reserved: as if the SYN had arrived unchanged.
+            // Reserved: handled as if the SYN had arrived unchanged.
             (A | E, ACCURATE, true),
             (E, CLASSIC, true),
             (0, None, true),
@@ -546,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn codepoints_of_the_handshake_are_told_as_tables_2_and_3_say() {
+    fn handshake_codepoints_are_encoded_by_tables_2_and_3() {
         for (codepoint, bits) in
             [(Codepoint::NotEct, 0b010), (Codepoint::Ect1, 0b011), (Codepoint::Ect0, 0b100), (Codepoint::Ce, 0b110)]
         {
@@ -560,8 +557,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_acknowledgement_is_read_as_table_4_says() {
-        // Bits, whether data may be sent as capable, and the first count of marked packets.
+    fn first_acknowledgment_is_evaluated_by_table_4() {
+        // Bits, whether data may be sent as ECN-capable, and the initial count of marked packets.
         for (bits, capable, count) in [
             (0b000, false, 5),
             (0b001, true, 5),
@@ -576,7 +573,7 @@ mod tests {
             sender.note(&TcpHeader { flags: flags::ACK | ace_flags(bits), ..TcpHeader::default() }, None);
             assert_eq!((sender.is_capable(), sender.ce_packets), (capable, count), "{bits:b}");
         }
-        // With payload it is a count already.
+        // With payload the field is already a counter.
         let mut sender = EcnSender::new(EcnFeedback::Accurate, None, false);
         let header = TcpHeader { flags: flags::ACK | ace_flags(0b110), payload_bytes: 1, ..TcpHeader::default() };
         sender.note(&header, None);
@@ -584,7 +581,7 @@ mod tests {
         assert_eq!(sender.marks(1000, 1000), Marks { packets: 1, bytes: 1000 });
     }
 
-    /// A sender in the middle of a connection that has been told `count`.
+    /// A sender in the middle of a connection whose last reported count is `count`.
     fn told(count: u32) -> EcnSender {
         let mut sender = EcnSender::new(EcnFeedback::Accurate, Some(W), false);
         sender.first = false;
@@ -597,9 +594,9 @@ mod tests {
     }
 
     #[test]
-    fn the_field_is_read_as_the_safest_likely_case() {
-        // RFC 9768 appendix A.2.1: newlyAckedPkt - ((newlyAckedPkt - d.cep) mod 8). Told before, the field now, segments
-        // acknowledged, marks.
+    fn field_is_evaluated_as_the_safest_likely_case() {
+        // RFC 9768 appendix A.2.1: newlyAckedPkt - ((newlyAckedPkt - d.cep) mod 8). Previous count, current field, acknowledged segments,
+        // marks.
         for (before, field, segments, marks) in [
             (5, 5, 2, 0),
             (5, 6, 2, 1),
@@ -622,9 +619,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_the_option_say_whether_the_field_went_round() {
-        // Ten segments acknowledged, the field two higher: two marks or ten. 2000 bytes in ten would be far from full
-        // segments; 10 000 would not.
+    fn option_bytes_show_whether_the_field_wrapped() {
+        // Ten segments acknowledged, the field two higher: two marks or ten. 2000 bytes in ten segments would be far from full segments;
+        // 10 000 would not.
         for (bytes, packets) in [(2_000, 2), (10_000, 10)] {
             let mut sender = told(5);
             let option = AccurateEcn { ect0_bytes: 1, ce_bytes: bytes, ect1_bytes: 1, fields: 3, ect1_first: false };
@@ -634,12 +631,12 @@ mod tests {
     }
 
     #[test]
-    fn bytes_estimated_without_the_option_are_not_counted_again_and_counters_wrap() {
+    fn bytes_estimated_without_the_option_count_once_and_counters_wrap() {
         let mut sender = told(5);
         sender.ce_bytes = BYTE_MASK - 999;
         sender.note(&header(6), None);
         assert_eq!(sender.marks(2_000, 1000), Marks { packets: 1, bytes: 1000 });
-        // One more meanwhile: 2000 since the option came last, 1000 of them estimated.
+        // One more mark in between: 2000 bytes since the last option, 1000 of them estimated.
         let option = AccurateEcn { ect0_bytes: 1, ce_bytes: 1_000, ect1_bytes: 1, fields: 2, ect1_first: false };
         sender.note(&header(7), Some(&option));
         assert_eq!(sender.marks(2_000, 1000), Marks { packets: 1, bytes: 1000 });
@@ -648,8 +645,8 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_of_nothing_new_are_not_read() {
-        // An older one that was overtaken would look like seven marks.
+    fn acknowledgment_of_no_new_data_is_not_evaluated() {
+        // A reordered older one would look like seven marks.
         let mut sender = told(6);
         sender.note(&header(5), None);
         assert_eq!(sender.marks(0, 1000), Marks::default());
@@ -658,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn pure_acknowledgements_that_were_marked_call_for_an_answer_only_with_the_third() {
+    fn third_marked_pure_acknowledgment_triggers_an_acknowledgment() {
         let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, None);
         let bare = header(5);
         assert_eq!(receiver.on_segment(&bare, Codepoint::Ce, None), Wish::Nothing);
@@ -670,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn marked_bytes_without_a_marked_packet_end_sending_as_ecn_capable() {
+    fn marked_bytes_without_a_marked_packet_disable_ecn_capable_packets() {
         let option = |ce_bytes| AccurateEcn { ect0_bytes: 1, ce_bytes, ect1_bytes: 1, fields: 3, ect1_first: false };
         let mut sender = told(5);
         sender.note(&header(6), Some(&option(1_000)));
@@ -680,21 +677,21 @@ mod tests {
         let _ = sender.marks(2_000, 1000);
         sender.note(&header(6), Some(&option(1_000)));
         let _ = sender.marks(2_000, 1000);
-        assert!(sender.is_capable(), "nothing new");
+        assert!(sender.is_capable(), "no new data");
         sender.note(&header(6), Some(&option(2_000)));
         let _ = sender.marks(2_000, 1000);
-        assert!(!sender.is_capable(), "1000 bytes more, but no packet; two segments cannot have gone round");
+        assert!(!sender.is_capable(), "1000 bytes more, but no packet; two segments cannot make the field wrap");
     }
 
     #[test]
-    fn a_client_without_feedback_is_not_listened_to() {
-        // Table 4, 000 on a mere acknowledgement of our SYN-ACK: neither capable packets nor answers to marks.
+    fn feedback_of_a_client_without_counters_is_ignored() {
+        // Table 4, 000 on a pure acknowledgment of our SYN-ACK: neither ECN-capable packets nor responses to marks.
         let mut sender = EcnSender::new(EcnFeedback::Accurate, None, false);
         sender.note(&header(0), None);
         assert!(!sender.is_capable());
         sender.note(&header(7), None);
         assert_eq!(sender.marks(3_000, 1000), Marks::default());
-        // With payload it is a count that was cleared, which is advised against only: here marks still count.
+        // With payload the field is a cleared counter. The RFC only advises against ECN-capable packets; marks still count here.
         let mut sender = EcnSender::new(EcnFeedback::Accurate, None, false);
         sender.note(&TcpHeader { payload_bytes: 1, ..header(0) }, None);
         assert!(!sender.is_capable());
@@ -703,9 +700,9 @@ mod tests {
     }
 
     #[test]
-    fn a_second_syn_that_asks_differently() {
-        // RFC 9768 section 3.1.5. Agreed before, whether the server knows accurate feedback, the second SYN; whether it
-        // goes on and whether data may be capable.
+    fn second_syn_with_another_request_changes_ecn() {
+        // RFC 9768 section 3.1.5. Negotiated feedback, whether the server supports accurate feedback, the second SYN; whether the
+        // connection continues, and whether data may be ECN-capable.
         let (accurate, classic) = (EcnFeedback::Accurate, EcnFeedback::Classic);
         for (agreed, knows, syn, goes_on, capable) in [
             (accurate, true, A | W | E, true, true),
@@ -725,7 +722,7 @@ mod tests {
 
     #[test]
     fn marked_syn_acks_count_once() {
-        // RFC 9768 section 3.2.2.2: from five to six and no further.
+        // RFC 9768 section 3.2.2.2: from five to six, and not beyond.
         let mut receiver = EcnReceiver::new(EcnFeedback::Accurate, Some(Codepoint::NotEct));
         assert_eq!(receiver.flags(), ace_flags(5));
         receiver.on_repeated_answer(Codepoint::Ce);
@@ -738,8 +735,8 @@ mod tests {
     }
 
     #[test]
-    fn options_of_every_length_and_order_are_read() {
-        // RFC 9768 table 5. Fields that are not there are zero here, which is no zeroed counter.
+    fn option_of_every_length_and_order_is_evaluated() {
+        // RFC 9768 table 5. Absent fields are zero here, which is not a zeroed counter.
         let full = AccurateEcn { ect0_bytes: 1, ce_bytes: 1_000, ect1_bytes: 1, fields: 3, ect1_first: false };
         let second = AccurateEcn { ect1_first: true, ..full };
         for (option, bytes) in [
@@ -753,13 +750,13 @@ mod tests {
         ] {
             let mut sender = EcnSender::new(EcnFeedback::Accurate, Some(W), false);
             sender.note(&header(6), Some(&option));
-            // One mark of two segments of 500 bytes: by the field alone that many bytes.
+            // One mark of two segments of 500 bytes: by the field alone, 500 marked bytes.
             assert_eq!(sender.marks(1_000, 500), Marks { packets: 1, bytes }, "{option:?}");
         }
     }
 
     #[test]
-    fn a_zeroed_option_is_not_believed() {
+    fn zeroed_option_is_ignored() {
         let mut sender = EcnSender::new(EcnFeedback::Accurate, Some(W), false);
         let zero = AccurateEcn { fields: 3, ..AccurateEcn::default() };
         sender.note(&header(6), Some(&zero));

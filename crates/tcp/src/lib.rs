@@ -1,12 +1,10 @@
-//! TCP as a state machine without input or output: segments, the time and an application's calls come in; segments,
-//! deadlines and events come out (RFC 9293).
+//! TCP as a state machine without I/O (RFC 9293). Its inputs are segments, the time and an application's calls; its outputs are segments,
+//! deadlines and events.
 //!
-//! Read [`connection`](Connection) first: it opens, checks and closes. The sending half says what may leave
-//! (`sender.rs`) and what an acknowledgement changes (`acknowledge.rs`), with what is outstanding in `scoreboard.rs`
-//! how losses are found and answered in `recovery.rs`, and how large
-//! segments may be in `path_mtu.rs`. The receiving half is `receiver.rs`, and
-//! how its buffer grows `tuning.rs`. Offsets in the stream
-//! are 64 bits wide inside; `sequence.rs` turns them into numbers on the wire.
+//! Start with [`connection`](Connection), which opens, validates and closes. The sender determines which segments may be sent
+//! (`sender.rs`) and processes acknowledgments (`acknowledge.rs`). `scoreboard.rs` records outstanding data, `recovery.rs` detects losses
+//! and responds to them, and `path_mtu.rs` determines the segment size. The receiver is in `receiver.rs`, and the growth of its buffer in
+//! `tuning.rs`. Stream offsets have 64 bits; `sequence.rs` converts them to sequence numbers.
 
 mod acknowledge;
 mod config;
@@ -31,5 +29,5 @@ pub use connection::{Beside, Burst, Connection, Cookie, FastOpenEntry, Segment, 
 pub use settings::Settings;
 pub use status::{Inspect, LostSegment, State, Statistics};
 
-/// Memory that a connection needs for each segment that is outstanding.
+/// Memory of a connection per outstanding segment, in bytes.
 pub const SEGMENT_RECORD_BYTES: usize = size_of::<scoreboard::Segment>();

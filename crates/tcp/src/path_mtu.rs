@@ -1,16 +1,15 @@
-//! How large a segment the path lets through: what a router's "packet too big" says, black holes, and the search upward.
+//! Path MTU of a connection: ICMP "packet too big" reports, black hole detection, and the search for larger sizes.
 //!
-//! **Model.** A report of a packet too big (RFC 1191, RFC 8201) counts if the number of the packet that it quotes is
-//! outstanding (RFC 5927 section 4): whoever forges one must know it. Segments become smaller at once; what is
-//! outstanding and larger is cut up and sent again. That is no sign of congestion: the window stays (Linux
-//! `tcp_simple_retransmit`).
+//! **Model.** A "packet too big" report (RFC 1191, RFC 8201) is accepted if the sequence number that it quotes is outstanding (RFC 5927
+//! section 4), which a forger would have to guess. The segment size decreases immediately; larger outstanding segments are split and
+//! retransmitted. This is not a sign of congestion, so the window does not change (Linux `tcp_simple_retransmit`).
 //!
-//! A path that drops large packets without a word is a black hole: time-out follows time-out. After a number of them for
-//! the same segment, if that would help, the size of segments is halved, at first to 1024 bytes at most, and by every
-//! further one, down to 512 (RFC 4821 section 7.7; Linux `tcp_mtu_probing`, whose bound is 48). From there it is searched
-//! upward (RFC 4821 section 7): while nothing is missing, a segment of the size midway between what is known to pass and
-//! what is not leaves with new data; if it arrives, that is the size; if it gets lost, it was too large, and nothing else
-//! is concluded: the congestion control's reduction is undone. The search ends when the two are less than 8 bytes apart.
+//! A path that drops large packets silently is a black hole and causes repeated timeouts. After a number of them for the same segment,
+//! the segment size is halved if that would help: to 1024 bytes at most at first, and at every further timeout down to 512 (RFC 4821
+//! section 7.7; Linux `tcp_mtu_probing`, with the bound 48). A search for larger sizes follows (RFC 4821 section 7). While nothing is
+//! lost, new data is sent in a probe segment, midway between the largest size that passed and the smallest that did not. If the probe
+//! arrives, its size is used. If it is lost, it was too large, and the congestion control's reduction is undone. The search ends when the
+//! two sizes differ by less than 8 bytes.
 
 use crate::Config;
 use crate::recovery::Phase;
@@ -18,21 +17,21 @@ use crate::scoreboard::{Scoreboard, flag};
 use crate::sender::{Outgoing, Sender};
 use fullpipe_units::Instant;
 
-/// First size in a black hole (Linux `tcp_base_mss`), and the smallest.
+/// Initial size in a black hole (Linux `tcp_base_mss`), and the minimum.
 const BASE_BYTES: u64 = 1024;
 const SMALLEST_BYTES: u64 = 512;
-/// The search ends within so many bytes (Linux `tcp_probe_threshold`).
+/// Difference in bytes at which the search ends (Linux `tcp_probe_threshold`).
 const CLOSE_ENOUGH_BYTES: u64 = 8;
-/// Segments of window and of data waiting that a probe needs, so that its loss is found soon (Linux `tcp_mtu_probe`).
+/// Segments of window and of unsent data that a probe requires, so that its loss is detected soon (Linux `tcp_mtu_probe`).
 const WINDOW_SEGMENTS: u64 = 11;
 const WAITING_SEGMENTS: u64 = 4;
 
-/// The search for the largest segment that passes.
+/// The search for the largest segment size that passes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathSearch {
-    /// Nothing larger than this will pass.
+    /// Upper bound of the size that passes.
     high_bytes: u64,
-    /// The probe that is out.
+    /// The outstanding probe.
     probe: Option<Probe>,
 }
 
@@ -40,12 +39,12 @@ pub(crate) struct PathSearch {
 struct Probe {
     start: u64,
     end: u64,
-    /// Window and threshold when it left.
+    /// Window and threshold when the probe was sent.
     cwnd_bytes: u64,
     ssthresh_bytes: u64,
 }
 
-/// Cuts what is marked lost into segments of at most this size.
+/// Splits segments marked lost into segments of at most this size.
 fn cut_lost(board: &mut Scoreboard, mss_bytes: u64) {
     let whole = std::mem::take(&mut board.segments);
     let samples = board.samples.as_mut().map(std::mem::take);
@@ -64,7 +63,7 @@ fn cut_lost(board: &mut Scoreboard, mss_bytes: u64) {
         let data_end = segment.start + segment.payload_bytes();
         let mut start = segment.start;
         while start < end {
-            // The FIN goes with the last byte.
+            // The last piece includes the FIN.
             let piece_end = if data_end - start <= mss_bytes { end } else { start + mss_bytes };
             let fin = if piece_end == end { flag::FIN } else { 0 };
             let flags = segment.flags & (!flag::FIN | fin);
@@ -78,7 +77,8 @@ fn cut_lost(board: &mut Scoreboard, mss_bytes: u64) {
 }
 
 impl Sender {
-    /// A router could not forward the packet with this offset: only so much payload passes.
+    /// Processes a report that a router could not forward the packet with this offset. `payload_bytes` is the largest payload that
+    /// passes.
     pub(crate) fn on_too_big(&mut self, config: &Config, now: Instant, payload_bytes: u64) {
         let payload_bytes = payload_bytes.max(1);
         if let Some(search) = self.repair.as_mut().and_then(|repair| repair.search.as_mut()) {
@@ -98,7 +98,7 @@ impl Sender {
         self.set_segment_size(config, now, payload_bytes);
     }
 
-    /// What is lost is sent again, and no congestion is concluded from it.
+    /// Retransmits lost segments without a congestion response.
     fn repair_without_reduction(&mut self) {
         if self.board.lost_bytes() > 0 && self.phase.is_calm() {
             self.phase = Phase::Loss;
@@ -110,7 +110,7 @@ impl Sender {
         }
     }
 
-    /// Segments have this size from now on; larger ones that are to be sent again are cut up.
+    /// Sets the segment size, and splits larger segments that are to be retransmitted.
     fn set_segment_size(&mut self, config: &Config, now: Instant, payload_bytes: u64) {
         self.board.set_mss(payload_bytes);
         if self.board.lost_bytes() > 0 {
@@ -120,7 +120,7 @@ impl Sender {
         self.update_pacing(config);
     }
 
-    /// After a time-out: is the path a black hole for segments of this size?
+    /// Decides after a timeout whether the path is a black hole for segments of this size.
     pub(crate) fn suspect_black_hole(&mut self, config: &Config, now: Instant) {
         let Some(most) = config.black_hole_timeouts else { return };
         let mss_bytes = self.driver.control.mss_bytes;
@@ -129,10 +129,10 @@ impl Sender {
             return;
         }
         if head_bytes > mss_bytes {
-            // It left before segments became this small, or as a probe of the search, and was not found lost until now.
+            // The segment was sent before the size decreased, or as a probe of the search, and has not been marked lost until now.
             return self.set_segment_size(config, now, mss_bytes);
         }
-        // What does not pass may be smaller than a full segment.
+        // The segment that does not pass may be smaller than a full segment.
         let smaller = (mss_bytes.min(head_bytes) / 2).clamp(SMALLEST_BYTES, BASE_BYTES);
         if head_bytes <= smaller || smaller >= mss_bytes {
             return;
@@ -179,7 +179,7 @@ impl Sender {
         search.probe = None;
         search.high_bytes = search.high_bytes.min(size_bytes - 1);
         if self.phase == Phase::FastRecovery && self.board.lost_bytes() == size_bytes {
-            // Nothing but the probe is missing.
+            // Only the probe is missing.
             self.phase = Phase::Open;
             self.repair_without_reduction();
             self.driver.control.cwnd_bytes = probe.cwnd_bytes;
@@ -189,7 +189,7 @@ impl Sender {
         cut_lost(&mut self.board, self.driver.control.mss_bytes);
     }
 
-    /// A segment larger than the usual, if there is need of one and it would do no harm.
+    /// Sends a segment larger than usual, if a probe is useful and harmless.
     fn send_path_probe(&mut self, now: Instant, high_bytes: u64) -> Option<Outgoing> {
         let mss_bytes = self.driver.control.mss_bytes;
         if high_bytes < mss_bytes + CLOSE_ENOUGH_BYTES {

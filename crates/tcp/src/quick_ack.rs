@@ -1,28 +1,33 @@
-//! When a receiver acknowledges each segment by itself: Linux's quick acknowledgements (`net/ipv4/tcp_input.c`, 6.18:
-//! `tcp_incr_quickack`, `tcp_enter_quickack_mode`, `tcp_grow_window`).
+//! Quick acknowledgments of a receiver, one per segment (Linux 6.18, `net/ipv4/tcp_input.c`: `tcp_incr_quickack`,
+//! `tcp_enter_quickack_mode`, `tcp_grow_window`).
 //!
-//! **Model.** A sender that begins, begins again, or has a small window lives on acknowledgements: delaying every second
-//! one slows it and blurs what it measures (HyStart takes acknowledgements at most 2 ms apart for one train). So the first
-//! sixteen acknowledgements of a connection are for one segment each (fewer where the window holds fewer than 32
-//! segments), and as many after a silence longer than the retransmission time-out and after data that had come before;
-//! two where a mark begins to be echoed; and one for each segment that lets a growing window grow. While the two sides
-//! converse, that is from data sent within 40 ms of data received until an acknowledgement has had to leave alone, those
-//! sixteen wait.
+//! **Model.** A sender that starts, restarts or has a small window depends on acknowledgments. A delayed acknowledgment slows it and
+//! distorts its measurements (HyStart treats acknowledgments at most 2 ms apart as one train). These acknowledgments are for one segment
+//! each:
+//!
+//! * the first sixteen of a connection, or fewer if the window holds fewer than 32 segments;
+//! * as many after an idle time longer than the retransmission timeout, and after duplicate data;
+//! * two when the echo of a mark begins;
+//! * one for each segment that enlarges a growing window.
+//!
+//! The sixteen are suspended in interactive mode. It begins when an end sends data within 40 ms of received data, and ends when a delayed
+//! acknowledgment is sent without data.
 
 use crate::Config;
 use fullpipe_units::Duration;
 
-/// Most acknowledgements of one segment each (Linux `TCP_MAX_QUICKACKS`).
+/// Maximum number of quick acknowledgments (Linux `TCP_MAX_QUICKACKS`).
 const MOST: u8 = 16;
-/// An answer that leaves within this time of the question makes a conversation (Linux `TCP_ATO_MIN`).
+/// A response sent within this time of received data starts interactive mode (Linux `TCP_ATO_MIN`).
 const CONVERSATION: Duration = Duration::from_millis(40);
 
-/// Three bytes: connections are many. When data came last is the receiver's to know.
+/// State of quick acknowledgments. It has three bytes because a run can have many connections; the receiver stores the time of the last
+/// data.
 #[derive(Debug)]
 pub(crate) struct QuickAck {
-    /// Acknowledgements left that are for one segment each.
+    /// Quick acknowledgments left.
     left: u8,
-    /// As many as there are after a silence; none where there are no quick acknowledgements at all.
+    /// Quick acknowledgments after an idle time; zero if they are disabled.
     most: u8,
     conversing: bool,
 }
@@ -42,12 +47,12 @@ impl QuickAck {
         self.most > 0
     }
 
-    /// Whether the next segment in order is acknowledged by itself.
+    /// Whether the next segment in order is acknowledged immediately.
     pub(crate) fn is_active(&self) -> bool {
         self.left > 0 && !self.conversing
     }
 
-    /// Whether data that leave so long after others came begin a conversation.
+    /// Whether data sent this long after received data starts interactive mode.
     #[inline(always)]
     pub(crate) fn is_answer(&self, since_data: Duration) -> bool {
         since_data < CONVERSATION && !self.conversing && self.most > 0
@@ -57,7 +62,7 @@ impl QuickAck {
         self.conversing = true;
     }
 
-    /// A delayed acknowledgement had to leave by itself.
+    /// Ends interactive mode after a delayed acknowledgment was sent without data.
     pub(crate) fn on_delay_over(&mut self) {
         self.conversing = false;
     }
@@ -66,12 +71,12 @@ impl QuickAck {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// The sender may have begun again.
+    /// Starts quick acknowledgments because the sender may have restarted.
     pub(crate) fn begin_again(&mut self) {
         self.left = self.left.max(self.most);
     }
 
-    /// The sender's window may be small, conversation or not: at least `count` acknowledgements.
+    /// Ensures at least `count` quick acknowledgments, even in interactive mode, because the sender's window may be small.
     pub(crate) fn enter(&mut self, count: u8) {
         self.left = self.left.max(count.min(self.most));
         self.conversing = false;

@@ -1,11 +1,10 @@
-//! The receiving half of an open connection: what has arrived, what the peer may send, and when to acknowledge.
+//! The receiver of an open connection: received data, the announced window, and the times of acknowledgments.
 //!
-//! **Model.** Bytes in order wait until the application reads them; bytes beyond a gap are kept too, as ranges, within
-//! the same buffer, so the window's end is what was read plus the buffer (RFC 9293 section 3.8.6). While less than half
-//! of the buffer is free the window's end moves in steps of a segment only (section 3.8.6.2.2). In-order data are
-//! acknowledged for every n-th segment or after a delay; anything else at once (RFC 5681 section 4.2), with the ranges
-//! held (RFC 2018) and the duplicate, if it was one (RFC 2883). Where a sender needs acknowledgements most, each segment
-//! gets its own ([`crate::quick_ack`]).
+//! **Model.** Bytes in order are buffered until the application reads them. Bytes beyond a gap are kept as ranges in the same buffer, so
+//! the window's end is the read offset plus the buffer size (RFC 9293 section 3.8.6). While less than half of the buffer is free, the
+//! window's end advances only in steps of a segment (section 3.8.6.2.2). In-order data is acknowledged for every n-th segment or after a
+//! delay. All other data is acknowledged immediately (RFC 5681 section 4.2), with the ranges held (RFC 2018) and the duplicate, if any
+//! (RFC 2883). When a sender depends most on acknowledgments, each segment has its own ([`crate::quick_ack`]).
 
 use crate::Config;
 use crate::quick_ack::QuickAck;
@@ -19,59 +18,59 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::SackBlock;
 use fullpipe_wire::tcp::MAX_SACK_BLOCKS;
 
-/// What the arrival of a segment's payload or FIN calls for.
+/// The acknowledgment that the payload or FIN of a segment requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Nothing yet: the delay of the acknowledgement runs.
+    /// None yet: the acknowledgment is delayed.
     Later,
-    /// An acknowledgement, on a data segment if one leaves now.
+    /// An acknowledgment now, with data if data is sent.
     Now,
-    /// An acknowledgement of its own, before any data.
+    /// A pure acknowledgment, before any data.
     First,
 }
 
-/// What lies beyond a gap.
+/// Data beyond a gap.
 #[derive(Debug, Default)]
 struct Reassembly {
     held: Ranges,
-    /// An offset within each of the ranges changed last, newest first.
+    /// An offset within each of the most recently changed ranges, newest first.
     recent: [u64; MAX_SACK_BLOCKS],
     recent_count: u8,
-    /// The duplicate to report in the next acknowledgement.
+    /// The duplicate to report in the next acknowledgment.
     duplicate: Option<Range>,
 }
 
-/// The receiving half.
+/// The receiver.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    /// Everything before has arrived; the FIN counts as one.
+    /// Offset up to which everything has arrived; the FIN counts as one.
     pub(crate) next: u64,
-    /// The application took everything before.
+    /// Offset up to which the application has read.
     pub(crate) read: u64,
-    /// The window's end as announced last.
+    /// The last announced end of the window.
     window_end: u64,
-    /// `next` in the last acknowledgement sent.
+    /// `next` in the last acknowledgment.
     pub(crate) acknowledged: u64,
     buffer_bytes: u64,
-    /// When data came last, or [`Instant::ZERO`].
+    /// Time of the last data, or [`Instant::ZERO`].
     last_data_at: Instant,
-    /// Offset of the FIN; `u64::MAX` until one is seen.
+    /// Offset of the FIN; `u64::MAX` until it arrives.
     fin: u64,
-    /// When a delayed acknowledgement is due.
+    /// Deadline of a delayed acknowledgment.
     pub(crate) ack_at: Instant,
-    /// Segments since the last acknowledgement.
+    /// Segments since the last acknowledgment.
     unacknowledged: u32,
     pub(crate) duplicates: u32,
-    /// When to look whether the buffer should grow.
+    /// Next time to check the growth of the buffer.
     pub(crate) tune_at: Instant,
-    /// How the buffer grows, from the first data on.
+    /// State of the buffer's growth, from the first data on.
     tuning: Option<Box<Tuning>>,
     reassembly: Option<Box<Reassembly>>,
     bytes: Option<Box<ByteStore>>,
     mss_bytes: u32,
-    /// What the window field can hold.
+    /// Largest window that the field can represent.
     most_window_bytes: u32,
-    /// Segments that call for an acknowledgement now.
+    /// Number of unacknowledged segments that triggers an acknowledgment.
     ack_threshold: u8,
     delayed_ack_segments: u8,
     /// The buffer may grow.
@@ -112,14 +111,14 @@ impl Receiver {
         }
     }
 
-    /// The window field holds no more than this: nor does the buffer.
+    /// Limits the buffer to the largest window that the field can represent.
     pub(crate) fn limit_window(&mut self, most_bytes: u32) {
         self.most_window_bytes = self.most_window_bytes.min(most_bytes);
         self.buffer_bytes = self.buffer_bytes.min(u64::from(most_bytes));
         self.window_end = self.window_end.min(self.limit());
     }
 
-    /// Nothing more will arrive; what was not read stays.
+    /// Ends reception; unread data stays.
     pub(crate) fn close(&mut self) {
         self.ack_at = Instant::NEVER;
         self.tune_at = Instant::NEVER;
@@ -132,15 +131,15 @@ impl Receiver {
         }
     }
 
-    /// Lets the buffer grow if what the application read in the last round trip calls for it. `rtt` is a round-trip
-    /// time of this side's acknowledgements, where timestamps tell one.
+    /// Lets the buffer grow if the data read in the last round trip requires it. `rtt` is a round-trip time of this end's
+    /// acknowledgments, measured from timestamps.
     pub(crate) fn tune(&mut self, config: &Config, now: Instant, rtt: Option<Duration>) {
         let (window_end, most_bytes) = (self.window_end, u64::from(self.most_window_bytes));
         let tuning = self.tuning.get_or_insert_with(|| Box::new(Tuning::new(config, most_bytes)));
         self.tune_at = tuning.on_data(now, rtt, self.next, window_end);
         let Some(bytes) = tuning.wanted_bytes(now, self.read) else { return };
         if self.quick_ack.is_on() {
-            // Linux offers what it granted step by step, and tells of each step.
+            // Linux announces the new size step by step, and sends each step.
             tuning.granted_bytes = bytes;
             self.growing = true;
             self.ack_threshold = 1;
@@ -149,13 +148,13 @@ impl Receiver {
         }
     }
 
-    /// First offset that does not fit into the buffer.
+    /// First offset that does not fit in the buffer.
     #[inline(always)]
     pub(crate) fn limit(&self) -> u64 {
         self.read.saturating_add(self.buffer_bytes)
     }
 
-    /// Bytes in order that were not read.
+    /// Unread bytes in order.
     #[inline(always)]
     pub(crate) fn readable_bytes(&self) -> u64 {
         self.next.min(self.fin) - self.read
@@ -166,7 +165,7 @@ impl Receiver {
         self.next.min(self.fin)
     }
 
-    /// Whether the FIN and all before it have arrived.
+    /// Whether the FIN and all data before it have arrived.
     #[inline(always)]
     pub(crate) fn is_finished(&self) -> bool {
         self.next > self.fin
@@ -176,7 +175,7 @@ impl Receiver {
         self.reassembly.as_ref().is_some_and(|reassembly| !reassembly.held.is_empty())
     }
 
-    /// A payload of `length` bytes at `start`, with a FIN after it if `fin`, has arrived; it touches the window.
+    /// Processes a payload of `length` bytes at `start`, with a FIN after it if `fin`. It overlaps the window.
     #[inline]
     pub(crate) fn on_data(
         &mut self,
@@ -213,7 +212,7 @@ impl Receiver {
             && !self.has_gap()
     }
 
-    /// Receives so many bytes in order and reads all that is readable. Returns whether an acknowledgement is due, and the bytes
+    /// Receives `length` bytes in order and reads all data. Returns whether an acknowledgment is due, and the bytes
     /// read.
     #[inline(always)]
     pub(crate) fn take_expected(&mut self, config: &Config, now: Instant, length: u64) -> (bool, u64) {
@@ -225,7 +224,7 @@ impl Receiver {
         (is_due || self.wants_window_update(), read)
     }
 
-    /// In-order data: an acknowledgement for every n-th segment, or after the delay (RFC 9293 section 3.8.6.3).
+    /// In-order data: an acknowledgment for every n-th segment, or after the delay (RFC 9293 section 3.8.6.3).
     #[inline(always)]
     fn delay(&mut self, config: &Config, now: Instant) -> Answer {
         self.unacknowledged += 1;
@@ -242,13 +241,13 @@ impl Receiver {
         Answer::Later
     }
 
-    /// How long no data had come when these did; notes that they have.
+    /// Returns the time since the last data, and records the arrival of new data.
     #[inline(always)]
     pub(crate) fn silence(&mut self, now: Instant) -> Duration {
         now.saturating_since(std::mem::replace(&mut self.last_data_at, now))
     }
 
-    /// Data leave, perhaps an answer.
+    /// Processes the departure of data, which may be a response.
     #[inline(always)]
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
         if self.is_answer(now) {
@@ -256,13 +255,13 @@ impl Receiver {
         }
     }
 
-    /// Whether data that leave now are the first answer to data.
+    /// Whether data sent now is the first response to received data.
     #[inline(always)]
     pub(crate) fn is_answer(&self, now: Instant) -> bool {
         self.last_data_at > Instant::ZERO && self.quick_ack.is_answer(now.saturating_since(self.last_data_at))
     }
 
-    /// A delayed acknowledgement has to leave by itself.
+    /// Processes a delayed acknowledgment that is sent without data.
     pub(crate) fn on_delay_over(&mut self) {
         self.ack_at = Instant::NEVER;
         self.quick_ack.on_delay_over();
@@ -277,14 +276,14 @@ impl Receiver {
         }
     }
 
-    /// The sender may have begun again: acknowledgements segment by segment, unless the two sides converse.
+    /// Starts quick acknowledgments because the sender may have restarted, unless the connection is interactive.
     #[cold]
     pub(crate) fn begin_again(&mut self) {
         self.quick_ack.begin_again();
         self.expect_quick();
     }
 
-    /// The sender's window may be small: `count` acknowledgements segment by segment.
+    /// Starts `count` quick acknowledgments because the sender's window may be small.
     #[cold]
     pub(crate) fn enter_quick(&mut self, count: u8) {
         self.quick_ack.enter(count);
@@ -297,8 +296,8 @@ impl Receiver {
         }
     }
 
-    /// A segment that was acknowledged by itself has arrived: the window grows by two where it may, which calls for the
-    /// same with the next.
+    /// Processes a segment with its own acknowledgment: the window grows by two segments if it may, and the next segment is then also
+    /// acknowledged immediately.
     #[cold]
     fn go_on_quickly(&mut self) {
         self.grow();
@@ -306,7 +305,7 @@ impl Receiver {
         self.expect_quick();
     }
 
-    /// A segment has arrived: the buffer grows by two, up to what was granted (Linux `tcp_grow_window`).
+    /// Lets the buffer grow by two segments, up to the granted size (Linux `tcp_grow_window`).
     fn grow(&mut self) {
         let Some(tuning) = self.tuning.as_ref().filter(|_| self.growing) else { return };
         let step = 2 * u64::from(self.mss_bytes);
@@ -315,7 +314,7 @@ impl Receiver {
         self.buffer_bytes = self.buffer_bytes.max(bytes);
     }
 
-    /// Whether one more segment in order calls for an acknowledgement by itself, FIN or not.
+    /// Whether the next segment in order is acknowledged immediately, with or without FIN.
     pub(crate) fn next_is_acknowledged(&self) -> bool {
         self.unacknowledged + 1 >= u32::from(self.ack_threshold)
     }
@@ -365,7 +364,7 @@ impl Receiver {
         let had_gap = self.has_gap();
         if in_order && !had_gap {
             self.next = end;
-            // A FIN is answered at once, and so is a segment that repeats something.
+            // A FIN is acknowledged immediately, as is a segment with duplicate data.
             return if self.is_finished() {
                 Answer::Now
             } else if begin < from {
@@ -389,7 +388,7 @@ impl Receiver {
         Answer::First
     }
 
-    /// The first contiguous part of `begin..end` that had arrived before is reported with the next acknowledgement
+    /// The first contiguous part of `begin..end` that had arrived before is reported with the next acknowledgment
     /// (RFC 2883 section 4: one block, also where there are several such parts).
     fn note_duplicate(&mut self, begin: u64, end: u64) {
         let known = if begin < self.next {
@@ -402,7 +401,7 @@ impl Receiver {
         }
     }
 
-    /// Whether a FIN at `offset` agrees with what has arrived: nothing beyond it has.
+    /// Whether a FIN at `offset` is consistent: nothing beyond it has arrived.
     fn fits_before_fin(&self, offset: u64) -> bool {
         let highest =
             self.reassembly.as_ref().and_then(|reassembly| reassembly.held.as_slice().last()).map_or(0, |r| r.1);
@@ -414,7 +413,7 @@ impl Receiver {
         self.keep_part(start, start + length, payload);
     }
 
-    /// Stores what of the payload at `start` lies before `end` and was not there yet.
+    /// Stores the new part of the payload at `start` that is before `end`.
     fn keep_part(&mut self, start: u64, end: u64, payload: Option<&Bytes>) {
         let Some(payload) = payload else { return };
         let length = end.saturating_sub(start).min(payload.len() as u64);
@@ -422,7 +421,7 @@ impl Receiver {
         self.bytes.get_or_insert_default().insert(start, payload.slice(..length as usize), floor);
     }
 
-    /// The application takes at most `max_bytes`.
+    /// Returns at most `max_bytes` to the application.
     #[inline]
     pub(crate) fn read(&mut self, max_bytes: u64) -> Option<Payload> {
         let length = self.readable_bytes().min(max_bytes);
@@ -437,8 +436,8 @@ impl Receiver {
         Some(payload)
     }
 
-    /// Whether reading opened the window so far that the peer must hear of it: it has less than two segments left,
-    /// and now at least twice that and a segment more (as in Linux `tcp_cleanup_rbuf`).
+    /// Whether the window opened so far by reading that the peer needs a window update: it has less than two segments left, and now at
+    /// least twice that and a segment more (as in Linux `tcp_cleanup_rbuf`).
     #[inline]
     pub(crate) fn wants_window_update(&self) -> bool {
         let left = self.window_end.saturating_sub(self.next);
@@ -446,7 +445,7 @@ impl Receiver {
         left < self.buffer_bytes / 2 && now >= left.saturating_mul(2) && now - left >= self.step()
     }
 
-    /// The step in which a small window opens.
+    /// The step in which a small window opens, in bytes.
     fn step(&self) -> u64 {
         u64::from(self.mss_bytes).min(self.buffer_bytes / 2).max(1)
     }
@@ -462,7 +461,7 @@ impl Receiver {
         self.window_end.saturating_sub(self.next)
     }
 
-    /// An acknowledgement leaves now.
+    /// Processes the departure of an acknowledgment.
     #[inline(always)]
     pub(crate) fn on_ack_sent(&mut self) {
         self.acknowledged = self.next;
@@ -470,8 +469,8 @@ impl Receiver {
         self.ack_at = Instant::NEVER;
     }
 
-    /// The blocks of an acknowledgement, at most `most` of them: a duplicate first, then the range that changed last
-    /// (RFC 2018 section 4, RFC 2883 section 4).
+    /// Returns at most `most` SACK blocks: a duplicate first, then the most recently changed range (RFC 2018 section 4, RFC 2883 section
+    /// 4).
     #[inline]
     pub(crate) fn sack_blocks(
         &mut self,
@@ -489,7 +488,7 @@ impl Receiver {
 }
 
 impl Reassembly {
-    /// Something at `offset` arrived beyond the gap.
+    /// Records new data at `offset` beyond the gap.
     fn note(&mut self, offset: u64) {
         let range = self.held.find(offset);
         let count = usize::from(self.recent_count);
@@ -520,11 +519,11 @@ impl Reassembly {
         if !self.held.is_empty() {
             let mut told = [u64::MAX; 2 * MAX_SACK_BLOCKS];
             let recent = &self.recent[..usize::from(self.recent_count)];
-            // Those forgotten because others changed more often come after, the highest first.
+            // Ranges evicted by more recent changes follow, the highest first.
             let others = self.held.as_slice().iter().rev().take(MAX_SACK_BLOCKS).copied();
             let ranges = recent.iter().filter_map(|offset| self.held.find(*offset)).chain(others);
             for (index, range) in ranges.enumerate() {
-                // Ranges grow together: one is told once.
+                // Ranges can merge: each is reported once.
                 if !told.contains(&range.0) {
                     told[index] = range.0;
                     add(range);

@@ -1,20 +1,20 @@
-//! Finding losses and answering them: RACK (RFC 8985), RFC 6675, proportional rate reduction (RFC 9937).
+//! Loss detection and recovery: RACK (RFC 8985), RFC 6675, proportional rate reduction (RFC 9937).
 
 use crate::scoreboard::{Sample, Scoreboard, Segment, flag};
 use fullpipe_units::{Duration, Instant};
 
-/// Duplicate acknowledgements, or segments selectively acknowledged above, that make a segment lost (RFC 5681, 6675).
+/// Duplicate acknowledgments, or selectively acknowledged segments above, that mark a segment as lost (RFC 5681, 6675).
 pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 
-/// What the sender is doing about losses. Each question of the methods is one bit, which is asked for each segment.
+/// State of loss recovery. Each condition is one bit, because it is tested for each segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// Nothing to repair.
+    /// No recovery.
     Open = 0,
-    /// Nothing to repair, but a mark called for a smaller window, to which it falls step by step (Linux's state CWR).
+    /// No loss, but a mark required a smaller window, which decreases step by step (Linux's state CWR).
     Reduction = Phase::REDUCES,
-    /// After a retransmission time-out.
+    /// After a retransmission timeout.
     Loss = Phase::REPAIRS,
     /// Fast recovery.
     FastRecovery = Phase::REPAIRS | Phase::REDUCES,
@@ -24,7 +24,7 @@ impl Phase {
     const REDUCES: u8 = 1;
     const REPAIRS: u8 = 2;
 
-    /// Whether nothing is lost that is known of.
+    /// Whether no loss is being repaired.
     #[inline(always)]
     pub(crate) fn is_calm(self) -> bool {
         self as u8 & Phase::REPAIRS == 0
@@ -37,16 +37,16 @@ impl Phase {
     }
 }
 
-/// Proportional rate reduction (RFC 9937 section 6): in fast recovery the window falls to the threshold step by step
-/// with what arrives, not at once. Whole segments leave, so a fraction of one counts as one, as in the RFC's examples
-/// and in Linux, which count in segments.
+/// Proportional rate reduction (RFC 9937 section 6): in fast recovery the window decreases to the threshold step by step with deliveries,
+/// not at once. Only whole segments are sent, so a fraction of one counts as one, as in the RFC's examples and in Linux, which count in
+/// segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
-    /// Bytes that arrived during this recovery.
+    /// Bytes delivered during this recovery.
     delivered_bytes: u64,
     /// Bytes sent during this recovery.
     sent_bytes: u64,
-    /// Bytes outstanding at its start that had not been selectively acknowledged before.
+    /// Bytes outstanding at its start, without those selectively acknowledged before.
     flight_bytes: u64,
 }
 
@@ -60,9 +60,8 @@ impl Prr {
         self.sent_bytes += bytes;
     }
 
-    /// How much may leave now that `delivered_bytes` more have arrived. `safe` says that the cumulative
-    /// acknowledgement advanced and no further loss was found: then the bound lets one segment more go (slow-start
-    /// reduction bound).
+    /// Returns how many bytes may be sent after a delivery of `delivered_bytes`. `safe` states that the cumulative acknowledgment
+    /// advanced and no further loss was found. The bound then permits one more segment (slow-start reduction bound).
     pub(crate) fn on_ack(
         &mut self,
         delivered_bytes: u64,
@@ -83,44 +82,44 @@ impl Prr {
             }
             allowed.min(ssthresh_bytes - in_flight_bytes)
         };
-        // The first retransmission leaves in any case.
+        // The first retransmission is always permitted.
         if self.sent_bytes == 0 { allowed.max(mss_bytes) } else { allowed }
     }
 }
 
-/// RACK's state (RFC 8985 section 5.2): the newest departure known to have arrived, and what is known of reordering.
+/// RACK's state (RFC 8985 section 5.2): the newest transmission known to have arrived, and the observed reordering.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rack {
-    /// Departure of the segment sent last among those that arrived.
+    /// Send time of the most recently sent segment that has arrived.
     sent_at: Instant,
-    /// Its end.
+    /// End of that segment.
     end: u64,
-    /// Its round-trip time.
+    /// Round-trip time of that segment.
     rtt: Duration,
-    /// Highest end of all that arrived.
+    /// Highest end of all segments that arrived.
     highest_end: u64,
-    /// A duplicate was reported; no other is counted before this is acknowledged. 0 if none.
+    /// After a reported duplicate, no other counts before this offset is acknowledged. 0 if none.
     duplicate_round_end: u64,
     reordering_seen: bool,
-    /// Extra quarters of the smallest round-trip time in the window, besides the first.
+    /// Additional quarters of the minimum round-trip time in the window, after the first.
     extra_quarters: u8,
-    /// Recoveries left before `extra_quarters` falls back to none.
+    /// Recoveries after which `extra_quarters` returns to zero.
     persist: u8,
 }
 
 impl Rack {
-    /// The handshake's round-trip time stands in until a segment has arrived.
+    /// Sets the handshake's round-trip time as the initial value, until a segment has arrived.
     pub(crate) fn set_first_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
     }
 
-    /// Whether all that has arrived is before `una`. Segments after it then show no reordering.
+    /// Whether all arrived data is below `una`. Segments after it then show no reordering.
     #[inline(always)]
     pub(crate) fn is_below(&self, una: u64) -> bool {
         self.highest_end <= una
     }
 
-    /// A segment is newly known to have arrived (steps 2 and 3).
+    /// Processes a newly acknowledged segment (steps 2 and 3).
     #[inline(always)]
     pub(crate) fn on_delivered(&mut self, now: Instant, segment: &Segment) {
         let end = segment.end();
@@ -136,7 +135,7 @@ impl Rack {
         }
     }
 
-    /// Originals are newly known to have arrived, in order, where [`Rack::is_below`] holds; this is said of the last.
+    /// Processes newly acknowledged originals, in order, if [`Rack::is_below`] is true. The arguments are those of the last one.
     #[inline(always)]
     pub(crate) fn on_originals_delivered(&mut self, now: Instant, end: u64, sent_at: Instant) {
         self.highest_end = end;
@@ -147,19 +146,19 @@ impl Rack {
         }
     }
 
-    /// Whether the newest arrival left after this segment.
+    /// Whether the newest arrived segment was sent after this segment.
     #[inline(always)]
     fn sent_after(&self, segment: &Segment) -> bool {
         self.sent_at > segment.sent_at || (self.sent_at == segment.sent_at && self.end > segment.end())
     }
 
-    /// A segment that left then is lost at this time.
+    /// Time at which a segment sent at `sent_at` counts as lost.
     #[inline(always)]
     fn overdue_at(&self, sent_at: Instant, window: Duration) -> Instant {
         sent_at.saturating_add(self.rtt).saturating_add(window)
     }
 
-    /// How much reordering is put up with (step 4).
+    /// The tolerated reordering (step 4).
     pub(crate) fn reordering_window(&self, impatient: bool, min_rtt: Duration, smoothed_rtt: Duration) -> Duration {
         if !self.reordering_seen && impatient {
             return Duration::ZERO;
@@ -167,7 +166,7 @@ impl Rack {
         (min_rtt / 4).saturating_mul(1 + u64::from(self.extra_quarters)).min(smoothed_rtt)
     }
 
-    /// The peer reported a duplicate: a retransmission was not needed, so wait longer, once per round trip (step 4).
+    /// Processes a reported duplicate, which shows an unnecessary retransmission: widens the window, once per round trip (step 4).
     /// Returns whether it did.
     pub(crate) fn on_duplicate(&mut self, next: u64) -> bool {
         let first = self.duplicate_round_end == 0;
@@ -193,11 +192,11 @@ impl Rack {
         }
     }
 
-    /// Marks what is overdue (step 5) and returns when to look again; [`Instant::NEVER`] if no segment waits.
+    /// Marks overdue segments (step 5) and returns the time of the next check; [`Instant::NEVER`] if no segment waits.
     ///
-    /// The pointer `examined` passes over originals in order of time; the queue of retransmissions is looked at from
-    /// its front. The time returned is that of the latest of the waiting originals, as the RFC has it; for waiting
-    /// retransmissions it is that of the newest arrival, which is at most one departure later.
+    /// The pointer `examined` passes over originals in order of time. The queue of retransmissions is examined from its front. The
+    /// returned time is that of the latest waiting original, as in the RFC. For waiting retransmissions it is that of the newest arrival,
+    /// which is at most one transmission later.
     pub(crate) fn detect(
         &self,
         board: &mut Scoreboard,
@@ -240,14 +239,14 @@ impl Rack {
         again
     }
 
-    /// Departure of the original that waits and left last before the newest arrival; `first` is one that waits.
+    /// Send time of the last waiting original that was sent before the newest arrival. `first` is one that waits.
     fn last_waiting(&self, board: &Scoreboard, first: usize) -> Instant {
         let mut index = board.position(self.end);
         while index > first {
             index -= 1;
             let segment = &board.segments[index];
             if segment.has(flag::SACKED) {
-                // On to the gap below this run of arrivals.
+                // Continue at the gap below this range of arrivals.
                 let run = board.loss.as_ref().and_then(|loss| loss.sacked.find(segment.start));
                 index = run.map_or(index, |run| board.position(run.0));
             } else if segment.in_flight() && !segment.has(flag::RETRANSMITTED) && self.sent_after(segment) {
@@ -263,8 +262,8 @@ impl Rack {
     }
 }
 
-/// Everything below this offset that was not selectively acknowledged is lost (RFC 6675 section 4, IsLost): at least
-/// three separate ranges, or more than two segments' worth of bytes, arrived above it. 0 if nothing is.
+/// The offset below which all data not selectively acknowledged is lost (RFC 6675 section 4, IsLost): at least three separate ranges, or
+/// more than two segments' worth of bytes, arrived above it. 0 if there is none.
 pub(crate) fn lost_below(board: &Scoreboard, mss_bytes: u64) -> u64 {
     let Some(loss) = &board.loss else { return 0 };
     let mut bytes = 0;
@@ -277,7 +276,7 @@ pub(crate) fn lost_below(board: &Scoreboard, mss_bytes: u64) -> u64 {
     0
 }
 
-/// Marks the originals below `edge` that are in flight as lost. Retransmissions are not judged again.
+/// Marks the originals below `edge` that are in flight as lost. Retransmissions are not evaluated again.
 pub(crate) fn mark_lost_below(board: &mut Scoreboard, edge: u64, mut lost: impl FnMut((Segment, Sample))) {
     let examined = board.loss.as_ref().map_or(0, |loss| loss.examined);
     if edge <= examined {
@@ -302,7 +301,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     #[test]
-    fn a_duplicate_widens_the_window_for_sixteen_recoveries() {
+    fn duplicate_widens_the_window_for_sixteen_recoveries() {
         // RFC 8985 section 6.2 step 4: RACK.reo_wnd_persist.
         let mut rack = Rack { reordering_seen: true, ..Rack::default() };
         rack.on_duplicate(1000);
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_at_most_a_smoothed_round_trip() {
+    fn reordering_window_is_at_most_a_smoothed_round_trip() {
         let mut rack = Rack { reordering_seen: true, ..Rack::default() };
         for round in 1..10 {
             rack.on_duplicate(round);
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_reduction_survives_absurd_numbers() {
+    fn rate_reduction_with_extreme_numbers_does_not_panic() {
         let mut prr = Prr::begin(0);
         prr.on_ack(u64::MAX / 4, 2, 1, 1000, true);
         assert_eq!(prr.on_ack(1, u64::MAX, u64::MAX - 1, 0, false), u64::MAX / 2);

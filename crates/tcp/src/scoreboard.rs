@@ -1,11 +1,11 @@
-//! What is outstanding: a record for each segment sent and not yet acknowledged cumulatively, in order of its place in
-//! the stream, with what selective acknowledgements said of it (RFC 6675 section 3).
+//! The scoreboard: a record per segment sent and not yet cumulatively acknowledged, in stream order, with its selective acknowledgments
+//! (RFC 6675 section 3).
 //!
-//! A segment is in flight unless it was selectively acknowledged or is marked lost. Original transmissions are also in
-//! order of time, so time-based loss detection needs one pointer that only moves forward; retransmissions have a queue
-//! of their own, in order of time too. Nothing here walks the window for an acknowledgement.
+//! A segment is in flight unless it was selectively acknowledged or is marked lost. Original transmissions are also ordered by time, so
+//! time-based loss detection needs one pointer that only moves forward. Retransmissions have their own queue, also ordered by time. No
+//! operation scans the window for an acknowledgment.
 //!
-//! What only losses need is kept apart and made when the first one happens.
+//! State that only losses need is separate, and is created at the first loss.
 
 use crate::recovery::Prr;
 use crate::undo::Episode;
@@ -18,28 +18,28 @@ use std::collections::VecDeque;
 pub(crate) mod flag {
     /// Selectively acknowledged.
     pub(crate) const SACKED: u8 = 1;
-    /// Marked lost and not sent again since.
+    /// Marked lost and not retransmitted since.
     pub(crate) const LOST: u8 = 2;
     /// Sent more than once.
     pub(crate) const RETRANSMITTED: u8 = 4;
-    /// Its last sequence number is the FIN.
+    /// Whether its last sequence number is the FIN.
     pub(crate) const FIN: u8 = 8;
-    /// Sent while the application, not the window, limited sending.
+    /// Sent while the application limited sending, not the window.
     pub(crate) const APP_LIMITED: u8 = 16;
 }
 
-/// A segment sent, with what was true when it was (last) sent. Two records fill a cache line.
+/// A sent segment, with the state at its last transmission. Two records fill a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     /// Offset of its first byte.
     pub(crate) start: u64,
-    /// When it was sent last.
+    /// Time of the last transmission.
     pub(crate) sent_at: Instant,
-    /// Low halves of the counts of bytes delivered and lost, which grow by less than 4 GB while a segment is outstanding.
+    /// Low halves of the counts of bytes delivered and lost, which increase by less than 4 GB while a segment is outstanding.
     delivered_bytes: u32,
     lost_bytes: u32,
     in_flight_bytes: u32,
-    /// Sequence numbers it takes: payload bytes, and one for a FIN.
+    /// Number of sequence numbers: payload bytes, plus one for a FIN.
     pub(crate) length: u16,
     /// See [`flag`].
     pub(crate) flags: u8,
@@ -60,7 +60,7 @@ impl Segment {
         segment
     }
 
-    /// Remembers the circumstances of a transmission.
+    /// Records the state at a transmission.
     #[inline(always)]
     fn stamp(&mut self, state: &PacketState) {
         self.sent_at = state.sent_at;
@@ -70,7 +70,7 @@ impl Segment {
         self.flags = self.flags & !flag::APP_LIMITED | if state.app_limited { flag::APP_LIMITED } else { 0 };
     }
 
-    /// Makes this the record of the next segment of a burst: as long, and sent in the same circumstances.
+    /// Makes this the record of the next segment of a burst, with the same length and state.
     #[inline(always)]
     pub(crate) fn step(&mut self) {
         self.start += u64::from(self.length);
@@ -102,7 +102,7 @@ impl Segment {
         u64::from(self.length) - u64::from(self.has(flag::FIN))
     }
 
-    /// The sample for the congestion control; `delivered_bytes` and `lost_bytes` are the current counts of the connection.
+    /// Returns the sample for the congestion control; `delivered_bytes` and `lost_bytes` are the connection's current counts.
     #[inline(always)]
     pub(crate) fn packet_state(&self, sample: Sample, delivered_bytes: u64, lost_bytes: u64) -> PacketState {
         PacketState {
@@ -118,13 +118,13 @@ impl Segment {
     }
 }
 
-/// The value that a count had when its low half was `low`; it is `now` now.
+/// The earlier value of a count whose low half was `low` and whose value is now `now`.
 #[inline(always)]
 fn earlier(now: u64, low: u32) -> u64 {
     now.saturating_sub(u64::from((now as u32).wrapping_sub(low)))
 }
 
-/// What delivery-rate samples need of a segment besides; zero where none are taken.
+/// Additional data of a segment for delivery-rate samples; zero if none are taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     delivered_at: Instant,
@@ -137,36 +137,36 @@ impl Sample {
     }
 }
 
-/// What only losses and reordering need.
+/// State that only losses and reordering need.
 #[derive(Debug, Default)]
 pub(crate) struct LossRecord {
-    /// Selectively acknowledged, in whole segments.
+    /// Selectively acknowledged ranges, in whole segments.
     pub(crate) sacked: Ranges,
     pub(crate) sacked_bytes: u64,
     pub(crate) sacked_segments: u32,
-    /// Marked lost and not sent again since.
+    /// Bytes marked lost and not retransmitted since.
     pub(crate) lost_bytes: u64,
-    /// First offsets of segments marked lost, in order; some may be settled since.
+    /// First offsets of segments marked lost, in order. Some may have been acknowledged since.
     lost: VecDeque<u64>,
-    /// Retransmissions in order of time: when, and first offset; some may be settled since.
+    /// Send time and first offset of retransmissions, in order of time. Some may have been acknowledged since.
     pub(crate) retransmissions: VecDeque<(Instant, u64)>,
-    /// No original transmission before this offset is in flight without having been examined.
+    /// All original transmissions in flight before this offset have been examined.
     pub(crate) examined: u64,
-    /// The present fast recovery's rate reduction.
+    /// The rate reduction of the current fast recovery.
     pub(crate) prr: Prr,
-    /// The last reduction that losses called for, while it may prove to have been for nothing.
+    /// The last reduction after a loss, while it may still be undone.
     pub(crate) episode: Option<Episode>,
-    /// Segments marked lost since they were taken last, for whoever wants to hear of them: first offset and length.
+    /// First offset and length of segments marked lost since the last query, if they are recorded.
     pub(crate) noted: Option<Vec<(u64, u16)>>,
 }
 
-/// What [`Scoreboard::acknowledge_originals`] removed.
+/// The segments that [`Scoreboard::acknowledge_originals`] removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Originals {
-    /// Bytes of all; 0: it removed none.
+    /// Total bytes; 0 if it removed none.
     pub(crate) bytes: u64,
-    /// Of the last: where it ends, when it was sent, and the low half of the count of bytes delivered then. A copy of its record
-    /// would be kept in memory.
+    /// Of the last segment: its end, its send time, and the low half of the count of bytes delivered then. A copy of its record would be
+    /// kept in memory.
     pub(crate) end: u64,
     pub(crate) sent_at: Instant,
     delivered_bytes: u32,
@@ -175,18 +175,18 @@ pub(crate) struct Originals {
 }
 
 impl Originals {
-    /// Bytes delivered on the connection when the last was sent; `delivered_bytes` is the present count.
+    /// Bytes delivered on the connection when the last one was sent; `delivered_bytes` is the current count.
     #[inline(always)]
     pub(crate) fn prior_delivered_bytes(&self, delivered_bytes: u64) -> u64 {
         earlier(delivered_bytes, self.delivered_bytes)
     }
 }
 
-/// The segments outstanding.
+/// The outstanding segments.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     pub(crate) segments: VecDeque<Segment>,
-    /// Of each segment, where delivery-rate samples are taken.
+    /// The sample of each segment, if delivery-rate samples are taken.
     #[expect(clippy::box_collection, reason = "most connections of a large run take none, and are small")]
     pub(crate) samples: Option<Box<VecDeque<Sample>>>,
     /// Bytes in flight.
@@ -196,13 +196,13 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Nothing is outstanding; `sampled`: delivery-rate samples are taken.
+    /// Creates an empty scoreboard; `sampled`: delivery-rate samples are taken.
     pub(crate) fn new(mss_bytes: u64, sampled: bool) -> Scoreboard {
         let samples = sampled.then(Box::default);
         Scoreboard { segments: VecDeque::new(), samples, in_flight_bytes: 0, mss_bytes, loss: None }
     }
 
-    /// What samples need of a segment.
+    /// The sample data of a segment.
     #[inline(always)]
     fn sample(&self, index: usize) -> Sample {
         self.samples.as_ref().map_or(Sample::default(), |samples| samples[index])
@@ -216,7 +216,7 @@ impl Scoreboard {
         }
     }
 
-    /// Gives back the memory of the records, of which there are none.
+    /// Releases the memory of the records, which must be empty.
     pub(crate) fn release_records(&mut self) {
         self.segments = VecDeque::new();
         self.samples = self.samples.is_some().then(Box::default);
@@ -226,7 +226,7 @@ impl Scoreboard {
         self.mss_bytes = mss_bytes;
     }
 
-    /// Whether anything is selectively acknowledged, lost or sent again and not settled.
+    /// Whether any segment is selectively acknowledged, lost, or retransmitted and not yet acknowledged.
     #[inline(always)]
     pub(crate) fn is_troubled(&self) -> bool {
         match &self.loss {
@@ -249,7 +249,7 @@ impl Scoreboard {
         self.loss.as_ref().map_or(0, |loss| loss.sacked_bytes)
     }
 
-    /// Adds a segment just sent for the first time.
+    /// Adds a segment that was sent for the first time.
     #[inline(always)]
     pub(crate) fn push(&mut self, segment: Segment, state: &PacketState) {
         self.in_flight_bytes += segment.bytes();
@@ -259,8 +259,8 @@ impl Scoreboard {
         }
     }
 
-    /// Index of the first segment that begins at or after `offset`. Segments mostly have one size, so it is computed;
-    /// where that misses, searched.
+    /// Index of the first segment that begins at or after `offset`. Most segments have the same size, so the index is computed; if that
+    /// fails, it is searched.
     pub(crate) fn position(&self, offset: u64) -> usize {
         let Some(first) = self.segments.front() else { return 0 };
         if offset <= first.start {
@@ -279,7 +279,7 @@ impl Scoreboard {
         self.segments.get(index).filter(|segment| segment.start == offset).map(|_| index)
     }
 
-    /// Everything before `acknowledged` has arrived. Tells of each segment that was not known to have.
+    /// Processes a cumulative acknowledgment up to `acknowledged`. Calls `delivered` for each newly acknowledged segment.
     #[inline]
     pub(crate) fn acknowledge(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment, Sample)) {
         while let Some(segment) = self.segments.front() {
@@ -307,10 +307,9 @@ impl Scoreboard {
         self.forget_below(acknowledged);
     }
 
-    /// The usual case of [`Scoreboard::acknowledge`]: all that is outstanding is in flight. Tells of the segments that
-    /// arrived whole, and says whether one arrived in part, which is left to be told. `delivered` is called from one
-    /// place, so that it is compiled into the loop; as a function of its own, with the copies that it made, it cost 17
-    /// instructions more for each data packet.
+    /// The usual case of [`Scoreboard::acknowledge`]: all outstanding segments are in flight. Calls `delivered` for the segments that
+    /// arrived completely, and returns whether one arrived in part, which is not reported. `delivered` has one call site, so that it is
+    /// inlined into the loop. As a separate function, with its copies, it cost 17 more instructions per data packet.
     #[inline(always)]
     pub(crate) fn acknowledge_whole(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment, Sample)) -> bool {
         while let Some(segment) = self.segments.front() {
@@ -324,8 +323,8 @@ impl Scoreboard {
         false
     }
 
-    /// The usual case of [`Scoreboard::acknowledge_whole`], where no samples are taken: removes segments that were sent once and
-    /// have arrived whole, up to the first other one. They were sent in order, so the sample of the last one is that of all.
+    /// The usual case of [`Scoreboard::acknowledge_whole`] without samples. Removes segments that were sent once and arrived completely,
+    /// up to the first other one. They were sent in order, so the sample of the last one is valid for all.
     #[inline(always)]
     pub(crate) fn acknowledge_originals(&mut self, acknowledged: u64) -> Originals {
         debug_assert!(self.samples.is_none());
@@ -350,7 +349,7 @@ impl Scoreboard {
         originals
     }
 
-    /// Forgets what was remembered of losses before `acknowledged`.
+    /// Removes the records of losses before `acknowledged`.
     #[inline(always)]
     pub(crate) fn forget_below(&mut self, acknowledged: u64) {
         if let Some(loss) = &mut self.loss {
@@ -364,7 +363,7 @@ impl Scoreboard {
         }
     }
 
-    /// The first segment arrived in part: the rest goes on as a shorter segment.
+    /// Processes a partial acknowledgment of the first segment: the rest becomes a shorter segment.
     #[cold]
     fn acknowledge_part(&mut self, acknowledged: u64, mut delivered: impl FnMut(&Segment, Sample)) {
         let sample = self.sample(0);
@@ -395,8 +394,8 @@ impl Scoreboard {
         }
     }
 
-    /// `start..end` has arrived, says a SACK block. Tells of each segment that lies within and was not known to have.
-    /// Segments that lie within only in part stay as they are.
+    /// Processes a SACK block. Calls `delivered` for each segment that is completely within `start..end` and newly acknowledged. Segments
+    /// that are only partly within are unchanged.
     pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(&Segment, Sample)) {
         if self.loss.as_ref().is_some_and(|loss| loss.sacked.covers(start, end)) {
             return;
@@ -441,7 +440,7 @@ impl Scoreboard {
         self.loss.get_or_insert_default()
     }
 
-    /// Marks a segment in flight as lost and returns a copy of it and of what samples need.
+    /// Marks a segment in flight as lost, and returns a copy of it and of its sample.
     pub(crate) fn mark_lost(&mut self, index: usize) -> (Segment, Sample) {
         let sample = self.sample(index);
         let segment = &mut self.segments[index];
@@ -454,7 +453,7 @@ impl Scoreboard {
         if let Some(noted) = &mut loss.noted {
             noted.push((copy.start, copy.length));
         }
-        // In order of the stream: what is missing first is sent again first.
+        // In stream order: the first missing segment is retransmitted first.
         if loss.lost.back().is_none_or(|last| *last < copy.start) {
             loss.lost.push_back(copy.start);
         } else {
@@ -464,7 +463,7 @@ impl Scoreboard {
         (copy, sample)
     }
 
-    /// Index of the segment to send again next.
+    /// Index of the next segment to retransmit.
     pub(crate) fn next_lost(&mut self) -> Option<usize> {
         loop {
             let start = *self.loss.as_ref()?.lost.front()?;
@@ -477,7 +476,7 @@ impl Scoreboard {
         }
     }
 
-    /// A segment, lost or in flight, is sent again; its state is as returned by the rate sampler.
+    /// Records the retransmission of a segment, lost or in flight. `state` comes from the rate sampler.
     pub(crate) fn retransmit(&mut self, index: usize, state: &PacketState) {
         let segment = &mut self.segments[index];
         let (start, bytes, was_lost) = (segment.start, segment.bytes(), segment.has(flag::LOST));
@@ -501,7 +500,7 @@ impl Scoreboard {
         loss.retransmissions.push_back((sent_at, start));
     }
 
-    /// The retransmission that left first and is still in flight; settled ones before it are forgotten.
+    /// Index of the first retransmission that is still in flight. Earlier entries are removed from the queue.
     pub(crate) fn oldest_retransmission(&mut self) -> Option<usize> {
         loop {
             let (sent_at, start) = *self.loss.as_ref()?.retransmissions.front()?;
@@ -515,7 +514,7 @@ impl Scoreboard {
         }
     }
 
-    /// After a time-out: what is marked lost is sent again in order of the stream.
+    /// Orders the lost segments by stream offset for retransmission after a timeout.
     pub(crate) fn queue_lost_in_order(&mut self) {
         let Scoreboard { segments, loss, .. } = self;
         let loss = loss.get_or_insert_default();
@@ -523,7 +522,7 @@ impl Scoreboard {
         loss.lost.extend(segments.iter().filter(|segment| segment.has(flag::LOST)).map(|segment| segment.start));
     }
 
-    /// Losses were none: what is marked lost is in flight again, and will be examined anew.
+    /// Undoes losses: segments marked lost are in flight again and will be examined again.
     pub(crate) fn unmark_lost(&mut self) {
         let Scoreboard { segments, in_flight_bytes, loss, .. } = self;
         let Some(loss) = loss else { return };
@@ -536,7 +535,7 @@ impl Scoreboard {
         loss.examined = 0;
     }
 
-    /// The receiver went back on its selective acknowledgements (RFC 2018 section 8): all they covered is lost.
+    /// Processes reneging: the receiver discarded selectively acknowledged data (RFC 2018 section 8), which is lost.
     pub(crate) fn renege(&mut self) {
         let Scoreboard { segments, loss, .. } = self;
         let loss = loss.get_or_insert_default();
@@ -549,7 +548,7 @@ impl Scoreboard {
         loss.sacked_segments = 0;
     }
 
-    /// Counts everything anew and compares; for tests. `presumed_bytes` were taken out of flight on top.
+    /// Recomputes all counts and compares them, for tests. `presumed_bytes` are additionally removed from flight.
     #[cfg(test)]
     pub(crate) fn check(&self, presumed_bytes: u64) {
         let sum = |wanted: &dyn Fn(&Segment) -> bool| -> u64 {

@@ -1,10 +1,9 @@
-//! The sending half of an open connection: what may leave now (RFC 9293 section 3.7 and 3.8, RFC 5681), and its timers
-//! (RFC 6298, RFC 8985 section 7). What acknowledgements do to it is in `acknowledge.rs`.
+//! The sender of an open connection: selection of the next segment (RFC 9293 sections 3.7 and 3.8, RFC 5681) and timers (RFC 6298, RFC
+//! 8985 section 7). `acknowledge.rs` processes acknowledgments.
 //!
-//! **Model.** The application's bytes stand in a buffer until they are acknowledged. A segment takes as much of them as
-//! there is, at most the largest segment; it leaves if it fits, whole, into both the peer's window and the congestion
-//! window, and if Nagle's rule and the pacer let it. What is marked lost goes before what is new. The FIN goes with the
-//! last byte, or alone if that has left.
+//! **Model.** The application's bytes are buffered until they are acknowledged. A segment takes as many of them as are available, up to
+//! the MSS. It is sent if it fits completely into the peer's window and the congestion window, and if Nagle's algorithm and the pacer
+//! permit it. Lost segments precede new data. The FIN is sent with the last byte, or alone if that was sent before.
 
 use crate::Config;
 use crate::config::LossDetection;
@@ -19,49 +18,48 @@ use fullpipe_transport::buffers::ByteStore;
 use fullpipe_units::{Duration, Instant};
 use std::num::NonZeroU64;
 
-/// Longest that a receiver is believed to hold back an acknowledgement (RFC 8985 section 7.2, TLP.max_ack_delay).
+/// Maximum delay of an acknowledgment that is expected from a receiver (RFC 8985 section 7.2, TLP.max_ack_delay).
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
-/// What Linux adds to a tail loss probe's time-out: two ticks of its clock.
+/// Margin that Linux adds to the timeout of a tail loss probe: two ticks of its clock.
 const PROBE_MARGIN: Duration = Duration::from_millis(2);
-/// Probe time-out before the first round-trip sample (RFC 8985 section 7.2).
+/// Probe timeout before the first round-trip sample (RFC 8985 section 7.2).
 const FIRST_PROBE: Duration = Duration::from_secs(1);
 
-/// A record of a segment holds its length in 16 bits, a FIN included.
+/// Largest MSS in bytes. A record of a segment has 16 bits for its length, including a FIN.
 pub(crate) const LARGEST_MSS: u32 = 65_000;
 
-/// Things to send out of turn; bits of [`Sender::pending`].
+/// Segments to send out of order; bits of [`Sender::pending`].
 mod pending {
-    /// Send the first outstanding segment again, whatever the window.
+    /// Retransmit the first outstanding segment, regardless of the window.
     pub(super) const HEAD: u8 = 1;
     /// A tail loss probe.
     pub(super) const TAIL_PROBE: u8 = 2;
     /// A window probe.
     pub(super) const WINDOW_PROBE: u8 = 4;
-    /// Without limited transmit: duplicates let nothing leave.
+    /// Duplicate acknowledgments release no segment, because limited transmit is disabled.
     pub(super) const HELD: u8 = 32;
-    /// See to the search for the largest segment that passes.
+    /// Continue the search for the largest segment size that passes.
     pub(super) const PATH_PROBE: u8 = 8;
 }
 
 /// A segment to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
-    /// Offset of its first byte; one less than that for a window probe without payload.
+    /// Offset of the first byte; one less for a window probe without payload.
     pub(crate) start: u64,
     pub(crate) payload_bytes: u64,
-    /// [`Outgoing::FIN`] and [`Outgoing::FRESH`]. One word: two booleans are stored as bytes and loaded as a word, which
-    /// the processor cannot forward (8 % of the time of one flow).
-    /// Never zero, so that an option of it is no larger.
+    /// [`Outgoing::FIN`] and [`Outgoing::FRESH`] in one word. Two booleans would be stored as bytes and loaded as a word, which the
+    /// processor cannot forward (8 % of the time of one flow). The value is never zero, so that an `Option` of it is no larger.
     pub(crate) marks: NonZeroU64,
 }
 
 impl Outgoing {
-    /// It ends the stream.
+    /// The segment ends the stream.
     pub(crate) const FIN: u64 = 2;
-    /// It is sent for the first time, and not to probe the window.
+    /// The segment is sent for the first time and is not a window probe.
     pub(crate) const FRESH: u64 = 4;
 
-    /// Marks of a segment that is sent again or probes, and may end the stream.
+    /// Marks of a retransmission or probe, which may end the stream.
     #[inline(always)]
     pub(crate) fn marks(fin: bool) -> NonZeroU64 {
         NonZeroU64::MIN | (Outgoing::FIN * u64::from(fin))
@@ -78,15 +76,15 @@ impl Outgoing {
     }
 }
 
-/// New segments of full size, one after another.
+/// Consecutive new segments of full size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burst {
     /// Offset of the first byte.
     pub(crate) start: u64,
-    /// Payload of each.
+    /// Payload bytes of each segment.
     pub(crate) payload_bytes: u64,
     pub(crate) segments: u32,
-    /// Whether the congestion window lets no more leave.
+    /// Whether the congestion window permits no more segments.
     pub(crate) is_all: bool,
 }
 
@@ -98,7 +96,7 @@ pub(crate) struct Counts {
     pub(crate) tail_loss_probes: u32,
     pub(crate) window_probes: u32,
     pub(crate) recoveries: u32,
-    /// Reductions taken back.
+    /// Reductions that were undone.
     pub(crate) undone: u32,
     /// SYN retransmissions.
     pub(crate) lost_syns: u32,
@@ -139,47 +137,47 @@ static NO_REPAIR: Repair = Repair {
 /// The sending half.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    // What every acknowledgement and every segment touches.
-    /// Everything before was acknowledged.
+    // Fields that every acknowledgment and every segment access.
+    /// Offset up to which everything is acknowledged.
     pub(crate) una: u64,
-    /// Everything before was sent.
+    /// Offset up to which everything was sent.
     pub(crate) next: u64,
-    /// The peer takes nothing at or after this.
+    /// End of the peer's window.
     pub(crate) window_end: u64,
-    /// The application wrote everything before; a FIN stands here.
+    /// End of the data that the application has written. A FIN has this offset.
     pub(crate) written: u64,
     pub(crate) board: Scoreboard,
     pub(crate) driver: Driver,
     pub(crate) rtt: RttEstimator,
-    /// Retransmission time-out, or next window probe.
+    /// Deadline of the retransmission timeout or the next window probe.
     pub(crate) rto_at: Instant,
-    /// Tail loss probe.
+    /// Deadline of the tail loss probe.
     pub(crate) probe_at: Instant,
-    /// Reordering window ends.
+    /// End of the reordering window.
     pub(crate) reorder_at: Instant,
-    /// The pacer lets the next segment go.
+    /// Time at which the pacer releases the next segment.
     pub(crate) pace_at: Instant,
-    /// When data or a FIN was sent last.
+    /// Last time when data or a FIN was sent.
     last_sent_at: Instant,
-    /// End of the flight over which use of the window is judged, and the most in flight during it.
+    /// End of the flight over which window usage is measured, and the maximum in flight during it.
     usage_end: u64,
     usage_bytes: u64,
     pub(crate) phase: Phase,
     pub(crate) finished: bool,
     window_limited: bool,
     sent_since_judged: bool,
-    /// Both sides offered SACK.
+    /// Whether both ends offered SACK.
     pub(crate) sack: bool,
-    /// Tail loss probes are on.
+    /// Whether tail loss probes are enabled.
     pub(crate) tail_loss_probe: bool,
-    /// `rto_at` is for the next window probe.
+    /// Whether `rto_at` is the deadline of the next window probe.
     pub(crate) probing_window: bool,
     pub(crate) probe_backoff: u8,
     pending: u8,
-    /// Last duplicate acknowledgements in a row.
+    /// Number of the last consecutive duplicate acknowledgments.
     pub(crate) duplicates: u8,
     rescued: bool,
-    /// Time-outs without progress.
+    /// Timeouts without progress.
     pub(crate) timeouts_in_row: u32,
     /// Data segments sent.
     pub(crate) data_segments: u64,
@@ -196,7 +194,7 @@ pub(crate) struct Sender {
     pub(crate) bytes: Option<Box<ByteStore>>,
 }
 
-/// A segment was marked lost.
+/// Reports a segment marked lost to the congestion control.
 pub(crate) fn note_lost(driver: &mut Driver, now: Instant, segment: &Segment, sample: Sample) {
     let delivered_bytes = driver.delivered_bytes();
     driver.on_lost(now, segment.bytes(), |lost_bytes| segment.packet_state(sample, delivered_bytes, lost_bytes));
@@ -270,7 +268,7 @@ impl Sender {
         self.tail_loss_probe = config.tail_loss_probe && sack && config.loss_detection == LossDetection::Rack;
         self.driver.control.mss_bytes = mss_bytes;
         self.board.set_mss(mss_bytes);
-        // RFC 6928 section 2: the usual initial window after one lost SYN, one segment after more.
+        // RFC 6928 section 2: the configured initial window after at most one lost SYN, one segment after more.
         let segments = if lost_syns > 1 { 1 } else { config.initial_window_segments.max(1) };
         self.driver.control.cwnd_bytes = mss_bytes.saturating_mul(u64::from(segments));
         self.rto_at = Instant::NEVER;
@@ -285,11 +283,11 @@ impl Sender {
         }
         self.driver.on_established(now, rtt);
         self.update_pacing(config);
-        // So far the application has given nothing to send.
+        // The application has not written data yet.
         self.driver.mark_app_limited(0);
     }
 
-    /// The handshake of a server is over that sent data before: its time-out no longer is the SYN's.
+    /// Completes the handshake of a server that sent data before: from now on the timeout is not that of the SYN.
     pub(crate) fn end_early(&mut self, config: &Config, now: Instant, rtt: Option<Duration>) {
         self.tail_loss_probe = config.tail_loss_probe && self.sack && config.loss_detection == LossDetection::Rack;
         match rtt {
@@ -303,7 +301,7 @@ impl Sender {
         self.update_pacing(config);
     }
 
-    /// So much went with the SYN and arrived.
+    /// Sets the offset after data that was sent with the SYN and arrived.
     pub(crate) fn skip_to(&mut self, offset: u64) {
         self.una = offset;
         self.next = offset;
@@ -313,7 +311,7 @@ impl Sender {
         }
     }
 
-    /// Takes no delivery-rate samples, unless the control uses them. To be called before the first segment is sent.
+    /// Disables delivery-rate samples, unless the control uses them. Call it before the first segment is sent.
     pub(crate) fn disable_rate_samples(&mut self) {
         self.driver.disable_rate_samples();
         if !self.driver.takes_rate_samples() {
@@ -333,19 +331,19 @@ impl Sender {
         self.una > self.written
     }
 
-    /// Whether the retransmission timer or the window probes watch over the connection.
+    /// Whether the retransmission timer or the window-probe timer is running for outstanding data.
     pub(crate) fn is_outstanding(&self) -> bool {
         !self.board.segments.is_empty() || self.next < self.written
     }
 
-    /// Retransmission time-out, tail loss probe or window probe.
+    /// Deadline of the retransmission timeout, tail loss probe or window probe.
     #[inline(always)]
     pub(crate) fn deadline(&self) -> Instant {
         self.rto_at.min(self.probe_at)
     }
 
-    /// TIME-WAIT: all that was sent has arrived, and for a minute nothing follows. What records of segments took is given
-    /// back, of which a busy server would have thousands.
+    /// Enters TIME-WAIT: all data has arrived, and no data follows for a minute. Releases the memory of segment records, because a busy
+    /// server would have thousands of such connections.
     #[cold]
     pub(crate) fn rest(&mut self) {
         debug_assert!(self.board.segments.is_empty(), "the peer has acknowledged the FIN");
@@ -353,7 +351,7 @@ impl Sender {
         self.bytes = None;
     }
 
-    /// The connection is over: nothing is sent any more, nothing kept.
+    /// Closes the sender: it sends nothing and releases its memory.
     pub(crate) fn close(&mut self) {
         self.rto_at = Instant::NEVER;
         self.probe_at = Instant::NEVER;
@@ -370,13 +368,13 @@ impl Sender {
         self.next = self.una;
     }
 
-    /// Nothing is outstanding and nothing to be sent: so it is with a side that only receives.
+    /// Whether nothing is outstanding and nothing is to be sent, as at an end that only receives.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.next >= self.written && self.board.segments.is_empty() && !(self.finished && self.next == self.written)
     }
 
-    /// The next segment to send now.
+    /// Returns the next segment to send now.
     #[inline]
     pub(crate) fn poll(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
         if self.is_idle() {
@@ -430,7 +428,7 @@ impl Sender {
         Some(self.send_new(now, length, fin))
     }
 
-    /// Whether `bytes` more may be in flight. One segment always may.
+    /// Whether `bytes` more may be in flight. One segment is always permitted.
     #[inline(always)]
     fn fits_window(&self, bytes: u64) -> bool {
         self.board.in_flight_bytes == 0 || self.board.in_flight_bytes + bytes <= self.driver.control.cwnd_bytes
@@ -447,8 +445,8 @@ impl Sender {
         }
     }
 
-    /// Nothing leaves for now; `limited` if the congestion window is the reason. Remembers for the flight that begins
-    /// now whether it was so at any time, and how much was in flight at most (Linux `tcp_cwnd_validate`).
+    /// Records that nothing can be sent now. `limited`: because of the congestion window. Records for the flight that begins now whether
+    /// this happened at any time, and the maximum in flight (Linux `tcp_cwnd_validate`).
     #[inline(always)]
     fn stop(&mut self, limited: bool) -> Option<Outgoing> {
         if (limited || self.sent_since_judged)
@@ -464,8 +462,8 @@ impl Sender {
         None
     }
 
-    /// Whether the congestion window limited sending in the last flight; in slow start it also counts as limiting if
-    /// more than half of it was used, so that it can double (Linux `tcp_is_cwnd_limited`).
+    /// Whether the congestion window limited sending in the last flight. In slow start it also counts as limiting if more than half of it
+    /// was used, so that it can double (Linux `tcp_is_cwnd_limited`).
     #[inline(always)]
     pub(crate) fn is_window_limited(&self) -> bool {
         self.window_limited
@@ -473,7 +471,7 @@ impl Sender {
                 && self.driver.control.cwnd_bytes < self.usage_bytes.saturating_mul(2)
     }
 
-    /// The application has given nothing (more) to send.
+    /// Processes the lack of application data.
     #[inline]
     fn stop_for_data(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
         if self.phase == Phase::FastRecovery
@@ -487,7 +485,7 @@ impl Sender {
         self.stop(false)
     }
 
-    /// The peer's window is too small for the next segment.
+    /// Processes a peer's window that is too small for the next segment.
     #[cold]
     fn stop_for_peer(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
         if self.phase == Phase::FastRecovery
@@ -502,8 +500,8 @@ impl Sender {
         self.stop(false)
     }
 
-    /// RFC 6675 section 4, NextSeg rules 3 and 4: in fast recovery with nothing else to send, a segment below an
-    /// arrival is sent again before it counts as lost, and once per recovery the last one outstanding.
+    /// Rescue retransmissions (RFC 6675 section 4, NextSeg rules 3 and 4). In fast recovery with nothing else to send, a segment below
+    /// selectively acknowledged data is retransmitted before it counts as lost, and once per recovery the last outstanding one.
     #[cold]
     fn poll_rescue(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
         if config.loss_detection != LossDetection::DuplicateAcks || !self.sack || !self.fits_window(1) {
@@ -535,7 +533,7 @@ impl Sender {
         Some(self.retransmit(config, now, index))
     }
 
-    /// What is pending decides, if it returns anything: a segment, or that none leaves.
+    /// Processes pending segments. Returns `None` if nothing is pending; otherwise a segment, or that none may be sent.
     #[cold]
     fn poll_pending(&mut self, config: &Config, now: Instant) -> Option<Option<Outgoing>> {
         let held = self.pending & pending::HELD;
@@ -550,7 +548,7 @@ impl Sender {
         outgoing.map(Some)
     }
 
-    /// Duplicates have arrived, and limited transmit is off.
+    /// Processes duplicate acknowledgments if limited transmit is disabled.
     pub(crate) fn hold_back(&mut self) {
         self.pending |= pending::HELD;
     }
@@ -571,7 +569,7 @@ impl Sender {
             return Some(self.retransmit(config, now, 0));
         }
         if pending & pending::TAIL_PROBE != 0 && !self.board.segments.is_empty() {
-            // New data if there are any, else the last segment again (RFC 8985 section 7.3).
+            // New data if available, otherwise the last segment again (RFC 8985 section 7.3).
             let fresh = unsent && self.next + length <= self.window_end;
             let last = self.board.segments.len() - 1;
             if fresh || !self.board.segments[last].has(flag::SACKED) {
@@ -597,7 +595,7 @@ impl Sender {
         None
     }
 
-    /// The search has something to do whenever there may be output.
+    /// Requests a step of the path MTU search at the next output.
     pub(crate) fn seek_path_probe(&mut self) {
         self.pending |= pending::PATH_PROBE;
     }
@@ -619,13 +617,13 @@ impl Sender {
         Outgoing { start, payload_bytes: length, marks: Outgoing::marks(fin) | Outgoing::FRESH }
     }
 
-    /// Sends as many new segments of full size as may leave now, as [`Sender::poll`] would one by one. Sends none where that
-    /// might have something else to do: before, between or after them.
+    /// Sends as many new segments of full size as may be sent now, with the effect of repeated [`Sender::poll`]. Sends none if that
+    /// function might send something else before, between or after them.
     #[inline]
     pub(crate) fn send_burst(&mut self, now: Instant) -> Burst {
         let (start, mss_bytes) = (self.next, self.driver.control.mss_bytes);
         let mut burst = Burst { start, payload_bytes: mss_bytes, segments: 0, is_all: false };
-        // A control of a program may set the segment size to zero.
+        // The control of a user's program may set the segment size to zero.
         let is_usual = self.pending == 0
             && mss_bytes > 0
             && self.phase == Phase::Open
@@ -638,7 +636,7 @@ impl Sender {
         if !is_usual {
             return burst;
         }
-        // A segment that ends the stream is left to `poll`.
+        // `poll` handles a segment that ends the stream.
         let most = self.written.saturating_sub(u64::from(self.finished)).min(self.window_end);
         let mut end = self.next + mss_bytes;
         let mut fits = end <= most && self.fits_window(mss_bytes);
@@ -677,7 +675,7 @@ impl Sender {
             self.follow_control_rate();
         }
         if config.loss_detection == LossDetection::DuplicateAcks {
-            // Nobody looks at the queue of retransmissions: keep it from growing.
+            // Nothing reads the queue of retransmissions, so its growth is limited here.
             self.board.loss_mut().retransmissions.clear();
         }
         self.repair_mut().counts.retransmissions += 1;
@@ -708,7 +706,7 @@ impl Sender {
         }
     }
 
-    /// RFC 8985 section 7.2. The probe comes at the time-out's time at the latest.
+    /// Starts the tail loss probe timer (RFC 8985 section 7.2). It expires no later than the retransmission timer.
     #[inline]
     pub(crate) fn arm_tail_probe(&mut self, now: Instant) {
         if !self.phase.is_calm() || self.tail_probe_end != 0 || self.board.sacked_segments() > 0 {
@@ -726,7 +724,7 @@ impl Sender {
         self.probe_at = now.saturating_add(wait).min(self.rto_at);
     }
 
-    /// RFC 5681 section 4.1: nothing was sent for longer than a time-out, so the acknowledgement clock is gone.
+    /// Restarts after an idle time longer than a timeout (RFC 5681 section 4.1), which ends the acknowledgment clock.
     #[inline]
     fn restart_after_idle(&mut self, config: &Config, now: Instant) {
         if config.idle_restart && now.saturating_since(self.last_sent_at) > self.rtt.rto() && self.last_sent_at < now {
@@ -735,7 +733,7 @@ impl Sender {
         }
     }
 
-    /// Hands the pacer the rate: the control's own, or the window per round-trip time.
+    /// Sets the pacer's rate: that of the control, or the window per round-trip time.
     #[inline]
     pub(crate) fn update_pacing(&mut self, config: &Config) {
         if let Some(pacer) = &mut self.pacer {
@@ -760,8 +758,8 @@ impl Sender {
         self.rtt.rto().saturating_mul(1 << self.probe_backoff.min(16)).min(config.max_rto)
     }
 
-    /// A control that asked for it learns of a departure; its answer to the end of an idle time is another rate, which must
-    /// not wait for the next acknowledgement.
+    /// Reports a departure to a control that requires it. At the end of an idle time the control may change its rate, which must take
+    /// effect before the next acknowledgment.
     fn follow_control_rate(&mut self) {
         if let Some(pacer) = &mut self.pacer
             && self.driver.control.pacing_bps > 0
@@ -770,11 +768,11 @@ impl Sender {
         }
     }
 
-    /// The far timers. Returns whether to give up: too many time-outs in a row.
+    /// Handles the far timers. Returns whether to abort after too many consecutive timeouts.
     #[must_use]
     pub(crate) fn on_far_timer(&mut self, config: &Config, now: Instant) -> bool {
         if self.probe_at <= now {
-            // Instead of the time-out, if both are due; the time-out then follows the probe.
+            // If both are due, the probe replaces the timeout, which then follows the probe.
             self.probe_at = Instant::NEVER;
             self.pending |= pending::TAIL_PROBE;
             self.rto_at = now.saturating_add(self.rtt.rto());
@@ -807,7 +805,7 @@ impl Sender {
         false
     }
 
-    /// RFC 6298 rules 5.4 to 5.6, RFC 5681 section 3.1, RFC 8985 section 6.3.
+    /// Handles a retransmission timeout (RFC 6298 rules 5.4 to 5.6, RFC 5681 section 3.1, RFC 8985 section 6.3).
     #[cold]
     fn on_timeout(&mut self, config: &Config, now: Instant) {
         self.repair_mut().counts.timeouts += 1;
@@ -850,14 +848,14 @@ impl Sender {
         self.rack.reordering_window(impatient, self.rtt.min().unwrap_or_default(), self.rtt.smoothed())
     }
 
-    /// The window was reduced, for whatever reason: ECN's answer to marks of the same flight.
+    /// Records a reduction of the window, for any reason, as the ECN response to marks of the same flight.
     pub(crate) fn note_reduction(&mut self) {
         if let Some(ecn) = &mut self.ecn {
             ecn.sender.on_reduction(self.next);
         }
     }
 
-    /// Without limited transmit (RFC 3042) the first two duplicates let nothing leave.
+    /// Whether duplicate acknowledgments release no segment: the first two, without limited transmit (RFC 3042).
     #[cold]
     fn holds_back(&self, config: &Config) -> bool {
         !config.limited_transmit
@@ -870,7 +868,7 @@ impl Sender {
                 > self.driver.control.cwnd_bytes
     }
 
-    /// Without SACK: what duplicate acknowledgements took out of flight comes back.
+    /// Without SACK: what duplicate acknowledgments took out of flight comes back.
     pub(crate) fn settle_presumed(&mut self) {
         if let Some(repair) = &mut self.repair {
             self.board.in_flight_bytes += std::mem::take(&mut repair.presumed_bytes);

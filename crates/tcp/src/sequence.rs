@@ -1,34 +1,34 @@
-//! Sequence numbers: 32 bits that wrap on the wire, 64-bit offsets inside (RFC 9293 section 3.4).
+//! Sequence numbers: 32 bits with wraparound in segments, 64-bit offsets in the connection (RFC 9293 section 3.4).
 //!
-//! Offset 0 is the first byte of the stream; the SYN stands just before it (it would be -1) and the FIN just after the
-//! last byte. A number from the wire means the offset nearest to one that is known, so connections of any length and
-//! any initial number work, as long as nothing arrives that is 2^31 bytes away from where it belongs.
+//! Offset 0 is the first byte of the stream; the SYN is just before it (at -1) and the FIN just after the last byte. A received number is
+//! converted to the nearest offset to a known one. Connections of any length and any initial number therefore work, unless a segment is
+//! 2^31 bytes away from the expected position.
 
-/// One direction's numbering.
+/// The sequence numbers of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Numbering {
-    /// Wire number of offset 0: the initial sequence number plus one for the SYN.
+    /// Sequence number of offset 0: the initial sequence number plus one for the SYN.
     base: u32,
 }
 
 impl Numbering {
-    /// The numbering of a stream whose SYN has this number.
+    /// Creates the numbering of a stream whose SYN has this number.
     pub(crate) fn from_syn(initial_sequence: u32) -> Numbering {
         Numbering { base: initial_sequence.wrapping_add(1) }
     }
 
-    /// The SYN's own number.
+    /// The sequence number of the SYN.
     pub(crate) fn syn(self) -> u32 {
         self.base.wrapping_sub(1)
     }
 
-    /// An offset as on the wire.
+    /// Converts an offset to a sequence number.
     #[inline(always)]
     pub(crate) fn to_wire(self, offset: u64) -> u32 {
         self.base.wrapping_add(offset as u32)
     }
 
-    /// The offset nearest to `near` that has this number; negative for what lies before the stream.
+    /// Converts a sequence number to the offset nearest to `near`; negative before the stream.
     #[inline(always)]
     pub(crate) fn to_offset(self, number: u32, near: u64) -> i64 {
         let distance = number.wrapping_sub(self.to_wire(near)) as i32;
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_wrap_and_find_their_offset_again() {
+    fn sequence_number_after_wraparound_converts_to_its_offset() {
         let numbering = Numbering::from_syn(4_294_967_000);
         // 2^32 - 4 294 967 000 = 296: offset 295 has number 0 (the SYN took one).
         assert_eq!(numbering.to_wire(295), 0);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_compare_across_the_wrap() {
+    fn timestamp_comparison_works_across_wraparound() {
         assert!(timestamp_before(u32::MAX, 3));
         assert!(!timestamp_before(3, u32::MAX));
         assert!(!timestamp_before(3, 3));

@@ -1,8 +1,8 @@
-//! Settings of both ends of a TCP flow: the connection's, its congestion control, and what stands above it; the keys of a
-//! scenario's table `tcp`, its presets, and which keys contradict each other.
+//! Settings of both ends of a TCP flow: connection, congestion control, TLS and applications; the keys of the scenario table `tcp`, its
+//! presets, and the checks for contradictory keys.
 //!
-//! A value comes from the flow's own key, else from the preset that the flow's `[flow.tcp]` names, else from the key in
-//! `[tcp]`, else from the preset that `[tcp]` names.
+//! A value comes from the first of these that sets it: the flow's own key, the preset that the flow's `[flow.tcp]` names, the key in
+//! `[tcp]`, the preset that `[tcp]` names.
 
 use crate::config::{BY_PRESET, Config, KEYS};
 use fullpipe_congestion::catalogue::CHOICES;
@@ -21,15 +21,15 @@ pub struct Settings {
     pub congestion: String,
     /// HyStart++ (RFC 9406) in controls that have slow start.
     pub hystart: bool,
-    /// Whether this is Linux's HyStart.
+    /// Whether HyStart is that of Linux.
     pub linux_hystart: bool,
     /// Whether the client has a Fast Open cookie from the start (RFC 7413).
     pub fast_open_known: bool,
-    /// What the client's TLS session begins with (RFC 8446); `None`: the stream is not protected.
+    /// Type of the client's TLS handshake (RFC 8446); `None`: no TLS.
     pub tls: Option<tls::Mode>,
     /// The server's certificate chain in bytes.
     pub tls_certificate_bytes: u64,
-    /// Whether a full receiver closes its side when the sender has closed.
+    /// Whether the receiver closes its side after the sender has closed.
     pub receiver_closes: bool,
     /// Settings of the connections.
     pub connection: Config,
@@ -50,7 +50,7 @@ impl Settings {
         }
     }
 
-    /// The preset `ns3`: [`Config::ns3`] with NewReno; the receiver leaves its socket open. In ns-3 `TcpCubic` alone has HyStart
+    /// The preset `ns3`: [`Config::ns3`] with NewReno; the receiver does not close its socket. In ns-3 only `TcpCubic` has HyStart
     /// ([`fill`]).
     pub fn ns3() -> Settings {
         Settings {
@@ -62,7 +62,7 @@ impl Settings {
         }
     }
 
-    /// Settings of the TLS sessions, if there are any.
+    /// Settings of the TLS sessions, if TLS is used.
     pub fn tls(&self) -> Option<tls::Settings> {
         let certificate_bytes = self.tls_certificate_bytes;
         self.tls.map(|mode| tls::Settings { mode, certificate_bytes, ..tls::Settings::default() })
@@ -101,7 +101,7 @@ static TLS: [(Choice, Option<tls::Mode>); 4] = [
     (Choice::new("early-data", "that, and data with the first flight."), Some(tls::Mode::EarlyData)),
 ];
 
-/// Whether HyStart is Linux's.
+/// Whether HyStart is that of Linux.
 static HYSTART_VARIANTS: [(Choice, bool); 2] = named! {
     /// HyStart++ (RFC 9406).
     "rfc" => false;
@@ -140,7 +140,7 @@ static ABOVE: [Key<Settings>; 6] = setting_keys! {
     "receiver_closes": Kind::Boolean, optional BY_PRESET => at!(receiver_closes);
 };
 
-/// The table of a scenario file.
+/// The table in a scenario file.
 pub static TCP: Table = Table {
     name: "tcp",
     text: "Settings of TCP at both ends. `[tcp]` holds for all flows, `[flow.tcp]` after a `[[flow]]` for that one. A flow \
@@ -149,22 +149,22 @@ pub static TCP: Table = Table {
     ..Table::EMPTY
 };
 
-/// The table and the settings that it states.
+/// The table and the settings that it sets.
 pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &TCP, keys: &[&CONGESTION, &CONNECTION, &ABOVE] };
 
-/// Fills in every key of a TCP table: from `inherited`, unless the table names a preset of its own.
+/// Completes all keys of a TCP table from `inherited`, unless the table names its own preset.
 pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     let own_preset = tree.get("preset").map(Value::choice);
-    // Probes need RACK: where a key here chooses the other way to find losses, the inherited default goes with it.
+    // Probes need RACK: a key here that selects the other loss detection also disables the inherited default.
     if tree.get("loss_detection").is_some_and(|value| value.choice() == "duplicate-acks") {
         tree.fill("tail_loss_probe", Data::Boolean(false));
     }
-    // DCTCP lives on marks: where a key here chooses it, what it needs goes with it.
+    // DCTCP requires marks: a key here that selects it also sets the ECN settings that it needs.
     if tree.get("congestion").is_some_and(|value| value.choice() == "dctcp") {
         tree.fill("ecn", Data::Choice("active"));
         tree.fill("ecn_feedback", Data::Choice("dctcp"));
     }
-    // In ns-3 one control has HyStart: where a key here chooses the control, HyStart goes with it.
+    // In ns-3 one control has HyStart: a key here that selects the control also sets HyStart.
     let preset = own_preset.or(inherited.map(|inherited| inherited.choice("preset")));
     let inherits_hystart = own_preset.is_none() && inherited.is_some_and(|inherited| inherited.is_given("hystart"));
     if let (Some("ns3"), Some(congestion), false) = (preset, tree.get("congestion"), inherits_hystart) {
@@ -185,10 +185,10 @@ pub fn fill(tree: &mut Tree, inherited: Option<&Tree>) {
     }
 }
 
-/// Checks what one key cannot say alone; `path` is the table's.
+/// Checks conditions across keys; `path` is the path of the table.
 pub fn check(tree: &Tree, path: &str, check: &mut Check) {
     let conflict = |check: &mut Check, key: &str, other: &str, message: String, expected: String| {
-        // The mistake is at whichever of the two the file gives.
+        // The error is reported at the key that the file sets.
         let at = if tree.is_given(key) { key } else { other };
         check.error(tree.place_of(at), &format!("{path}.{at}"), message, vec![expected]);
     };
@@ -210,7 +210,7 @@ pub fn check(tree: &Tree, path: &str, check: &mut Check) {
     }
 }
 
-/// The presets side by side, for the reference page.
+/// Returns a Markdown table of the presets, for the reference page.
 pub fn presets_markdown() -> String {
     let mut page = String::from("### Presets\n\n| key |");
     let mut columns = Vec::new();

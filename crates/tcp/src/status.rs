@@ -1,4 +1,4 @@
-//! What a connection tells about itself: its state, counts, and a snapshot of the sender.
+//! Status of a connection: state, counts, and a snapshot of the sender.
 
 use crate::recovery::Phase;
 use crate::sender::Sender;
@@ -7,38 +7,38 @@ use fullpipe_units::Duration;
 /// States of RFC 9293 section 3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Waits for a SYN.
+    /// Waiting for a SYN.
     Listen,
-    /// Has sent a SYN.
+    /// A SYN was sent.
     SynSent,
-    /// Has received a SYN and sent its own.
+    /// A SYN was received and ours was sent.
     SynReceived,
-    /// Open both ways.
+    /// Open in both directions.
     Established,
-    /// Has sent a FIN.
+    /// A FIN was sent.
     FinWait1,
-    /// The peer acknowledged the FIN.
+    /// The peer acknowledged our FIN.
     FinWait2,
-    /// The peer has sent a FIN.
+    /// The peer sent a FIN.
     CloseWait,
-    /// Both have sent a FIN, ours is not acknowledged.
+    /// Both ends sent a FIN; ours is not acknowledged.
     Closing,
-    /// Has sent a FIN after the peer's.
+    /// A FIN was sent after the peer's.
     LastAck,
-    /// Waits for old segments to leave the network.
+    /// Waiting until old segments have left the network.
     TimeWait,
-    /// Over.
+    /// Closed.
     Closed,
 }
 
 /// Counts since the start of the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Segments with data or a FIN sent, retransmissions included.
+    /// Segments sent with data or a FIN, including retransmissions.
     pub data_segments_sent: u64,
-    /// Segments with data or a FIN sent again, for whatever reason.
+    /// Retransmitted segments with data or a FIN, for any reason.
     pub retransmitted_segments: u64,
-    /// Retransmission time-outs of data.
+    /// Retransmission timeouts of data.
     pub timeouts: u64,
     /// Tail loss probes sent.
     pub tail_loss_probes: u64,
@@ -46,34 +46,34 @@ pub struct Statistics {
     pub window_probes: u64,
     /// Fast recoveries begun.
     pub recoveries: u64,
-    /// Reductions taken back because the losses were none.
+    /// Reductions undone because the losses were spurious.
     pub undone_reductions: u64,
-    /// SYN segments sent again.
+    /// Retransmitted SYN segments.
     pub syn_retransmissions: u64,
     /// Payload bytes of the stream that arrived in order.
     pub received_bytes: u64,
-    /// Payload bytes handed to the reader.
+    /// Payload bytes that the application has read.
     pub read_bytes: u64,
     /// Payload bytes that the peer acknowledged in order.
     pub acknowledged_bytes: u64,
-    /// Segments whose payload had all arrived before.
+    /// Received segments whose payload had arrived before.
     pub duplicate_segments_received: u64,
-    /// Payload bytes that a SYN carried and its receiver took (RFC 7413), at either end.
+    /// Payload bytes of a SYN that its receiver accepted (RFC 7413), at either end.
     pub syn_payload_bytes: u64,
 }
 
-/// A segment that was found lost.
+/// A segment that was marked lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostSegment {
-    /// Sequence number of its first byte, as on the wire.
+    /// Sequence number of the first byte, as in the segment.
     pub sequence: u32,
-    /// Offset of its first byte in the stream.
+    /// Offset of the first byte in the stream.
     pub offset: u64,
-    /// Sequence numbers that it takes: payload bytes, and one for a FIN.
+    /// Number of sequence numbers: payload bytes, plus one for a FIN.
     pub length: u16,
 }
 
-/// What a probe of a flow can see.
+/// Snapshot of the sender, as a flow's probe samples it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inspect {
     /// Congestion window in bytes.
@@ -88,19 +88,19 @@ pub struct Inspect {
     pub min_rtt: Duration,
     /// Newest round-trip sample; zero before the first.
     pub latest_rtt: Duration,
-    /// Retransmission time-out, back-off included.
+    /// Retransmission timeout, including backoff.
     pub rto: Duration,
-    /// How often the retransmission time-out was doubled since the last round-trip sample.
+    /// Number of times that the retransmission timeout was doubled since the last round-trip sample.
     pub backoff: u32,
     /// Pacing rate in bits per second; 0 if not paced.
     pub pacing_bps: u64,
     /// Newest delivery-rate sample in bits per second; 0 before the first.
     pub delivery_rate_bps: u64,
-    /// How much more than acknowledged the peer takes, in bytes.
+    /// Bytes beyond the acknowledged data that the peer's window permits.
     pub peer_window_bytes: u64,
     /// Bytes written and not yet acknowledged.
     pub send_buffer_bytes: u64,
-    /// Whether fast recovery is going on.
+    /// Whether the sender is in fast recovery.
     pub in_recovery: bool,
     /// Payload of a full segment in bytes.
     pub mss_bytes: u64,

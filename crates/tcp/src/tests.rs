@@ -1,5 +1,5 @@
-//! Random segments, calls and times against one connection: nothing panics, nothing is sent without end, and the
-//! scoreboard's counts always equal a recount.
+//! Property tests with random segments, calls and times on one connection: nothing panics, output ends, and the scoreboard's counts
+//! always equal a recount.
 
 use crate::{
     Config, Connection, Cookie, Ecn, EcnFeedback, FastOpenEntry, KeepAlive, LossDetection, Segment, State, Transmit,
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A segment: numbers relative to what the connection expects.
+    /// A segment, with numbers relative to those that the connection expects.
     Segment {
         sequence: i64,
         acknowledgement: i64,
@@ -32,13 +32,13 @@ enum Step {
     Deadline,
     Write(u64, bool),
     Read(u64),
-    /// A router's report: largest segment, and the offset of what it quotes.
+    /// A router's report: largest segment, and the offset of the quoted segment.
     TooBig(u32, i64),
     Finish,
     Abort,
 }
 
-/// Mostly near what is expected, now and then anything.
+/// Usually near the expected number, sometimes any number.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         6 => Just(0i64),
@@ -96,7 +96,7 @@ struct Bench {
     now: Instant,
     transmit: Transmit,
     initial: u32,
-    /// Highest sequence number that the connection sent, and what it acknowledged: what a peer would know.
+    /// The highest sequence number that the connection sent, and the number that it acknowledged, as a peer would have them.
     sent_to: u32,
     acknowledged: u32,
     clock: u32,
@@ -126,7 +126,7 @@ impl Bench {
         let header = TcpHeader {
             sequence: 4_294_960_000,
             acknowledgement: self.initial.wrapping_add(1),
-            // One of the answers that agree, or none.
+            // One of the valid negotiation results, or none.
             flags: flags::SYN | flags::ACK | [0, flags::ECE, flags::CWR, flags::AE][self.initial as usize % 4],
             options: all & offered,
             mss: 1012,
@@ -142,13 +142,13 @@ impl Bench {
 
     fn settle(&mut self) {
         while let Some(event) = self.connection.poll_event() {
-            assert!(!self.closed, "an event after the last");
+            assert!(!self.closed, "an event follows the last one");
             self.closed = matches!(event, Event::Closed(_));
         }
         let mut count = 0;
         while self.connection.poll_transmit(self.now, &mut self.transmit) {
             count += 1;
-            assert!(count < 10_000, "output without end");
+            assert!(count < 10_000, "endless output");
             let header = &self.transmit.header;
             assert!(
                 self.transmit
@@ -224,7 +224,7 @@ impl Bench {
                     fields: (*length % 4) as u8,
                     ect1_first: *content,
                 };
-                // Right, wrong and of any length.
+                // Valid, invalid and of any length.
                 options.fast_open_cookie = [1; 16];
                 options.fast_open_bytes = if *length % 3 == 0 { 8 } else { *length as u8 };
                 let segment = Segment {
@@ -303,10 +303,10 @@ fn config(bits: u8, more: u8) -> Config {
     config
 }
 
-// Also with many more cases by hand: `PROPTEST_CASES=100000 cargo test -p fullpipe-tcp tests::`.
+// To run many more cases: `PROPTEST_CASES=100000 cargo test -p fullpipe-tcp tests::`.
 proptest! {
     #[test]
-    fn an_open_connection_survives_anything(bits in any::<(u8, u8)>(), initial in any::<u32>(), steps in steps(1)) {
+    fn open_connection_with_any_input_does_not_panic(bits in any::<(u8, u8)>(), initial in any::<u32>(), steps in steps(1)) {
         let mut bench = Bench::open(config(bits.0, bits.1), initial);
         bench.handshake();
         for step in &steps {
@@ -315,7 +315,7 @@ proptest! {
     }
 
     #[test]
-    fn a_connection_with_data_outstanding_survives_anything(bits in any::<(u8, u8)>(), initial in any::<u32>(), steps in steps(0)) {
+    fn connection_with_outstanding_data_and_any_input_does_not_panic(bits in any::<(u8, u8)>(), initial in any::<u32>(), steps in steps(0)) {
         let mut bench = Bench::open(Config { initial_window_segments: 30, ..config(bits.0, bits.1) }, initial);
         bench.handshake();
         bench.step(&Step::Write(60_000, false));
@@ -325,7 +325,7 @@ proptest! {
     }
 
     #[test]
-    fn a_connection_half_open_survives_anything(bits in any::<(u8, u8)>(), initial in any::<u32>(), passive in any::<bool>(), steps in steps(1)) {
+    fn half_open_connection_with_any_input_does_not_panic(bits in any::<(u8, u8)>(), initial in any::<u32>(), passive in any::<bool>(), steps in steps(1)) {
         let mut bench = Bench::open(config(bits.0, bits.1), initial);
         if passive {
             bench.connection =
@@ -341,7 +341,7 @@ proptest! {
         bench.settle();
         for step in &steps {
             bench.step(step);
-            // A SYN that fits, now and then.
+            // Sometimes a valid SYN.
             if bench.connection.state() == State::Listen {
                 let header = TcpHeader {
                     sequence: 9,

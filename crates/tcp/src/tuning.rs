@@ -1,22 +1,22 @@
-//! How the receive buffer grows: dynamic right-sizing (Fisk and Feng, "Dynamic Right-Sizing in TCP", 2001) as Linux does
-//! it (`tcp_rcv_space_adjust`, `tcp_rcv_rtt_measure`).
+//! Growth of the receive buffer by dynamic right-sizing (Fisk and Feng, "Dynamic Right-Sizing in TCP", 2001), as in Linux
+//! (`tcp_rcv_space_adjust`, `tcp_rcv_rtt_measure`).
 //!
-//! **Model.** A sender in slow start doubles what it sends in a round trip. A receiver that wants never to be what
-//! limits it must offer, in this round trip, twice what its application read in the last one, and some segments more
-//! for the jitter of reading. While reading speeds up by a share, twice that share is added on top. The buffer grows
-//! only, up to its bound.
+//! **Model.** A sender in slow start doubles its rate every round trip. To avoid being the limit, a receiver must offer twice the data
+//! that its application read in the last round trip, plus some segments for the jitter of reads. If the amount read grew by a fraction,
+//! twice that fraction is added. The buffer only grows, up to its bound.
 //!
-//! The round-trip time is the receiver's own: from timestamps that come back, a sample each millisecond; a shorter one
-//! holds at once, since a sample can only be too long, a longer one counts an eighth (as Linux since 6.16, for each echoed
-//! value). Without timestamps it is the time in which a whole window arrives, of which the smallest holds. So the round
+//! The receiver measures the round-trip time from echoed timestamps, with one sample per millisecond. A shorter sample takes effect
+//! immediately, because a sample can only be too long. A longer one has the weight 1/8 (as in Linux since 6.16, for each echoed value).
+//! Without timestamps it is the shortest time in which a whole window arrived. The round trips of the tuning therefore begin with the
+//! rounds of a sender in slow start.
 //! trips of the tuning begin with the rounds in which a sender in slow start sends.
 
 use crate::Config;
 use fullpipe_units::{Duration, Instant};
 
-/// Segments of room beside twice what was read.
+/// Additional segments of room above twice the data read.
 const SPARE_SEGMENTS: u64 = 16;
-/// Time between samples: Linux takes one for each echoed value, and its timestamps tick in milliseconds.
+/// Time between samples. Linux takes one for each echoed value, and its timestamps have ticks of one millisecond.
 const PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -24,20 +24,20 @@ pub(crate) struct Tuning {
     most_bytes: u64,
     mss_bytes: u64,
     rtt: Option<Duration>,
-    /// Without timestamps: the window that is being timed ends here, and since when.
+    /// Without timestamps: the end of the measured window, and the start time of the measurement.
     mark: u64,
     mark_at: Option<Instant>,
-    /// What the application read in the last round trip that broke the record.
+    /// Data that the application read in the last round trip with a new maximum.
     space_bytes: u64,
-    /// Where the application stood when the present round trip began, and when that was.
+    /// Offset read by the application at the start of the current round trip, and its time.
     round_read: u64,
     round_at: Instant,
-    /// What the buffer may grow to, where it grows step by step.
+    /// The size to which the buffer may grow step by step.
     pub(crate) granted_bytes: u64,
 }
 
 impl Tuning {
-    /// `most_bytes`: what the window field can hold.
+    /// Creates the state. `most_bytes`: the largest window that the field can represent.
     pub(crate) fn new(config: &Config, most_bytes: u64) -> Tuning {
         let mss_bytes = u64::from(config.mss_bytes.max(1));
         let initial_bytes = mss_bytes.saturating_mul(u64::from(config.initial_window_segments.max(1)));
@@ -54,7 +54,7 @@ impl Tuning {
         }
     }
 
-    /// Data have arrived, everything before `next` in order; returns when to look again. `rtt`: of a timestamp.
+    /// Processes received data, complete before `next`, and returns the time of the next check. `rtt`: a sample from timestamps.
     pub(crate) fn on_data(&mut self, now: Instant, rtt: Option<Duration>, next: u64, window_end: u64) -> Instant {
         if let Some(sample) = rtt {
             let smoothed = self.rtt.map_or(sample, |old| if sample < old { sample } else { old + (sample - old) / 8 });
@@ -73,7 +73,7 @@ impl Tuning {
         now
     }
 
-    /// At the end of a round trip: the buffer that what was read in it calls for, if that is more than ever.
+    /// Returns the buffer size that the data read requires, at the end of a round trip with a new maximum.
     pub(crate) fn wanted_bytes(&mut self, now: Instant, read: u64) -> Option<u64> {
         let rtt = self.rtt?;
         if now.saturating_since(self.round_at) < rtt {
@@ -115,34 +115,34 @@ mod tests {
     }
 
     #[test]
-    fn the_buffer_wanted_is_twice_what_was_read_and_twice_its_growth() {
+    fn wanted_buffer_is_twice_the_data_read_plus_twice_its_growth() {
         let mut tuning = tuning();
         tuning.on_data(at(100), Some(RTT), 0, 20_000);
-        // The record to break is ten segments. 20 000 read: 2 x 20 000 + 16 000 = 56 000, grown by a whole: x (1 + 2).
+        // The initial maximum is ten segments. 20 000 read: 2 x 20 000 + 16 000 = 56 000, growth by 100 %: x (1 + 2).
         assert_eq!(tuning.wanted_bytes(at(100), 20_000), Some(168_000));
-        // Not before the next round trip is over.
+        // Not before the end of the next round trip.
         assert_eq!(tuning.wanted_bytes(at(199), 80_000), None);
-        // 22 000 more: 44 000 + 16 000 = 60 000, a tenth more than 20 000: x (1 + 2/10).
+        // 22 000 more: 44 000 + 16 000 = 60 000, 10 % more than 20 000: x (1 + 2/10).
         assert_eq!(tuning.wanted_bytes(at(200), 42_000), Some(72_000));
-        // No record, no growth; and the bound.
+        // Without a new maximum, no growth; then the bound.
         assert_eq!(tuning.wanted_bytes(at(300), 64_000), None);
         assert_eq!(tuning.wanted_bytes(at(400), 264_000), Some(200_000));
     }
 
     #[test]
-    fn a_sample_made_long_by_a_pause_is_soon_forgotten() {
+    fn sample_prolonged_by_a_pause_has_a_short_effect() {
         let mut tuning = tuning();
         assert_eq!(tuning.on_data(at(10_000), Some(Duration::from_secs(8)), 0, 0), at(10_001));
         let mut now = at(10_000);
         now = tuning.on_data(now, Some(Duration::from_millis(20)), 0, 0);
         assert_eq!(tuning.rtt, Some(Duration::from_millis(20)));
-        // A longer one counts an eighth: 20 + (100 - 20) / 8.
+        // A longer one has the weight 1/8: 20 + (100 - 20) / 8.
         tuning.on_data(now, Some(Duration::from_millis(100)), 0, 0);
         assert_eq!(tuning.rtt, Some(Duration::from_millis(30)));
     }
 
     #[test]
-    fn without_timestamps_the_shortest_time_of_a_window_counts() {
+    fn round_trip_time_without_timestamps_is_the_shortest_time_of_a_window() {
         let mut tuning = tuning();
         tuning.on_data(at(0), None, 0, 10_000);
         tuning.on_data(at(50), None, 9_999, 18_000);

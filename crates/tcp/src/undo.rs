@@ -1,20 +1,20 @@
-//! Reductions that were for nothing: finding them and taking them back.
+//! Spurious reductions: detection and undo.
 //!
-//! **Model.** A reduction that losses called for opens an episode. It closes with the next one. Within it three signs
-//! tell that nothing was lost, only late, each with a setting of its own:
+//! **Model.** A reduction because of losses opens an episode, which the next reduction closes. Within an episode three signs, each with
+//! its own setting, show that nothing was lost, only delayed:
 //!
-//! * *timestamps* (Eifel, RFC 3522): the acknowledgement of what was sent again echoes a timestamp older than the first
-//!   retransmission, so the original had arrived;
-//! * *duplicate reports* (RFC 2883; as Linux): every retransmission of the episode has been reported as a duplicate.
-//!   This may come after the recovery is over;
-//! * *F-RTO* (RFC 5682, with SACK): after a time-out only the first segment is sent again; once its acknowledgement
-//!   moves on, new data are sent instead of what counts as lost. If then, or already with that acknowledgement,
-//!   something is reported as arrived that was never sent again, the path had not lost it. If the report is of the new
-//!   data alone, or of a duplicate acknowledgement, the losses were real.
+//! * *timestamps* (Eifel, RFC 3522): the acknowledgment of a retransmitted segment echoes a timestamp older than the first
+//!   retransmission, so the original arrived;
+//! * *duplicate reports* (RFC 2883; as Linux): every retransmission of the episode was reported as a duplicate. This may happen after the
+//!   end of the recovery;
+//! * *F-RTO* (RFC 5682, with SACK): after a timeout, only the first segment is retransmitted. Once its acknowledgment advances, new data
+//!   is sent instead of segments marked lost. If then, or with that acknowledgment, data is reported as arrived that was never
+//!   retransmitted, the path had not lost it. If the report covers only the new data, or is a duplicate acknowledgment, the losses were
+//!   real.
 //!
-//! Then what is marked lost is in flight again, and the congestion control restores what it had
-//! ([`fullpipe_congestion::RecoveryExit::undone`]): threshold and window as before the reduction (as Linux; RFC 4015
-//! would restore the threshold and begin with what is in flight plus an initial window at most).
+//! Segments marked lost are then in flight again, and the congestion control restores its state
+//! ([`fullpipe_congestion::RecoveryExit::undone`]). Threshold and window return to their values before the reduction (as Linux). RFC 4015
+//! would restore the threshold, and limit the window to the data in flight plus an initial window.
 
 use crate::Config;
 use crate::acknowledge::{Arrival, Batch, Reports, timestamp};
@@ -23,25 +23,25 @@ use crate::sender::Sender;
 use crate::sequence::timestamp_before;
 use fullpipe_units::Instant;
 
-/// Where F-RTO stands.
+/// State of F-RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frto {
     /// Not in use, or decided.
     Off,
-    /// The first segment was sent again (RFC 5682 step 1).
+    /// The first segment was retransmitted (RFC 5682 step 1).
     Begun,
-    /// New data instead of retransmissions (step 2b).
+    /// New data is sent instead of retransmissions (step 2b).
     NewData,
 }
 
-/// A reduction that may prove to have been for nothing.
+/// A reduction that may prove spurious.
 #[derive(Debug)]
 pub(crate) struct Episode {
-    /// First outstanding when it began.
+    /// First outstanding offset at its start.
     begin: u64,
-    /// First retransmission: its timestamp and first offset.
+    /// Timestamp and first offset of the first retransmission.
     first: Option<(u32, u64)>,
-    /// Retransmissions not reported as duplicates yet.
+    /// Retransmissions not yet reported as duplicates.
     unreported: u64,
     frto: Frto,
     by_timestamps: bool,
@@ -49,26 +49,26 @@ pub(crate) struct Episode {
 }
 
 impl Sender {
-    /// The last reduction that losses called for, while it may prove to have been for nothing.
+    /// The last reduction after a loss, while it may still be undone.
     #[inline]
     pub(crate) fn episode(&mut self) -> Option<&mut Episode> {
         self.board.loss.as_mut()?.episode.as_mut()
     }
 
-    /// The last reduction stands.
+    /// Ends the episode: the last reduction can no longer be undone.
     pub(crate) fn end_episode(&mut self) {
         if let Some(loss) = &mut self.board.loss {
             loss.episode = None;
         }
     }
 
-    /// Fast recovery begins.
+    /// Begins an episode at the start of fast recovery.
     pub(crate) fn begin_episode(&mut self, config: &Config) {
         self.end_episode();
         let by_timestamps = config.eifel;
         let by_reports = config.dsack_undo && self.sack;
         if by_timestamps || by_reports || config.frto {
-            // A tail loss probe that sent something again is one of its retransmissions.
+            // A tail loss probe that retransmitted a segment is one of the episode's retransmissions.
             let probed = self.tail_probe_end != 0 && self.tail_probe_was_retransmission;
             self.board.loss_mut().episode = Some(Episode {
                 begin: self.una,
@@ -81,7 +81,7 @@ impl Sender {
         }
     }
 
-    /// The timer expired: an episode begins, or that of the recovery which the time-out ends goes on.
+    /// Begins an episode after a timeout, or continues that of the recovery which the timeout ends.
     pub(crate) fn begin_episode_of_timeout(&mut self, config: &Config) {
         if self.phase.is_calm() {
             self.begin_episode(config);
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// A segment that begins at `start` is sent again.
+    /// Records the retransmission of a segment that begins at `start`.
     pub(crate) fn note_retransmission(&mut self, config: &Config, now: Instant, start: u64) {
         if self.phase.is_calm() {
             return;
@@ -103,7 +103,7 @@ impl Sender {
         }
     }
 
-    /// Whether F-RTO wants new data to leave before what counts as lost.
+    /// Whether F-RTO requires that new data is sent before segments marked lost.
     #[cold]
     pub(crate) fn waits_for_new_data(&self) -> bool {
         self.board
@@ -113,7 +113,7 @@ impl Sender {
             .is_some_and(|episode| episode.frto == Frto::NewData)
     }
 
-    /// Was the reduction needed?
+    /// Determines whether the reduction was spurious.
     #[cold]
     pub(crate) fn judge_episode(&mut self, now: Instant, arrival: &Arrival<'_>, batch: &Batch, reports: &Reports) {
         let Some(episode) = self.board.loss.as_mut().and_then(|loss| loss.episode.as_mut()) else { return };
@@ -141,9 +141,9 @@ impl Sender {
         }
     }
 
-    /// RFC 5682 section 3.1, steps 2 and 3, where the time-out is not known to be spurious.
+    /// Continues F-RTO (RFC 5682 section 3.1, steps 2 and 3) while the timeout is not known to be spurious.
     fn go_on_with_frto(&mut self, batch: &Batch, advanced: bool) {
-        // A whole segment, which Nagle's rule does not hold back.
+        // A whole segment, which Nagle's algorithm does not delay.
         let end = self.next.saturating_add(self.driver.control.mss_bytes);
         let unsent = end <= self.written && end <= self.window_end;
         let recovered = self.una >= self.repair().recovery_end;
@@ -155,7 +155,7 @@ impl Sender {
         };
     }
 
-    /// Takes the reduction back.
+    /// Undoes the reduction.
     fn undo(&mut self, now: Instant, widened: bool) {
         self.end_episode();
         self.repair_mut().counts.undone += 1;

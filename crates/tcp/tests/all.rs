@@ -1,4 +1,4 @@
-//! All tests of the crate in one binary, which saves building and linking one for each file.
+//! All tests of the crate in one binary, which saves building and linking a binary per file.
 
 mod closing;
 mod common;

@@ -1,4 +1,4 @@
-//! Closing and resetting: RFC 9293 sections 3.6 and 3.10, RFC 5961.
+//! Close and reset: RFC 9293 sections 3.6 and 3.10, RFC 5961.
 
 use crate::common::*;
 use fullpipe_tcp::{Config, State};
@@ -14,7 +14,7 @@ fn open() -> Script {
 }
 
 #[test]
-fn the_active_closer_goes_through_both_fin_waits_and_time_wait() {
+fn active_closer_passes_both_fin_waits_and_time_wait() {
     let mut script = open();
     script.connection.finish();
     let fin = script.out().remove(0);
@@ -24,7 +24,7 @@ fn the_active_closer_goes_through_both_fin_waits_and_time_wait() {
     script.ack(1, &[]);
     assert_eq!(script.connection.state(), State::FinWait2);
     assert!(script.connection.far_deadline().is_never());
-    // Half-closed: the peer still sends, and is acknowledged.
+    // Half-closed: the peer still sends, and its data is acknowledged.
     script.data(0, 100, 0);
     assert_eq!(script.connection.readable_bytes(), 100);
     script.peer_next = 100;
@@ -41,7 +41,7 @@ fn the_active_closer_goes_through_both_fin_waits_and_time_wait() {
     let ack = script.out();
     assert_eq!(ack.len(), 1);
     assert_eq!(script.peer_offset(ack[0].header.acknowledgement), 101);
-    // A FIN that comes again is acknowledged, and the wait begins anew.
+    // A retransmitted FIN is acknowledged, and restarts TIME-WAIT.
     let begun = script.now;
     assert_eq!(script.connection.far_deadline(), begun + Duration::from_secs(60));
     script.advance(Duration::from_secs(20));
@@ -52,26 +52,26 @@ fn the_active_closer_goes_through_both_fin_waits_and_time_wait() {
     assert_eq!(script.timer(), begun + Duration::from_secs(80));
     assert!(script.connection.is_closed());
     assert_eq!(script.events.len(), 3);
-    // What is unread stays readable.
+    // Unread data remains readable.
     assert_eq!(script.connection.read(1000).unwrap().len(), 100);
 }
 
 #[test]
-fn the_passive_closer_goes_through_close_wait_and_last_ack() {
+fn passive_closer_passes_close_wait_and_last_ack() {
     let mut script = open();
     script.data(0, 200, flags::FIN);
     assert_eq!(script.connection.state(), State::CloseWait);
     assert_eq!(script.events, [Event::Readable, Event::PeerFinished]);
     let ack = script.out();
-    assert_eq!(ack.len(), 1, "a FIN is acknowledged at once, once");
+    assert_eq!(ack.len(), 1, "a FIN is acknowledged immediately, and once");
     assert_eq!(script.peer_offset(ack[0].header.acknowledgement), 201);
-    // It may still send.
+    // It may still send data.
     script.peer_next = 201;
     script.write(3000);
     script.connection.finish();
     let sent = script.out();
     assert_eq!(sent.len(), 3);
-    assert_eq!(sent[2].header.flags, flags::FIN | flags::ACK, "the FIN goes with the last byte");
+    assert_eq!(sent[2].header.flags, flags::FIN | flags::ACK, "the FIN is sent with the last byte");
     assert_eq!(sent[2].header.payload_bytes, 3000 - 2 * 1448);
     assert_eq!(script.connection.state(), State::LastAck);
     script.ack(3000, &[]);
@@ -84,7 +84,7 @@ fn the_passive_closer_goes_through_close_wait_and_last_ack() {
 }
 
 #[test]
-fn both_closing_at_once_go_through_closing() {
+fn simultaneous_close_passes_closing() {
     let mut script = open();
     script.connection.finish();
     script.out();
@@ -98,7 +98,7 @@ fn both_closing_at_once_go_through_closing() {
 }
 
 #[test]
-fn a_fin_and_the_acknowledgement_of_ours_in_one_segment_lead_to_time_wait() {
+fn fin_with_the_acknowledgment_of_ours_leads_to_time_wait() {
     let mut script = open();
     script.connection.finish();
     script.out();
@@ -108,7 +108,7 @@ fn a_fin_and_the_acknowledgement_of_ours_in_one_segment_lead_to_time_wait() {
 }
 
 #[test]
-fn a_fin_that_gets_lost_is_sent_again_with_its_data() {
+fn lost_fin_is_retransmitted_with_its_data() {
     let mut script = open();
     script.write(500);
     script.connection.finish();
@@ -118,7 +118,7 @@ fn a_fin_that_gets_lost_is_sent_again_with_its_data() {
     assert_eq!(again.len(), 1);
     assert!(again[0].header.has(flags::FIN));
     assert_eq!(again[0].header.payload_bytes, 500);
-    // After data that had left before, it goes alone.
+    // If the data was sent before, the FIN is sent alone.
     let mut script = open();
     script.write(500);
     assert_eq!(script.out().len(), 1);
@@ -129,12 +129,12 @@ fn a_fin_that_gets_lost_is_sent_again_with_its_data() {
 }
 
 #[test]
-fn a_fin_that_arrives_before_data_waits_for_them() {
+fn fin_that_arrives_before_data_waits_for_it() {
     let mut script = open();
     script.data(1000, 500, flags::FIN);
     assert_eq!(script.connection.state(), State::Established);
     let ack = script.out().remove(0);
-    // The block covers the FIN's number too.
+    // The block also covers the sequence number of the FIN.
     assert_eq!(script.peer_offset(ack.sacks[0].end), 1501);
     script.data(0, 1000, 0);
     assert_eq!(script.connection.state(), State::CloseWait);
@@ -145,20 +145,20 @@ fn a_fin_that_arrives_before_data_waits_for_them() {
 }
 
 #[test]
-fn the_ns3_preset_acknowledges_a_fin_with_data_twice() {
+fn ns3_preset_acknowledges_a_fin_with_data_twice() {
     let mut script = Script::client(Config::ns3(), ms(10));
     script.data(0, 200, flags::FIN);
     let acks = script.out();
     assert_eq!(acks.len(), 2);
     assert!(acks.iter().all(|ack| script.peer_offset(ack.header.acknowledgement) == 201));
-    // A bare FIN once.
+    // A FIN without data is acknowledged once.
     let mut script = Script::client(Config::ns3(), ms(10));
     script.data(0, 0, flags::FIN);
     assert_eq!(script.out().len(), 1);
 }
 
 #[test]
-fn writing_ends_with_finish() {
+fn writing_after_finish_is_not_possible() {
     let mut script = open();
     script.connection.finish();
     assert_eq!(script.connection.writable_bytes(), 0);
@@ -207,7 +207,7 @@ const OPEN_STATES: [State; 7] = [
 ];
 
 #[test]
-fn a_reset_with_the_exact_number_ends_every_state() {
+fn reset_with_the_exact_number_closes_in_every_state() {
     for state in OPEN_STATES {
         let mut script = in_state(state);
         let reset = script.segment(0, flags::RST);
@@ -222,7 +222,7 @@ fn a_reset_with_the_exact_number_ends_every_state() {
 }
 
 #[test]
-fn a_reset_within_the_window_is_challenged_and_one_beyond_is_ignored() {
+fn reset_within_the_window_is_challenged_and_one_beyond_is_ignored() {
     for state in OPEN_STATES {
         let mut script = in_state(state);
         let next = script.peer_next;
@@ -249,7 +249,7 @@ fn a_reset_within_the_window_is_challenged_and_one_beyond_is_ignored() {
 }
 
 #[test]
-fn a_syn_in_an_open_connection_is_challenged() {
+fn syn_in_an_open_connection_is_challenged() {
     for state in OPEN_STATES {
         for number in [0, 1000, u32::MAX / 2] {
             let mut script = in_state(state);
@@ -263,8 +263,8 @@ fn a_syn_in_an_open_connection_is_challenged() {
 }
 
 #[test]
-fn only_time_wait_gives_way_and_only_to_a_later_syn() {
-    // RFC 6191 section 2: a larger timestamp suffices; an equal one, or none, needs a larger number.
+fn only_time_wait_is_replaced_and_only_by_a_later_syn() {
+    // RFC 6191 section 2: a larger timestamp is sufficient; with an equal one, or none, the sequence number must be larger.
     let syn = |script: &Script, offset: i32, timestamp: Option<i32>| {
         let mut syn = script.segment(0, flags::SYN);
         syn.header.sequence = script.peer_initial.wrapping_add(1).wrapping_add_signed(offset);
@@ -279,7 +279,7 @@ fn only_time_wait_gives_way_and_only_to_a_later_syn() {
         assert_eq!(script.connection.gives_way_to(&syn(&script, 1000, Some(0))), state == State::TimeWait);
     }
     let script = in_state(State::TimeWait);
-    // The FIN was number 0, so 1 is the first beyond; it came a second ago, 1000 ticks.
+    // The FIN was number 0, so 1 is the first beyond it; it arrived a second ago, 1000 ticks.
     for (offset, timestamp, expected) in [
         (-1_000_000, Some(-999), true),
         (1, Some(-1000), true),
@@ -296,14 +296,14 @@ fn only_time_wait_gives_way_and_only_to_a_later_syn() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_not_sent_is_challenged_and_its_data_dropped() {
+fn acknowledgment_of_unsent_data_is_challenged_and_its_data_dropped() {
     let mut script = open();
     let mut ahead = script.segment(5, flags::ACK);
     ahead.header.payload_bytes = 100;
     script.deliver(ahead);
     assert_eq!(script.out().len(), 1);
     assert_eq!(script.connection.readable_bytes(), 0);
-    // Older than the largest window ever seen (8 388 480 bytes): RFC 5961 section 5.2.
+    // Older than the largest window received so far (8 388 480 bytes): RFC 5961 section 5.2.
     script.advance(ms(600));
     let mut ancient = script.segment(0, flags::ACK);
     ancient.header.acknowledgement = script.number(0).wrapping_sub(65_535 << 7).wrapping_sub(1);
@@ -311,7 +311,7 @@ fn an_acknowledgement_of_what_was_not_sent_is_challenged_and_its_data_dropped() 
     script.deliver(ancient);
     assert_eq!(script.out().len(), 1);
     assert_eq!(script.connection.readable_bytes(), 0);
-    // Merely old: its data count.
+    // An old acknowledgment: its data is accepted.
     let mut old = script.segment(0, flags::ACK);
     old.header.acknowledgement = script.number(0).wrapping_sub(1000);
     old.header.payload_bytes = 100;
@@ -320,7 +320,7 @@ fn an_acknowledgement_of_what_was_not_sent_is_challenged_and_its_data_dropped() 
 }
 
 #[test]
-fn aborting_resets_the_peer() {
+fn abort_resets_the_peer() {
     for state in OPEN_STATES {
         let mut script = in_state(state);
         let before = script.events.clone();
@@ -329,7 +329,7 @@ fn aborting_resets_the_peer() {
         let sent = script.out();
         if state == State::TimeWait {
             assert!(sent.is_empty());
-            assert_eq!(script.events, before, "no event follows the last");
+            assert_eq!(script.events, before, "an event follows the last one");
         } else {
             assert_eq!(sent.len(), 1);
             assert_eq!(sent[0].header.flags, flags::RST | flags::ACK);
@@ -342,7 +342,7 @@ fn aborting_resets_the_peer() {
 }
 
 #[test]
-fn a_closed_connection_answers_with_a_reset() {
+fn closed_connection_answers_with_a_reset() {
     let mut script = open();
     script.connection.abort();
     script.out();
@@ -354,7 +354,7 @@ fn a_closed_connection_answers_with_a_reset() {
     syn.header.sequence = 1234;
     script.deliver(syn);
     let reset = script.out().remove(0);
-    // Sequence 0, and the SYN's number plus one acknowledged.
+    // Sequence number 0, and an acknowledgment of the SYN's number plus one.
     assert_eq!(
         (reset.header.flags, reset.header.sequence, reset.header.acknowledgement),
         (flags::RST | flags::ACK, 0, 1235)
@@ -365,11 +365,11 @@ fn a_closed_connection_answers_with_a_reset() {
 }
 
 #[test]
-fn the_end_of_a_connection_that_was_never_opened() {
+fn abort_of_an_unopened_connection_sends_nothing() {
     let mut script = Script::unopened(Config::linux(), Box::new(Halving));
     script.connection.abort();
     script.collect_events();
     assert_eq!(script.events, [Event::Closed(CloseReason::Aborted)]);
-    assert!(script.out().is_empty(), "nobody knows of it");
+    assert!(script.out().is_empty(), "no peer has state for the connection");
     assert!(script.connection.is_closed());
 }

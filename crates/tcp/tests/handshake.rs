@@ -1,4 +1,4 @@
-//! Opening: what SYN segments offer, what comes of it, and what happens when they get lost.
+//! Handshake: options of SYN segments, the negotiated parameters, and lost segments.
 
 use crate::common::*;
 use fullpipe_tcp::{Config, Connection, State};
@@ -12,9 +12,9 @@ fn server(config: Config) -> Connection {
 }
 
 #[test]
-fn syn_segments_carry_what_the_presets_say() {
-    // MSS 4 + window scale 3 + SACK permitted 2 + timestamps 10 = 19, padded 20; 6 MiB >> 7 = 49 152 fits 16 bits, one
-    // shift less does not. The MSS option counts the 12 bytes of timestamps in: 1448 + 12.
+fn syn_segments_carry_the_options_of_the_presets() {
+    // MSS 4 + window scale 3 + SACK permitted 2 + timestamps 10 = 19, padded 20; 6 MiB >> 7 = 49 152 fits in 16 bits, one shift less does
+    // not. The MSS option includes the 12 bytes of timestamps: 1448 + 12.
     let mut linux = Script::unopened(Config::linux(), Box::new(Halving));
     let syn = linux.out().remove(0);
     assert_eq!(syn.header.header_bytes(), 40);
@@ -30,7 +30,7 @@ fn syn_segments_carry_what_the_presets_say() {
 }
 
 #[test]
-fn the_answer_offers_only_what_was_offered() {
+fn syn_ack_has_only_the_offered_options() {
     for bits in 0..16u8 {
         let config = Config {
             sack: bits & 1 != 0,
@@ -67,7 +67,7 @@ fn the_answer_offers_only_what_was_offered() {
         // Both measured 10 ms.
         assert_eq!(client.connection.inspect().smoothed_rtt, ms(10));
         assert_eq!(accepting.inspect().smoothed_rtt, ms(10));
-        // Unscaled windows hold 16 bits.
+        // Unscaled windows have 16 bits.
         let window = client.connection.inspect().peer_window_bytes;
         assert_eq!(window, 65_535);
         let ack_window = u64::from(ack[0].header.window);
@@ -80,22 +80,22 @@ fn the_answer_offers_only_what_was_offered() {
 }
 
 #[test]
-fn the_handshake_ends_with_an_acknowledgement_of_its_own_before_data() {
+fn handshake_ends_with_a_pure_acknowledgment_before_data() {
     let mut script = Script::unopened(Config::linux(), Box::new(Halving));
     script.write(5000);
     let syn = script.out();
-    assert_eq!(syn.len(), 1, "data wait for the handshake");
+    assert_eq!(syn.len(), 1, "data waits for the handshake");
     script.advance(ms(10));
     let mut answer = script.segment(0, flags::SYN | flags::ACK);
     answer.header.sequence = script.peer_initial;
     answer.header.window = 65_535;
     script.deliver(answer);
-    // No options were answered: no MSS, so 536 bytes (RFC 9293 section 3.7.1).
+    // The SYN-ACK had no options: no MSS, so 536 bytes (RFC 9293 section 3.7.1).
     assert_eq!(script.sent()[..3], [(0, 0), (0, 536), (536, 536)]);
 }
 
 #[test]
-fn the_smaller_mss_holds() {
+fn smaller_of_both_mss_is_used() {
     let mut script = Script::unopened(Config { nagle: false, ..Config::linux() }, Box::new(Halving));
     let syn = script.out().remove(0);
     let mut answer = script.segment(0, flags::SYN | flags::ACK);
@@ -110,7 +110,7 @@ fn the_smaller_mss_holds() {
 }
 
 #[test]
-fn a_shift_beyond_14_counts_as_14() {
+fn window_shift_above_14_counts_as_14() {
     // RFC 7323 section 2.3.
     let mut script = Script::unopened(Config::linux(), Box::new(Halving));
     let syn = script.out().remove(0);
@@ -128,7 +128,7 @@ fn a_shift_beyond_14_counts_as_14() {
 }
 
 #[test]
-fn syn_segments_are_sent_again_after_1_3_7_15_31_63_seconds() {
+fn syn_is_retransmitted_after_1_3_7_15_31_63_seconds() {
     let mut script = Script::unopened(Config::linux(), Box::new(Halving));
     assert_eq!(script.out().len(), 1);
     for seconds in [1, 3, 7, 15, 31, 63] {
@@ -144,7 +144,7 @@ fn syn_segments_are_sent_again_after_1_3_7_15_31_63_seconds() {
     assert_eq!(script.connection.statistics().syn_retransmissions, 6);
 }
 
-/// A client whose SYN got lost so many times, and was then answered with or without timestamps.
+/// A client whose SYN was lost this many times, and was then answered with or without timestamps.
 fn after_lost_syns(lost: u32, timestamps: bool) -> Script {
     let mut script = Script::unopened(Config { timestamps, ..Config::linux() }, Box::new(Halving));
     let mut syn = script.out().remove(0);
@@ -163,9 +163,9 @@ fn after_lost_syns(lost: u32, timestamps: bool) -> Script {
 }
 
 #[test]
-fn lost_syn_segments_shrink_the_initial_window_and_lengthen_the_time_out() {
+fn lost_syn_reduces_the_initial_window_and_increases_the_timeout() {
     // RFC 6928 section 2: the window stays after one loss, and is one segment after more. RFC 6298 rule 5.7: without a
-    // sample (Karn) the time-out begins with 3 s; timestamps give one.
+    // sample (Karn) the timeout starts at 3 s; timestamps provide a sample.
     assert_eq!(after_lost_syns(0, true).connection.inspect().cwnd_bytes, 14_480);
     assert_eq!(after_lost_syns(1, true).connection.inspect().cwnd_bytes, 14_480);
     assert_eq!(after_lost_syns(2, true).connection.inspect().cwnd_bytes, 1_448);
@@ -176,11 +176,10 @@ fn lost_syn_segments_shrink_the_initial_window_and_lengthen_the_time_out() {
 }
 
 #[test]
-fn a_reset_refuses_only_with_the_right_acknowledgement() {
+fn reset_of_a_syn_needs_the_right_acknowledgment() {
     let mut script = Script::unopened(Config::linux(), Box::new(Halving));
     script.out();
-    // Without ACK, and with a wrong one, nothing happens; the wrong one is answered with a reset of its own only if it
-    // is no reset.
+    // Without ACK, or with a wrong one, a reset has no effect. A segment other than a reset with a wrong ACK is answered with a reset.
     let bare = script.segment(0, flags::RST);
     script.deliver(bare);
     let wrong = script.segment(5, flags::RST | flags::ACK);
@@ -200,7 +199,7 @@ fn a_reset_refuses_only_with_the_right_acknowledgement() {
 }
 
 #[test]
-fn listening_ignores_resets_and_answers_acknowledgements_with_one() {
+fn listener_ignores_resets_and_answers_acknowledgments_with_a_reset() {
     let mut accepting = server(Config::linux());
     let script = Script::unopened(Config::linux(), Box::new(Halving));
     deliver(&mut accepting, at_ms(1), &script.segment(0, flags::RST));
@@ -213,7 +212,7 @@ fn listening_ignores_resets_and_answers_acknowledgements_with_one() {
     assert!(next_deadline(&accepting).is_never());
 }
 
-/// A server that has received a SYN with number 77 and sent its answer.
+/// A server that has received a SYN with number 77 and sent its SYN-ACK.
 fn half_open() -> (Connection, Script) {
     let mut accepting = server(Config::linux());
     let script = Script::unopened(Config::linux(), Box::new(Halving));
@@ -225,7 +224,7 @@ fn half_open() -> (Connection, Script) {
 }
 
 #[test]
-fn a_reset_half_way_leads_back_to_listening() {
+fn reset_of_a_half_open_connection_returns_to_listen() {
     let (mut accepting, mut script) = half_open();
     let mut reset = script.segment(0, flags::RST);
     reset.header.sequence = 78;
@@ -233,7 +232,7 @@ fn a_reset_half_way_leads_back_to_listening() {
     assert_eq!(accepting.state(), State::Listen);
     assert!(next_deadline(&accepting).is_never());
     assert_eq!(accepting.poll_event(), None);
-    // And another client gets in.
+    // Another client can connect.
     let syn = script.out().remove(0);
     deliver(&mut accepting, at_ms(10), &syn);
     let answer = drain(&mut accepting, at_ms(10)).remove(0);
@@ -244,19 +243,19 @@ fn a_reset_half_way_leads_back_to_listening() {
 }
 
 #[test]
-fn half_open_answers_come_again_and_wrong_acknowledgements_are_reset() {
+fn half_open_server_retransmits_its_syn_ack_and_resets_wrong_acknowledgments() {
     let (mut accepting, script) = half_open();
-    // The client's SYN again.
+    // The client retransmits its SYN.
     let mut syn = script.segment(0, flags::SYN);
     syn.header.sequence = 77;
     deliver(&mut accepting, at_ms(5), &syn);
     let again = drain(&mut accepting, at_ms(5)).remove(0);
     assert_eq!(again.header.flags, flags::SYN | flags::ACK);
-    // By timer, one second after the first.
+    // By the timer, one second after the first.
     assert_eq!(accepting.far_deadline(), at_ms(1000));
     accepting.handle_timeout(at_ms(1000));
     assert_eq!(drain(&mut accepting, at_ms(1000)).len(), 1);
-    // An acknowledgement of what was never sent.
+    // An acknowledgment of unsent data.
     let mut wrong = script.segment(0, flags::ACK);
     wrong.header.sequence = 78;
     wrong.header.acknowledgement = 555;
@@ -267,7 +266,7 @@ fn half_open_answers_come_again_and_wrong_acknowledgements_are_reset() {
 }
 
 #[test]
-fn data_with_the_last_acknowledgement_of_the_handshake_count() {
+fn data_with_the_last_acknowledgment_of_the_handshake_is_accepted() {
     let (mut accepting, script) = half_open();
     let mut data = script.segment(0, flags::ACK);
     data.header.sequence = 78;
@@ -281,7 +280,7 @@ fn data_with_the_last_acknowledgement_of_the_handshake_count() {
 }
 
 #[test]
-fn two_clients_that_call_each_other_at_the_same_time_connect() {
+fn simultaneous_open_connects() {
     // RFC 9293 figure 7.
     let mut one = Script::unopened(Config::linux(), Box::new(Halving));
     let config = Arc::new(Config::linux());
@@ -305,5 +304,5 @@ fn two_clients_that_call_each_other_at_the_same_time_connect() {
     }
     assert_eq!(one.connection.state(), State::Established);
     assert_eq!(two.state(), State::Established);
-    assert!(from_one.is_empty() && from_two.is_empty(), "it ends");
+    assert!(from_one.is_empty() && from_two.is_empty(), "the exchange continues");
 }

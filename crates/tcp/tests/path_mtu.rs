@@ -1,4 +1,4 @@
-//! Paths that drop what is too large, without a word or with one.
+//! Paths that drop large packets, with or without an ICMP error.
 
 use crate::common::*;
 use fullpipe_congestion::newreno::NewReno;
@@ -12,7 +12,7 @@ fn packet_bytes(segment: &Segment) -> u32 {
     IPV4_HEADER + segment.header.header_bytes() + u32::from(segment.header.payload_bytes)
 }
 
-/// A transfer of 5 MB at 10 Mbit/s over a path whose MTU for data is 1300 without either end's knowing.
+/// A transfer of 5 MB at 10 Mbit/s over a path whose MTU for data is 1300, which is unknown to both ends.
 fn through_a_black_hole(config: Config) -> Pair {
     let mut pair = Pair::new([config.clone(), config.clone()], [1, 2], 2);
     pair.ends[0] = Connection::client(Arc::new(config), Box::new(NewReno::new(None)), 1, Instant::ZERO);
@@ -23,10 +23,10 @@ fn through_a_black_hole(config: Config) -> Pair {
 }
 
 #[test]
-fn a_black_hole_is_left_and_the_size_that_passes_found() {
-    // 1300 less 20 for IPv4, 20 for TCP and 12 for timestamps: 1248 of payload pass. The third time-out halves 1448 to
-    // 724. Then, midway each time (rounded up): 1086 passes, 1267 does not, 1177 (1176 and a half), 1222 (1221 and a
-    // half) and 1244 pass, 1255 and 1250 (1249 and a half) do not; 1244 is within 8 bytes of 1249 and stays.
+fn black_hole_is_detected_and_the_path_mtu_found() {
+    // 1300 less 20 for IPv4, 20 for TCP and 12 for timestamps: 1248 bytes of payload pass. The third timeout halves 1448 to 724. The
+    // probes are midway (rounded up): 1086 passes, 1267 does not, 1177 (1176.5), 1222 (1221.5) and 1244 pass, 1255 and 1250 (1249.5) do
+    // not. 1244 is within 8 bytes of 1249 and is kept.
     for loss_detection in [LossDetection::Rack, LossDetection::DuplicateAcks] {
         let config = Config { black_hole_timeouts: Some(3), loss_detection, ..Config::linux() };
         let mut pair = through_a_black_hole(config);
@@ -34,7 +34,7 @@ fn a_black_hole_is_left_and_the_size_that_passes_found() {
         while pair.step() {
             let inspect = pair.ends[0].inspect();
             if inspect.mss_bytes < 1448 && pair.applications[0].closed.is_none() {
-                // No reduction but that of the time-outs: a probe's loss says nothing of congestion.
+                // Only the timeouts reduce the window: the loss of a probe is not a sign of congestion.
                 assert!(
                     inspect.in_recovery || *threshold.get_or_insert(inspect.ssthresh_bytes) == inspect.ssthresh_bytes
                 );
@@ -48,16 +48,16 @@ fn a_black_hole_is_left_and_the_size_that_passes_found() {
 }
 
 #[test]
-fn what_a_router_says_bounds_the_search() {
-    // As before, but when segments have become small a router says 1200: 1148 of payload. Midway from 724: 936, 1042,
-    // 1095, 1122, 1135, 1142, all of which pass; 1142 is within 8 bytes of 1148.
+fn packet_too_big_report_bounds_the_search() {
+    // As above, but when segments have become small a router reports 1200: 1148 bytes of payload. Midway from 724: 936, 1042, 1095, 1122,
+    // 1135, 1142, all of which pass; 1142 is within 8 bytes of 1148.
     let mut pair = through_a_black_hole(Config { black_hole_timeouts: Some(3), ..Config::linux() });
     let mut told = false;
     while pair.step() {
         let connection = &mut pair.ends[0];
         if !told && connection.inspect().mss_bytes == 724 {
             told = true;
-            // The first byte, whose number is one more than the SYN's, is still outstanding.
+            // The first byte, whose number follows that of the SYN, is still outstanding.
             connection.on_packet_too_big(pair.now, 1200 - IPV4_HEADER, 2);
         }
     }
@@ -68,7 +68,7 @@ fn what_a_router_says_bounds_the_search() {
 }
 
 #[test]
-fn without_the_setting_a_black_hole_is_the_end() {
+fn black_hole_without_detection_aborts_the_connection() {
     let config = Config { max_retransmissions: 5, ..Config::linux() };
     let mut pair = through_a_black_hole(config);
     assert!(pair.run(Duration::from_secs(1000)));
@@ -77,9 +77,9 @@ fn without_the_setting_a_black_hole_is_the_end() {
 }
 
 #[test]
-fn a_router_that_says_so_costs_a_round_trip_and_no_window() {
-    // A router 5 ms away drops what is larger than 1300 bytes and says so: the host hears of it as soon as it has sent
-    // the first flight, so to say. No time-out, no recovery, and everything arrives.
+fn packet_too_big_report_costs_a_round_trip_without_a_reduction() {
+    // A router 5 ms away drops packets larger than 1300 bytes and reports it. In this test the host receives the report immediately after
+    // the first flight. There is no timeout and no recovery, and everything arrives.
     let mut pair = Pair::new([Config::linux(), Config::linux()], [1, 2], 2);
     pair.paths[0].rate = Some(Rate::from_megabits_per_second(10));
     pair.applications[0] = Application::new(1_000_000);
@@ -99,6 +99,6 @@ fn a_router_that_says_so_costs_a_round_trip_and_no_window() {
     let statistics = pair.ends[0].statistics();
     assert_eq!((statistics.timeouts, statistics.recoveries, pair.applications[1].read), (0, 0, 1_000_000));
     assert_eq!(pair.ends[0].inspect().mss_bytes, 1248);
-    // The first flight of ten segments went in vain: 14 480 bytes are twelve segments of 1248, one cut in two each.
+    // The first flight of ten segments is lost: 14 480 bytes are twelve segments of 1248, and each segment is split in two.
     assert!(pair.ends[1].statistics().duplicate_segments_received == 0);
 }

@@ -1,4 +1,4 @@
-//! Controls that set their own rate: it holds from the departure on with which it was set, and everything arrives.
+//! Controls that set their own rate: the rate applies from the transmission at which it was set, and everything arrives.
 
 use crate::common::*;
 use fullpipe_congestion::catalogue::{ENTRIES, Options, create};
@@ -38,7 +38,7 @@ impl Controller for Slower {
     fn on_timeout(&mut self, _control: &mut Control, _timeout: &Timeout) {}
 }
 
-/// Sets the segment size to zero at the first acknowledgement.
+/// Sets the segment size to zero at the first acknowledgment.
 #[derive(Debug)]
 struct NoSegments;
 
@@ -57,19 +57,19 @@ impl Controller for NoSegments {
 }
 
 #[test]
-fn a_control_that_sets_the_segment_size_to_zero_stops_its_own_flow_only() {
+fn control_that_sets_the_segment_size_to_zero_stops_only_its_flow() {
     let config = Config { mss_bytes: 1000, ..Config::linux() };
     let mut script = Script::client_with(config, Box::new(NoSegments), ms(100));
     script.write(100_000);
     assert_eq!(script.sent().len(), 10);
-    // `Script` asks for single segments; nine are outstanding, and the window has room for a tenth.
+    // `Script` requests single segments; nine are outstanding, and the window has room for a tenth.
     script.ack(1_000, &[]);
     assert!(script.sent().is_empty());
     assert_eq!(script.connection.poll_burst(script.now).segments, 0);
 }
 
 #[test]
-fn a_rate_set_with_a_departure_holds_for_the_next() {
+fn pacing_rate_set_at_a_transmission_applies_to_the_next() {
     let config = Config { mss_bytes: 1000, nagle: false, tail_loss_probe: false, ..Config::linux() };
     let mut script = Script::client_with(config, Box::new(Slower), ms(100));
     script.write(1_000);
@@ -79,7 +79,7 @@ fn a_rate_set_with_a_departure_holds_for_the_next() {
     assert_eq!(script.connection.inspect().pacing_bps, 8_000_000);
     script.advance(Duration::from_secs(10));
     script.write(3_000);
-    // The first packet takes its millisecond at the rate that held when it left, the second two.
+    // The first packet takes one millisecond at the rate at its transmission, the second two.
     assert_eq!(script.connection.inspect().pacing_bps, 8_000_000);
     let idle_end = script.now;
     assert_eq!(script.sent().len(), 1);
@@ -92,8 +92,8 @@ fn a_rate_set_with_a_departure_holds_for_the_next() {
 }
 
 #[test]
-fn every_control_gets_everything_across_a_lossy_path() {
-    // 10 Mbit/s, 20 ms, a short queue, 3 % lost both ways.
+fn every_control_completes_a_transfer_over_a_lossy_path() {
+    // 10 Mbit/s, 20 ms, a short queue, 3 % loss in both directions.
     for name in ENTRIES.iter().map(|entry| entry.name) {
         let config = Config::linux();
         let mut pair = Pair::new([config.clone(), config.clone()], [1, 2], 1);

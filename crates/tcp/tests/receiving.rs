@@ -1,4 +1,4 @@
-//! The receiving half: when it acknowledges, what it reports, what window it announces, and which segments it believes.
+//! The receiver: times of acknowledgments, reported ranges, announced windows, and acceptance of segments.
 
 use crate::common::*;
 use fullpipe_tcp::Config;
@@ -10,10 +10,10 @@ fn open(config: Config) -> Script {
     Script::client(config, ms(10))
 }
 
-/// Acknowledgement number and SACK blocks, as the peer's offsets.
+/// Acknowledgment number and SACK blocks, as the peer's offsets.
 fn report(script: &mut Script) -> (u32, Vec<(u32, u32)>) {
     let acks = script.out();
-    assert_eq!(acks.len(), 1, "one acknowledgement");
+    assert_eq!(acks.len(), 1, "one acknowledgment");
     let blocks =
         acks[0].sacks.iter().map(|block| (script.peer_offset(block.start), script.peer_offset(block.end))).collect();
     (script.peer_offset(acks[0].header.acknowledgement), blocks)
@@ -48,8 +48,8 @@ fn every_second_segment_is_acknowledged_and_a_single_one_after_the_delay() {
 // Duplicates (RFC 2883) ------------------------------------------------------------------------------------------------
 
 #[test]
-fn a_segment_below_the_acknowledgement_is_reported() {
-    // Section 4.1.1: 3000 to 3499 come twice, the acknowledgements of the first time got lost.
+fn duplicate_below_the_acknowledgment_is_reported() {
+    // Section 4.1.1: 3000 to 3499 arrive twice, because the first acknowledgments were lost.
     let mut script = open(Config::linux());
     script.data(0, 3000, 0);
     script.data(3000, 500, 0);
@@ -57,14 +57,14 @@ fn a_segment_below_the_acknowledgement_is_reported() {
     script.out();
     script.data(3000, 500, 0);
     assert_eq!(report(&mut script), (4000, vec![(3000, 3500)]));
-    // Once: the next acknowledgement does not repeat it.
+    // Once: the next acknowledgment does not repeat it.
     script.data(4500, 500, 0);
     assert_eq!(report(&mut script), (4000, vec![(4500, 5000)]));
 }
 
 #[test]
-fn a_duplicate_is_reported_before_what_lies_beyond_a_gap() {
-    // Section 4.1.2: 3500 to 3999 are missing, 4000 to 4499 arrived, 3000 to 3499 come again.
+fn duplicate_is_reported_before_ranges_beyond_a_gap() {
+    // Section 4.1.2: 3500 to 3999 are missing, 4000 to 4499 arrived, 3000 to 3499 arrive again.
     let mut script = open(Config::linux());
     script.data(0, 3500, 0);
     script.data(4000, 500, 0);
@@ -74,8 +74,8 @@ fn a_duplicate_is_reported_before_what_lies_beyond_a_gap() {
 }
 
 #[test]
-fn a_duplicate_beyond_a_gap_is_reported_with_the_block_that_holds_it() {
-    // Section 4.1.3: 4000 to 4499 are missing, 4500 to 5499 arrived, 5000 to 5499 come again.
+fn duplicate_beyond_a_gap_is_reported_with_the_block_that_contains_it() {
+    // Section 4.1.3: 4000 to 4499 are missing, 4500 to 5499 arrived, 5000 to 5499 arrive again.
     let mut script = open(Config::linux());
     script.data(0, 4000, 0);
     script.data(4500, 500, 0);
@@ -86,15 +86,15 @@ fn a_duplicate_beyond_a_gap_is_reported_with_the_block_that_holds_it() {
 }
 
 #[test]
-fn the_repeated_part_of_a_segment_is_reported() {
-    // Section 4.2: segments of another size than at first. 1500 to 1999 arrived before 1000 to 1999.
+fn duplicate_part_of_a_segment_is_reported() {
+    // Section 4.2: segments with another size than before. 1500 to 1999 arrived before 1000 to 1999.
     let mut script = open(Config::linux());
     script.data(0, 1000, 0);
     script.data(1500, 500, 0);
     script.out();
     script.data(1000, 1000, 0);
     assert_eq!(report(&mut script), (2000, vec![(1500, 2000)]));
-    // Both below the acknowledgement and beyond a gap: the part below.
+    // Both below the acknowledgment and beyond a gap: the part below.
     let mut script = open(Config::linux());
     script.data(0, 1500, 0);
     script.data(2000, 500, 0);
@@ -104,8 +104,8 @@ fn the_repeated_part_of_a_segment_is_reported() {
 }
 
 #[test]
-fn of_two_repeated_parts_the_first_is_reported() {
-    // Section 4.3: two parts apart of each other, one block.
+fn first_of_two_duplicate_parts_is_reported() {
+    // Section 4.3: two separate parts, one block.
     let mut script = open(Config::linux());
     script.data(0, 1000, 0);
     script.data(1500, 500, 0);
@@ -116,7 +116,7 @@ fn of_two_repeated_parts_the_first_is_reported() {
 }
 
 #[test]
-fn duplicates_are_not_reported_where_that_is_switched_off() {
+fn duplicates_are_not_reported_without_dsack() {
     let mut script = open(Config { dsack: false, ..Config::linux() });
     script.data(0, 1000, 0);
     script.data(2000, 500, 0);
@@ -128,7 +128,7 @@ fn duplicates_are_not_reported_where_that_is_switched_off() {
 }
 
 #[test]
-fn data_sent_carry_the_acknowledgement_along() {
+fn sent_data_carries_the_acknowledgment() {
     let mut script = open(Config::linux());
     script.data(0, 1448, 0);
     script.write(100);
@@ -139,7 +139,7 @@ fn data_sent_carry_the_acknowledgement_along() {
 }
 
 #[test]
-fn data_beyond_a_gap_are_reported_at_once_newest_range_first() {
+fn data_beyond_a_gap_is_reported_immediately_with_the_newest_range_first() {
     let mut script = open(Config::linux());
     script.data(1000, 1000, 0);
     assert_eq!(report(&mut script), (0, vec![(1000, 2000)]));
@@ -148,40 +148,40 @@ fn data_beyond_a_gap_are_reported_at_once_newest_range_first() {
     assert_eq!(report(&mut script), (0, vec![(3000, 4000), (1000, 2000)]));
     script.data(5000, 1000, 0);
     assert_eq!(report(&mut script), (0, vec![(5000, 6000), (3000, 4000), (1000, 2000)]));
-    // Three blocks fit beside timestamps (RFC 2018 section 3); the one changed longest ago is left out.
+    // Three blocks fit with timestamps (RFC 2018 section 3); the least recently changed one is omitted.
     script.data(7000, 1000, 0);
     assert_eq!(report(&mut script), (0, vec![(7000, 8000), (5000, 6000), (3000, 4000)]));
-    // A range that grows comes first again.
+    // A range that grows is first again.
     script.data(2000, 500, 0);
     assert_eq!(report(&mut script), (0, vec![(1000, 2500), (7000, 8000), (5000, 6000)]));
-    // Two ranges that become one.
+    // Two ranges merge.
     script.data(2500, 500, 0);
     assert_eq!(report(&mut script), (0, vec![(1000, 4000), (7000, 8000), (5000, 6000)]));
-    // The gap is filled: everything up to the next one is acknowledged, at once.
+    // The gap is filled: everything up to the next one is acknowledged immediately.
     script.data(0, 1000, 0);
     assert_eq!(report(&mut script), (4000, vec![(7000, 8000), (5000, 6000)]));
     assert_eq!(script.connection.readable_bytes(), 4000);
-    // In order, but a gap remains: at once.
+    // In order, but a gap remains: immediately.
     script.data(4000, 10, 0);
     assert_eq!(report(&mut script), (4010, vec![(7000, 8000), (5000, 6000)]));
-    // What closes the last gap and repeats what lies in it says so.
+    // A segment that fills the last gap and duplicates data in it is reported.
     script.data(4010, 2990, 0);
     assert_eq!(report(&mut script), (8000, vec![(5000, 6000)]));
     assert_eq!(script.connection.statistics().received_bytes, 8000);
 }
 
 #[test]
-fn ranges_are_told_in_order_of_change_and_forgotten_ones_after_them() {
+fn sack_ranges_are_in_order_of_change_followed_by_evicted_ones() {
     let mut script = open(Config::linux());
     for offset in [9000, 5000, 1000] {
         script.data(offset, 1000, 0);
     }
-    // One range that grows many times does not push the others out of order.
+    // One range that grows many times does not change the order of the others.
     for step in 0..4 {
         script.data(2000 + step * 100, 100, 0);
     }
     assert_eq!(report(&mut script), (0, vec![(1000, 2400), (5000, 6000), (9000, 10_000)]));
-    // Five ranges: the oldest is forgotten; when the others become one, it is told again.
+    // Five ranges: the oldest is evicted; when the others merge, it is reported again.
     let mut script = open(Config::linux());
     for offset in [1000, 3000, 5000, 7000, 9000, 4000, 6000, 8000] {
         script.data(offset, 1000, 0);
@@ -190,7 +190,7 @@ fn ranges_are_told_in_order_of_change_and_forgotten_ones_after_them() {
 }
 
 #[test]
-fn without_timestamps_four_blocks_fit_and_without_sack_none() {
+fn four_sack_blocks_fit_without_timestamps_and_none_without_sack() {
     let mut script = open(Config { timestamps: false, ..Config::linux() });
     for offset in [1000, 3000, 5000, 7000, 9000] {
         script.data(offset, 1000, 0);
@@ -202,7 +202,7 @@ fn without_timestamps_four_blocks_fit_and_without_sack_none() {
 }
 
 #[test]
-fn duplicates_are_reported_in_the_first_block() {
+fn duplicate_is_reported_in_the_first_block() {
     // RFC 2883 section 4.
     let mut script = open(Config::linux());
     script.data(0, 1000, 0);
@@ -210,14 +210,14 @@ fn duplicates_are_reported_in_the_first_block() {
     script.out();
     script.data(500, 1000, 0);
     assert_eq!(report(&mut script), (2000, vec![(500, 1500)]));
-    // Once only.
+    // Only once.
     script.data(2000, 10, 0);
     script.data(2010, 10, 0);
     assert_eq!(report(&mut script), (2020, vec![]));
-    // Part old, part new.
+    // Partly old, partly new.
     script.data(2000, 100, 0);
     assert_eq!(report(&mut script), (2100, vec![(2000, 2020)]));
-    // Beyond a gap: the duplicate, then the range that holds it.
+    // Beyond a gap: the duplicate, then the range that contains it.
     script.data(3000, 1000, 0);
     script.out();
     script.data(3000, 1000, 0);
@@ -227,7 +227,7 @@ fn duplicates_are_reported_in_the_first_block() {
 }
 
 #[test]
-fn events_tell_of_readable_bytes_once() {
+fn readable_event_occurs_once_for_new_bytes() {
     let mut script = open(Config::linux());
     script.events.clear();
     script.data(0, 100, 0);
@@ -235,12 +235,12 @@ fn events_tell_of_readable_bytes_once() {
     assert_eq!(script.events, [Event::Readable, Event::Readable]);
     script.data(500, 100, 0);
     script.data(0, 100, 0);
-    assert_eq!(script.events.len(), 2, "nothing new in order");
+    assert_eq!(script.events.len(), 2, "an event without new data in order");
 }
 
 #[test]
-fn the_window_is_what_is_left_of_the_buffer() {
-    // 100 000 >> 1 = 50 000 fits 16 bits: scale 1.
+fn window_is_the_free_part_of_the_buffer() {
+    // 100 000 >> 1 = 50 000 fits in 16 bits: scale 1.
     let config = Config {
         receive_buffer_bytes: 100_000,
         initial_receive_window_bytes: None,
@@ -251,28 +251,28 @@ fn the_window_is_what_is_left_of_the_buffer() {
     let mut script = open(config);
     script.data(0, 40_000, 0);
     assert_eq!(script.out()[0].header.window, 30_000);
-    // Past half, the window's end still is what was read plus the buffer.
+    // Beyond half of the buffer, the window's end is still the read offset plus the buffer size.
     script.data(40_000, 40_000, 0);
     assert_eq!(script.out()[0].header.window, 10_000);
-    // Data beyond the window are cut off.
+    // Data beyond the window is discarded.
     script.data(80_000, 30_000, 0);
     let ack = script.out().remove(0);
     assert_eq!((script.peer_offset(ack.header.acknowledgement), ack.header.window), (100_000, 0));
-    // A probe beyond the edge is answered and not taken.
+    // A probe beyond the edge is answered but not accepted.
     script.data(100_000, 1, 0);
     let ack = script.out().remove(0);
     assert_eq!((script.peer_offset(ack.header.acknowledgement), ack.header.window), (100_000, 0));
-    // Reading less than a segment opens nothing (RFC 9293 section 3.8.6.2.2).
+    // Reading less than a segment does not open the window (RFC 9293 section 3.8.6.2.2).
     assert_eq!(script.connection.read(999).unwrap().len(), 999);
     assert!(script.out().is_empty());
     script.peer_next = 99_999;
     let probe = script.segment(0, flags::ACK);
     script.deliver(probe);
-    assert_eq!(script.out()[0].header.window, 0, "nor do questions open it");
-    // A segment's worth does, and the peer is told.
+    assert_eq!(script.out()[0].header.window, 0, "a probe does not open it");
+    // Reading a segment's worth opens it, and the peer gets an update.
     assert_eq!(script.connection.read(1).unwrap().len(), 1);
     assert_eq!(script.out()[0].header.window, 500);
-    // From there on it is told when the window has at least doubled.
+    // From then on the peer gets an update when the window has at least doubled.
     script.connection.read(999);
     assert!(script.out().is_empty());
     script.connection.read(1);
@@ -286,10 +286,10 @@ fn the_window_is_what_is_left_of_the_buffer() {
 }
 
 #[test]
-fn what_fits_any_window_announced_is_taken_though_rounding_took_it_back() {
-    // RFC 7323 section 2.4: the field holds the window in units of its scale, rounded down, so the edge may move left
-    // by less than a unit; what would have been within any window announced counts as within. A shift of 1 (units of
-    // 2), segments of odd length and a reader that waits.
+fn data_within_any_announced_window_is_accepted_despite_rounding() {
+    // RFC 7323 section 2.4: the field has the window in units of its scale, rounded down, so the edge may move left by less than a unit.
+    // Data within any announced window is acceptable. The test has a shift of 1 (units of 2), segments of odd length, and a reader that
+    // waits.
     let config = Config {
         receive_buffer_bytes: 100_001,
         initial_receive_window_bytes: None,
@@ -306,7 +306,7 @@ fn what_fits_any_window_announced_is_taken_though_rounding_took_it_back() {
         retreats += u32::from(now < edge);
         edge = edge.max(now);
     }
-    assert!(retreats > 0, "the case is there");
+    assert!(retreats > 0, "the case did not occur");
     for offset in (10_010..edge).step_by(10_000) {
         script.data(offset, (edge - offset).min(10_000) as u16, 0);
     }
@@ -314,29 +314,29 @@ fn what_fits_any_window_announced_is_taken_though_rounding_took_it_back() {
 }
 
 #[test]
-fn an_application_that_reads_at_once_sends_no_window_updates() {
+fn immediate_reads_send_no_window_updates() {
     let mut script = open(Config::ns3());
     for segment in 0..1000 {
         script.data(segment * 512, 512, 0);
         assert_eq!(script.connection.read(u64::MAX).unwrap().len(), 512);
         let acks = script.out();
-        // The first at once, then every second.
+        // The first immediately, then every second.
         assert_eq!(acks.len(), usize::from(segment % 2 == 0));
-        // All of 131 072 bytes, scaled by 2.
+        // The full 131 072 bytes, with a shift of 2.
         assert!(acks.iter().all(|ack| ack.header.window == 32_768));
     }
 }
 
 #[test]
-fn timestamps_are_echoed_from_the_segment_that_delayed_the_acknowledgement() {
-    // RFC 7323 section 4.3, figure in (A): of two segments acknowledged together the first one's is echoed.
+fn echoed_timestamp_is_that_of_the_first_unacknowledged_segment() {
+    // RFC 7323 section 4.3, figure in (A): for two segments acknowledged together, the timestamp of the first is echoed.
     let mut script = open(Config::linux());
     let first = 1_000_000 + 10;
     script.data(0, 1000, 0);
     script.advance(ms(7));
     script.data(1000, 1000, 0);
     assert_eq!(script.out()[0].header.timestamp_echo, first);
-    // (B): beyond a gap it stays that of the last segment in order; when the gap is filled, that of the filler.
+    // (B): beyond a gap it remains that of the last segment in order; when the gap is filled, it is that of the filling segment.
     script.advance(ms(1));
     script.data(2000, 1000, 0);
     script.connection.handle_timeout(script.now + ms(40));
@@ -350,8 +350,8 @@ fn timestamps_are_echoed_from_the_segment_that_delayed_the_acknowledgement() {
 }
 
 #[test]
-fn segments_with_an_older_timestamp_are_not_believed() {
-    // RFC 7323 section 5: acknowledged, and dropped.
+fn segment_with_an_older_timestamp_is_dropped() {
+    // RFC 7323 section 5: the segment is acknowledged and dropped.
     let mut script = open(Config::linux());
     script.advance(ms(100));
     script.data(0, 1000, 0);
@@ -366,7 +366,7 @@ fn segments_with_an_older_timestamp_are_not_believed() {
     let mut reset = script.segment(0, flags::RST);
     reset.header.sequence = script.peer_initial.wrapping_add(1001);
     reset.header.timestamp -= 1;
-    // After 24 days without a segment the remembered timestamp is worth nothing.
+    // After 24 days without a segment, the remembered timestamp is invalid.
     script.advance(Duration::from_secs(25 * 86_400));
     script.deliver(old);
     assert_eq!(script.connection.readable_bytes(), 2000);
@@ -376,7 +376,7 @@ fn segments_with_an_older_timestamp_are_not_believed() {
 }
 
 #[test]
-fn segments_without_the_agreed_timestamps_are_dropped() {
+fn segment_without_negotiated_timestamps_is_dropped() {
     let mut script = open(Config::linux());
     script.with_timestamps = false;
     script.data(0, 1000, 0);
@@ -385,7 +385,7 @@ fn segments_without_the_agreed_timestamps_are_dropped() {
 }
 
 #[test]
-fn a_probe_for_a_sign_of_life_is_answered_every_time() {
+fn keep_alive_probe_is_always_answered() {
     let mut script = open(Config::linux());
     script.peer_next = u32::MAX;
     for _ in 0..3 {
@@ -393,7 +393,7 @@ fn a_probe_for_a_sign_of_life_is_answered_every_time() {
         script.deliver(probe);
         assert_eq!(script.out().len(), 1);
     }
-    // Any other old number only twice a second, lest two ends answer each other for ever.
+    // Other old numbers are answered only twice per second, so that two ends do not answer each other forever.
     script.peer_next = u32::MAX - 7;
     for expected in [1, 0, 0] {
         let old = script.segment(0, flags::ACK);

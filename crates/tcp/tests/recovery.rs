@@ -1,5 +1,5 @@
-//! Finding losses and answering them: RFC 6675, RFC 8985, RFC 9937, RFC 6582. Windows of n segments of 1000 bytes, round
-//! trip 100 ms, data written at 100 ms.
+//! Loss detection and recovery: RFC 6675, RFC 8985, RFC 9937, RFC 6582. Windows of n segments of 1000 bytes, round-trip time 100 ms, data
+//! written at 100 ms.
 
 use crate::common::*;
 use fullpipe_congestion::{Ack, Congestion, Control, Controller, PacketState, RecoveryExit, Signals, Timeout};
@@ -18,7 +18,7 @@ fn config(window: u32, detection: LossDetection) -> Config {
     }
 }
 
-/// A sender whose window is full: `window` segments sent at 100 ms, more to send.
+/// A sender with a full window: `window` segments sent at 100 ms, and more data.
 fn full(window: u32, detection: LossDetection) -> Script {
     let mut script = Script::client(config(window, detection), ms(100));
     script.write(1_000_000);
@@ -27,7 +27,7 @@ fn full(window: u32, detection: LossDetection) -> Script {
     script
 }
 
-/// A sender that has sent `count` segments and has no more.
+/// A sender that has sent `count` segments and has no more data.
 fn short(count: u64, detection: LossDetection) -> Script {
     let mut script = Script::client(config(20, detection), ms(100));
     script.write(count * 1000);
@@ -42,7 +42,7 @@ fn sack(script: &mut Script, acknowledged: u32, ranges: &[(u32, u32)]) {
     script.ack(acknowledged * 1000, &blocks);
 }
 
-/// Numbers of the segments that leave.
+/// Numbers of the segments that are sent.
 fn sent(script: &mut Script) -> Vec<u32> {
     script.sent().iter().map(|segment| segment.0 / 1000).collect()
 }
@@ -53,13 +53,13 @@ const RACK: LossDetection = LossDetection::Rack;
 // Proportional rate reduction -----------------------------------------------------------------------------------------
 
 #[test]
-fn rate_reduction_with_one_loss_of_twenty() {
-    // RFC 9937 section 7 (the same case as RFC 6937 section 3.1): 20 in flight, segment 0 lost, threshold 10. The first
-    // two duplicates let a new segment go each (limited transmit), the third begins recovery: outstanding 22, of which
-    // 2 selectively acknowledged before, so RecoverFS = 20. At the k-th duplicate k - 2 are delivered and
-    // ceil((k - 2) * 10 / 20) may have been sent: one at 3 (the retransmission), 5, 7, ... 17. In flight: 18 after the
-    // third, then one less each and one more for each sent, so 10 at the 19th: not above the threshold any more. Then
-    // it stays there: at the 20th it falls to 9, one leaves.
+fn prr_with_one_loss_of_twenty_follows_rfc_9937() {
+    // RFC 9937 section 7 (the same case as RFC 6937 section 3.1): 20 in flight, segment 0 lost, threshold 10. The first two duplicates
+    // release a new segment each (limited transmit), and the third begins recovery. 22 are outstanding, 2 of which were selectively
+    // acknowledged before, so RecoverFS = 20. At the k-th duplicate k - 2 are delivered and ceil((k - 2) * 10 / 20) may have been sent:
+    // one at 3 (the retransmission), 5, 7, ... 17. In flight are 18 after the third, then one less per duplicate and one more per segment
+    // sent. At the 19th duplicate 10 are in flight, which is no longer above the threshold. From then on the number stays there: at the
+    // 20th it falls to 9, and one is sent.
     let mut script = full(20, SACK);
     let mut new = 20;
     for duplicate in 1..=21u32 {
@@ -78,7 +78,7 @@ fn rate_reduction_with_one_loss_of_twenty() {
     let inspect = script.connection.inspect();
     assert!(inspect.in_recovery);
     assert_eq!(inspect.in_flight_bytes, 10_000);
-    // The end: the window is the threshold.
+    // At the end, the window equals the threshold.
     sack(&mut script, 22, &[]);
     let inspect = script.connection.inspect();
     assert!(!inspect.in_recovery);
@@ -88,11 +88,11 @@ fn rate_reduction_with_one_loss_of_twenty() {
 }
 
 #[test]
-fn rate_reduction_with_fifteen_losses_of_twenty() {
-    // RFC 6937 section 3.1, second case: segments 0 to 14 lost. Duplicates by 15 and 16 let 20 and 21 go. At 17 three
-    // segments are known to have arrived: 15 lost, 22 - 3 - 15 = 4 in flight, below the threshold of 10. The bound lets
-    // as much go as arrives (one each for 17, 18, 19: the line PRR-CRB), and one more only when the cumulative
-    // acknowledgement advances without a new loss (RFC 9937: a safe acknowledgement).
+fn prr_with_fifteen_losses_of_twenty_follows_rfc_6937() {
+    // RFC 6937 section 3.1, second case: segments 0 to 14 lost. Duplicates for 15 and 16 release 20 and 21. At 17, three segments have
+    // arrived: 15 lost, 22 - 3 - 15 = 4 in flight, below the threshold of 10. The bound permits as much as arrives (one each for 17, 18,
+    // 19: the line PRR-CRB). It permits one more only if the cumulative acknowledgment advances without a new loss (RFC 9937: a safe
+    // acknowledgment).
     let mut script = full(20, SACK);
     sack(&mut script, 0, &[(15, 16)]);
     assert_eq!(sent(&mut script), [20]);
@@ -119,9 +119,9 @@ fn rate_reduction_with_fifteen_losses_of_twenty() {
 }
 
 #[test]
-fn rate_reduction_catches_up_to_the_threshold_at_most() {
-    // 10 in flight, threshold 5, segments 0 to 2 lost; 3, 4, 5 arrive in one acknowledgement: 10 - 3 - 3 = 4 in flight.
-    // Three arrived, none sent: 3, but only up to the threshold: 1.
+fn prr_sends_at_most_up_to_the_threshold() {
+    // 10 in flight, threshold 5, segments 0 to 2 lost; 3, 4, 5 arrive in one acknowledgment: 10 - 3 - 3 = 4 in flight. Three arrived,
+    // none sent: 3, but only up to the threshold: 1.
     let mut script = full(10, SACK);
     sack(&mut script, 0, &[(3, 6)]);
     assert_eq!(sent(&mut script), [0]);
@@ -133,23 +133,23 @@ fn rate_reduction_catches_up_to_the_threshold_at_most() {
 // RFC 6675 ------------------------------------------------------------------------------------------------------------
 
 #[test]
-fn a_segment_is_lost_when_more_than_two_segments_arrived_above_it() {
+fn segment_below_more_than_two_arrived_segments_is_lost() {
     let mut script = full(10, SACK);
     sack(&mut script, 0, &[(1, 3)]);
     // Two: limited transmit.
     assert_eq!(sent(&mut script), [10, 11]);
     assert!(!script.connection.inspect().in_recovery);
-    // Not the three below segment 9: 1 and 2 arrived, 9 too, but above 8 only one did.
+    // Not the three below segment 9: 1, 2 and 9 arrived, but above 8 only one did.
     sack(&mut script, 0, &[(9, 10), (1, 3)]);
     assert_eq!(sent(&mut script), [0]);
     assert!(script.connection.inspect().in_recovery);
-    // In flight: 12 outstanding - 3 arrived - segment 0 lost + segment 0 again.
+    // In flight: 12 outstanding - 3 arrived - segment 0 lost + its retransmission.
     assert_eq!(script.connection.inspect().in_flight_bytes, 9_000);
 }
 
 #[test]
-fn a_segment_is_lost_when_three_separate_ranges_arrived_above_it() {
-    // Small segments: 100 bytes each, so bytes alone do not decide.
+fn segment_below_three_separate_ranges_is_lost() {
+    // Small segments of 100 bytes each, so that the byte count is not decisive.
     let mut script = Script::client(config(10, SACK), ms(100));
     for _ in 0..8 {
         script.write(100);
@@ -160,13 +160,13 @@ fn a_segment_is_lost_when_three_separate_ranges_arrived_above_it() {
     script.ack(0, &[(100, 200), (300, 400)]);
     assert_eq!(script.sent(), []);
     script.ack(0, &[(100, 200), (300, 400), (500, 600)]);
-    // Segment 0 has three above it; the one at 200 has two.
+    // Segment 0 has three ranges above it; the one at 200 has two.
     assert_eq!(script.sent()[0], (0, 100));
     assert!(script.connection.inspect().in_recovery);
 }
 
 #[test]
-fn three_ranges_in_one_acknowledgement_suffice() {
+fn three_ranges_in_one_acknowledgment_are_sufficient() {
     let mut script = Script::client(config(10, SACK), ms(100));
     for _ in 0..8 {
         script.write(100);
@@ -174,7 +174,7 @@ fn three_ranges_in_one_acknowledgement_suffice() {
     }
     script.advance(ms(100));
     script.ack(0, &[(500, 600), (300, 400), (100, 200)]);
-    // 0 is lost and sent again; 200 and 400 are not, but with nothing else to send they are suspects (rule 3).
+    // 0 is lost and retransmitted. 200 and 400 are not lost, but with nothing else to send they are candidates (rule 3).
     assert!(script.connection.inspect().in_recovery);
     let statistics = script.connection.inspect();
     assert_eq!(statistics.in_flight_bytes, 400, "800 - 300 arrived - 100 lost");
@@ -182,20 +182,20 @@ fn three_ranges_in_one_acknowledgement_suffice() {
 }
 
 #[test]
-fn a_block_that_covers_a_segment_in_part_does_not_count_for_it() {
+fn sack_block_that_covers_part_of_a_segment_does_not_acknowledge_it() {
     let mut script = full(10, SACK);
     script.ack(0, &[(1_000, 2_999)]);
     assert_eq!(script.connection.inspect().in_flight_bytes, 9_000);
     script.ack(0, &[(1_500, 4_500)]);
     assert_eq!(script.connection.inspect().in_flight_bytes, 6_000, "2 and 3 now, so 0 is lost");
-    // Blocks that make no sense are ignored: backwards, empty, beyond what was sent.
+    // Invalid blocks are ignored: reversed, empty, beyond the sent data.
     script.ack(0, &[(6_000, 5_000), (5_000, 5_000), (9_000, 10_500)]);
     assert_eq!(script.connection.inspect().in_flight_bytes, 6_000);
 }
 
 #[test]
-fn three_duplicates_make_the_first_segment_lost_whatever_they_cover() {
-    // RFC 6675 section 5 step 1: contiguous small segments, 300 bytes in all.
+fn three_duplicates_mark_the_first_segment_lost_for_any_range() {
+    // RFC 6675 section 5 step 1: contiguous small segments, 300 bytes in total.
     let mut script = Script::client(config(10, SACK), ms(100));
     for _ in 0..8 {
         script.write(100);
@@ -210,21 +210,21 @@ fn three_duplicates_make_the_first_segment_lost_whatever_they_cover() {
 }
 
 #[test]
-fn with_nothing_else_to_send_a_suspect_and_then_the_last_segment_is_sent_again() {
+fn rescue_retransmission_is_sent_without_other_data() {
     // RFC 6675 section 4, NextSeg rule 3. Six segments, 0 and 3 lost, window 20, threshold 10.
     let mut script = short(6, SACK);
     sack(&mut script, 0, &[(1, 3)]);
     sack(&mut script, 0, &[(4, 5), (1, 3)]);
-    // Above segment 0 three arrived: lost. 3 is not: one arrived above it. But nothing else can be sent, and what
-    // arrived (1) allows one segment: segment 0.
+    // Three segments arrived above segment 0: it is lost. 3 is not, because one arrived above it. But nothing else can be sent, and the
+    // delivered data (1) permits one segment: segment 0.
     assert_eq!(sent(&mut script), [0]);
     sack(&mut script, 0, &[(4, 6), (1, 3)]);
     assert_eq!(sent(&mut script), [3], "rule 3");
-    // Rule 4: five segments, 0 and 4 lost. When the retransmission of 0 is acknowledged, 4 is still outstanding and
-    // nothing above it can tell.
+    // Rule 4: five segments, 0 and 4 lost. When the retransmission of 0 is acknowledged, 4 is still outstanding, and no segment above it
+    // can show its loss.
     let mut script = short(5, SACK);
     sack(&mut script, 0, &[(1, 4)]);
-    assert_eq!(sent(&mut script), [0, 4], "PRR lets three go: the second is the rescue");
+    assert_eq!(sent(&mut script), [0, 4], "PRR permits three: the second is the rescue");
     script.write(1_000);
     assert_eq!(sent(&mut script), [5]);
     script.advance(ms(100));
@@ -233,7 +233,7 @@ fn with_nothing_else_to_send_a_suspect_and_then_the_last_segment_is_sent_again()
 }
 
 #[test]
-fn retransmissions_are_not_judged_by_later_arrivals_again() {
+fn retransmission_is_not_marked_lost_by_later_arrivals() {
     let mut script = full(10, SACK);
     sack(&mut script, 0, &[(1, 4)]);
     assert_eq!(sent(&mut script), [0, 10], "three delivered: ceil(3 * 5 / 10) = 2");
@@ -245,10 +245,10 @@ fn retransmissions_are_not_judged_by_later_arrivals_again() {
 }
 
 #[test]
-fn without_sack_three_duplicates_and_partial_acknowledgements_find_losses() {
+fn losses_without_sack_are_detected_by_duplicates_and_partial_acknowledgments() {
     // RFC 5681 section 3.2, RFC 6582 section 3.2. 10 in flight, 0 and 4 lost.
     let mut script = Script::client(Config { sack: false, ..config(10, SACK) }, ms(100));
-    // The window of the SYN is not scaled, this one is; a change of the window would hide the first duplicate.
+    // The window of the SYN is not scaled, this one is. A change of the window would hide the first duplicate.
     script.ack(0, &[]);
     script.write(1_000_000);
     script.out();
@@ -259,22 +259,22 @@ fn without_sack_three_duplicates_and_partial_acknowledgements_find_losses() {
     assert_eq!(sent(&mut script), [11]);
     script.ack(0, &[]);
     assert_eq!(sent(&mut script), [0]);
-    // 12 outstanding, 3 presumed to have arrived, one lost and sent again.
+    // 12 outstanding, 3 presumed to have arrived, one lost and retransmitted.
     assert_eq!(script.connection.inspect().in_flight_bytes, 9_000);
     assert_eq!(script.connection.inspect().ssthresh_bytes, 5_000);
     script.ack(0, &[]);
     script.advance(ms(100));
     // Partial: the next hole is lost without further duplicates.
     script.ack(4_000, &[]);
-    // Four were acknowledged: the hole, and three of the four presumed. Outstanding are 4 to 11, one presumed: delivered
-    // 3, so ceil(3 * 5 / 10) = 2 may have been sent.
+    // Four were acknowledged: the hole, and three of the four presumed. 4 to 11 are outstanding, one of which is presumed: 3 delivered,
+    // so ceil(3 * 5 / 10) = 2 may have been sent.
     assert_eq!(sent(&mut script), [4]);
     assert_eq!(script.connection.inspect().in_flight_bytes, 7_000);
     script.ack(12_000, &[]);
     let inspect = script.connection.inspect();
     assert!(!inspect.in_recovery);
     assert_eq!(inspect.cwnd_bytes, 5_000);
-    // Duplicates of what was repaired begin no second recovery.
+    // Duplicates of repaired segments begin no second recovery.
     let statistics = script.connection.statistics();
     assert_eq!((statistics.recoveries, statistics.retransmitted_segments), (1, 2));
     script.out();
@@ -288,8 +288,8 @@ fn without_sack_three_duplicates_and_partial_acknowledgements_find_losses() {
 // RACK ----------------------------------------------------------------------------------------------------------------
 
 #[test]
-fn a_hole_is_lost_after_a_quarter_of_a_round_trip() {
-    // Sent at 100, SACK of a later segment at 200: round trip 100, window 100 / 4. RFC 8985 section 6.2.
+fn hole_is_lost_after_a_quarter_of_a_round_trip() {
+    // Sent at 100, SACK of a later segment at 200: round-trip time 100, window 100 / 4. RFC 8985 section 6.2.
     let mut script = full(10, RACK);
     sack(&mut script, 0, &[(1, 2)]);
     assert_eq!(sent(&mut script), [10]);
@@ -301,7 +301,7 @@ fn a_hole_is_lost_after_a_quarter_of_a_round_trip() {
 }
 
 #[test]
-fn a_hole_is_lost_at_once_with_three_segments_above_it() {
+fn hole_below_three_segments_is_lost_immediately() {
     let mut script = full(10, RACK);
     sack(&mut script, 0, &[(1, 2), (3, 4)]);
     assert!(script.connection.near_deadline() == at_ms(225));
@@ -309,14 +309,14 @@ fn a_hole_is_lost_at_once_with_three_segments_above_it() {
     assert!(script.connection.inspect().in_recovery);
     assert!(script.connection.near_deadline().is_never());
     script.out();
-    // 0 and 2 lost; what was sent after the newest arrival is not judged.
+    // 0 and 2 lost; segments sent after the newest arrival are not evaluated.
     assert_eq!(script.connection.statistics().recoveries, 1);
 }
 
 #[test]
-fn the_timer_waits_for_the_latest_of_the_waiting_segments() {
-    // Sent at 100, 105, 110 ms; the third arrives first: the second is overdue at 105 + 100 + 25 (section 6.2 step 5:
-    // the longest of the remaining times).
+fn reordering_timer_waits_for_the_latest_waiting_segment() {
+    // Sent at 100, 105, 110 ms; the third arrives first: the second is overdue at 105 + 100 + 25 (section 6.2 step 5: the longest of the
+    // remaining times).
     let mut script = Script::client(config(10, RACK), ms(100));
     for _ in 0..3 {
         script.write(1000);
@@ -327,36 +327,36 @@ fn the_timer_waits_for_the_latest_of_the_waiting_segments() {
     assert_eq!(script.now, at_ms(210));
     sack(&mut script, 0, &[(2, 3)]);
     assert_eq!(script.timer(), at_ms(230));
-    // Nothing arrived, so one segment leaves.
+    // Nothing arrived, so one segment is sent.
     assert_eq!(sent(&mut script), [0]);
-    // With its acknowledgement (safe: two segments) the other.
+    // The other is sent at its acknowledgment (safe: two segments).
     script.advance(ms(100));
     sack(&mut script, 1, &[(2, 3)]);
     assert_eq!(sent(&mut script), [1]);
 }
 
 #[test]
-fn once_reordering_was_seen_three_segments_do_not_suffice() {
+fn three_segments_after_observed_reordering_are_not_sufficient() {
     let mut script = full(10, RACK);
     sack(&mut script, 0, &[(1, 2)]);
     script.advance(ms(10));
-    // The hole was only late: reordering.
+    // The missing segment was only late: reordering.
     sack(&mut script, 2, &[]);
     script.out();
     assert!(script.connection.near_deadline().is_never());
     sack(&mut script, 2, &[(3, 7)]);
     assert!(!script.connection.inspect().in_recovery);
-    // Newest arrival at 210 of what left at 100: round trip 110; 100 + 110 + 25.
+    // Newest arrival at 210, sent at 100: round-trip time 110; 100 + 110 + 25.
     assert_eq!(script.connection.near_deadline(), at_ms(235));
 }
 
 #[test]
-fn a_repaired_hole_is_no_reordering() {
+fn retransmission_that_arrives_late_is_not_reordering() {
     let mut script = full(10, RACK);
     sack(&mut script, 0, &[(1, 4)]);
     script.out();
     script.advance(ms(100));
-    // The retransmission arrives long after what was sent after the original: that is not reordering.
+    // The retransmission arrives long after segments sent after the original: this is not reordering.
     sack(&mut script, 10, &[]);
     script.out();
     script.advance(ms(100));
@@ -366,30 +366,30 @@ fn a_repaired_hole_is_no_reordering() {
     assert_eq!(first, all);
     script.advance(ms(100));
     sack(&mut script, all, &[(all + 1, all + 4)]);
-    assert!(script.connection.inspect().in_recovery, "without patience");
+    assert!(script.connection.inspect().in_recovery, "without a reordering window");
 }
 
 #[test]
-fn a_retransmission_is_given_the_reordering_window_too() {
+fn retransmission_has_the_reordering_window_too() {
     let mut script = full(20, RACK);
     sack(&mut script, 0, &[(1, 2)]);
     script.advance(ms(10));
-    // Reordering was seen, so there is patience in recovery as well.
+    // Reordering was observed, so the reordering window also applies in recovery.
     sack(&mut script, 2, &[]);
     script.out();
     sack(&mut script, 2, &[(3, 7)]);
     assert_eq!(script.timer(), at_ms(235));
     assert_eq!(sent(&mut script), [2]);
     script.advance(ms(5));
-    // More arrive that were sent at 100; they say nothing of the retransmission.
+    // More segments sent at 100 arrive; they do not affect the retransmission.
     sack(&mut script, 2, &[(3, 13)]);
     let new = script.out();
     assert!(!new.is_empty());
     let number = script.offset(new[0].header.sequence) / 1000;
     script.advance(ms(100));
     sack(&mut script, 2, &[(3, 13), (number, number + 1)]);
-    // The one sent at 240 arrived after 100: whatever left before it, at 235 or at 100, is judged by 340 + 25 at the
-    // latest. What left at 100 is overdue; the retransmission of 2 waits.
+    // The one sent at 240 arrived after 100: segments sent before it, at 235 or at 100, are evaluated by 340 + 25 at the latest. Those
+    // sent at 100 are overdue; the retransmission of 2 waits.
     assert_eq!(script.connection.near_deadline(), at_ms(365));
     assert!(sent(&mut script).iter().all(|segment| *segment != 2));
     script.timer();
@@ -397,7 +397,7 @@ fn a_retransmission_is_given_the_reordering_window_too() {
 }
 
 #[test]
-fn of_several_losses_found_by_the_timer_one_leaves() {
+fn one_of_several_losses_detected_by_the_timer_is_retransmitted() {
     let mut script = full(20, RACK);
     sack(&mut script, 0, &[(1, 2)]);
     script.advance(ms(10));
@@ -414,7 +414,7 @@ fn of_several_losses_found_by_the_timer_one_leaves() {
     script.advance(ms(100));
     sack(&mut script, 2, &[(4, 13), (new, new + 1)]);
     script.out();
-    // Both retransmissions are overdue at 365 (see above), nothing arrives.
+    // Both retransmissions are overdue at 365 (see above), and nothing arrives.
     let before = script.connection.inspect().in_flight_bytes;
     assert_eq!(script.timer(), at_ms(365));
     assert_eq!(before - script.connection.inspect().in_flight_bytes, 2_000);
@@ -422,19 +422,19 @@ fn of_several_losses_found_by_the_timer_one_leaves() {
 }
 
 #[test]
-fn each_duplicate_report_widens_the_reordering_window_once_per_round() {
+fn duplicate_report_widens_the_reordering_window_once_per_round() {
     let mut script = full(10, RACK);
     sack(&mut script, 0, &[(1, 2)]);
     script.advance(ms(10));
-    // Reordering: only then is a duplicate of use (step 4).
+    // Reordering: only then does a duplicate have an effect (step 4).
     sack(&mut script, 2, &[(0, 1)]);
     sack(&mut script, 2, &[(0, 1)]);
     script.out();
     script.advance(ms(10));
     sack(&mut script, 2, &[(3, 4)]);
-    // Sent at 100, arrived at 220: 120; smallest round trip 100, two quarters: 50.
+    // Sent at 100, arrived at 220: 120; minimum round-trip time 100, two quarters: 50.
     assert_eq!(script.connection.near_deadline(), at_ms(100 + 120 + 50));
-    // What had been sent by the time of the report was acknowledged: another round, another quarter.
+    // The data sent before the report was acknowledged: another round, another quarter.
     script.advance(ms(100));
     let all = script.connection.statistics().data_segments_sent as u32;
     sack(&mut script, all, &[]);
@@ -446,39 +446,38 @@ fn each_duplicate_report_widens_the_reordering_window_once_per_round() {
 }
 
 #[test]
-fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
+fn lost_retransmission_is_detected_by_later_segments() {
     let mut script = full(20, RACK);
     sack(&mut script, 0, &[(1, 4)]);
-    // Three delivered: ceil(3 * 10 / 20) = 2 may have been sent, with five delivered 3.
+    // Three delivered: ceil(3 * 10 / 20) = 2 may have been sent; with five delivered 3.
     assert_eq!(sent(&mut script), [0, 20]);
     script.advance(ms(1));
     sack(&mut script, 0, &[(1, 6)]);
     assert_eq!(sent(&mut script), [21]);
-    // 21, sent 1 ms after the retransmission, arrives; in recovery without reordering there is no patience: 0 is lost
-    // again, and 6 to 20 as well. Six delivered, three sent, nothing in flight: three leave, what is missing first
-    // before the others.
+    // 21, sent 1 ms after the retransmission, arrives. In recovery without reordering there is no reordering window: 0 is lost again, as
+    // are 6 to 20. Six delivered, three sent, nothing in flight: three are sent, missing segments first.
     script.advance(ms(100));
     sack(&mut script, 0, &[(1, 6), (21, 22)]);
     assert_eq!(sent(&mut script), [0, 6, 7]);
 }
 
 #[test]
-fn an_acknowledgement_of_the_original_says_nothing_of_the_retransmission() {
-    // Step 2: an echoed timestamp older than the retransmission, or an answer sooner than the path allows.
+fn acknowledgment_of_the_original_is_not_one_of_the_retransmission() {
+    // Step 2: an echoed timestamp older than the retransmission, or a response sooner than the path permits.
     for (timestamps, later) in [(true, 10), (true, 110), (false, 10)] {
         let mut script = Script::client(Config { timestamps, ..config(10, RACK) }, ms(100));
         script.write(10_000);
         script.out();
         script.advance(ms(100));
         sack(&mut script, 0, &[(1, 4)]);
-        // Kept for the peer's echo: what was sent at 100.
+        // Kept for the peer's echo: the timestamp sent at 100.
         let echo = script.segment(0, 0).header.timestamp_echo;
         assert_eq!(sent(&mut script), [0]);
         script.advance(ms(later));
         let mut late = script.segment(4_000, fullpipe_wire::tcp::flags::ACK);
         late.header.timestamp_echo = echo;
         script.deliver(late);
-        // Were it for the retransmission, segments 4 to 9, sent earlier, would be lost.
+        // If it were for the retransmission, segments 4 to 9, sent earlier, would be lost.
         assert_eq!(sent(&mut script), Vec::<u32>::new());
         assert_eq!(script.connection.statistics().retransmitted_segments, 1);
     }
@@ -491,8 +490,8 @@ fn probing(window: u32) -> Config {
 }
 
 #[test]
-fn a_probe_sends_the_last_segment_again() {
-    // Two round trips and 2 ms after the last departure; the time-out (100 + 200 at first) begins anew at the probe.
+fn tail_loss_probe_retransmits_the_last_segment() {
+    // Two round trips and 2 ms after the last transmission; the timeout (100 + 200 initially) restarts at the probe.
     let mut script = Script::client(probing(10), ms(100));
     script.write(3_000);
     script.out();
@@ -502,13 +501,13 @@ fn a_probe_sends_the_last_segment_again() {
     assert_eq!(script.connection.statistics().tail_loss_probes, 1);
     assert_eq!(script.timer(), at_ms(302 + 300));
     assert_eq!(script.connection.statistics().timeouts, 1);
-    // Only the first is lost for sure, but the others are overdue too (RFC 8985 section 6.3).
+    // Only the first is certainly lost, but the others are overdue too (RFC 8985 section 6.3).
     assert_eq!(sent(&mut script), [0]);
 }
 
 #[test]
-fn one_probe_at_a_time_and_the_time_out_follows() {
-    // RFC 8985 section 7.3: with a probe out, new data arm no other; the time-out of 100 + 200 ms began with the probe.
+fn one_tail_loss_probe_is_followed_by_the_timeout() {
+    // RFC 8985 section 7.3: while a probe is outstanding, new data starts no other; the timeout of 100 + 200 ms started with the probe.
     let mut script = Script::client(probing(10), ms(100));
     script.write(3_000);
     script.out();
@@ -523,8 +522,8 @@ fn one_probe_at_a_time_and_the_time_out_follows() {
 }
 
 #[test]
-fn a_lone_segment_is_given_time_for_a_delayed_acknowledgement() {
-    // 2 * 100 + 2 + 200 = 402 would be later than the time-out at 300: then the probe takes its place.
+fn tail_loss_probe_of_a_single_segment_waits_for_a_delayed_acknowledgment() {
+    // 2 * 100 + 2 + 200 = 402 would be later than the timeout at 300: then the probe replaces it.
     let mut script = Script::client(probing(10), ms(100));
     script.write(1_000);
     script.out();
@@ -535,14 +534,14 @@ fn a_lone_segment_is_given_time_for_a_delayed_acknowledgement() {
 }
 
 #[test]
-fn a_probe_prefers_new_data_even_beyond_the_window() {
+fn tail_loss_probe_prefers_new_data_even_beyond_the_window() {
     let mut script = Script::client(probing(3), ms(100));
     script.write(10_000);
     assert_eq!(sent(&mut script).len(), 3);
     script.timer();
     assert_eq!(sent(&mut script), [3]);
     assert_eq!(script.connection.statistics().retransmitted_segments, 0);
-    // The answer to the probe finds the loss of 1 and 2: overdue since long.
+    // The response to the probe shows the loss of 1 and 2, which are long overdue.
     script.advance(ms(100));
     sack(&mut script, 1, &[(3, 4)]);
     assert_eq!(sent(&mut script)[0], 1);
@@ -550,9 +549,9 @@ fn a_probe_prefers_new_data_even_beyond_the_window() {
 }
 
 #[test]
-fn a_probe_that_repaired_a_loss_is_answered_as_a_loss() {
-    // RFC 8985 section 7.4.2: of three segments the last got lost; the probe repaired it, so no other sign of the loss
-    // exists. Known when something beyond is acknowledged without a duplicate being reported.
+fn loss_repaired_by_a_probe_reduces_the_window() {
+    // RFC 8985 section 7.4.2: of three segments the last was lost and the probe repaired it, so there is no other sign of the loss. It is
+    // detected when later data is acknowledged without a report of a duplicate.
     let repaired = |report: &[(u32, u32)], bare: bool| {
         let mut script = Script::client(probing(10), ms(100));
         script.ack(0, &[]);
@@ -563,7 +562,7 @@ fn a_probe_that_repaired_a_loss_is_answered_as_a_loss() {
         script.advance(ms(100));
         sack(&mut script, 3, report);
         if bare {
-            // From a receiver that does not report duplicates: it just says the same again.
+            // From a receiver that does not report duplicates, which only repeats its acknowledgment.
             sack(&mut script, 3, &[]);
         }
         script.write(1_000);
@@ -578,13 +577,13 @@ fn a_probe_that_repaired_a_loss_is_answered_as_a_loss() {
 }
 
 #[test]
-fn no_probe_in_recovery_or_while_something_is_selectively_acknowledged() {
+fn tail_loss_probe_is_not_sent_in_recovery_or_with_sacked_segments() {
     let mut script = Script::client(probing(10), ms(100));
     script.write(10_000);
     script.out();
     script.advance(ms(100));
     sack(&mut script, 0, &[(1, 2)]);
-    // The time-out remains: 100 + 300 (of the first sample; SACK gives a second: 100 + max(200, 150)).
+    // The timeout remains: 100 + 300 (from the first sample; SACK provides a second: 100 + max(200, 150)).
     assert_eq!(script.connection.far_deadline(), at_ms(400));
     sack(&mut script, 0, &[(1, 4)]);
     assert!(script.connection.inspect().in_recovery);
@@ -592,23 +591,23 @@ fn no_probe_in_recovery_or_while_something_is_selectively_acknowledged() {
     assert_eq!(script.connection.far_deadline(), at_ms(400));
 }
 
-// Time-outs -----------------------------------------------------------------------------------------------------------
+// Timeouts -----------------------------------------------------------------------------------------------------------
 
 #[test]
-fn after_a_time_out_only_overdue_segments_are_lost_with_rack_and_all_without() {
+fn timeout_marks_overdue_segments_with_rack_and_all_without() {
     for (detection, lost_again) in [(RACK, 2), (SACK, 3)] {
         let mut script = Script::client(config(10, detection), ms(100));
         script.write(2_000);
         script.out();
-        // A third leaves shortly before the time-out at 400 (with RFC 6675 rules: 300 too, 100 + 4 * 50).
+        // A third is sent shortly before the timeout at 400 (with RFC 6675 rules also at 300: 100 + 4 * 50).
         script.advance(ms(270));
         script.write(1_000);
         script.out();
         script.timer();
         assert_eq!(sent(&mut script), [0]);
         script.advance(ms(50));
-        // With RACK the third still counts as in flight, so the window of two lets only one go. (The acknowledgement
-        // comes sooner than a round trip, so it says nothing of the retransmission.)
+        // With RACK the third still counts as in flight, so the window of two permits only one. (The acknowledgment arrives sooner than a
+        // round trip, so it is not for the retransmission.)
         sack(&mut script, 1, &[]);
         let inspect = script.connection.inspect();
         assert_eq!(inspect.cwnd_bytes, 2_000);
@@ -619,8 +618,8 @@ fn after_a_time_out_only_overdue_segments_are_lost_with_rack_and_all_without() {
 }
 
 #[test]
-fn a_receiver_that_goes_back_on_its_word_gets_everything_again() {
-    // RFC 2018 section 8: segment 0 arrived by its own report, but the time-out finds it first in line.
+fn reneging_receiver_gets_all_data_again() {
+    // RFC 2018 section 8: segment 0 was reported as arrived, but is still the first outstanding one at the timeout.
     let mut script = short(4, RACK);
     sack(&mut script, 0, &[(0, 2)]);
     script.out();
@@ -637,10 +636,10 @@ fn a_receiver_that_goes_back_on_its_word_gets_everything_again() {
 }
 
 #[test]
-fn a_segment_acknowledged_in_part_goes_on_with_the_rest() {
+fn partially_acknowledged_segment_is_retransmitted_from_the_rest() {
     let mut script = full(10, SACK);
     script.ack(500, &[(1_000, 4_000)]);
-    // The rest of segment 0 is lost and sent again; 11 new segments' worth minus what is missing do not matter here.
+    // The rest of segment 0 is lost and retransmitted; the other segments are not relevant here.
     assert_eq!(script.sent()[0], (500, 500));
     script.ack(700, &[(1_000, 4_000)]);
     script.out();
@@ -706,7 +705,7 @@ impl Controller for Diary {
 }
 
 #[test]
-fn the_control_is_told_in_the_order_of_its_trait() {
+fn control_is_called_in_the_order_of_its_trait() {
     let diary = Diary::default();
     let mut script = Script::client_with(config(6, SACK), Box::new(diary.clone()), ms(100));
     assert_eq!(diary.take(), ["established 100ms"]);
@@ -765,9 +764,9 @@ impl Controller for Rates {
 }
 
 #[test]
-fn samples_say_whether_the_application_limited_them() {
-    // Linux tcp_rate_check_app_limited: packets sent after the application had run dry are marked, until what was in
-    // flight then has been delivered.
+fn rate_samples_state_whether_the_application_limited_them() {
+    // Linux tcp_rate_check_app_limited: packets sent after the application had no more data are marked, until all data in flight at that
+    // time has been delivered.
     let rates = Rates::default();
     let mut script = Script::client_with(config(4, SACK), Box::new(rates.clone()), ms(100));
     script.write(8_000);
@@ -779,14 +778,14 @@ fn samples_say_whether_the_application_limited_them() {
     script.advance(ms(100));
     sack(&mut script, 5, &[]);
     assert_eq!(sent(&mut script), Vec::<u32>::new());
-    // Dry with three in flight.
+    // No more data, with three in flight.
     script.write(1_000);
     assert_eq!(sent(&mut script), [8]);
     sack(&mut script, 8, &[]);
     script.advance(ms(100));
     sack(&mut script, 9, &[]);
-    // The dry phase lasts until more than 5000 + 3000 bytes are delivered: through the third acknowledgement, not the
-    // fourth, whose packet was sent in it.
+    // The limited phase lasts until more than 5000 + 3000 bytes are delivered: through the third acknowledgment, not the fourth, whose
+    // packet was sent in it.
     let rates = rates.0.lock().unwrap();
     assert_eq!(*rates, [(true, false), (false, false), (false, true), (true, false)]);
 }
@@ -807,7 +806,7 @@ impl Controller for OwnRecovery {
 }
 
 #[test]
-fn a_control_with_its_own_recovery_keeps_its_window() {
+fn control_with_its_own_recovery_keeps_its_window() {
     let mut script = Script::client_with(config(10, SACK), Box::new(OwnRecovery), ms(100));
     script.write(100_000);
     script.out();

@@ -1,4 +1,4 @@
-//! TCP's table of MUSTs, `requirements.csv`; what it is, the module says.
+//! The requirements of the TCP RFCs, `requirements.csv`, in the format that [`crate::table`] describes.
 //!
 //! `cargo test -p fullpipe-tcp --test all requirements -- --nocapture` prints the counts.
 
@@ -13,12 +13,12 @@ const TABLE: Requirements = Requirements {
 };
 
 #[test]
-fn the_page_of_requirements_is_up_to_date() {
+fn requirements_page_is_up_to_date() {
     TABLE.check_page();
 }
 
 #[test]
-fn the_table_of_requirements_holds_together() {
+fn requirements_table_is_consistent() {
     TABLE.check();
 }
 

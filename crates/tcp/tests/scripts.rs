@@ -1,4 +1,4 @@
-//! The scripts in `tests/scripts`, a test each, and tests of the harness itself.
+//! Tests that run each script in `tests/scripts`, and tests of the script harness.
 
 use crate::script;
 
@@ -15,7 +15,7 @@ fn run_file(name: &str) {
     }
 }
 
-/// A test for each script, and the list of all.
+/// Generates a test for each script, and the list of all.
 macro_rules! scripts {
     ($($folder:ident: $($script:ident)*;)*) => {
         const LISTED: &[&str] = &[$($(concat!(stringify!($folder), "/", stringify!($script), ".script"),)*)*];
@@ -76,7 +76,7 @@ fn failure(text: &str) -> String {
 const HANDSHAKE: &str = "handshake 10ms\n";
 
 #[test]
-fn a_packet_that_differs_is_reported_with_line_time_and_difference() {
+fn different_packet_is_reported_with_line_time_and_difference() {
     let report = failure(&format!("{HANDSHAKE}+5ms write 100\n> . 1:101(100) ack 2\n"));
     assert!(report.starts_with("test:3: at 15ms\n    > . 1:101(100) ack 2\n"), "{report}");
     assert!(report.contains("got       15ms  > . 1:101(100) ack 1 win 512 <TS val 16 ecr 1010>"), "{report}");
@@ -85,7 +85,7 @@ fn a_packet_that_differs_is_reported_with_line_time_and_difference() {
 }
 
 #[test]
-fn packets_at_another_time_left_out_or_too_many_are_reported() {
+fn mistimed_missing_and_additional_packets_are_reported() {
     let sent = format!("{HANDSHAKE}write 100\n");
     for (rest, line, got) in [
         ("+1ms > . 1:101(100) ack 1", 3, "10ms  > . 1:101(100)"),
@@ -135,7 +135,7 @@ fn every_part_of_a_packet_is_compared() {
 }
 
 #[test]
-fn values_and_events_that_differ_are_reported() {
+fn different_values_and_events_are_reported() {
     for (wrong, got) in [
         ("assert state LISTEN", "ESTABLISHED"),
         ("assert cwnd 14480, cwnd 14481", "cwnd 14480"),
@@ -160,7 +160,7 @@ fn values_and_events_that_differ_are_reported() {
 }
 
 #[test]
-fn what_cannot_be_read_is_reported_with_its_line() {
+fn invalid_line_is_reported_with_its_number() {
     for (text, why) in [
         (
             "\nset mss_bites 7",

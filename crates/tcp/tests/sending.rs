@@ -1,4 +1,4 @@
-//! The sending half without losses: segments, windows, Nagle, probes of a closed window, time-outs, idling, pacing.
+//! The sender without losses: segments, windows, Nagle's algorithm, zero-window probes, timeouts, idle time, pacing.
 
 use crate::common::*;
 use fullpipe_congestion::newreno::NewReno;
@@ -8,7 +8,7 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::tcp::flags;
 use std::sync::Arc;
 
-/// Segments of 1000 bytes, no Nagle, no probes.
+/// Segments of 1000 bytes, without Nagle's algorithm and probes.
 fn plain() -> Config {
     Config { mss_bytes: 1000, nagle: false, tail_loss_probe: false, ..Config::linux() }
 }
@@ -20,14 +20,14 @@ fn open(config: Config) -> Script {
 }
 
 #[test]
-fn the_initial_window_leaves_and_acknowledgements_let_the_rest_go() {
+fn initial_window_is_sent_and_acknowledgments_release_the_rest() {
     let mut script = open(plain());
     script.write(30_500);
     let first = script.sent();
     assert_eq!(first, (0..10).map(|n| (n * 1000, 1000)).collect::<Vec<_>>());
     assert_eq!(script.connection.inspect().in_flight_bytes, 10_000);
     script.advance(ms(100));
-    // Slow start: two acknowledged, four leave.
+    // Slow start: two acknowledged, four sent.
     script.ack(2000, &[]);
     assert_eq!(script.sent(), [(10_000, 1000), (11_000, 1000), (12_000, 1000), (13_000, 1000)]);
     assert_eq!(script.connection.inspect().cwnd_bytes, 12_000);
@@ -36,7 +36,7 @@ fn the_initial_window_leaves_and_acknowledgements_let_the_rest_go() {
 }
 
 #[test]
-fn what_the_buffer_has_no_room_for_is_not_taken() {
+fn write_beyond_the_buffer_is_partial() {
     let mut script = open(Config { send_buffer_bytes: 5_500, ..plain() });
     assert_eq!(script.connection.write(Payload::Length(4_000)), 4_000);
     assert_eq!(script.connection.writable_bytes(), 1_500);
@@ -49,13 +49,13 @@ fn what_the_buffer_has_no_room_for_is_not_taken() {
 }
 
 #[test]
-fn each_write_below_a_segment_leaves_as_a_segment_without_nagle() {
+fn small_write_without_nagle_is_one_segment() {
     let mut script = open(plain());
     for piece in [300, 300, 1500] {
         script.write(piece);
         script.out();
     }
-    // Together in one batch they fill segments.
+    // Written in one batch they fill segments.
     script.write(300);
     script.write(300);
     script.write(700);
@@ -63,7 +63,7 @@ fn each_write_below_a_segment_leaves_as_a_segment_without_nagle() {
 }
 
 #[test]
-fn nagle_holds_back_a_part_of_a_segment_while_anything_is_unacknowledged() {
+fn nagle_delays_a_partial_segment_while_data_is_unacknowledged() {
     // RFC 9293 section 3.7.4.
     let mut script = open(Config { nagle: true, ..plain() });
     script.write(300);
@@ -71,13 +71,13 @@ fn nagle_holds_back_a_part_of_a_segment_while_anything_is_unacknowledged() {
     script.write(300);
     assert_eq!(script.sent(), []);
     script.write(900);
-    assert_eq!(script.sent(), [(300, 1000)], "a whole segment goes, the rest waits");
+    assert_eq!(script.sent(), [(300, 1000)], "a whole segment is sent, the rest waits");
     script.advance(ms(100));
     script.ack(300, &[]);
     assert_eq!(script.sent(), []);
     script.ack(1300, &[]);
     assert_eq!(script.sent(), [(1300, 200)]);
-    // The end of the stream does not wait.
+    // The end of the stream is sent without delay.
     script.write(10);
     assert_eq!(script.sent(), []);
     script.connection.finish();
@@ -85,7 +85,7 @@ fn nagle_holds_back_a_part_of_a_segment_while_anything_is_unacknowledged() {
 }
 
 #[test]
-fn the_peers_window_bounds_and_no_segment_is_cut_to_fit_it() {
+fn sending_stays_within_the_peers_window_without_splitting_segments() {
     let mut script = open(plain());
     // 27 << 7 = 3456 bytes.
     script.window = 27;
@@ -95,7 +95,7 @@ fn the_peers_window_bounds_and_no_segment_is_cut_to_fit_it() {
     script.advance(ms(100));
     script.ack(1000, &[]);
     assert_eq!(script.sent(), [(3000, 1000)]);
-    // To the byte.
+    // Exact to the byte.
     for (window, segments) in [(2_999, 2), (3_000, 3), (3_001, 3)] {
         let mut script = open(Config { window_scaling: false, ..plain() });
         script.window = window;
@@ -103,7 +103,7 @@ fn the_peers_window_bounds_and_no_segment_is_cut_to_fit_it() {
         script.write(10_000);
         assert_eq!(script.sent().len(), segments);
     }
-    // The last bytes fit whole though they are less than a segment, and leave.
+    // The last bytes fit completely although they are less than a segment, and are sent.
     let mut script = open(plain());
     script.window = 27;
     script.ack(0, &[]);
@@ -112,7 +112,7 @@ fn the_peers_window_bounds_and_no_segment_is_cut_to_fit_it() {
 }
 
 #[test]
-fn an_old_segment_does_not_change_the_window() {
+fn old_segment_does_not_change_the_window() {
     let mut script = open(plain());
     script.data(0, 100, 0);
     script.peer_next = 100;
@@ -127,26 +127,26 @@ fn an_old_segment_does_not_change_the_window() {
 }
 
 #[test]
-fn a_closed_window_is_probed_with_growing_intervals_until_it_opens() {
+fn zero_window_is_probed_with_increasing_intervals_until_it_opens() {
     let mut script = open(plain());
     script.window = 0;
     script.ack(0, &[]);
     script.write(5000);
     assert_eq!(script.sent(), []);
-    // Time-out after the handshake's 100 ms: 100 + max(200, 4 * 50) = 300; doubled each time.
+    // The timeout after the handshake's 100 ms: 100 + max(200, 4 * 50) = 300; doubled each time.
     let mut expected = at_ms(100);
     for (probe, interval) in [300, 600, 1200, 2400].into_iter().enumerate() {
         expected += ms(interval);
         assert_eq!(script.timer(), expected);
         let sent = script.out();
         assert_eq!(sent.len(), 1);
-        // A number that was acknowledged before, so that the peer has to answer.
+        // A number that was acknowledged before, so that the peer must answer.
         assert_eq!((script.offset(sent[0].header.sequence), sent[0].header.payload_bytes), (u32::MAX, 0));
         assert_eq!(script.connection.statistics().window_probes, probe as u64 + 1);
         script.ack(0, &[]);
         assert_eq!(script.sent(), []);
     }
-    // A window below a segment: what fits leaves at the next probe (RFC 9293 section 3.8.6.2.1).
+    // A window smaller than a segment: the next probe sends the part that fits (RFC 9293 section 3.8.6.2.1).
     script.window = 3;
     script.ack(0, &[]);
     assert_eq!(script.sent(), []);
@@ -160,7 +160,7 @@ fn a_closed_window_is_probed_with_growing_intervals_until_it_opens() {
 }
 
 #[test]
-fn probes_that_nobody_answers_end_the_connection_and_answered_ones_never_do() {
+fn unanswered_window_probes_abort_the_connection_and_answered_ones_do_not() {
     let mut script = open(Config { max_retransmissions: 4, ..plain() });
     script.window = 0;
     script.ack(0, &[]);
@@ -180,8 +180,8 @@ fn probes_that_nobody_answers_end_the_connection_and_answered_ones_never_do() {
 }
 
 #[test]
-fn time_outs_double_up_to_the_bound_and_then_the_connection_is_given_up() {
-    // Linux: 100 + max(200, 4 * 50) = 300 ms at first; 300 * 2^8 = 76.8 s, then 120 s. RFC 6298 rule 5.5.
+fn timeouts_double_up_to_the_bound_and_then_abort_the_connection() {
+    // Linux: 100 + max(200, 4 * 50) = 300 ms initially; 300 * 2^8 = 76.8 s, then 120 s. RFC 6298 rule 5.5.
     let mut script = open(plain());
     script.write(1000);
     assert_eq!(script.sent(), [(0, 1000)]);
@@ -195,7 +195,7 @@ fn time_outs_double_up_to_the_bound_and_then_the_connection_is_given_up() {
     assert_eq!(script.sent(), []);
     assert_eq!(script.events, [Event::Closed(CloseReason::TimedOut)]);
     assert_eq!(script.connection.statistics().timeouts, 15);
-    // ns-3: one second at least for the whole time-out.
+    // ns-3: at least one second for the whole timeout.
     let mut script = open(Config { loss_detection: Config::ns3().loss_detection, min_rto: ms(1000), ..plain() });
     script.write(1000);
     script.out();
@@ -204,7 +204,7 @@ fn time_outs_double_up_to_the_bound_and_then_the_connection_is_given_up() {
 }
 
 #[test]
-fn progress_resets_the_count_of_time_outs() {
+fn progress_resets_the_count_of_timeouts() {
     let mut script = open(Config { max_retransmissions: 2, ..plain() });
     script.write(4000);
     script.out();
@@ -221,7 +221,7 @@ fn progress_resets_the_count_of_time_outs() {
 }
 
 #[test]
-fn an_acknowledgement_restarts_the_timer_and_the_last_one_stops_it() {
+fn acknowledgment_restarts_the_timer_and_the_last_one_stops_it() {
     let mut script = open(plain());
     script.write(2000);
     script.out();
@@ -235,7 +235,7 @@ fn an_acknowledgement_restarts_the_timer_and_the_last_one_stops_it() {
 }
 
 #[test]
-fn a_time_out_shrinks_the_window_to_one_segment_and_slow_start_follows() {
+fn timeout_reduces_the_window_to_one_segment_and_slow_start_follows() {
     let mut script = open(Config { frto: false, ..plain() });
     script.write(20_000);
     assert_eq!(script.sent().len(), 10);
@@ -246,19 +246,19 @@ fn a_time_out_shrinks_the_window_to_one_segment_and_slow_start_follows() {
     script.advance(ms(100));
     script.ack(1000, &[]);
     assert_eq!(script.sent(), [(1000, 1000), (2000, 1000)]);
-    // What is lost was answered by the time-out: no recovery, no second reduction.
+    // The timeout was the response to the losses: no recovery, no second reduction.
     let inspect = script.connection.inspect();
     assert_eq!((inspect.cwnd_bytes, inspect.ssthresh_bytes, inspect.in_recovery), (2000, 5000, false));
     script.advance(ms(100));
-    // Everything had arrived but the first segment: it is over, and new data follow.
+    // Everything except the first segment had arrived: the loss phase ends, and new data follows.
     script.ack(10_000, &[]);
     assert_eq!(script.connection.statistics().timeouts, 1);
     assert!(script.sent().iter().all(|segment| segment.0 >= 10_000));
 }
 
 #[test]
-fn round_trips_measured_by_timestamps_have_their_granularity() {
-    // Sent at 100.4 ms, acknowledged at 103.2 ms: 2.8 ms by departure, 103 - 100 = 3 ticks by timestamps.
+fn round_trip_times_from_timestamps_have_their_granularity() {
+    // Sent at 100.4 ms, acknowledged at 103.2 ms: 2.8 ms by send time, 103 - 100 = 3 ticks by timestamps.
     for (by_timestamps, expected) in [(false, Duration::from_micros(2_800)), (true, ms(3))] {
         let mut script = open(Config { rtt_from_timestamps: by_timestamps, ..plain() });
         script.advance(Duration::from_micros(400));
@@ -278,7 +278,7 @@ fn round_trips_measured_by_timestamps_have_their_granularity() {
 }
 
 #[test]
-fn a_retransmission_gives_a_sample_only_by_its_timestamp() {
+fn retransmission_gives_a_sample_only_with_timestamps() {
     for timestamps in [false, true] {
         let mut script = open(Config { timestamps, ..plain() });
         script.write(1000);
@@ -292,7 +292,7 @@ fn a_retransmission_gives_a_sample_only_by_its_timestamp() {
             assert_eq!(inspect.latest_rtt, ms(120));
             assert!(inspect.rto < ms(400));
         } else {
-            // Karn: no sample, and the doubled time-out stays.
+            // Karn: no sample, and the doubled timeout remains.
             assert_eq!(inspect.latest_rtt, ms(100));
             assert_eq!(inspect.rto, ms(600));
         }
@@ -300,7 +300,7 @@ fn a_retransmission_gives_a_sample_only_by_its_timestamp() {
 }
 
 #[test]
-fn after_idling_longer_than_a_time_out_the_initial_window_is_all() {
+fn window_after_a_long_idle_time_is_the_initial_window() {
     for (restart, pause, expected) in [(true, 5000, 10), (true, 150, 20), (false, 5000, 20)] {
         let mut script =
             Script::client_with(Config { idle_restart: restart, ..plain() }, Box::new(NewReno::new(None)), ms(100));
@@ -318,7 +318,7 @@ fn after_idling_longer_than_a_time_out_the_initial_window_is_all() {
 }
 
 #[test]
-fn the_window_counts_as_limiting_only_when_it_was() {
+fn window_grows_only_if_it_limited_sending() {
     // Linux tcp_is_cwnd_limited: in slow start if more than half of it was used.
     let mut script = open(plain());
     for (written, grows) in [(3_000, false), (5_000, false), (6_000, true), (10_000, true)] {
@@ -336,8 +336,8 @@ fn the_window_counts_as_limiting_only_when_it_was() {
 
 #[test]
 fn pacing_spreads_segments_over_the_round_trip() {
-    // 10 segments of 1000 bytes per 100 ms, twice that in slow start: one in 5 ms; quantum of 2: two in 10 ms. A pacer
-    // that was idle wins back half a quantum: half a gap, or one segment.
+    // 10 segments of 1000 bytes per 100 ms, twice that in slow start: one per 5 ms; with a quantum of 2, two per 10 ms. A pacer that was
+    // idle has a credit of half a quantum: half an interval, or one segment.
     let single: Vec<_> = (0..10).map(|n| if n == 0 { (100_000, 1) } else { (97_500 + n * 5_000, 1) }).collect();
     let double = vec![(100_000, 3), (110_000, 2), (120_000, 2), (130_000, 2), (140_000, 1)];
     for (quantum, departures) in [(1, single), (2, double)] {
@@ -368,7 +368,7 @@ fn delivery_is_sampled() {
 
 #[test]
 fn sequence_numbers_wrap() {
-    // The script's initial number is 5000 below the wrap.
+    // The script's initial number is 5000 before the wraparound.
     let mut script = open(plain());
     script.write(10_000);
     let sent = script.out();
@@ -376,7 +376,7 @@ fn sequence_numbers_wrap() {
     assert!(sent[9].header.sequence < 5000);
     script.advance(ms(100));
     script.ack(4_000, &[(5_000, 6_000), (7_000, 9_000)]);
-    // Three segments have arrived beyond, so the two holes are lost (RACK): only the last one is in flight.
+    // Three segments have arrived beyond, so the two holes are lost (RACK): only the last segment is in flight.
     assert_eq!(script.connection.inspect().in_flight_bytes, 1_000);
     assert_eq!(script.sent(), [(4_000, 1000), (6_000, 1000)]);
     script.ack(10_000, &[]);
@@ -384,19 +384,18 @@ fn sequence_numbers_wrap() {
 }
 
 #[test]
-fn an_idle_connection_is_small() {
-    // With the control's own state and the rings unallocated; the budget is 900 bytes in all.
+fn idle_connection_has_a_small_memory_footprint() {
+    // With the control's own state and unallocated rings; the budget is 900 bytes in total.
     let size = size_of::<Connection>();
     assert!(size <= 760, "{size}");
 }
 
 #[test]
-fn counts_of_segments_are_those_of_ns3() {
-    // ns-3's transfer of D data segments in one direction, FIN with the last: the acknowledging side sends a SYN-ACK,
-    // one acknowledgement for the first segment and for every second one after it, and for the last with its FIN one,
-    // or two where its data alone call for one: floor((D - 1) / 2) + 3 in all. Published for 1.5 MB: 2900 segments (SYN,
-    // handshake acknowledgement and D = 2898) and 2897 / 2 + 3 = 1451.
-    // 512 * 99 = 50 688 = 94 * 536 + 304: 95 segments. 512 * 98 = 50 176 = 93 * 536 + 328: 94.
+fn segment_counts_with_the_ns3_preset_equal_those_of_ns3() {
+    // ns-3's transfer of D data segments in one direction, with the FIN on the last. The acknowledging end sends a SYN-ACK, one
+    // acknowledgment for the first segment and one for every second after it. For the last segment with its FIN it sends one, or two if
+    // its data alone requires one: floor((D - 1) / 2) + 3 in total. Published for 1.5 MB: 2900 segments (SYN, handshake acknowledgment
+    // and D = 2898) and 2897 / 2 + 3 = 1451. 512 * 99 = 50 688 = 94 * 536 + 304: 95 segments. 512 * 98 = 50 176 = 93 * 536 + 328: 94.
     for (bytes, segments, acknowledgements) in [(512 * 99, 95, 47 + 3), (512 * 98, 94, 46 + 3)] {
         let config = Config::ns3();
         let mut pair = Pair::new([config.clone(), config], [10, 20], 1);
@@ -410,7 +409,7 @@ fn counts_of_segments_are_those_of_ns3() {
 }
 
 #[test]
-fn timers_are_harmless_when_nothing_is_due() {
+fn handle_timeout_without_due_timers_has_no_effect() {
     let mut script = open(plain());
     script.write(5000);
     script.out();
@@ -427,7 +426,7 @@ fn timers_are_harmless_when_nothing_is_due() {
 }
 
 #[test]
-fn bytes_and_lengths_can_be_mixed() {
+fn writes_of_bytes_and_lengths_can_be_mixed() {
     let mut script = open(plain());
     script.connection.write(Payload::Bytes(b"abc".as_slice().into()));
     script.connection.write(Payload::Length(2));
@@ -436,7 +435,7 @@ fn bytes_and_lengths_can_be_mixed() {
     assert_eq!(sent[0].payload.as_deref(), Some(b"abc\0\0def".as_slice()));
     script.connection.write(Payload::Length(10));
     assert_eq!(script.out()[0].payload, None);
-    // A retransmission has the same content, even after part of it was acknowledged.
+    // A retransmission has the same content, even after a partial acknowledgment.
     script.advance(ms(100));
     script.ack(1, &[]);
     script.timer();

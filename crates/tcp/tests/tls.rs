@@ -1,4 +1,4 @@
-//! TLS 1.3 as modelled, over TCP and Fast Open: round trips and bytes to the first response.
+//! Modeled TLS 1.3 over TCP and Fast Open: round trips and bytes until the first response.
 
 use crate::common::*;
 use fullpipe_tcp::{Config, Connection, Cookie, FastOpenEntry};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A client that asks for something, a server that answers when it has all of the question; both finish.
+/// A client that sends a request, and a server that responds when it has all of it; both then finish.
 struct Exchange {
     ends: [Connection; 2],
     sessions: [Session; 2],
@@ -22,7 +22,7 @@ struct Exchange {
     now: Instant,
     wires: BTreeMap<(Instant, u64), (usize, Segment)>,
     serial: u64,
-    /// When the first and the last byte of the answer could be read.
+    /// Times when the first and the last byte of the response were readable.
     first: Instant,
     last: Instant,
     bytes: bool,
@@ -130,10 +130,10 @@ impl Exchange {
 }
 
 #[test]
-fn the_first_byte_of_the_answer_takes_one_two_or_three_round_trips() {
-    // A round trip is 20 ms, and nothing takes time but the path. TCP: one for its handshake, one for TLS, one for
-    // question and answer. Fast Open saves the first, for the hello goes with the SYN; early data save the second. With
-    // both the question is in the first packet, and one round trip is left.
+fn first_byte_of_the_response_takes_one_two_or_three_round_trips() {
+    // A round trip is 20 ms, and only the path takes time. TCP: one for its handshake, one for TLS, one for request and response. Fast
+    // Open saves the first, because the hello is sent with the SYN; early data saves the second. With both the request is in the first
+    // packet, and one round trip remains.
     let time = |mode, fast_open| {
         let settings = Settings { mode, ..Settings::default() };
         let mut exchange = Exchange::new(settings, fast_open, Config::linux(), 300, 5000);
@@ -152,10 +152,10 @@ fn the_first_byte_of_the_answer_takes_one_two_or_three_round_trips() {
 }
 
 #[test]
-fn every_byte_of_the_handshake_and_the_records_is_on_the_stream() {
-    // Client: hello 512, question 300 + 22, Finished 74, close_notify 2 + 22; with early data the end of them, 26.
-    // Server, full: hello 5 + 122, change_cipher_spec 6, and 6 + (8 + 3000) + (8 + 256) + 52 = 3330 in one record of
-    // 3352; resumed: hello 5 + 128, 6, and 6 + 52 in a record of 80. Answer of 40 000: three records; the alert.
+fn stream_contains_all_bytes_of_handshake_and_records() {
+    // Client: hello 512, request 300 + 22, Finished 74, close_notify 2 + 22; with early data EndOfEarlyData, 26. Server, full: hello 5 +
+    // 122, change_cipher_spec 6, and 6 + (8 + 3000) + (8 + 256) + 52 = 3330 in one record of 3352; resumed: hello 5 + 128, 6, and 6 + 52
+    // in a record of 80. Response of 40 000: three records; the alert.
     for (mode, client, server) in [
         (Mode::Full, 512 + 322 + 74 + 24, 127 + 6 + 3352),
         (Mode::Resumed, 512 + 322 + 74 + 24, 133 + 6 + 80),
@@ -173,7 +173,7 @@ fn every_byte_of_the_handshake_and_the_records_is_on_the_stream() {
 }
 
 #[test]
-fn a_long_chain_of_certificates_takes_a_round_trip_more() {
+fn long_certificate_chain_takes_another_round_trip() {
     // Ten segments of 1448 bytes are 14 480; a chain of 20 000 bytes does not fit into the initial window.
     let settings = Settings { certificate_bytes: 20_000, ..Settings::default() };
     let mut exchange = Exchange::new(settings, false, Config::linux(), 300, 100);
@@ -184,20 +184,20 @@ fn a_long_chain_of_certificates_takes_a_round_trip_more() {
 }
 
 #[test]
-fn early_data_beyond_the_bound_wait_for_the_handshake() {
+fn early_data_beyond_the_limit_waits_for_the_handshake() {
     let settings = Settings { mode: Mode::EarlyData, max_early_data_bytes: 1000, ..Settings::default() };
     let mut exchange = Exchange::new(settings, false, Config::linux(), 3000, 100);
     exchange.run();
-    // 1000 with the hello at 20 ms; the rest when the server's Finished is there, at 40 ms; the answer at 60.
+    // 1000 with the hello at 20 ms; the rest when the server's Finished has arrived, at 40 ms; the response at 60.
     assert_eq!(exchange.first, at_ms(60));
     assert_eq!(exchange.read, [100, 3000]);
     assert_eq!(exchange.ends[0].statistics().acknowledged_bytes, 512 + 3000 + 2 * 22 + 26 + 74 + 24);
 }
 
 #[test]
-fn a_record_counts_when_all_of_it_has_arrived() {
-    // The answer is one record of 16 384: twelve segments, and the initial window is ten. TCP, TLS and the question
-    // take 50 ms, the first ten segments arrive at 60, their acknowledgements are back at 70, the last two at 80.
+fn record_is_readable_when_it_is_complete() {
+    // The response is one record of 16 384: twelve segments, while the initial window is ten. TCP, TLS and the request take 50 ms. The
+    // first ten segments arrive at 60, their acknowledgments at 70, and the last two segments at 80.
     let mut exchange = Exchange::new(Settings::default(), false, Config::linux(), 300, 16_384);
     exchange.ends[1] = Connection::server(
         Arc::new(Config { initial_window_segments: 10, nagle: false, idle_restart: false, ..Config::linux() }),
@@ -223,9 +223,9 @@ impl fullpipe_congestion::Controller for Fixed {
 }
 
 proptest! {
-    /// Whatever the sizes of buffers and pieces: every byte once, in order, both ways, and an end.
+    /// For any sizes of buffers and pieces, every byte arrives once, in order, in both directions, and then the end.
     #[test]
-    fn every_byte_arrives_under_tls(
+    fn every_byte_arrives_with_tls(
         mode in prop_oneof![Just(Mode::Full), Just(Mode::Resumed), Just(Mode::EarlyData)],
         fast_open in any::<bool>(),
         bytes in any::<bool>(),

@@ -1,4 +1,4 @@
-//! Two ends over paths that lose, delay, reorder and repeat: every byte arrives once, in order, and then the end.
+//! Two ends over paths that lose, delay, reorder and duplicate: every byte arrives once, in order, and then the end.
 
 use crate::common::*;
 use fullpipe_congestion::Controller;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 #[test]
-fn a_clean_transfer_both_ways_ends_in_order() {
+fn transfer_without_losses_completes_in_both_directions() {
     let mut pair = Pair::new([Config::linux(), Config::linux()], [1, 2], 1);
     pair.applications = [Application::new(3_000_000), Application::new(1_000_000)];
     assert!(pair.run(Duration::from_secs(500)));
@@ -27,9 +27,9 @@ fn a_clean_transfer_both_ways_ends_in_order() {
 }
 
 #[test]
-fn a_bulk_transfer_through_a_short_queue_fills_the_link() {
-    // 10 Mbit/s, 20 ms round trip, 10 ms of queue: half a bandwidth-delay product, so a halved window just about keeps
-    // the link busy three quarters of the time or more. 10 MB take 8 s at full rate with 1448 of 1500 bytes payload.
+fn bulk_transfer_through_a_short_queue_fills_the_link() {
+    // 10 Mbit/s, 20 ms round-trip time, 10 ms of queue: half a bandwidth-delay product, so a halved window keeps the link at least three
+    // quarters busy. 10 MB take 8 s at full rate with 1448 of 1500 bytes payload.
     for detection in [LossDetection::Rack, LossDetection::DuplicateAcks] {
         let config = Config { loss_detection: detection, ..Config::linux() };
         let mut pair = Pair::new([config.clone(), config.clone()], [1, 2], 1);
@@ -48,14 +48,14 @@ fn a_bulk_transfer_through_a_short_queue_fills_the_link() {
         let statistics = pair.ends[0].statistics();
         assert_eq!(statistics.timeouts, 0);
         assert!(statistics.recoveries > 2, "the queue overflows");
-        // Every retransmission was needed, but for a probe or two.
+        // Every retransmission was necessary, except for one or two probes.
         assert!(pair.ends[1].statistics().duplicate_segments_received <= 2);
     }
 }
 
 #[test]
-fn an_outage_is_survived() {
-    // Nothing gets through from 1 s to 8 s. Time-outs back off, and the transfer goes on after it.
+fn transfer_continues_after_an_outage() {
+    // No packet arrives from 1 s to 8 s. Timeouts back off, and the transfer continues afterwards.
     for detection in [LossDetection::Rack, LossDetection::DuplicateAcks] {
         let config = Config { loss_detection: detection, ..Config::linux() };
         let mut pair = Pair::new([config.clone(), config], [1, 2], 1);
@@ -73,8 +73,8 @@ fn an_outage_is_survived() {
 }
 
 #[test]
-fn losing_any_single_segment_costs_no_byte() {
-    // Every segment of a short exchange in turn, in both directions, SYN and FIN included.
+fn loss_of_any_single_segment_loses_no_byte() {
+    // Each segment of a short exchange is lost in turn, in both directions, including SYN and FIN.
     for detection in [LossDetection::Rack, LossDetection::DuplicateAcks] {
         for end in 0..2 {
             for index in 0..40 {
@@ -92,7 +92,7 @@ fn losing_any_single_segment_costs_no_byte() {
                 for end in 0..2 {
                     assert_eq!(pair.applications[end].closed, Some(CloseReason::Finished));
                 }
-                // One loss is no reason to send much again.
+                // One loss must not cause many retransmissions.
                 let again = pair.ends.iter().map(|end| end.statistics().retransmitted_segments).sum::<u64>();
                 assert!(again <= 6, "{detection:?} {end} {index}: {again}");
             }
@@ -101,8 +101,8 @@ fn losing_any_single_segment_costs_no_byte() {
 }
 
 #[test]
-fn retransmissions_are_found_lost_by_time_without_a_time_out() {
-    // Segment 20 is lost three times. RACK finds each loss of the retransmission by what was sent after it.
+fn lost_retransmissions_are_detected_without_a_timeout() {
+    // Segment 20 is lost three times. RACK detects each loss of the retransmission by segments sent after it.
     let mut pair = Pair::new([Config::linux(), Config::linux()], [0, 0], 1);
     pair.paths[0].rate = Some(Rate::from_megabits_per_second(20));
     pair.applications[0] = Application::new(2_000_000);
@@ -119,8 +119,8 @@ fn retransmissions_are_found_lost_by_time_without_a_time_out() {
 }
 
 #[test]
-fn reordering_alone_costs_few_retransmissions() {
-    // Up to 8 ms of jitter on a round trip of 44: within the reordering window of a quarter, once it is open.
+fn reordering_alone_causes_few_retransmissions() {
+    // Up to 8 ms of jitter with a round-trip time of 44 ms: within the reordering window of a quarter, once it is open.
     let mut pair = Pair::new([Config::linux(), Config::linux()], [0, 0], 4);
     for path in &mut pair.paths {
         path.delay = ms(20);
@@ -129,15 +129,15 @@ fn reordering_alone_costs_few_retransmissions() {
     pair.paths[0].jitter = ms(8);
     pair.applications[0] = Application::new(5_000_000);
     assert!(pair.run(Duration::from_secs(300)));
-    // 5 MB are 3454 segments. The queue overflows once, so only what was sent again in vain counts.
+    // 5 MB are 3454 segments. The queue overflows once, so only unnecessary retransmissions count.
     let duplicates = pair.ends[1].statistics().duplicate_segments_received;
     assert!(duplicates < 35, "{duplicates}");
     assert_eq!(pair.applications[1].read, 5_000_000);
 }
 
 #[test]
-fn a_stream_longer_than_its_numbers() {
-    // 4.5 GB pass 2^32; the window is large, so that it takes few events.
+fn stream_longer_than_the_sequence_number_space_arrives() {
+    // 4.5 GB exceed 2^32; the window is large, so that the test needs few events.
     let config = Config {
         mss_bytes: 60_000,
         receive_buffer_bytes: 40 << 20,
@@ -157,11 +157,10 @@ fn a_stream_longer_than_its_numbers() {
 }
 
 #[test]
-fn a_growing_receive_buffer_costs_little_on_a_long_fat_path() {
-    // 100 Mbit/s and 100 ms make 1.25 MB in flight, nineteen times the 64 KiB of the beginning. A buffer that grows
-    // with what is read doubles in each round trip, as slow start does; so the transfer of 25 MB (2 s at full rate,
-    // and about seven round trips of slow start) takes hardly longer than with 6 MiB from the start. One fixed at
-    // 64 KiB moves 64 KiB in a round trip: 38 s.
+fn growing_receive_buffer_slows_a_long_fat_path_little() {
+    // 100 Mbit/s and 100 ms make 1.25 MB in flight, nineteen times the initial 64 KiB. A buffer that grows with reads doubles in each
+    // round trip, as slow start does. The transfer of 25 MB (2 s at full rate, and about seven round trips of slow start) therefore takes
+    // only slightly longer than with 6 MiB from the start. A fixed buffer of 64 KiB transfers 64 KiB per round trip: 38 s.
     let time = |initial, most, timestamps| {
         let config =
             Config { timestamps, initial_receive_window_bytes: initial, receive_buffer_bytes: most, ..Config::linux() };
@@ -190,7 +189,7 @@ fn a_growing_receive_buffer_costs_little_on_a_long_fat_path() {
 }
 
 #[test]
-fn the_same_run_gives_the_same_segments() {
+fn repeated_run_gives_the_same_segments() {
     let run = || {
         let mut pair = Pair::new([Config::linux(), Config::linux()], [1, 2], 9);
         pair.log = Some(Vec::new());
@@ -206,7 +205,7 @@ fn the_same_run_gives_the_same_segments() {
 }
 
 #[test]
-fn headers_on_the_wire_say_what_is_in_them() {
+fn segment_headers_are_consistent() {
     let mut pair = Pair::new([Config::linux(), Config::ns3()], [1, 2], 3);
     pair.log = Some(Vec::new());
     pair.applications = [Application::new(200_000), Application::new(100_000)];
@@ -216,14 +215,14 @@ fn headers_on_the_wire_say_what_is_in_them() {
     let mut highest_ack = [None::<u32>; 2];
     for (_, end, segment) in pair.log.as_ref().unwrap() {
         let header = &segment.header;
-        // All but the first SYN, and what a closed connection answers.
+        // All but the first SYN, and the answers of a closed connection.
         assert!(header.has(flags::ACK) || header.has(flags::SYN) || header.has(flags::RST));
         assert!(usize::from(header.sack_count) == segment.sacks.len() && segment.sacks.len() <= 3);
-        assert!(header.payload_bytes <= 536, "the smaller of both");
+        assert!(header.payload_bytes <= 536, "larger than the smaller MSS");
         assert!(segment.sacks.is_empty() || header.payload_bytes == 0, "a full segment has no room for blocks");
         if header.has(flags::ACK) {
             if let Some(highest) = highest_ack[*end] {
-                assert!((header.acknowledgement.wrapping_sub(highest) as i32) >= 0, "acknowledgements never go back");
+                assert!((header.acknowledgement.wrapping_sub(highest) as i32) >= 0, "an acknowledgment moved backward");
             }
             highest_ack[*end] = Some(header.acknowledgement);
         }
@@ -264,7 +263,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 ecn_feedback,
                 fast_open,
                 initial_receive_window_bytes,
-                // Often enough to come between; never so often that it gives up.
+                // Frequent enough to occur, but never so frequent that the connection is aborted.
                 black_hole_timeouts: Some(3),
                 keep_alive: alive.then_some(KeepAlive { idle: ms(300), interval: ms(300), probes: 1000 }),
                 max_retransmissions: 1000,
@@ -292,7 +291,7 @@ fn paths() -> impl Strategy<Value = Path> {
 }
 
 fn applications() -> impl Strategy<Value = Application> {
-    // Readers that stall now and then, for milliseconds or for minutes, so that windows close and are probed.
+    // Readers that sometimes pause, for milliseconds or minutes, so that windows close and are probed.
     let stalls = prop_oneof![6 => 1u64..500, 1 => 5_000u64..100_000];
     let slow = prop_oneof![3 => Just(None), 1 => (500u64..20_000, stalls).prop_map(|(n, t)| Some((n, ms(t))))];
     (0u64..200_000, 1u64..10_000, any::<bool>(), slow).prop_map(|(to_write, piece, bytes, slow)| Application {
@@ -319,12 +318,12 @@ proptest! {
         let expected = [applications.1.to_write, applications.0.to_write];
         pair.applications = [applications.0, applications.1];
         if let Some(mtu) = mtu {
-            // A black hole for large packets, both ways; 512 bytes of payload, 32 of header and 20 of IPv4 pass.
+            // A black hole for large packets in both directions; 512 bytes of payload, 32 of header and 20 of IPv4 pass.
             pair.filter = Box::new(move |_, _, segment| {
                 20 + segment.header.header_bytes() + u32::from(segment.header.payload_bytes) > mtu
             });
         }
-        prop_assert!(pair.run(Duration::from_secs(200_000)), "no rest: {:?} {:?}", pair.applications, pair.ends);
+        prop_assert!(pair.run(Duration::from_secs(200_000)), "not complete: {:?} {:?}", pair.applications, pair.ends);
         for (end, expected) in expected.into_iter().enumerate() {
             let application = &pair.applications[end];
             prop_assert_eq!(application.read, expected);
@@ -340,16 +339,16 @@ proptest! {
     }
 }
 
-/// What the two ends of a transfer did within 500 s.
+/// The events of both ends of a transfer within 500 s.
 #[derive(Debug, PartialEq)]
 struct Course {
-    /// Segments sent: when, and by which end.
+    /// Sent segments: time and sending end.
     sent: Vec<(Instant, usize, Segment)>,
     statistics: [Statistics; 2],
     read: [u64; 2],
 }
 
-/// Runs a transfer. Also returns the numbers of segments that took short paths.
+/// Runs a transfer. Also returns the numbers of segments that used fast paths.
 fn course_of(mut pair: Pair) -> (Course, Short) {
     pair.log = Some(Vec::new());
     pair.run(Duration::from_secs(500));
@@ -361,10 +360,11 @@ fn course_of(mut pair: Pair) -> (Course, Short) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// [`Connection::take_expected`], [`Connection::take_acknowledgement`] and [`Connection::poll_burst`] have the effect of the
-    /// usual calls: both ends send the same segments at the same times. So do controls that take plain acknowledgements.
+    /// [`Connection::take_expected`], [`Connection::take_acknowledgement`] and [`Connection::poll_burst`] have the effect of the usual
+    /// calls: both ends send the same segments at the same times. The same is true of controls with the simplified interface for
+    /// acknowledgments.
     #[test]
-    fn the_short_paths_have_the_effect_of_the_long_one(
+    fn fast_paths_have_the_effect_of_the_general_path(
         configs in (configs(), configs()),
         paths in (paths(), paths()),
         applications in (applications(), applications()),
@@ -385,7 +385,7 @@ proptest! {
                 pair.ends[0] = Connection::client(Arc::new(config), control, initial.0, Instant::ZERO);
             }
             if short_path {
-                // Without samples the controls get plain acknowledgements.
+                // Without samples the controls receive simplified acknowledgments.
                 pair.ends.iter_mut().for_each(Connection::disable_rate_samples);
             }
             pair.paths = [paths.0.clone(), paths.1.clone()];
@@ -397,9 +397,9 @@ proptest! {
         prop_assert_eq!(course(true), course(false));
     }
 
-    /// Without delivery-rate samples a control that does not use them sends the same segments at the same times.
+    /// Without delivery-rate samples, a control that does not use them sends the same segments at the same times.
     #[test]
-    fn a_control_that_uses_no_rates_does_the_same_without_samples(
+    fn control_without_rate_use_behaves_the_same_without_samples(
         config in configs(),
         paths in (paths(), paths()),
         to_write in 0u64..300_000,
@@ -418,9 +418,9 @@ proptest! {
         prop_assert_eq!(course(true), course(false));
     }
 
-    /// [`Stream::write_lengths`] of a connection writes what single writes do.
+    /// [`Stream::write_lengths`] of a connection has the effect of single writes.
     #[test]
-    fn writes_of_lengths_are_those_of_single_writes(
+    fn write_lengths_has_the_effect_of_single_writes(
         buffer in 1u64..300_000,
         steps in prop::collection::vec((1u64..100_000, 0u64..400_000), 1..4),
     ) {
@@ -440,9 +440,9 @@ proptest! {
     }
 }
 
-/// Nearly all segments of a transfer one way take the short paths: the test above does not pass because nothing does.
+/// Nearly all segments of a transfer in one direction use the fast paths, so the test above is not trivially true.
 #[test]
-fn most_segments_of_a_transfer_take_the_short_paths() {
+fn most_segments_of_a_transfer_use_the_fast_paths() {
     let mut pair = Pair::new([Config::linux(), Config::linux()], [1, 2], 2);
     // The receiver does not finish, so it stays in ESTABLISHED.
     pair.applications = [Application::new(3_000_000), Application { finishes: false, ..Application::new(0) }];
@@ -455,11 +455,11 @@ fn most_segments_of_a_transfer_take_the_short_paths() {
     assert!(enough.iter().all(|(short, all)| 10 * short > 9 * all), "{short:?} of {:?}", course.statistics);
 }
 
-/// An application that waits for room for a whole write gets no event before.
+/// An application that waits for room for a whole write receives no event before.
 #[test]
-fn room_below_the_threshold_is_no_event() {
+fn room_below_the_threshold_causes_no_event() {
     for (threshold, events) in [(0, 10), (7 * 1448, 4), (10 * 1448, 1), (10 * 1448 + 1, 0)] {
-        // Ten segments of 1448 bytes fill the buffer and the first window; each acknowledgement frees the room of one.
+        // Ten segments of 1448 bytes fill the buffer and the first window; each acknowledgment releases the room of one.
         let config = Config { send_buffer_bytes: 10 * 1448, ..Config::linux() };
         let mut script = Script::client(config, ms(100));
         script.connection.set_writable_threshold(threshold);

@@ -1,5 +1,5 @@
-//! Reductions that were for nothing (RFC 3522, 4015, 5682, D-SACK as Linux), and limited transmit (RFC 3042). Windows of
-//! ten segments of 1000 bytes, round trip 100 ms, data written at 100 ms, NewReno.
+//! Spurious reductions (RFC 3522, 4015, 5682, D-SACK as in Linux), and limited transmit (RFC 3042). Windows of ten segments of 1000
+//! bytes, round-trip time 100 ms, data written at 100 ms, NewReno.
 
 use crate::common::*;
 use fullpipe_congestion::cubic::Cubic;
@@ -9,7 +9,7 @@ use fullpipe_tcp::{Config, LossDetection};
 use fullpipe_units::Duration;
 use fullpipe_wire::tcp::flags;
 
-/// All three detectors off.
+/// All three detectors disabled.
 fn config(detection: LossDetection) -> Config {
     Config {
         mss_bytes: 1000,
@@ -27,7 +27,7 @@ fn config(detection: LossDetection) -> Config {
 const SACK: LossDetection = LossDetection::DuplicateAcks;
 const RACK: LossDetection = LossDetection::Rack;
 
-/// Ten segments in flight, more to send.
+/// Ten segments in flight, and more data.
 fn full(config: Config) -> Script {
     let mut script = Script::client_with(config, Box::new(NewReno::new(None)), ms(100));
     script.write(100_000);
@@ -53,7 +53,7 @@ fn undone(script: &Script) -> u64 {
     script.connection.statistics().undone_reductions
 }
 
-/// Segment 0 is only late: sent again at 200 ms, before that 1 to 3 were reported.
+/// Segment 0 is only late: retransmitted at 200 ms, after 1 to 3 were reported.
 fn late(config: Config) -> Script {
     let mut script = full(config);
     script.advance(ms(100));
@@ -67,7 +67,7 @@ fn late(config: Config) -> Script {
 
 // F-RTO ---------------------------------------------------------------------------------------------------------------
 
-/// Everything is late beyond the time-out at 400 ms (100 + 100 + 4 x 50); the first segment is sent again.
+/// Everything is delayed beyond the timeout at 400 ms (100 + 100 + 4 x 50); the first segment is retransmitted.
 fn after_time_out(config: Config) -> Script {
     let mut script = full(config);
     assert_eq!(script.timer(), at_ms(400));
@@ -78,15 +78,15 @@ fn after_time_out(config: Config) -> Script {
 }
 
 #[test]
-fn a_spurious_time_out_is_found_by_what_was_never_sent_again_and_the_window_comes_back() {
+fn spurious_timeout_is_detected_by_an_original_and_the_window_restored() {
     for detection in [SACK, RACK] {
         let mut script = after_time_out(Config { frto: true, ..config(detection) });
         script.advance(ms(10));
-        // Step 2b: the acknowledgement moves on, so two new segments leave (one window and one of slow start).
+        // Step 2b: the acknowledgment advances, so two new segments are sent (one window and one of slow start).
         sack(&mut script, 1, &[]);
         assert_eq!(sent(&mut script), [10, 11]);
-        // Step 3b: segment 1 arrived and was sent once: the time-out was spurious. Ten segments are restored, without a
-        // threshold, and slow start adds one for this acknowledgement. In flight: 2 to 11, so one more leaves.
+        // Step 3b: segment 1 arrived and was sent once: the timeout was spurious. Ten segments are restored, without a threshold, and
+        // slow start adds one for this acknowledgment. In flight: 2 to 11, so one more is sent.
         sack(&mut script, 2, &[]);
         assert_eq!(undone(&script), 1);
         assert_eq!(window(&script), (11_000, u64::MAX));
@@ -99,7 +99,7 @@ fn a_spurious_time_out_is_found_by_what_was_never_sent_again_and_the_window_come
 }
 
 #[test]
-fn a_first_acknowledgement_that_covers_more_than_the_retransmission_suffices() {
+fn first_acknowledgment_beyond_the_retransmission_is_sufficient() {
     let mut script = after_time_out(Config { frto: true, ..config(RACK) });
     script.advance(ms(10));
     sack(&mut script, 3, &[]);
@@ -109,8 +109,8 @@ fn a_first_acknowledgement_that_covers_more_than_the_retransmission_suffices() {
 }
 
 #[test]
-fn a_duplicate_after_the_new_data_says_that_the_losses_were_real() {
-    // Step 3a: only what was sent after the time-out arrived.
+fn duplicate_after_the_new_data_confirms_the_losses() {
+    // Step 3a: only data sent after the timeout arrived.
     let mut script = after_time_out(Config { frto: true, ..config(RACK) });
     script.advance(ms(100));
     sack(&mut script, 1, &[]);
@@ -123,7 +123,7 @@ fn a_duplicate_after_the_new_data_says_that_the_losses_were_real() {
 }
 
 #[test]
-fn a_bare_duplicate_before_the_acknowledgement_moves_on_decides_nothing() {
+fn duplicate_before_the_acknowledgment_advances_decides_nothing() {
     let mut script = after_time_out(Config { frto: true, ..config(SACK) });
     script.advance(ms(10));
     sack(&mut script, 0, &[]);
@@ -137,7 +137,7 @@ fn a_bare_duplicate_before_the_acknowledgement_moves_on_decides_nothing() {
 }
 
 #[test]
-fn without_new_data_the_retransmissions_go_on() {
+fn retransmissions_continue_without_new_data() {
     let mut script = Script::client_with(Config { frto: true, ..config(RACK) }, Box::new(NewReno::new(None)), ms(100));
     script.write(10_000);
     script.out();
@@ -146,47 +146,47 @@ fn without_new_data_the_retransmissions_go_on() {
     script.advance(ms(100));
     sack(&mut script, 1, &[]);
     assert_eq!(sent(&mut script), [1, 2]);
-    // Nor does F-RTO judge any more: 3 arrives, but the time-out stands.
+    // F-RTO no longer evaluates: 3 arrives, but the timeout remains.
     script.advance(ms(100));
     sack(&mut script, 4, &[]);
     assert_eq!(undone(&script), 0);
 }
 
 #[test]
-fn the_back_off_ends_with_a_spurious_time_out() {
+fn backoff_ends_with_a_spurious_timeout() {
     let mut script = after_time_out(Config { frto: true, ..config(RACK) });
     assert_eq!(script.connection.inspect().rto, ms(600));
     script.advance(ms(10));
     sack(&mut script, 3, &[]);
-    // The sample of what was sent once: 310 ms. srtt 100 + 210 / 8 = 126.25, variation 50 + (210 - 50) / 4 = 90.
+    // The sample of an original: 310 ms. srtt 100 + 210 / 8 = 126.25, variation 50 + (210 - 50) / 4 = 90.
     assert_eq!(script.connection.inspect().rto, Duration::from_micros(126_250 + 360_000));
 }
 
 // Eifel ---------------------------------------------------------------------------------------------------------------
 
-/// What a receiver echoes that got the original, sent at 100 ms.
+/// The acknowledgment of a receiver that got the original, sent at 100 ms.
 fn with_echo_of_the_original(script: &mut Script, acknowledged: u32) {
     let mut segment = script.segment(acknowledged, flags::ACK);
-    // The clock shows one at the start.
+    // The clock starts at one.
     segment.header.timestamp_echo = 101;
     script.deliver(segment);
 }
 
 #[test]
-fn an_old_timestamp_in_fast_recovery_takes_the_reduction_back() {
+fn old_timestamp_in_fast_recovery_undoes_the_reduction() {
     for detection in [SACK, RACK] {
         let mut script = late(Config { eifel: true, ..config(detection) });
         script.advance(ms(10));
         with_echo_of_the_original(&mut script, 4_000);
         assert_eq!(undone(&script), 1);
-        // Ten restored and one of slow start.
+        // Ten restored, and one of slow start.
         assert_eq!(window(&script), (11_000, u64::MAX));
         assert!(!script.connection.inspect().in_recovery);
     }
 }
 
 #[test]
-fn the_timestamp_of_the_retransmission_confirms_the_reduction() {
+fn timestamp_of_the_retransmission_confirms_the_reduction() {
     let mut script = late(Config { eifel: true, ..config(RACK) });
     script.advance(ms(100));
     sack(&mut script, 4, &[]);
@@ -195,7 +195,7 @@ fn the_timestamp_of_the_retransmission_confirms_the_reduction() {
 }
 
 #[test]
-fn an_old_timestamp_after_a_time_out_takes_it_back() {
+fn old_timestamp_after_a_timeout_undoes_it() {
     let mut script = after_time_out(Config { eifel: true, ..config(RACK) });
     script.advance(ms(10));
     with_echo_of_the_original(&mut script, 1_000);
@@ -204,7 +204,7 @@ fn an_old_timestamp_after_a_time_out_takes_it_back() {
 }
 
 #[test]
-fn without_timestamps_eifel_finds_nothing() {
+fn eifel_without_timestamps_detects_nothing() {
     let mut script = late(Config { eifel: true, timestamps: false, ..config(RACK) });
     script.advance(ms(10));
     sack(&mut script, 4, &[]);
@@ -214,7 +214,7 @@ fn without_timestamps_eifel_finds_nothing() {
 // Duplicate reports ---------------------------------------------------------------------------------------------------
 
 #[test]
-fn a_report_of_the_only_retransmission_takes_the_reduction_back() {
+fn report_of_the_only_retransmission_undoes_the_reduction() {
     let mut script = late(Config { dsack_undo: true, ..config(SACK) });
     script.advance(ms(10));
     sack(&mut script, 4, &[]);
@@ -225,13 +225,13 @@ fn a_report_of_the_only_retransmission_takes_the_reduction_back() {
 }
 
 #[test]
-fn a_report_after_the_end_of_recovery_takes_it_back_too_and_once() {
+fn report_after_the_end_of_recovery_undoes_the_reduction_once() {
     for detection in [SACK, RACK] {
         let mut script = late(Config { dsack_undo: true, ..config(detection) });
         let new = script.connection.statistics().data_segments_sent as u32 - 1;
         script.advance(ms(50));
         sack(&mut script, new, &[]);
-        // One acknowledgement of congestion avoidance: 1000 x 1000 / 3500.
+        // One acknowledgment of congestion avoidance: 1000 x 1000 / 3500.
         assert_eq!(window(&script), (3_500 + 285, 3_500));
         sack(&mut script, new, &[(0, 1)]);
         assert_eq!((undone(&script), window(&script)), (1, (10_000, u64::MAX)));
@@ -241,7 +241,7 @@ fn a_report_after_the_end_of_recovery_takes_it_back_too_and_once() {
 }
 
 #[test]
-fn one_report_of_two_retransmissions_is_not_enough() {
+fn report_of_one_of_two_retransmissions_does_not_undo() {
     // 0 and 1 late, 2 to 5 reported.
     let mut script = full(Config { dsack_undo: true, ..config(SACK) });
     script.advance(ms(100));
@@ -256,7 +256,7 @@ fn one_report_of_two_retransmissions_is_not_enough() {
 }
 
 #[test]
-fn switched_off_nothing_is_taken_back() {
+fn reduction_is_not_undone_without_detectors() {
     let mut script = late(config(RACK));
     script.advance(ms(10));
     with_echo_of_the_original(&mut script, 4_000);
@@ -272,7 +272,7 @@ fn switched_off_nothing_is_taken_back() {
 
 #[test]
 fn every_control_restores_its_window() {
-    // Before: ten segments and no threshold. LinuxReno and CUBIC add every byte acknowledged: three.
+    // Before: ten segments and no threshold. LinuxReno and CUBIC add all acknowledged bytes: three.
     let mut controls: Vec<Box<dyn fullpipe_congestion::Controller>> =
         vec![Box::new(LinuxReno::default()), Box::new(Cubic::default())];
     for control in controls.drain(..) {
@@ -291,7 +291,7 @@ fn every_control_restores_its_window() {
 // Limited transmit ----------------------------------------------------------------------------------------------------
 
 #[test]
-fn without_limited_transmit_the_first_two_duplicates_let_nothing_leave() {
+fn first_two_duplicates_without_limited_transmit_release_nothing() {
     for with_sack in [true, false] {
         for (limited_transmit, expected) in [(true, vec![10]), (false, vec![])] {
             let mut script = full(Config { limited_transmit, sack: with_sack, ..config(SACK) });
@@ -300,7 +300,7 @@ fn without_limited_transmit_the_first_two_duplicates_let_nothing_leave() {
             };
             script.advance(ms(100));
             if !with_sack {
-                // Not a duplicate: the window changes, from the SYN's, which is not scaled.
+                // Not a duplicate: the window changes from that of the SYN, which is not scaled.
                 script.ack(0, &[]);
             }
             report(&mut script, 2);
@@ -309,7 +309,7 @@ fn without_limited_transmit_the_first_two_duplicates_let_nothing_leave() {
             assert_eq!(sent(&mut script).len(), expected.len());
             report(&mut script, 4);
             assert_eq!(sent(&mut script)[0], 0);
-            // Half of twelve, or ten, less three that arrived.
+            // Half of twelve, or of ten, less three that arrived.
             let threshold = if limited_transmit { 4_500 } else { 3_500 };
             assert_eq!(script.connection.inspect().ssthresh_bytes, threshold);
         }

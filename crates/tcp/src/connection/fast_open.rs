@@ -1,14 +1,14 @@
-//! TCP Fast Open (RFC 7413): data with the SYN of a client that has called before.
+//! TCP Fast Open (RFC 7413): data on the SYN of a client that has a cookie from an earlier connection.
 //!
-//! **Model.** A client without a cookie asks for one with an empty option on its SYN; the server's answer grants it. A
-//! client with one sends it, and as much data as a segment holds, with its SYN. A server that recognises the cookie
-//! hands the data to its application at once and may send the answer before the handshake is over; else it acknowledges
-//! the SYN alone, grants a cookie, and the data come after the handshake as ever. A SYN that got no answer is sent again
-//! without cookie and data (section 4.1.3): something on the path may not like them.
+//! **Model.** A client without a cookie requests one with an empty option on its SYN, and the SYN-ACK carries it. A client with a cookie
+//! sends it with its SYN, together with as much data as the segment holds. A server that accepts the cookie delivers the data to its
+//! application immediately, and may send the response before the handshake completes. Otherwise it acknowledges only the SYN and issues a
+//! cookie, and the data follows after the handshake. An unanswered SYN is retransmitted without cookie and data (section 4.1.3), because
+//! a middlebox may drop them.
 //!
-//! Neither side keeps anything beyond a connection: what a client remembers of a server is handed in and out as a value,
-//! and so is the cookie that a server holds to be right for this client (a function of its address and the server's
-//! secret, section 4.1.2), which its host knows.
+//! Neither end stores anything beyond a connection. The host passes the client's cached entry for the server, and reads the new one. The
+//! host also passes the valid cookie of this client to the server: a function of the client's address and the server's secret (section
+//! 4.1.2).
 
 use super::{Beside, Connection, Segment, event};
 use crate::sender::Outgoing;
@@ -17,7 +17,7 @@ use fullpipe_units::Instant;
 use fullpipe_wire::TcpHeader;
 use fullpipe_wire::tcp::{flags, options};
 
-/// Payload of a SYN to a server whose MSS is not known (RFC 7413 section 4.2.1).
+/// Maximum payload of a SYN to a server with unknown MSS (RFC 7413 section 4.2.1).
 const DEFAULT_MSS: u16 = 536;
 
 /// A Fast Open cookie: an even number of bytes from 4 to 16 (RFC 7413 section 2.2).
@@ -28,7 +28,7 @@ pub struct Cookie {
 }
 
 impl Cookie {
-    /// A cookie of these bytes; `None` if their number is not allowed.
+    /// Creates a cookie from these bytes; `None` if the length is invalid.
     pub fn new(bytes: &[u8]) -> Option<Cookie> {
         let allowed = (4..=16).contains(&bytes.len()) && bytes.len().is_multiple_of(2);
         allowed.then(|| {
@@ -38,40 +38,40 @@ impl Cookie {
         })
     }
 
-    /// Its bytes.
+    /// The bytes of the cookie.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 }
 
-/// What a client remembers of a server (RFC 7413 section 4.1.3).
+/// A client's cached state for a server (RFC 7413 section 4.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastOpenEntry {
     /// The cookie.
     pub cookie: Cookie,
-    /// The MSS that the server announced, if it did.
+    /// The MSS that the server announced, if any.
     pub mss_bytes: Option<u16>,
 }
 
-/// What only Fast Open needs.
+/// State that only Fast Open needs.
 #[derive(Debug, Default)]
 pub(super) struct FastOpen {
-    /// A client's: what it remembers. A server's: the cookie that is right.
+    /// At a client, the cached entry. At a server, the valid cookie.
     entry: Option<FastOpenEntry>,
-    /// The server's answer carries the cookie.
+    /// Whether the server's SYN-ACK carries the cookie.
     grants: bool,
-    /// A server's handshake is not over, and data flow.
+    /// Whether a server exchanges data before its handshake completes.
     early: bool,
-    /// What the server granted.
+    /// The cookie that the server issued, with its MSS.
     granted: Option<FastOpenEntry>,
-    /// Payload bytes that went with our SYN.
+    /// Payload bytes sent with our SYN.
     pub(super) syn_bytes: u64,
-    /// Payload bytes of a SYN that were taken, at either end.
+    /// Payload bytes of a SYN that its receiver accepted, at either end.
     pub(super) accepted_bytes: u64,
 }
 
-/// The option of a segment: `None` without one or with a cookie of a length that is not allowed (RFC 7413 section 2.2),
-/// an inner `None` where it asks for a cookie.
+/// The Fast Open option of a segment. The outer `None`: no option, or a cookie of invalid length (RFC 7413 section 2.2). The inner
+/// `None`: a cookie request.
 fn option_of(segment: &Segment<'_>) -> Option<Option<Cookie>> {
     let options = segment.options.filter(|_| segment.header.options & options::FAST_OPEN != 0)?;
     match options.fast_open_cookie.get(..usize::from(options.fast_open_bytes))? {
@@ -81,23 +81,23 @@ fn option_of(segment: &Segment<'_>) -> Option<Option<Cookie>> {
 }
 
 impl Connection {
-    /// Gives a client what it remembers of the server, before its SYN leaves. Without it a client with
-    /// [`crate::Config::fast_open`] asks for a cookie.
+    /// Sets the client's cached entry for the server, before the SYN is sent. Without it a client with [`crate::Config::fast_open`]
+    /// requests a cookie.
     pub fn set_fast_open_entry(&mut self, entry: FastOpenEntry) {
         self.rare().fast_open.entry = Some(entry);
     }
 
-    /// Gives a server the cookie that is right for this client, before the SYN arrives.
+    /// Sets the cookie that the server accepts from this client, before the SYN arrives.
     pub fn set_fast_open_cookie(&mut self, cookie: Cookie) {
         self.rare().fast_open.entry = Some(FastOpenEntry { cookie, mss_bytes: None });
     }
 
-    /// What the server granted in this handshake, for a client to remember.
+    /// The entry that the server issued in this handshake, for the client's cache.
     pub fn fast_open_entry(&self) -> Option<FastOpenEntry> {
         self.rare.as_ref()?.fast_open.granted
     }
 
-    /// Whether data flow though the handshake is not over.
+    /// Whether data is exchanged before the handshake completes.
     pub(super) fn is_early(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.fast_open.early)
     }
@@ -106,12 +106,12 @@ impl Connection {
         self.rare.as_ref().map_or(0, |rare| rare.fast_open.syn_bytes)
     }
 
-    /// A client's SYN leaves for the first time, with the option, and with data if it has a cookie.
+    /// Adds the option to a client's first SYN, and data if the client has a cookie.
     pub(super) fn add_fast_open(&mut self, header: &mut TcpHeader, out: &mut Beside) {
         let entry = self.rare().fast_open.entry;
         put_option(entry.map(|entry| entry.cookie), header, out);
         let Some(entry) = entry else { return };
-        // A segment without options holds so much, here and there; the options of a SYN take their share of it.
+        // The payload of a segment without options, at both ends; the options of a SYN reduce it.
         let ours = if header.mss > 0 { header.mss } else { self.config.mss_bytes.min(65_535) as u16 };
         let most = ours.min(entry.mss_bytes.unwrap_or(DEFAULT_MSS));
         let room = u32::from(most).saturating_sub(header.header_bytes() - fullpipe_wire::tcp::TCP_HEADER_BYTES);
@@ -123,14 +123,14 @@ impl Connection {
         self.rare().fast_open.syn_bytes = length;
     }
 
-    /// A server's answer leaves, with the cookie if one was asked for or a wrong one came.
+    /// Adds the cookie to the SYN-ACK after a cookie request or an invalid cookie.
     pub(super) fn grant_fast_open(&self, header: &mut TcpHeader, out: &mut Beside) {
         if let Some(rare) = self.rare.as_ref().filter(|rare| rare.fast_open.grants) {
             put_option(rare.fast_open.entry.map(|entry| entry.cookie), header, out);
         }
     }
 
-    /// A SYN has reached LISTEN (RFC 7413 section 4.2.2). Returns whether its cookie is right.
+    /// Processes the option of a SYN in LISTEN (RFC 7413 section 4.2.2). Returns whether its cookie is valid.
     pub(super) fn judge_cookie(&mut self, segment: &Segment<'_>) -> bool {
         let Some(found) = option_of(segment).filter(|_| self.config.fast_open) else { return false };
         let fast_open = &mut self.rare().fast_open;
@@ -141,7 +141,7 @@ impl Connection {
         recognised
     }
 
-    /// The SYN's cookie is right: its data count, and the application may answer.
+    /// Accepts the data of a SYN with a valid cookie. The application may respond.
     pub(super) fn open_early(&mut self, now: Instant, segment: &Segment<'_>) {
         let length = u64::from(segment.header.payload_bytes);
         let mss = self.agreed_mss();
@@ -158,7 +158,7 @@ impl Connection {
         self.rare().fast_open.accepted_bytes = self.receiver.in_order_bytes();
     }
 
-    /// Data before the handshake is over. A FIN waits for it.
+    /// Sends data before the handshake completes. A FIN is delayed until then.
     #[cold]
     pub(super) fn poll_early(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
         if self.state != State::SynReceived || !self.is_early() {
@@ -174,12 +174,12 @@ impl Connection {
         true
     }
 
-    /// The handshake of a server that let data flow before is over.
+    /// Completes the handshake of a server that exchanged data during it.
     pub(super) fn end_early(&mut self) {
         self.rare().fast_open.early = false;
     }
 
-    /// A client's SYN was answered: what of its data was taken, and whether a cookie was granted.
+    /// Records how much data of the client's SYN was accepted, and whether the SYN-ACK carries a cookie.
     pub(super) fn note_fast_open_answer(&mut self, segment: &Segment<'_>, taken_bytes: u64) {
         if !self.config.fast_open || !segment.header.has(flags::SYN) {
             return;

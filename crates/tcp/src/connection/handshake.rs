@@ -1,5 +1,5 @@
-//! Opening a connection: LISTEN, SYN-SENT and SYN-RECEIVED (RFC 9293 sections 3.5 and 3.10.7), and what both sides
-//! agree on with their SYN segments (RFC 7323, RFC 2018).
+//! Opening of a connection: LISTEN, SYN-SENT and SYN-RECEIVED (RFC 9293 sections 3.5 and 3.10.7), and the negotiation of options in SYN
+//! segments (RFC 7323, RFC 2018).
 
 use super::{Beside, Connection, Segment, event, pending};
 use crate::config::{Ecn, EcnFeedback};
@@ -12,25 +12,25 @@ use fullpipe_units::{Codepoint, Instant};
 use fullpipe_wire::TcpHeader;
 use fullpipe_wire::tcp::{flags, options};
 
-/// The MSS where the peer announces none though we do (RFC 9293 section 3.7.1).
+/// The MSS if we announce one and the peer does not (RFC 9293 section 3.7.1).
 const DEFAULT_MSS: u64 = 536;
-/// No peer gets segments smaller than this by announcing a small MSS (Linux `TCP_MIN_SND_MSS`).
+/// Minimum payload of segments, even if the peer announces a smaller MSS (Linux `TCP_MIN_SND_MSS`).
 pub(super) const SMALLEST_MSS: u64 = 48;
-/// Bytes that timestamps take in every segment.
+/// Bytes of the timestamp option in every segment.
 const TIMESTAMP_BYTES: u64 = 12;
 
-/// What only the handshake needs; gone once the connection is open.
+/// State of the handshake, dropped once the connection is open.
 #[derive(Debug, Default)]
 pub(super) struct Opening {
-    /// When the first SYN was sent.
+    /// Time of the first SYN.
     pub(super) begun_at: Instant,
-    /// When the SYN was sent last.
+    /// Time of the last SYN.
     pub(super) syn_sent_at: Instant,
-    /// Whether we are the passive side, which goes back to LISTEN when a handshake is reset.
+    /// Whether this is the passive end, which returns to LISTEN when a handshake is reset.
     pub(super) passive: bool,
-    /// Both sides offered window scaling.
+    /// Whether both ends offered window scaling.
     pub(super) scaled: bool,
-    /// ECN bits of the packet that carried the peer's SYN.
+    /// ECN field of the packet with the peer's SYN.
     pub(super) syn_codepoint: Codepoint,
     /// The MSS that the peer announced.
     pub(super) peer_mss: Option<u16>,
@@ -95,16 +95,16 @@ impl Connection {
             self.establish(now, segment);
             self.pending |= pending::ACK | pending::ACK_FIRST;
         } else {
-            // Both opened at the same time: answer with SYN and ACK.
+            // Simultaneous open: answer with SYN and ACK.
             self.state = State::SynReceived;
             self.send_syn(now);
         }
     }
 
-    /// A SYN in SYN-RECEIVED: the peer's first once more, or its answer when both opened at the same time.
+    /// Processes a SYN in SYN-RECEIVED: a retransmission of the peer's first, or its SYN-ACK in a simultaneous open.
     pub(super) fn arrive_second_syn(&mut self, now: Instant, segment: &Segment<'_>) {
         if !segment.header.has(flags::ACK) {
-            // The answer tells the codepoint of the newest SYN (RFC 9768 section 3.1.5).
+            // The SYN-ACK reports the codepoint of the newest SYN (RFC 9768 section 3.1.5).
             self.opening().syn_codepoint = segment.codepoint;
             let accurate = self.config.ecn_feedback == EcnFeedback::Accurate;
             if let Some(ecn) = &mut self.sender.ecn
@@ -119,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// What the peer's SYN says and offers (RFC 9293 section 3.2, RFC 7323, RFC 2018).
+    /// Processes the fields and options of the peer's SYN (RFC 9293 section 3.2, RFC 7323, RFC 2018).
     pub(super) fn take_syn(&mut self, now: Instant, header: &TcpHeader) {
         self.peer_numbering = Numbering::from_syn(header.sequence);
         let agreed = |option: u8, ours: bool| ours && header.options & option != 0;
@@ -147,14 +147,14 @@ impl Connection {
         self.window_updated_by = 0;
     }
 
-    /// What an acknowledgement of our SYN acknowledges beside it, if it is acceptable.
+    /// Returns how many bytes after our SYN the segment acknowledges, if its acknowledgment is acceptable.
     fn acknowledged_by(&self, header: &TcpHeader) -> Option<u64> {
         let sent = self.syn_bytes().max(self.sender.next) as i64;
         let offset = self.numbering.to_offset(header.acknowledgement, 0);
         (0..=sent).contains(&offset).then_some(offset as u64)
     }
 
-    /// What the flags of the peer's SYN or SYN-ACK make of ECN (RFC 3168 section 6.1.1, RFC 9768 section 3.1).
+    /// Negotiates ECN from the flags of the peer's SYN or SYN-ACK (RFC 3168 section 6.1.1, RFC 9768 section 3.1).
     fn agree_on_ecn(&mut self, segment: &Segment<'_>) {
         let Segment { header, codepoint: arrived_as, .. } = *segment;
         let ours = self.config.ecn_feedback;
@@ -185,7 +185,7 @@ impl Connection {
         }
     }
 
-    /// The peer's SYN-ACK once more, in an open connection.
+    /// Processes a retransmitted SYN-ACK in an open connection.
     pub(super) fn note_repeated_answer(&mut self, segment: &Segment<'_>) {
         if self.acknowledged_by(segment.header).is_some()
             && let Some(ecn) = &mut self.sender.ecn
@@ -194,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// SYN-RECEIVED: does this segment acknowledge our SYN? If not it is answered with a reset.
+    /// Whether this segment acknowledges our SYN in SYN-RECEIVED. If not, it is answered with a reset.
     pub(super) fn complete_open(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if self.acknowledged_by(segment.header).is_none() {
             self.answer_with_reset(segment.header);
@@ -204,7 +204,7 @@ impl Connection {
         true
     }
 
-    /// The payload of a full segment that both sides agreed to.
+    /// The negotiated payload of a full segment.
     pub(super) fn agreed_mss(&self) -> u64 {
         let ours = u64::from(self.config.mss_bytes.clamp(1, LARGEST_MSS));
         let room = if self.options != 0 { TIMESTAMP_BYTES } else { 0 };
@@ -216,7 +216,7 @@ impl Connection {
         mss.max(SMALLEST_MSS).min(ours)
     }
 
-    /// The handshake is over.
+    /// Completes the handshake.
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment<'_>) {
         let header = segment.header;
         self.state = State::Established;
@@ -254,7 +254,7 @@ impl Connection {
     pub(super) fn fill_syn(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) {
         let answer = self.state == State::SynReceived;
         let config = self.config.clone();
-        // The first SYN offers everything; the answer only what was offered.
+        // The first SYN offers all options; the SYN-ACK only those of the SYN.
         let mut offered = 0;
         let mut offer = |option: u8, wanted: bool| {
             if wanted {

@@ -1,9 +1,9 @@
-//! The timers of a connection's life: keep-alive (RFC 9293 section 3.8.4) and the end of a half-close.
+//! The timers of an open connection: keep-alive (RFC 9293 section 3.8.4) and the limit of FIN-WAIT-2.
 //!
-//! **Model.** A connection with nothing outstanding from which nothing was heard for the idle time sends a segment
-//! without payload whose number is one too low; whoever is alive must answer it. After so many of them, an interval
-//! apart, without an answer the connection is over. While anything is outstanding the retransmission timer watches
-//! instead. In FIN-WAIT-2 the peer may go on sending for ever, unless a time is set for it.
+//! **Model.** A connection with no outstanding data that has received nothing for the idle time sends a keep-alive probe. The probe is a
+//! segment without payload whose sequence number is one too low, which a live peer must answer. After a number of unanswered probes, sent
+//! at an interval, the connection is aborted. While data is outstanding, the retransmission timer detects a dead peer instead. In
+//! FIN-WAIT-2 the peer may continue to send forever, unless a limit is set.
 
 use super::{Connection, pending};
 use crate::config::KeepAlive;
@@ -11,7 +11,7 @@ use crate::status::State;
 use fullpipe_transport::CloseReason;
 use fullpipe_units::Instant;
 
-/// What only these timers need.
+/// State of these timers.
 #[derive(Debug)]
 pub(super) struct Life {
     /// When to look whether the peer is alive.
@@ -29,7 +29,7 @@ impl Default for Life {
 }
 
 impl Connection {
-    /// The connection is open: its keep-alive begins to run.
+    /// Starts the keep-alive timer of an open connection.
     pub(super) fn begin_life(&mut self, now: Instant) {
         self.last_heard_at = now;
         if let Some(keep_alive) = self.config.keep_alive {
@@ -38,7 +38,7 @@ impl Connection {
         }
     }
 
-    /// FIN-WAIT-2 begins.
+    /// Starts the limit of FIN-WAIT-2.
     pub(super) fn limit_half_close(&mut self, now: Instant) {
         if let Some(longest) = self.config.fin_wait_2_timeout {
             self.rare().life.half_close_at = now.saturating_add(longest);
@@ -46,7 +46,7 @@ impl Connection {
         }
     }
 
-    /// Neither matters any longer.
+    /// Stops both timers.
     pub(super) fn end_life(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.life = Life::default();

@@ -12,45 +12,45 @@ use fullpipe_units::{Codepoint, Instant};
 use fullpipe_wire::tcp::{MAX_SACK_BLOCKS, flags};
 use fullpipe_wire::{SegmentOptions, TcpHeader};
 
-/// A segment to send. Make one and hand it to every [`Connection::poll_transmit`].
+/// A segment to send. Create one and pass it to every [`Connection::poll_transmit`].
 #[derive(Clone, Debug, Default)]
 pub struct Transmit {
     /// The header.
     pub header: TcpHeader,
-    /// What goes with it.
+    /// Options, payload and ECN field.
     pub beside: Beside,
 }
 
-/// What goes with the header of a segment to send.
+/// The parts of a segment to send outside of its header.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
-    /// Options beside the header; hold as far as the header says so.
+    /// Options outside of the header, valid as far as the header indicates them.
     pub options: SegmentOptions,
-    /// The payload where it consists of bytes; `None` for a mere length (`header.payload_bytes`).
+    /// The payload if it consists of bytes; `None` if only its length is modeled (`header.payload_bytes`).
     pub payload: Option<Bytes>,
-    /// ECN bits of the packet that carries it.
+    /// ECN field of the packet.
     pub codepoint: Codepoint,
 }
 
-/// Segments that leave together: see [`Connection::poll_burst`].
+/// Segments that are sent together: see [`Connection::poll_burst`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
-    /// How many.
+    /// Number of segments.
     pub segments: u32,
     /// Whether [`Connection::poll_segment`] has nothing to send after them.
     pub is_all: bool,
-    /// The header of the first. In each of the next, the sequence number is larger by `payload_bytes`.
+    /// The header of the first segment. In each of the next, the sequence number increases by `payload_bytes`.
     pub header: TcpHeader,
 }
 
 impl Connection {
-    /// Fills in the next segment to send now, or says that there is none. To be called until it does.
+    /// Fills in the next segment to send. Returns `false` if there is none; call it until then.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Transmit) -> bool {
         self.poll_segment(now, &mut out.header, &mut out.beside)
     }
 
-    /// The same for a host that wants the header where its packet will lie. Copying a header whose fields were stored
-    /// just before, in words that several of them share, stalled the processor four times a segment.
+    /// Has the effect of [`Connection::poll_transmit`], for a host that needs the header in place. A copy of a header whose fields had
+    /// just been stored, several per word, stalled the processor four times per segment.
     #[inline]
     pub fn poll_segment(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) -> bool {
         if self.pending & pending::UNUSUAL != 0 && self.poll_unusual(now, header, out) {
@@ -77,20 +77,20 @@ impl Connection {
         self.pending == 0 && self.open && self.sender.is_idle()
     }
 
-    /// Whether [`Connection::poll_segment`] would return at most an acknowledgement without anything unusual: so it is with an end
-    /// that only receives. [`Connection::poll_acknowledgement`] then does the same.
+    /// Whether [`Connection::poll_segment`] would return at most a usual acknowledgment, as at an end that only receives.
+    /// [`Connection::poll_acknowledgement`] then has the same effect.
     #[inline(always)]
     pub fn sends_only_acknowledgements(&self) -> bool {
         self.pending & !pending::ACK == 0 && self.open && self.sender.is_idle()
     }
 
-    /// Whether an acknowledgement is to be sent.
+    /// Whether an acknowledgment is to be sent.
     #[inline(always)]
     pub fn owes_acknowledgement(&self) -> bool {
         self.pending & pending::ACK != 0
     }
 
-    /// Fills in the acknowledgement that is to be sent now. Neither deadline but that of the acknowledgement changes.
+    /// Fills in the acknowledgment that is to be sent now. Of the deadlines, only that of the acknowledgment changes.
     #[inline]
     pub fn poll_acknowledgement(&mut self, now: Instant, header: &mut TcpHeader, out: &mut Beside) {
         debug_assert!(self.sends_only_acknowledgements() && self.owes_acknowledgement());
@@ -98,9 +98,9 @@ impl Connection {
         self.fill_ack(now, header, out);
     }
 
-    /// Segments of new data that may leave now, if nothing else is to be considered: all have full size, and their headers differ
-    /// in the sequence number alone. What it does not return, [`Connection::poll_segment`] does. An acknowledgement mostly
-    /// releases two segments: together they take 90 instructions less each than one by one.
+    /// Returns the segments of new data that may be sent now, if nothing else is to be sent. All have full size, and their headers differ
+    /// only in the sequence number. [`Connection::poll_segment`] returns all others. An acknowledgment usually releases two segments; one
+    /// burst takes 90 instructions less per segment than separate calls.
     #[inline]
     pub fn poll_burst(&mut self, now: Instant) -> Burst {
         let mut burst = Burst::default();
@@ -161,7 +161,7 @@ impl Connection {
         false
     }
 
-    /// The header that every segment of an open connection has.
+    /// Fills in the header fields of every segment of an open connection.
     #[inline(always)]
     fn fill_header(&mut self, now: Instant, sequence: u32, header: &mut TcpHeader, out: &mut Beside) {
         let window = (self.receiver.window_bytes() >> self.window_shift).min(65_535) as u16;
@@ -185,13 +185,13 @@ impl Connection {
         self.receiver.on_ack_sent();
     }
 
-    /// What an acknowledgement would have said that was being delayed when the marks began or ended (DCTCP).
+    /// Fills in the acknowledgment that was being delayed when marks began or ended (DCTCP).
     #[cold]
     fn fill_earlier_ack(&mut self, now: Instant, number: u64, echo: bool, header: &mut TcpHeader, out: &mut Beside) {
         let since = self.receiver.next - number;
         self.fill_header(now, self.numbering.to_wire(self.sender.next), header, out);
         header.acknowledgement = self.peer_numbering.to_wire(number);
-        // Rounded once, as in every other segment: rounded apart, the two would take the edge of the window back.
+        // The sum is rounded once, as in every other segment: rounded separately, the parts would move the window's edge back.
         header.window = ((self.receiver.window_bytes() + since) >> self.window_shift).min(65_535) as u16;
         header.flags = flags::ACK | if echo { flags::ECE } else { 0 };
     }
@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    /// New data: ECN-capable, and the first after a reduction says so (RFC 3168 section 6.1.2).
+    /// Marks new data as ECN-capable, and sets CWR on the first segment after a reduction (RFC 3168 section 6.1.2).
     #[inline(never)]
     fn fill_ecn(&mut self, outgoing: &Outgoing, header: &mut TcpHeader, out: &mut Beside) {
         let Some(ecn) = &mut self.sender.ecn else { return };

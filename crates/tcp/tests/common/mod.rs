@@ -1,5 +1,5 @@
-//! What the tests share: a congestion control that does nothing surprising, two ends over a path with a will of its
-//! own, and one end whose peer is the test.
+//! Shared parts of the tests: a simple congestion control, two ends over paths with configurable behavior, and one end whose peer is the
+//! test.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
@@ -13,7 +13,7 @@ use fullpipe_wire::{AccurateEcn, SackBlock, SegmentOptions, TcpHeader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Half of the window (not of what is in flight) at each congestion, no growth but in slow start.
+/// Halves the window (not the data in flight) at each congestion event, and grows only in slow start.
 #[derive(Debug, Default)]
 pub struct Halving;
 
@@ -44,7 +44,7 @@ pub fn at_ms(milliseconds: u64) -> Instant {
     Instant::ZERO + ms(milliseconds)
 }
 
-/// A segment on its way, or as a test writes it.
+/// A segment in transit, or written by a test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
     pub header: TcpHeader,
@@ -52,7 +52,7 @@ pub struct Segment {
     pub payload: Option<Bytes>,
     pub codepoint: Codepoint,
     pub accurate_ecn: AccurateEcn,
-    /// Of the Fast Open option; empty: none, or a request.
+    /// The cookie of the Fast Open option; empty: no option, or a request.
     pub cookie: Vec<u8>,
 }
 
@@ -87,7 +87,7 @@ pub fn deliver(connection: &mut Connection, now: Instant, segment: &Segment) {
     connection.handle_segment(now, &arrived);
 }
 
-/// All that an end wants to send now.
+/// All segments that an end can send now.
 pub fn drain(connection: &mut Connection, now: Instant) -> Vec<Segment> {
     let mut transmit = Transmit::default();
     let mut segments = Vec::new();
@@ -108,15 +108,15 @@ pub fn next_deadline(connection: &Connection) -> Instant {
 #[derive(Clone, Debug)]
 pub struct Path {
     pub delay: Duration,
-    /// Extra delay, uniform: segments overtake each other if it is longer than their distance.
+    /// Additional delay, uniformly distributed: segments are reordered if it is longer than their distance.
     pub jitter: Duration,
     pub loss: f64,
     pub duplication: f64,
-    /// Share of ECN-capable packets that a queue marks.
+    /// Fraction of ECN-capable packets that a queue marks.
     pub marks: f64,
-    /// Without one there is no limit.
+    /// Rate of the path; `None`: unlimited.
     pub rate: Option<Rate>,
-    /// Longest wait for the transmitter.
+    /// Maximum wait for the transmitter.
     pub queue: Duration,
 }
 
@@ -134,7 +134,7 @@ impl Default for Path {
     }
 }
 
-/// The application at one end: writes so much in pieces of so much, then finishes; reads all.
+/// The application at one end: writes a number of bytes in pieces, then finishes; reads everything.
 #[derive(Clone, Debug)]
 pub struct Application {
     pub to_write: u64,
@@ -147,7 +147,7 @@ pub struct Application {
     pub peer_finished: bool,
     pub connected: bool,
     pub closed: Option<CloseReason>,
-    /// Reads at most so much, once in so long.
+    /// Reads at most this many bytes per interval.
     pub slow: Option<(u64, Duration)>,
     pub next_read: Instant,
 }
@@ -171,12 +171,12 @@ impl Application {
     }
 }
 
-/// The byte at an offset of the text that tests send; not periodic in any power of two.
+/// The byte at an offset of the data that tests send; not periodic in any power of two.
 pub fn letter(offset: u64, end: usize) -> u8 {
     (offset.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8 ^ end as u8
 }
 
-/// Says whether a segment that an end (0: client) sends gets lost.
+/// Returns whether a segment that an end (0: client) sends is lost.
 pub type Filter = Box<dyn FnMut(usize, Instant, &Segment) -> bool>;
 
 /// Two ends, two paths, one clock.
@@ -195,19 +195,19 @@ pub struct Pair {
     shifts: [Option<u8>; 2],
     edges: [Option<u32>; 2],
     pub log: Option<Vec<(Instant, usize, Segment)>>,
-    /// Whether the short paths are taken where a connection allows it, and how many segments did.
+    /// Whether the fast paths are used if a connection permits it, and the number of segments that used them.
     pub short_path: bool,
     pub short: Short,
 }
 
-/// Segments that took a short path.
+/// Numbers of segments that used a fast path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Short {
-    /// By [`Connection::take_expected`].
+    /// Through [`Connection::take_expected`].
     pub data: u64,
-    /// By [`Connection::take_acknowledgement`].
+    /// Through [`Connection::take_acknowledgement`].
     pub acknowledgements: u64,
-    /// By [`Connection::poll_burst`].
+    /// Through [`Connection::poll_burst`].
     pub bursts: u64,
 }
 
@@ -219,7 +219,7 @@ impl Pair {
             Connection::client(client, Box::new(Halving), initial[0], start),
             Connection::server(server, Box::new(Halving), initial[1], start),
         ];
-        // Of the seeds every other one gives the client a cookie, and of those every other one the right one.
+        // Every other seed gives the client a cookie, and half of those cookies are valid.
         if seed % 2 == 1 {
             let cookie = |first| Cookie::new(&[first, 1, 2, 3, 4, 5, 6, 7]).unwrap();
             ends[0].set_fast_open_entry(FastOpenEntry { cookie: cookie(seed as u8 & 2), mss_bytes: Some(1460) });
@@ -244,7 +244,7 @@ impl Pair {
         }
     }
 
-    /// Takes a segment by the short path, if that is on, the segment is one for it, and the application reads everything.
+    /// Processes a segment by a fast path if these are enabled, the segment permits it, and the application reads everything.
     fn take_expected(&mut self, end: usize, segment: &Segment) -> bool {
         let (connection, application) = (&mut self.ends[end], &mut self.applications[end]);
         let plain = !segment.header.has_side_options() && segment.payload.is_none();
@@ -282,7 +282,7 @@ impl Pair {
         let connection = &mut self.ends[end];
         let application = &mut self.applications[end];
         while let Some(event) = connection.poll_event() {
-            assert!(application.closed.is_none(), "an event after the last: {event:?}");
+            assert!(application.closed.is_none(), "an event follows the last one: {event:?}");
             match event {
                 Event::Connected => application.connected = true,
                 Event::PeerFinished => application.peer_finished = true,
@@ -333,7 +333,7 @@ impl Pair {
         }
     }
 
-    /// The segments that leave together, if the short paths are on.
+    /// The segments that are sent together, if the fast paths are enabled.
     fn burst(&mut self, end: usize) -> Vec<Segment> {
         if !self.short_path {
             return Vec::new();
@@ -349,24 +349,24 @@ impl Pair {
         }
         if burst.is_all {
             let before = (next_deadline(connection), connection.statistics());
-            assert_eq!(drain(connection, self.now), [], "a burst was all that is to be sent");
+            assert_eq!(drain(connection, self.now), [], "segments remain after a burst that reported none");
             assert_eq!((next_deadline(connection), connection.statistics()), before);
         }
         self.short.bursts += u64::from(burst.segments);
         segments
     }
 
-    /// The right edge of the window never moves left, but for the rounding of its scale (RFC 9293 section 3.8.6).
+    /// Asserts that the right edge of the window never moves left, except for the rounding of its scale (RFC 9293 section 3.8.6).
     fn check_window(&mut self, end: usize, header: &TcpHeader) {
         let syn = header.has(flags::SYN);
         if syn {
             self.shifts[end] = (header.options & options::WINDOW_SCALE != 0).then_some(header.window_scale);
         }
         if header.has(flags::RST) || !header.has(flags::ACK) || syn && self.edges[end].is_some() {
-            // The 16 bits of a SYN that comes again cannot say more.
+            // The 16 bits of a retransmitted SYN cannot represent more.
             return;
         }
-        // Scales hold where both offered them; a SYN's own window is never scaled.
+        // Scales apply if both ends offered them; the window of a SYN is never scaled.
         let shift = match self.shifts {
             [Some(_), Some(_)] if !syn => self.shifts[end].unwrap_or(0),
             _ => 0,
@@ -411,7 +411,7 @@ impl Pair {
         }
     }
 
-    /// One event. Says whether there was any.
+    /// Executes one event. Returns whether there was one.
     pub fn step(&mut self) -> bool {
         if self.serial == 0 && self.sent == [0, 0] {
             self.serve(0);
@@ -448,7 +448,7 @@ impl Pair {
         true
     }
 
-    /// Runs until nothing is left to do or the time is over; says whether it came to rest.
+    /// Runs until nothing is left to do or the time limit is reached. Returns whether nothing was left.
     pub fn run(&mut self, limit: Duration) -> bool {
         let end = self.now + limit;
         while self.now < end {
@@ -462,14 +462,14 @@ impl Pair {
 
 // One end -------------------------------------------------------------------------------------------------------------
 
-/// One end under test; the test plays the peer, in offsets of the stream.
+/// One end under test; the test acts as the peer, with offsets in the stream.
 pub struct Script {
     pub connection: Connection,
     pub now: Instant,
-    /// Wire number of the tested end's SYN, and of the peer's.
+    /// Sequence numbers of the SYNs of the tested end and of the peer.
     pub initial: u32,
     pub peer_initial: u32,
-    /// Put on the peer's segments.
+    /// Window in the peer's segments.
     pub window: u16,
     pub with_timestamps: bool,
     /// The peer's next offset.
@@ -479,7 +479,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// An established connection of which the tested end is the client, at 0 ms, round trip `rtt`.
+    /// A connection established at 0 ms with round-trip time `rtt`, whose client is the tested end.
     pub fn client(config: Config, rtt: Duration) -> Script {
         Script::client_with(config, Box::new(Halving), rtt)
     }
@@ -524,7 +524,7 @@ impl Script {
         self.now += time;
     }
 
-    /// The offset of a number that the tested end sent.
+    /// The offset of a sequence number that the tested end sent.
     pub fn offset(&self, sequence: u32) -> u32 {
         sequence.wrapping_sub(self.initial).wrapping_sub(1)
     }
@@ -533,7 +533,7 @@ impl Script {
         self.initial.wrapping_add(1).wrapping_add(offset)
     }
 
-    /// A segment from the peer that acknowledges everything before `acknowledged`.
+    /// A segment of the peer that acknowledges everything before `acknowledged`.
     pub fn segment(&self, acknowledged: u32, flags: u16) -> Segment {
         let mut header = TcpHeader {
             sequence: self.peer_initial.wrapping_add(1).wrapping_add(self.peer_next),
@@ -568,7 +568,7 @@ impl Script {
         }
     }
 
-    /// The peer acknowledges, with SACK blocks in offsets. The echoed timestamp is of the segment sent last.
+    /// Delivers an acknowledgment of the peer, with SACK blocks in offsets. It echoes the timestamp of the last sent segment.
     pub fn ack(&mut self, acknowledged: u32, sacks: &[(u32, u32)]) {
         let mut segment = self.segment(acknowledged, flags::ACK);
         segment.sacks =
@@ -577,7 +577,7 @@ impl Script {
         self.deliver(segment);
     }
 
-    /// The peer sends `length` bytes at its offset `start`.
+    /// Delivers `length` bytes of the peer at its offset `start`.
     pub fn data(&mut self, start: u32, length: u16, extra_flags: u16) {
         let mut segment = self.segment(0, flags::ACK | extra_flags);
         segment.header.sequence = self.peer_initial.wrapping_add(1).wrapping_add(start);
@@ -594,7 +594,7 @@ impl Script {
         assert_eq!(self.connection.write(Payload::Length(bytes)), bytes);
     }
 
-    /// What the tested end sends now.
+    /// The segments that the tested end sends now.
     pub fn out(&mut self) -> Vec<Segment> {
         let segments = drain(&mut self.connection, self.now);
         if let Some(last) = segments.last() {
@@ -603,12 +603,12 @@ impl Script {
         segments
     }
 
-    /// The same as first offset and length of each.
+    /// First offset and length of each segment that the tested end sends now.
     pub fn sent(&mut self) -> Vec<(u32, u16)> {
         self.out().iter().map(|segment| (self.offset(segment.header.sequence), segment.header.payload_bytes)).collect()
     }
 
-    /// Lets the next deadline come, and returns when that was.
+    /// Advances to the next deadline, and returns its time.
     pub fn timer(&mut self) -> Instant {
         self.now = next_deadline(&self.connection);
         assert!(!self.now.is_never(), "no deadline");
@@ -617,7 +617,7 @@ impl Script {
         self.now
     }
 
-    /// Sequence numbers that the tested end received, as offsets of the peer, in an acknowledgement.
+    /// Converts a sequence number that the tested end acknowledges to an offset of the peer.
     pub fn peer_offset(&self, number: u32) -> u32 {
         number.wrapping_sub(self.peer_initial).wrapping_sub(1)
     }

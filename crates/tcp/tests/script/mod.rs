@@ -1,9 +1,9 @@
-//! Tests as text: packets that come in, packets that must go out, calls and values, each at its time, in the manner of
-//! packetdrill (Cardwell et al., USENIX ATC 2013). The script is the application and the peer of one connection.
+//! Tests as text scripts, similar to packetdrill (Cardwell et al., USENIX ATC 2013): incoming packets, expected outgoing packets, calls
+//! and values, each with its time. The script is the application and the peer of one connection.
 //!
 //! # A script
 //!
-//! One thing per line; `#` begins a remark. First come settings:
+//! One item per line; `#` starts a comment. Settings come first:
 //!
 //! ```text
 //! preset linux             # or ns3; the preset that the rest changes
@@ -14,8 +14,8 @@
 //! cookie 0a1b2c3d          # Fast Open: a client's, with an MSS of 1460 remembered, or the one a server grants
 //! ```
 //!
-//! Then lines with a time: `25ms` since the start, `+5ms` after the line before, none at all for the same instant, and
-//! `*` (for `>` only) whenever it comes. What the connection has to do by then it does first, at its own time.
+//! Then lines with a time: `25ms` since the start, `+5ms` after the previous line, none for the same time, and `*` (for `>` only) for any
+//! time. Timers of the connection that are due before that time are executed first, at their own time.
 //!
 //! ```text
 //! +10ms  < S. 0:0(0) ack 1 win 65535 <mss 1460, sackOK, TS val 7 ecr 1, wscale 7>     a packet comes in
@@ -27,19 +27,17 @@
 //! +0     handshake 10ms win 8000 <mss 1460> the usual handshake, so long; window and options as of the peer's SYN
 //! ```
 //!
-//! Every packet that goes out must be named, at its very instant; the script fails at the first that is not, and if it
-//! ends before a packet was named. Calls in the instant of the line before come before the output of that instant, as
-//! when an application reads what has just arrived. Numbers are relative: the SYN is 0, the first byte 1. Flags are `S F R P . U E W A`
-//! (`.` is ACK, A is AE); the number of bytes in brackets repeats `end - start` and is checked. A packet without brackets
-//! for the codepoint is not ECT.
+//! Every outgoing packet must be listed at its exact time. The script fails at the first packet that is not listed, and if it ends before
+//! a listed packet was sent. Calls at the time of the previous line are executed before the output of that time, as when an application
+//! reads data immediately on arrival. Numbers are relative: the SYN is 0, the first byte 1. Flags are `S F R P . U E W A` (`.` is ACK, A
+//! is AE). The number of bytes in parentheses repeats `end - start` and is checked. A packet without a codepoint in brackets is not ECT.
 //!
-//! **Options.** `mss N`, `wscale N`, `sackOK`, `TS val N ecr N`, `sack 5:9 20:30`, `FO` (a request), `FO 0a1b2c3d` (a
-//! cookie), `ECN0 e0 ce e1` or `ECN1 e1 ce e0` (Accurate ECN counters: kind 172 or 174, as many as there are on the wire),
-//! `noTS`. A list expected must be the whole list; a value left out, as in `<mss, TS>`, may be any. No list expected means:
-//! whatever a SYN offers, and on any other packet just the timestamps that were agreed. On packets that come in, agreed
-//! timestamps are added unless they are given: the peer's clock shows 1000 plus the milliseconds since the start, and
-//! echoes the newest timestamp that was sent. Ours shows 1 plus the milliseconds. `win` is the field as on the wire; left
-//! out, it is not checked, or that of the packet before.
+//! **Options.** `mss N`, `wscale N`, `sackOK`, `TS val N ecr N`, `sack 5:9 20:30`, `FO` (a request), `FO 0a1b2c3d` (a cookie), `ECN0 e0
+//! ce e1` or `ECN1 e1 ce e0` (Accurate ECN counters: kind 172 or 174, as many as in the segment), `noTS`. An expected list must be
+//! complete; an omitted value, as in `<mss, TS>`, matches any. Without an expected list, a SYN may have any options, and any other packet
+//! only the negotiated timestamps. On incoming packets, negotiated timestamps are added unless they are given: the peer's clock is 1000
+//! plus the milliseconds since the start, and it echoes the newest timestamp that was sent. Our clock is 1 plus the milliseconds. `win`
+//! is the value of the field in the segment. If it is omitted, it is not checked, or has the value of the previous packet.
 
 #![allow(unreachable_pub, reason = "a module of a test")]
 

@@ -1,10 +1,10 @@
-//! From the text of a script to its lines.
+//! Parser for scripts.
 
 use fullpipe_units::{Codepoint, Duration, Instant};
 use fullpipe_wire::AccurateEcn;
 use fullpipe_wire::tcp::flags;
 
-/// When a line happens.
+/// The time of a line.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
     At(Instant),
@@ -12,7 +12,7 @@ pub enum When {
     Any,
 }
 
-/// A packet as written.
+/// A packet as written in a script.
 #[derive(Clone, Debug, Default)]
 pub struct Packet {
     pub codepoint: Codepoint,
@@ -24,7 +24,7 @@ pub struct Packet {
     pub options: Option<Vec<Written>>,
 }
 
-/// An option as written; a value left out is `None`.
+/// An option as written in a script; an omitted value is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     Mss(Option<u16>),
@@ -70,7 +70,7 @@ pub struct Line {
 
 type Parsed<T> = Result<T, String>;
 
-/// All lines, or the number of the first bad one and why it is.
+/// Parses all lines, or returns the number of the first invalid line and the reason.
 pub fn script(text: &str) -> Result<Vec<Line>, (usize, String)> {
     let mut lines = Vec::new();
     for (index, raw) in text.lines().enumerate() {
@@ -263,7 +263,7 @@ pub fn number<T: TryFrom<u64>>(text: &str) -> Parsed<T> {
     T::try_from(value).map_err(|_| format!("{text}: too large"))
 }
 
-/// Relative; may be negative.
+/// A relative sequence number; may be negative.
 fn sequence_number(text: &str) -> Parsed<u32> {
     match text.strip_prefix('-') {
         Some(text) => Ok(number::<u32>(text)?.wrapping_neg()),

@@ -13,13 +13,13 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Our SYN's number and the peer's: ours wraps soon.
+/// The numbers of our SYN and of the peer's: ours wraps soon.
 const INITIAL: u32 = u32::MAX - 3_000;
 const PEER_INITIAL: u32 = 77;
-/// How long `*` waits.
+/// Maximum wait of `*`.
 const PATIENCE: Duration = Duration::from_secs(100_000);
 
-/// Runs the script; the error is a report: where, what was expected, what came instead, and what went before.
+/// Runs the script. The error is a report: position, expected and actual result, and the preceding packets.
 pub fn run(name: &str, text: &str) -> Result<(), String> {
     let lines = parse::script(text).map_err(|(number, why)| format!("{name}:{number}: {why}"))?;
     let mut setup = Setup::new();
@@ -55,7 +55,7 @@ fn report(name: &str, line: &Line, run: Option<&Run>, expected: &str, got: &str)
     text
 }
 
-/// What the head of a script says.
+/// The settings at the start of a script.
 struct Setup {
     config: Config,
     control: Option<Box<dyn Controller>>,
@@ -108,14 +108,14 @@ impl Setup {
     }
 }
 
-/// What was expected, and what came instead.
+/// The expected and the actual result.
 type Failure = (String, String);
 
 struct Run {
     connection: Connection,
     passive: bool,
     now: Instant,
-    /// What went out and was not named yet.
+    /// Sent packets that no line has matched yet.
     out: VecDeque<(Instant, Segment)>,
     events: Vec<&'static str>,
     window: u16,
@@ -133,8 +133,7 @@ impl Run {
             When::After(wait) => self.now + wait,
             When::Any => return self.next_packet(line),
         };
-        // What is called in one instant is called before the host looks for output, as an application does that
-        // reads when something arrives.
+        // Calls at one time are executed before the host polls for output, as with an application that reads when data arrives.
         let called = matches!(line.what, What::Write { .. } | What::Read(_) | What::Finish | What::Abort);
         if until > self.now || !called {
             self.collect();
@@ -152,7 +151,7 @@ impl Run {
         self.act(&line.what)
     }
 
-    /// Lets time pass, with all that falls due.
+    /// Advances the time, and executes all timers that become due.
     fn pass(&mut self, until: Instant) {
         while next_deadline(&self.connection) <= until {
             self.now = next_deadline(&self.connection).max(self.now);
@@ -206,7 +205,7 @@ impl Run {
     // Packets out ------------------------------------------------------------------------------------------------
 
     fn next_packet(&mut self, line: &Line) -> Result<(), Failure> {
-        let What::Out(packet) = &line.what else { unreachable!("the parser saw to it") };
+        let What::Out(packet) = &line.what else { unreachable!("the parser returns no other line here") };
         let limit = self.now + PATIENCE;
         self.collect();
         while self.out.is_empty() {
@@ -410,8 +409,8 @@ impl Run {
         }
     }
 
-    /// The usual three segments. The peer offers what it is told to, else all that a Linux host offers (where it
-    /// answers: what it was offered).
+    /// The three segments of a handshake. The peer offers the given options, otherwise those of a Linux host (as the acceptor: those that
+    /// it was offered).
     fn handshake(&mut self, rtt: Duration, window: Option<u16>, written: Option<&[Written]>) -> Result<(), Failure> {
         let usual =
             [Written::Mss(None), Written::SackPermitted, Written::Timestamps(None, None), Written::WindowScale(None)];
@@ -472,12 +471,12 @@ impl Run {
     }
 }
 
-/// Blocks relative to a SYN's number.
+/// SACK blocks relative to the number of a SYN.
 fn relative(sacks: &[SackBlock], initial: u32) -> Vec<(u32, u32)> {
     sacks.iter().map(|block| (block.start.wrapping_sub(initial), block.end.wrapping_sub(initial))).collect()
 }
 
-/// A segment as a script would write it.
+/// A segment in the format of scripts.
 fn show(segment: &Segment, from_peer: bool) -> String {
     let header = &segment.header;
     let (own, other) = if from_peer { (PEER_INITIAL, INITIAL) } else { (INITIAL, PEER_INITIAL) };

@@ -1,4 +1,4 @@
-//! The settings of a script, and the values that it can compare.
+//! The settings of a script, and the values that it can check.
 
 use super::parse::{Check, duration, number};
 use crate::common::{Halving, next_deadline};
@@ -99,7 +99,7 @@ macro_rules! fields {
     };
 }
 
-/// `set KEY VALUE`.
+/// Executes `set KEY VALUE`.
 pub fn set(config: &mut Config, key: &str, text: &str) -> Parsed<()> {
     fields!(config, key, text:
         mss_bytes initial_window_segments send_buffer_bytes receive_buffer_bytes sack timestamps timestamp_tick
@@ -113,7 +113,7 @@ pub fn set(config: &mut Config, key: &str, text: &str) -> Parsed<()> {
     Ok(())
 }
 
-/// The control of that name.
+/// Returns the control with this name.
 pub fn control(name: &str) -> Parsed<Box<dyn Controller>> {
     if name == "halving" {
         return Ok(Box::new(Halving));
@@ -190,7 +190,7 @@ fn measure(connection: &Connection, key: &str) -> Option<Measured> {
     })
 }
 
-/// Whether a value is as written; if not, what was expected and what it is.
+/// Compares a value. The error is the expected and the actual value.
 pub fn compare(connection: &Connection, check: &Check) -> Result<(), (String, String)> {
     let Check { key, comparison, value } = check;
     let wrong = |why: String| (format!("{key} {comparison} {value}"), why);

@@ -1,31 +1,32 @@
-//! A table of MUSTs: each row a requirement of an RFC in our own words, with the tests that show it, or why it is deviated from or
-//! does not apply. Whether it holds together, how much there is of each, and the page of `docs` that is made from it. The crates
-//! `tcp` and `quic` have one each.
+//! A table of requirements: each row is a requirement of an RFC in our own words, with the tests that verify it, or the reason for a
+//! deviation or for not applying it. This module checks the consistency of the table, counts its rows, and generates the page of `docs`.
+//! The crates `tcp` and `quic` have one table each.
 //!
-//! Columns: `rfc` (a number), `section`, `level` (MUST, or MUST-n as numbered in an appendix; SHOULD where it is told beside),
-//! `requirement`, `verdict` (`test`, `deviation`, `not-applicable`), `evidence`: for `test` the names of test functions of the
-//! crate, or of scripts below its `tests/scripts` (`rfc9293/three_way_handshake`), with semicolons between; else the reason.
+//! Columns: `rfc` (a number), `section`, `level` (MUST, or MUST-n as numbered in an appendix; SHOULD if listed with a MUST),
+//! `requirement`, `verdict` (`test`, `deviation`, `not-applicable`), `evidence`. For `test`, the evidence is the names of test functions
+//! of the crate, or of scripts in its `tests/scripts` (`rfc9293/three_way_handshake`), separated by semicolons; otherwise it is the
+//! reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const COLUMNS: [&str; 6] = ["rfc", "section", "level", "requirement", "verdict", "evidence"];
-/// A reason has at least so many letters.
+/// Minimum length of a reason in bytes.
 const SHORTEST_REASON: usize = 25;
 
-/// A crate's table.
+/// The table of a crate.
 pub(crate) struct Requirements {
-    /// `requirements.csv`.
+    /// Content of `requirements.csv`.
     pub(crate) table: &'static str,
-    /// The crate's folder.
+    /// Folder of the crate.
     pub(crate) home: &'static str,
-    /// Its short name.
+    /// Short name of the crate.
     pub(crate) name: &'static str,
-    /// What the page begins with, after its title.
+    /// Text at the start of the page, after its title.
     pub(crate) about: &'static str,
 }
 
-/// The fields of a line (RFC 4180: quoted where they hold a comma, a quote in a quoted field twice).
+/// The fields of a line (RFC 4180: quoted if they contain a comma; a quote in a quoted field is doubled).
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut quoted = false;
@@ -88,7 +89,7 @@ impl Requirements {
         names
     }
 
-    /// The table as a page.
+    /// Formats the table as a page.
     fn page(&self) -> String {
         let Requirements { name, about, .. } = self;
         let mut page = format!(
@@ -112,7 +113,7 @@ impl Requirements {
         page
     }
 
-    /// The page of `docs` is that of the table.
+    /// Asserts that the page in `docs` matches the table.
     pub(crate) fn check_page(&self) {
         let name = self.name;
         let path = Path::new(self.home).join(format!("../../docs/{name}-requirements.md"));
@@ -127,7 +128,7 @@ impl Requirements {
         );
     }
 
-    /// The table holds together; prints the counts.
+    /// Asserts that the table is consistent; prints the counts.
     pub(crate) fn check(&self) {
         let tests = self.tests();
         let mut seen = BTreeSet::new();
@@ -135,7 +136,7 @@ impl Requirements {
         for row in self.rows() {
             let [rfc, section, level, requirement, verdict, evidence] = <[String; 6]>::try_from(row).unwrap();
             let row = format!("RFC {rfc} section {section} {level}: {requirement}");
-            assert!(seen.insert((rfc.clone(), section, level.clone(), requirement.clone())), "twice: {row}");
+            assert!(seen.insert((rfc.clone(), section, level.clone(), requirement.clone())), "duplicate row: {row}");
             assert!(level.starts_with("MUST") || level.starts_with("SHOULD"), "{row}");
             assert!(requirement.len() >= 12, "{row}");
             let counts = counts.entry(rfc.parse().unwrap()).or_default();
@@ -147,10 +148,10 @@ impl Requirements {
                     counts[0] += 1;
                 }
                 "deviation" | "not-applicable" => {
-                    assert!(evidence.len() >= SHORTEST_REASON, "hardly a reason: {row}: {evidence}");
+                    assert!(evidence.len() >= SHORTEST_REASON, "the reason is too short: {row}: {evidence}");
                     counts[if verdict == "deviation" { 1 } else { 2 }] += 1;
                 }
-                _ => panic!("{verdict}: no verdict: {row}"),
+                _ => panic!("unknown verdict {verdict}: {row}"),
             }
         }
         let texts: Vec<_> = counts
@@ -162,7 +163,7 @@ impl Requirements {
         let total =
             counts.values().fold([0; 3], |sum, count| [sum[0] + count[0], sum[1] + count[1], sum[2] + count[2]]);
         let [tested, deviations, others] = total;
-        // On a line of its own: the harness writes before it.
+        // On a separate line, because the test harness writes before it.
         println!(
             "\nMUSTs: {}; all: {tested} tested, {deviations} deviations, {others} not applicable",
             texts.join("; ")
