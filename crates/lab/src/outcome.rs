@@ -231,7 +231,7 @@ impl Outcome {
         world.finish();
         let captured = network.tap.take().map_or(Ok(()), |mut tap| tap.finish());
         let remaining = network.remaining();
-        // What follows needs memory for each link and flow, which is the most of the run unless packets give theirs back.
+        // The following needs memory for each link and flow, which is the peak of the run unless packets are released first.
         network.release_packets();
         let events = network.events();
         let links = (0..network.link_count()).map(|link| network.link_counters(LinkId(link as u32))).collect();

@@ -297,7 +297,8 @@ impl Target {
 }
 
 impl Channel {
-    /// `last_report` keeps the report of an end for further channels of that end: one takes as long as writing its values.
+    /// The value of a channel. `last_report` caches the report of an end for its further channels: creating a report takes as long as
+    /// writing its values.
     fn value(
         &mut self,
         now: Instant,

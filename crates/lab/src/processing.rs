@@ -27,7 +27,7 @@ enum Shared {
 }
 
 impl Shared {
-    /// Everything on the route from one node to another.
+    /// All shared resources on the route from one node to another.
     fn on_route(scenario: &Scenario, network: &Network<Witness>, from: NodeId, to: NodeId) -> Vec<Shared> {
         let mut at = from;
         let hops = network.path(from, to).into_iter();

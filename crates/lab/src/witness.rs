@@ -283,7 +283,7 @@ impl Observer for Witness {
 
     #[inline(always)]
     fn sent_burst(&mut self, now: Instant, first: &PacketView, packets: u32, step_bytes: u32) -> bool {
-        // Others see each packet before it comes to its first link.
+        // Other observers receive each packet before it reaches its first link.
         self.more.is_none()
             && self.monitor.sent_burst(now, first, packets, step_bytes)
             && self.auditor.sent_burst(now, first, packets, step_bytes)

@@ -370,7 +370,7 @@ impl Sender {
         self.presume(presumed);
     }
 
-    /// RFC 8985 section 7.4: was the tail loss probe needed?
+    /// Evaluates a tail loss probe (RFC 8985 section 7.4): whether it repaired a loss.
     #[cold]
     fn judge_tail_probe(&mut self, now: Instant, arrival: &Arrival<'_>, reports: &Reports, duplicate_form: bool) {
         if arrival.acknowledged < self.tail_probe_end {
@@ -432,7 +432,7 @@ impl Sender {
         self.presume(presumed);
     }
 
-    /// The window of fast recovery, or after a mark.
+    /// Sets the window in fast recovery, or after a mark.
     fn reduce_window(&mut self, delivered_bytes: u64, safe: bool) {
         let allowed = self.reduce_rate(delivered_bytes, safe);
         self.driver.control.cwnd_bytes = self.board.in_flight_bytes.saturating_add(allowed);
@@ -454,7 +454,7 @@ impl Sender {
     /// Begins or ends recovery. `widened`: this acknowledgment widened the reordering window.
     fn change_phase(&mut self, config: &Config, now: Instant, batch: &Batch, lost_before: u64, widened: bool) {
         if self.phase == Phase::Reduction {
-            // Beyond its end, so that the segment with CWR has arrived.
+            // Beyond the end of the phase, so that the segment with CWR has arrived.
             if self.una > self.repair().recovery_end {
                 self.phase = Phase::Open;
                 self.driver.control.cwnd_bytes = self.driver.control.ssthresh_bytes;
@@ -490,7 +490,7 @@ impl Sender {
             return;
         }
         self.repair_mut().recovery_end = self.next;
-        // Outstanding less what was selectively acknowledged before this acknowledgement.
+        // Outstanding bytes without those selectively acknowledged before this acknowledgment.
         let flight_bytes = self.board.in_flight_bytes + self.board.lost_bytes() + delivered_bytes;
         self.board.loss_mut().prr = Prr::begin(flight_bytes);
         self.answer_loss(now, self.board.in_flight_bytes + newly_lost_bytes, newly_lost_bytes);

@@ -33,7 +33,7 @@ pub enum Ecn {
 /// Form of the ECN feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EcnFeedback {
-    /// ECE until CWR (RFC 3168).
+    /// ECE is set until CWR arrives (RFC 3168).
     #[default]
     Classic,
     /// ECE of each acknowledgment states whether the acknowledged segments were marked (RFC 8257 section 3.2). Both ends need this
@@ -48,7 +48,7 @@ pub enum EcnFeedback {
 pub struct KeepAlive {
     /// Idle time after which keep-alive probes are sent.
     pub idle: Duration,
-    /// Time between questions.
+    /// Interval between keep-alive probes.
     pub interval: Duration,
     /// Unanswered probes after which the connection is aborted.
     pub probes: u32,
@@ -87,7 +87,7 @@ pub struct Config {
     pub sack: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Granularity of the timestamp clock and of round-trip times taken from it.
+    /// Granularity of the timestamp clock and of round-trip times measured with it.
     pub timestamp_tick: Duration,
     /// Whether round-trip times are measured from echoed timestamps (RFC 7323 section 4) instead of from the send time of each segment.
     /// Without timestamps the send time is used.
@@ -123,7 +123,7 @@ pub struct Config {
     pub max_syn_retransmissions: u32,
     /// Consecutive timeouts of the same data before the connection is aborted (RFC 9293 section 3.8.3, R2).
     pub max_retransmissions: u32,
-    /// Length of TIME-WAIT: twice the maximum segment lifetime (RFC 9293 section 3.4.1).
+    /// Duration of TIME-WAIT: twice the maximum segment lifetime (RFC 9293 section 3.4.1).
     pub time_wait: Duration,
     /// Acknowledge the first data segment immediately, without delay (ns-3).
     pub first_segment_acknowledged_at_once: bool,
@@ -157,7 +157,7 @@ pub struct Config {
     pub frto: bool,
     /// Send a new segment for each of the first two duplicate acknowledgments (RFC 3042), with [`LossDetection::DuplicateAcks`].
     pub limited_transmit: bool,
-    /// Explicit congestion notification.
+    /// Use of explicit congestion notification.
     pub ecn: Ecn,
     /// Form of the ECN feedback.
     pub ecn_feedback: EcnFeedback,

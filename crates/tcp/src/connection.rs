@@ -80,7 +80,7 @@ mod pending {
     pub(super) const RESET: u8 = 16;
     /// A keep-alive probe.
     pub(super) const KEEP_ALIVE: u8 = 32;
-    /// All that need more than a look at data and the acknowledgement.
+    /// All bits that require more than a check of data and acknowledgment.
     pub(super) const UNUSUAL: u8 = SYN | ACK_FIRST | ACK_TWICE | RESET | KEEP_ALIVE;
 }
 
@@ -127,9 +127,9 @@ pub struct Connection {
     largest_window: u64,
     pub(crate) sender: Sender,
     receiver: Receiver,
-    /// When a segment of the connection arrived last.
+    /// Time at which the last segment of the connection arrived.
     last_heard_at: Instant,
-    /// When one of the timers in `life` is due.
+    /// Deadline of the first timer in `life`.
     life_at: Instant,
     /// Free space of the send buffer below which the application is not notified.
     writable_threshold: u32,
@@ -144,7 +144,7 @@ struct Rare {
     fast_open: FastOpen,
     /// A reset to send.
     reply: TcpHeader,
-    /// When an objecting acknowledgement may be sent again.
+    /// Time from which a challenge ACK may be sent again.
     challenge_from: Instant,
 }
 
@@ -412,7 +412,7 @@ impl Connection {
             if start == -1 && header.has(flags::SYN) && header.has(flags::ACK) {
                 self.note_repeated_answer(segment);
             }
-            // A keep-alive probe has a number one too low: it is always answered.
+            // The sequence number of a keep-alive probe is one too low; the probe is always answered.
             let probe = length == 0 && !header.has(flags::SYN) && start == next - 1;
             return self.object(now, plain_data || probe);
         }
@@ -770,7 +770,7 @@ impl Connection {
         self.receiver.ack_at.min(self.sender.pace_at).min(self.sender.reorder_at)
     }
 
-    /// Whether [`Connection::poll_event`] has an event.
+    /// Whether [`Connection::poll_event`] would return an event.
     #[inline(always)]
     pub fn has_event(&self) -> bool {
         self.events != 0
@@ -793,7 +793,7 @@ impl Connection {
         })
     }
 
-    /// The state.
+    /// The state of the connection.
     pub fn state(&self) -> State {
         self.state
     }
@@ -819,7 +819,7 @@ impl Connection {
         timestamp_before(self.recent_timestamp, syn.timestamp) || self.recent_timestamp == syn.timestamp && later_number
     }
 
-    /// Counts since the start.
+    /// Counts since the start of the connection.
     pub fn statistics(&self) -> Statistics {
         let counts = self.sender.repair().counts;
         Statistics {
@@ -867,7 +867,7 @@ impl Connection {
         self.sender.driver.controller()
     }
 
-    /// The settings.
+    /// The settings of the connection.
     pub fn config(&self) -> &Config {
         &self.config
     }

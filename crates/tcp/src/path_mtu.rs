@@ -146,7 +146,7 @@ impl Sender {
         self.seek_path_probe();
     }
 
-    /// What the search has to do now: judge the probe that is out, or send the next one.
+    /// Executes the next step of the search: evaluates the outstanding probe, or sends the next one.
     pub(crate) fn poll_search(&mut self, config: &Config, now: Instant) -> Option<Outgoing> {
         let search = **self.repair().search.as_ref()?;
         let outgoing = match search.probe {

@@ -73,7 +73,7 @@ pub(crate) struct Receiver {
     /// Number of unacknowledged segments that triggers an acknowledgment.
     ack_threshold: u8,
     delayed_ack_segments: u8,
-    /// The buffer may grow.
+    /// Whether the buffer may grow.
     growing: bool,
     pub(crate) quick_ack: QuickAck,
 }
@@ -201,8 +201,8 @@ impl Receiver {
         self.on_unusual_data(config, now, start, length, fin, payload)
     }
 
-    /// Whether so many bytes in order need nothing but [`Receiver::take_expected`]: they fit, nothing is missing, no payload
-    /// is kept, and data came less than `silence` ago.
+    /// Whether [`Receiver::take_expected`] is sufficient for this many bytes in order. They must fit, no data may be missing, no payload
+    /// bytes may be stored, and the last data must have arrived less than `silence` ago.
     #[inline(always)]
     pub(crate) fn expects(&self, now: Instant, length: u64, silence: Duration) -> bool {
         self.fin == u64::MAX
@@ -331,7 +331,7 @@ impl Receiver {
     ) -> Answer {
         let begin = start.max(0) as u64;
         let whole_end = start.saturating_add(length as i64).max(0) as u64;
-        // What lies beyond the buffer, or beyond a FIN seen before, is cut off; a FIN cut off comes again.
+        // Data beyond the buffer, or beyond a FIN received before, is discarded; a discarded FIN will be retransmitted.
         let data_end = whole_end.min(self.limit()).min(self.fin);
         if fin
             && self.fin == u64::MAX
@@ -450,7 +450,7 @@ impl Receiver {
         u64::from(self.mss_bytes).min(self.buffer_bytes / 2).max(1)
     }
 
-    /// The window to announce, in bytes.
+    /// Returns the window to announce, in bytes.
     #[inline]
     pub(crate) fn window_bytes(&mut self) -> u64 {
         let limit = self.limit();

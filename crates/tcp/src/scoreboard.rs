@@ -31,7 +31,7 @@ pub(crate) mod flag {
 /// A sent segment, with the state at its last transmission. Two records fill a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    /// Offset of its first byte.
+    /// Offset of the first byte.
     pub(crate) start: u64,
     /// Time of the last transmission.
     pub(crate) sent_at: Instant,
@@ -41,7 +41,7 @@ pub(crate) struct Segment {
     in_flight_bytes: u32,
     /// Number of sequence numbers: payload bytes, plus one for a FIN.
     pub(crate) length: u16,
-    /// See [`flag`].
+    /// Flags, as in [`flag`].
     pub(crate) flags: u8,
 }
 
@@ -576,9 +576,9 @@ impl Scoreboard {
 mod tests {
     use super::*;
 
-    /// An undone reduction ([`Scoreboard::unmark_lost`]) takes back that a retransmission was lost. Nothing but its flag then
-    /// says that it is one: the board is not troubled, and acknowledgements take the short path. By Karn's rule the segment gives no
-    /// round-trip time, so it is not taken with the originals.
+    /// [`Scoreboard::unmark_lost`] undoes the loss of a retransmission, so that only its flag identifies it. The board has no loss state,
+    /// and acknowledgments use the fast path. By Karn's algorithm the segment provides no round-trip sample, so it must not be processed
+    /// with the originals.
     #[test]
     fn a_retransmission_that_was_not_lost_after_all_is_not_taken_as_an_original() {
         let state = |nanoseconds| PacketState { sent_at: Instant::from_nanos(nanoseconds), ..PacketState::default() };

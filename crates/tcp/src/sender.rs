@@ -88,7 +88,7 @@ pub(crate) struct Burst {
     pub(crate) is_all: bool,
 }
 
-/// Counts that only a report reads.
+/// Counts that only reports need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) retransmissions: u32,
@@ -102,22 +102,22 @@ pub(crate) struct Counts {
     pub(crate) lost_syns: u32,
 }
 
-/// What only losses, timeouts and probes need. It is allocated at the first of them: an end that only receives, or an idle
-/// connection, never has it.
+/// State that only losses, timeouts and probes need. It is allocated at the first of them. An end that only receives, or an idle
+/// connection, does not have it.
 #[derive(Debug, Default)]
 pub(crate) struct Repair {
-    /// The phase ends when this is acknowledged.
+    /// The phase ends when this offset is acknowledged.
     pub(crate) recovery_end: u64,
-    /// When what is first outstanding was sent, or asked for, that the last time-outs in a row were for.
+    /// Time at which the first outstanding segment was last sent, recorded at the first of the last consecutive timeouts.
     pub(crate) stalled_since: Instant,
-    /// Without SACK: bytes that duplicate acknowledgements say have arrived, whichever they are.
+    /// Without SACK: number of bytes that duplicate acknowledgments report as arrived, without their positions.
     pub(crate) presumed_bytes: u64,
-    /// The search for the largest segment that passes, where one is going on.
+    /// The search for the largest segment size that passes, if one is active.
     pub(crate) search: Option<Box<PathSearch>>,
     pub(crate) counts: Counts,
 }
 
-/// That of a connection without any loss, timeout or probe.
+/// The state of a connection without losses, timeouts or probes.
 static NO_REPAIR: Repair = Repair {
     recovery_end: 0,
     stalled_since: Instant::ZERO,
@@ -134,7 +134,7 @@ static NO_REPAIR: Repair = Repair {
     },
 };
 
-/// The sending half.
+/// The sender of a connection.
 #[derive(Debug)]
 pub(crate) struct Sender {
     // Fields that every acknowledgment and every segment access.
@@ -179,16 +179,16 @@ pub(crate) struct Sender {
     rescued: bool,
     /// Timeouts without progress.
     pub(crate) timeouts_in_row: u32,
-    /// Data segments sent.
+    /// Number of data segments sent.
     pub(crate) data_segments: u64,
     pub(crate) rack: Rack,
-    /// A tail loss probe is judged when this is acknowledged; 0 if none is out.
+    /// The outstanding tail loss probe is evaluated when this offset is acknowledged; 0 if there is none.
     pub(crate) tail_probe_end: u64,
     pub(crate) tail_probe_was_retransmission: bool,
 
-    /// See [`Sender::repair`].
+    /// Rarely needed state, see [`Sender::repair`].
     pub(crate) repair: Option<Box<Repair>>,
-    /// What is fed back of marks, once ECN is agreed on.
+    /// ECN state, once ECN is negotiated.
     pub(crate) ecn: Option<Box<EcnHalves>>,
     pub(crate) pacer: Option<Box<Pacer>>,
     pub(crate) bytes: Option<Box<ByteStore>>,
@@ -244,17 +244,17 @@ impl Sender {
         }
     }
 
-    /// What only losses, timeouts and probes need.
+    /// Returns the state that only losses, timeouts and probes need.
     pub(crate) fn repair(&self) -> &Repair {
         self.repair.as_deref().unwrap_or(&NO_REPAIR)
     }
 
-    /// The same, to be changed.
+    /// Returns the same state for changes, and allocates it if necessary.
     pub(crate) fn repair_mut(&mut self) -> &mut Repair {
         self.repair.get_or_insert_default()
     }
 
-    /// The connection is established. `lost_syns` counts retransmissions of our SYN.
+    /// Processes the establishment of the connection. `lost_syns` counts retransmissions of our SYN.
     pub(crate) fn establish(
         &mut self,
         config: &Config,
@@ -585,7 +585,7 @@ impl Sender {
             self.repair_mut().counts.window_probes += 1;
             let room = self.window_end.saturating_sub(self.next).min(length);
             if room > 0 {
-                // Not a whole segment, but the peer does not open the window further (RFC 9293 section 3.8.6.2.1).
+                // Less than a whole segment, but the peer does not open the window further (RFC 9293 section 3.8.6.2.1).
                 let sent = self.send_new(now, room, fin && room == length);
                 return Some(Outgoing { marks: Outgoing::marks(sent.fin()), ..sent });
             }
@@ -875,7 +875,7 @@ impl Sender {
         }
     }
 
-    /// Takes so much out of flight that duplicate acknowledgements say has arrived, at most all.
+    /// Removes bytes from flight that duplicate acknowledgments report as arrived, at most all.
     pub(crate) fn presume(&mut self, bytes: u64) {
         let presumed_bytes = bytes.min(self.board.in_flight_bytes);
         if presumed_bytes > 0 {

@@ -26,7 +26,7 @@ use fullpipe_units::Instant;
 /// State of F-RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frto {
-    /// Not in use, or decided.
+    /// Not in use, or already decided.
     Off,
     /// The first segment was retransmitted (RFC 5682 step 1).
     Begun,

@@ -7,7 +7,7 @@ use fullpipe_tcp::{Config, Connection};
 use fullpipe_units::{Duration, Instant, Rate};
 use std::sync::Arc;
 
-/// Paces at 8 Mbit/s, and after an idle time at 4.
+/// Paces at 8 Mbit/s, and at 4 after an idle time.
 #[derive(Debug)]
 struct Slower;
 

@@ -647,7 +647,7 @@ fn partially_acknowledged_segment_is_retransmitted_from_the_rest() {
     assert!(!script.connection.inspect().in_recovery);
 }
 
-// What the control is told --------------------------------------------------------------------------------------------
+// Calls of the control ------------------------------------------------------------------------------------------------
 
 #[derive(Clone, Debug, Default)]
 struct Diary(Arc<Mutex<Vec<String>>>);

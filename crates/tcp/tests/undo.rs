@@ -104,7 +104,7 @@ fn first_acknowledgment_beyond_the_retransmission_is_sufficient() {
     script.advance(ms(10));
     sack(&mut script, 3, &[]);
     assert_eq!((undone(&script), window(&script)), (1, (11_000, u64::MAX)));
-    // 3 to 9 are in flight again, four more fit.
+    // 3 to 9 are in flight again, and four more fit.
     assert_eq!(sent(&mut script), [10, 11, 12, 13]);
 }
 
@@ -242,7 +242,7 @@ fn report_after_the_end_of_recovery_undoes_the_reduction_once() {
 
 #[test]
 fn report_of_one_of_two_retransmissions_does_not_undo() {
-    // 0 and 1 late, 2 to 5 reported.
+    // 0 and 1 are late, 2 to 5 were reported.
     let mut script = full(Config { dsack_undo: true, ..config(SACK) });
     script.advance(ms(100));
     sack(&mut script, 0, &[(2, 6)]);

@@ -416,7 +416,7 @@ fn socket(out: &mut Object<'_>, network: &Network<Witness>, endpoint: Endpoint, 
     }
 }
 
-/// Whether a packet has options of its own in the arena.
+/// Whether a packet has additional options in the arena.
 fn has_options(packet: &Packet) -> bool {
     match &packet.content {
         Content::Tcp(header) => header.has_side_options(),

@@ -23,8 +23,8 @@ use fullpipe_wire::{self as wire, IpVersion, ParsedContent, Summary, Translation
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Most conversations of real hosts. Packets of further ones are dropped, so that a flood of addresses and ports cannot exhaust
-/// memory.
+/// Maximum number of conversations of real hosts. Packets of further ones are dropped, so that a flood of addresses and ports cannot
+/// exhaust memory.
 const MAX_CONVERSATIONS: usize = 65_536;
 
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,7 @@ impl Gateway {
                 Transport::Udp | Transport::Quic(_) | Transport::Masque(_) => protocol::UDP,
                 Transport::Tcp(_) => protocol::TCP,
             };
-            // Packets that cannot be told apart belong to the first flow that they fit.
-            // A flow through a tunnel begins at the tunnel's proxy.
+            // Packets that match several flows belong to the first of them. A flow through a tunnel begins at the tunnel's proxy.
             let from = flow.via.map_or(flow.from, |tunnel| scenario.flows[tunnel].to);
             flows.entry((from, flow.to, protocol, flow.port)).or_insert(number as u32);
         }
@@ -225,9 +224,9 @@ impl Gateway {
         Some((known.flow, quoted.protocol))
     }
 
-    /// The inside host of a packet that is addressed to a NAT, and the packet as that host will receive it. The host follows from
-    /// the present mappings; the NAT filters the packet when it arrives there. `None` if the packet is not addressed to a NAT,
-    /// the port has no mapping, or the packet comes from inside; the NAT translates the latter itself.
+    /// The inside host of a packet that is addressed to a NAT, and the packet as that host will receive it. The current mappings
+    /// determine the host; the NAT filters the packet when it arrives there. `None` if the packet is not addressed to a NAT, the port has
+    /// no mapping, or the packet is from inside. The NAT translates the latter itself.
     fn through_nat(
         &self,
         network: &Network<Witness>,
@@ -305,7 +304,7 @@ impl Gateway {
         };
         // A packet for a model endpoint may answer a conversation that the endpoint opened.
         let begun = match world.is_real(to) {
-            // Between real hosts, search the flows of the scenario only: a search of all conversations would be slow in a flood.
+            // Between real hosts, only the scenario's flows are searched: a search of all conversations would be slow in a flood.
             true => self.described(network, ends),
             false if network.is_router(to) => None,
             false => network.directory.find(ends.reverse()).map(FlowId::reverse),

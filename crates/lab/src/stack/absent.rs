@@ -1,5 +1,5 @@
-//! The interface of `fullpipe-stack` in a build without it. [`certificate_refusal`], without which no flow is built, always has
-//! a reason, so connections, hosts and tunnels have types without values.
+//! The interface of `fullpipe-stack` in a build without it. [`certificate_refusal`] always returns a reason, so no flow is built.
+//! Connections, hosts and tunnels therefore have types without values.
 #![expect(dead_code, reason = "the interface is that of fullpipe-stack, which other builds use")]
 
 use bytes::Bytes;

@@ -8,7 +8,7 @@ pub(crate) use absent::*;
 #[cfg(feature = "stack")]
 pub(crate) use fullpipe_stack::*;
 
-/// Why this build cannot run flows over the real QUIC stack, and tunnels; `None` if it can.
+/// The reason why this build cannot run tunnels and flows over the real QUIC stack; `None` if it can.
 #[cfg(feature = "stack")]
 pub(crate) const ABSENT: Option<&str> = None;
 #[cfg(not(feature = "stack"))]

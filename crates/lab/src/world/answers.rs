@@ -43,7 +43,7 @@ impl Answers {
 mod tests {
     use super::*;
 
-    /// Ten errors at once, then one for each tenth of a second, and never more than ten at once.
+    /// Ten errors at once, then one per tenth of a second, and never more than ten at once.
     #[test]
     fn a_token_bucket_limits_the_errors_of_each_node() {
         let mut answers = Answers::default();

@@ -1,4 +1,4 @@
-//! All endpoints of a world. Each kind has a table of its own; an [`EndpointId`] refers to an entry of one of them.
+//! All endpoints of a world. Each kind has its own table; an [`EndpointId`] refers to an entry of one of them.
 
 use super::binding::{Binding, Place};
 use super::kernel::{KernelEndpoints, RealHosts};

@@ -27,8 +27,8 @@ pub(crate) enum EndpointMaker {
 }
 
 impl EndpointMaker {
-    /// The maker of a QUIC flow, or the reason why it cannot have connections. The control and the scheduler are plug-ins;
-    /// only the QUIC model can have a scheduler. `last`: the maker of the flow before, to share its settings.
+    /// The maker of a QUIC flow, or the reason why it cannot have connections. The control and the scheduler are plug-ins; only the QUIC
+    /// model can have a scheduler. `last`: the maker of the previous flow, to share its settings.
     pub(crate) fn quic(
         described: &Arc<description::Quic>,
         control: Option<ControlMaker>,
@@ -93,8 +93,8 @@ pub(super) struct Conversation {
     pub(super) number: u32,
     /// Endpoints of initiator and acceptor, while their connections are not closed.
     pub(super) endpoints: [Option<EndpointId>; 2],
-    /// One more than the retransmitted segments of closed TCP connections. Little is kept of them, because a run can have
-    /// hundreds of thousands.
+    /// One more than the number of retransmitted segments of closed TCP connections. This state is small, because a run can have hundreds
+    /// of thousands of connections.
     pub(super) retransmitted: [Option<NonZeroU32>; 2],
     /// Retransmission timeouts of closed TCP connections, and probe timeouts of closed connections of the QUIC model.
     pub(super) timeouts: [u32; 2],

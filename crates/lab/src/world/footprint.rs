@@ -18,10 +18,10 @@ pub(crate) const TCP_BYTES: usize = size_of::<Option<TcpEndpoint>>();
 pub(crate) const QUIC_MODEL_BYTES: usize = size_of::<Option<Box<ModelEndpoint>>>() + size_of::<ModelEndpoint>();
 /// The additional state of a flow of the QUIC model.
 pub(crate) const QUIC_MAKER_BYTES: usize = size_of::<ModelMaker>();
-/// An endpoint of the real QUIC stack, without what the stack itself keeps.
+/// An endpoint of the real QUIC stack, without the state in the stack itself.
 pub(crate) const QUIC_STACK_BYTES: usize = size_of::<Option<Box<StackEndpoint>>>() + size_of::<StackEndpoint>();
 
-// A run can have 200 000 endpoints of TCP, and 20 000 of the QUIC model. What only some of them need is in boxes.
+// A run can have 200 000 endpoints of TCP, and 20 000 of the QUIC model. State that only some of them need is boxed.
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(TCP_BYTES <= 728, "100 000 idle TCP connections take less than 2.5 kB each, both ends together");
 #[cfg(target_pointer_width = "64")]

@@ -22,7 +22,7 @@ pub(crate) const ETHERTYPE_ARP: u16 = 0x0806;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RealHost {
     pub(crate) node: NodeId,
-    /// The host's Ethernet address, and below the emulator's on the same link.
+    /// The host's Ethernet address; the next field is the emulator's address on the same link.
     pub(crate) mac: Mac,
     pub(crate) gateway_mac: Mac,
 }
@@ -55,7 +55,7 @@ pub(crate) struct RealHosts {
     pub(crate) conversations: BTreeMap<u32, (u8, Ends)>,
     /// Packets that could not be written as bytes.
     pub(crate) unwritable: u64,
-    /// Replies of the model's nodes to them.
+    /// Replies of the model's nodes to real hosts.
     pub(crate) answers: Answers,
 }
 

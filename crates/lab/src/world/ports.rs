@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// First port of tunnel clients, each of which has a port of its own. Proxies listen on lower ports.
+/// First port of tunnel clients, each of which has its own port. Proxies listen on lower ports.
 const FIRST_CLIENT_PORT: u16 = 40_000;
 /// The number of clients that one address can have: the ports below the ephemeral ports (RFC 6335 section 6).
 const CLIENTS: u16 = 49_152 - FIRST_CLIENT_PORT;

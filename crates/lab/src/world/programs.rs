@@ -224,7 +224,7 @@ impl Core {
         }
     }
 
-    /// Closes the request of a conversation that is over.
+    /// Closes the request of a closed conversation.
     pub(super) fn close_request(&mut self, tunnel: u32, conversation: u32) {
         let Some(tunnels) = &mut self.endpoints.tunnels else { return };
         let Some(running) = tunnels.running.get_mut(&tunnel) else { return };

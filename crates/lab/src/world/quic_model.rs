@@ -96,7 +96,7 @@ pub(super) struct ModelEndpoint {
     streams: StreamIndices,
 }
 
-/// Indices of a connection's streams for the application, by their numbers on the connection. The first lies in place.
+/// Indices of a connection's streams for the application, by their numbers on the connection. The first index is stored inline.
 #[derive(Debug, Default)]
 struct StreamIndices {
     first: Option<u32>,
@@ -258,7 +258,7 @@ impl ModelEndpoints {
     }
 }
 
-/// Stores what a datagram has beside its header.
+/// Stores the parts of a datagram outside of its header.
 #[inline(never)]
 fn store_beside(network: &mut Network<Witness>, handle: Handle, beside: &mut Beside) {
     if let Content::Quic(header) = &network.arena.get(handle).content

@@ -1,4 +1,4 @@
-//! Endpoints of the real QUIC stack, each with a UDP port of its own.
+//! Endpoints of the real QUIC stack, each with its own UDP port.
 
 use super::binding::{Binding, Place};
 use super::slots::Slots;

@@ -1,4 +1,4 @@
-//! A table whose entries keep their index until they are removed; the index is then used again.
+//! A table whose entries keep their index until they are removed; the index is then reused.
 
 /// Entries by index.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl<T> Slots<T> {
         self.entries.get_mut(index as usize)?.as_mut()
     }
 
-    /// Adds an entry, at the index that became free last if there is one.
+    /// Adds an entry, at the most recently released index if there is one.
     pub(super) fn insert(&mut self, entry: T) -> u32 {
         if let Some(index) = self.free.pop() {
             self.entries[index as usize] = Some(entry);

@@ -35,7 +35,7 @@ pub(super) struct Wake {
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) endpoints: Endpoints,
-    /// By number of the conversation.
+    /// The conversations, by number.
     pub(super) conversations: Vec<Conversation>,
     pub(super) flows: Vec<Flow>,
     /// Conversations opened by each flow so far.
@@ -45,7 +45,7 @@ pub(super) struct Core {
     pub(super) touched: Vec<StreamId>,
     /// Ends of conversations that applications have called, if there is an observer.
     pub(super) called: Option<Vec<Place>>,
-    /// For seed and names: random streams have the names of flows, so the order of flows in the file does not matter.
+    /// The scenario, for its seed and names. Random streams have the names of flows, so the order of flows in the file has no effect.
     pub(super) scenario: Arc<Scenario>,
     /// Options of conversations whose acceptor does not exist yet.
     pub(super) options: BTreeMap<u32, OpenOptions>,
@@ -61,7 +61,7 @@ pub(super) struct Core {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(super) core: Core,
-    /// Two per flow: the initiator's at 2n, the acceptor's at 2n + 1.
+    /// Two applications per flow: the initiator's at 2n, the acceptor's at 2n + 1.
     pub(super) applications: Vec<Box<dyn Application>>,
     pub(super) started: Vec<bool>,
 }
@@ -154,7 +154,7 @@ impl World {
         &*self.applications[2 * flow + end]
     }
 
-    /// Makes hosts real: packets for them leave the model.
+    /// Makes hosts real: packets for them are delivered outside of the model.
     pub(crate) fn set_real(&mut self, network: &mut Network<Witness>, hosts: RealHosts) {
         network.notify_sources(hosts.hosts.iter().map(|host| host.node));
         self.core.endpoints.real = Some(Box::new(hosts));

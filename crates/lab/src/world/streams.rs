@@ -6,17 +6,17 @@
 use fullpipe_transport::endpoint::{EndpointId, EndpointKind};
 use fullpipe_workload::StreamId;
 
-/// The stream number that stands for a stream that could not be opened.
+/// The stream number that represents a stream that could not be opened.
 pub(super) const NO_STREAM: StreamId = StreamId(u32::MAX);
 
 /// A stream by the kind of its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamKey {
-    /// Of the TCP endpoint with this index.
+    /// The stream of the TCP endpoint with this index.
     Tcp(u32),
-    /// Of the QUIC model, by its own index.
+    /// The stream of the QUIC model with this index.
     QuicModel(u32),
-    /// Of the QUIC stack's endpoint with this index.
+    /// The stream of the QUIC stack's endpoint with this index.
     QuicStack(u32),
 }
 

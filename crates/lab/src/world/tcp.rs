@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Creates the connections of a flow. Small: a run can have hundreds of thousands of flows, which share their settings.
+/// Creates the connections of a flow. It is small, because a run can have hundreds of thousands of flows, which share their settings.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpMaker {
     shared: Arc<Shared>,
@@ -29,7 +29,7 @@ pub(crate) struct TcpMaker {
 
 type SpecialConfigs = BTreeMap<(u32, u64), Arc<fullpipe_tcp::Config>>;
 
-/// What the connections of flows with the same settings have in common.
+/// The common state of connections of flows with the same settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     config: Arc<fullpipe_tcp::Config>,
@@ -117,7 +117,7 @@ pub(super) struct TcpEndpoint {
     pub(super) connection: Connection,
     /// The TLS session of its stream, if the flow uses TLS.
     pub(super) tls: Option<Box<Session>>,
-    /// Whether its events need more than passing to the application: with TLS, and to store a Fast Open cookie.
+    /// Whether its events need additional processing: with TLS, and to store a Fast Open cookie.
     pub(super) attended: bool,
     pub(super) binding: Binding,
     pub(super) timers: TimerPair,
@@ -170,7 +170,7 @@ pub(super) struct TcpEndpoints {
     pub(super) output: Output,
 }
 
-/// What sending needs beside an endpoint.
+/// The parameters that sending needs in addition to an endpoint.
 #[derive(Debug)]
 pub(super) struct Output {
     beside: Beside,
@@ -179,7 +179,7 @@ pub(super) struct Output {
     acknowledgements: u64,
 }
 
-/// Stores what a segment has beside its header.
+/// Stores the parts of a segment outside of its header.
 #[cold]
 #[inline(never)]
 fn store_beside(network: &mut Network<Witness>, handle: Handle, beside: &Beside, with_options: bool) {
@@ -208,7 +208,7 @@ impl TcpEndpoints {
 }
 
 impl Binding {
-    /// A packet of this endpoint, sent now; without side data, and not ECN-capable.
+    /// Creates a packet of this endpoint, sent now; without side data, and not ECN-capable.
     #[inline(always)]
     fn packet(&self, now: Instant, header: TcpHeader) -> Packet {
         let ip_bytes = self.version.header_bytes() + header.header_bytes() + u32::from(header.payload_bytes);
@@ -350,7 +350,7 @@ impl Stream for TcpEndpoint {
     }
 
     fn set_writable_threshold(&mut self, bytes: u64) {
-        // A TLS session writes records of its own, whenever there is room.
+        // A TLS session also writes its own records, whenever there is room.
         if self.tls.is_none() {
             self.connection.set_writable_threshold(bytes);
         }

@@ -69,7 +69,7 @@ fn without_probes_and_logs_only_controls_that_use_delivery_rates_get_them() {
 
 #[test]
 fn the_report_of_a_tcp_sender_has_the_values_of_its_connection() {
-    // The probe is what a delivery rate is measured for.
+    // Delivery rates are measured because of the probe.
     let probed =
         "to = 'sink'\nworkload = 'bulk'\ncongestion = 'cubic'\n[[probe]]\nflow = 'f'\nmetrics = ['cwnd_bytes']";
     let Prepared { mut world, network, .. } = world(probed);
@@ -114,7 +114,7 @@ fn the_report_of_a_tcp_sender_has_the_values_of_its_connection() {
 
 #[test]
 fn the_report_of_a_quic_model_sender_has_the_values_of_its_connection() {
-    // The probe is what a delivery rate is measured for.
+    // Delivery rates are measured because of the probe.
     let probed = "to = 'sink'\nworkload = 'bulk'\nprotocol = 'quic'\ncongestion = 'cubic'\nquic = { stack = 'model' }\n\
         [[probe]]\nflow = 'f'\nmetrics = ['cwnd_bytes']";
     let Prepared { mut world, .. } = world(probed);

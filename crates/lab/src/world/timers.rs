@@ -28,7 +28,7 @@ pub(super) enum Timer {
     Programs(u32),
 }
 
-/// Which of an endpoint's two timers.
+/// The two timers of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     Far = 0,
@@ -85,7 +85,7 @@ impl TimerPair {
         self.near.arm(calendar, events[1], deadlines.near);
     }
 
-    /// Arms the near timer alone: the deadline of the far one is as it was.
+    /// Arms only the near timer: the deadline of the far one is unchanged.
     #[inline(always)]
     pub(super) fn arm_near(&mut self, calendar: &mut Calendar, event: EventId, near: Instant) {
         self.near.arm(calendar, event, near);

@@ -101,7 +101,7 @@ impl ProgramHost {
 /// Numbers of hosts, each at most once, the lowest first.
 #[derive(Debug, Default)]
 pub(super) struct HostSet {
-    /// In descending order, so that the lowest is taken off the end.
+    /// In descending order, so that the lowest number is last and can be popped.
     numbers: Vec<usize>,
 }
 
@@ -117,7 +117,7 @@ impl HostSet {
     }
 }
 
-/// One tunnel.
+/// A tunnel and its programs.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) client_host: usize,
@@ -149,7 +149,7 @@ impl Early {
         self.held.push((conversation, target, datagram));
     }
 
-    /// Drops the datagrams of a conversation that is over.
+    /// Drops the datagrams of a closed conversation.
     pub(super) fn forget(&mut self, conversation: u32) {
         self.held.retain(|(other, _, _)| *other != conversation);
         self.held_bytes = self.held.iter().map(|(_, _, datagram)| datagram.payload.len()).sum();

@@ -5,8 +5,8 @@
 //! reaction time, endpoints would be synchronized with periodic networks, such as the subframes of a cell, which real
 //! programs are not.
 //!
-//! Timers of event loops have a granularity (tokio and epoll: 1 ms) and never fire early. A packet that is due after a pacing
-//! delay leaves at the next tick of the loop. The phase of the ticks is random.
+//! Timers of event loops have a granularity (tokio and epoll: 1 ms) and never fire early. A packet that is due after a pacing delay is
+//! sent at the next tick of the loop. The phase of the ticks is random.
 
 use fullpipe_units::{Duration, Instant, Stream};
 use fullpipe_workload::Distribution;

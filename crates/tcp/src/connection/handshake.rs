@@ -53,7 +53,7 @@ impl Connection {
         self.opening.get_or_insert_default()
     }
 
-    /// LISTEN (RFC 9293 section 3.10.7.2).
+    /// Processes a segment in LISTEN (RFC 9293 section 3.10.7.2).
     pub(super) fn arrive_listening(&mut self, now: Instant, segment: &Segment<'_>) {
         let header = segment.header;
         if header.has(flags::RST) {
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// SYN-SENT (RFC 9293 section 3.10.7.3).
+    /// Processes a segment in SYN-SENT (RFC 9293 section 3.10.7.3).
     pub(super) fn arrive_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) {
         let header = segment.header;
         let acknowledges = header.has(flags::ACK);
@@ -173,8 +173,8 @@ impl Connection {
                 sender: EcnSender::new(agreed, answer, counts),
             })
         });
-        // A SYN of ours that did not ask forbids ECN-capable packets (RFC 3168 section 6.1.1), but to the client of a
-        // server that agreed on accurate feedback (RFC 9768 section 3.1.5).
+        // If one of our SYNs did not request ECN, we must not send ECN-capable packets (RFC 3168 section 6.1.1). The exception is a
+        // client whose server negotiated accurate feedback (RFC 9768 section 3.1.5).
         let certain = answer.is_some() && agreed == Some(EcnFeedback::Accurate);
         let plain_syn = !self.opening().passive && ecn::syn_flags(ours, self.sender.repair().counts.lost_syns) == 0;
         if plain_syn

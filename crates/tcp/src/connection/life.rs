@@ -14,11 +14,11 @@ use fullpipe_units::Instant;
 /// State of these timers.
 #[derive(Debug)]
 pub(super) struct Life {
-    /// When to look whether the peer is alive.
+    /// Time of the next keep-alive probe or check.
     keep_alive_at: Instant,
-    /// Keep-alive probes since the last segment of the peer.
+    /// Keep-alive probes sent since the last segment of the peer.
     unanswered: u32,
-    /// When FIN-WAIT-2 ends.
+    /// End of FIN-WAIT-2.
     half_close_at: Instant,
 }
 

@@ -1,8 +1,8 @@
-//! What a connection sends: which segment next, and what it says (RFC 9293 section 3.10.7.4, RFC 7323, RFC 2018).
+//! Output of a connection: selection and contents of the next segment (RFC 9293 section 3.10.7.4, RFC 7323, RFC 2018).
 //!
-//! **Model.** The host asks for segments until there is none. Whatever is out of the ordinary goes first: a reset, a SYN,
-//! a keep-alive probe, acknowledgements that must not wait for data. Then comes data as far as the sending
-//! half lets it leave, each segment with the acknowledgement, and last an acknowledgement of its own if one is still due.
+//! **Model.** The host polls segments until there is none. Special segments are first: a reset, a SYN, a keep-alive probe, and
+//! acknowledgments that must not wait for data. Data follows as far as the sender permits it, with an acknowledgment in each segment. A
+//! pure acknowledgment is last, if one is still due.
 
 use super::{Connection, pending};
 use crate::sender::Outgoing;

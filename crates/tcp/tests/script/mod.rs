@@ -1,7 +1,7 @@
 //! Tests as text scripts, similar to packetdrill (Cardwell et al., USENIX ATC 2013): incoming packets, expected outgoing packets, calls
 //! and values, each with its time. The script is the application and the peer of one connection.
 //!
-//! # A script
+//! # Format
 //!
 //! One item per line; `#` starts a comment. Settings come first:
 //!
@@ -11,20 +11,20 @@
 //! set keep_alive 10s/1s/3  # idle time, interval, probes; or `default`
 //! control halving          # the tests' own control, or one of the catalogue's (newreno, cubic, ...)
 //! side client              # or server
-//! cookie 0a1b2c3d          # Fast Open: a client's, with an MSS of 1460 remembered, or the one a server grants
+//! cookie 0a1b2c3d          # Fast Open: a client's, with a cached MSS of 1460, or the one that a server issues
 //! ```
 //!
 //! Then lines with a time: `25ms` since the start, `+5ms` after the previous line, none for the same time, and `*` (for `>` only) for any
 //! time. Timers of the connection that are due before that time are executed first, at their own time.
 //!
 //! ```text
-//! +10ms  < S. 0:0(0) ack 1 win 65535 <mss 1460, sackOK, TS val 7 ecr 1, wscale 7>     a packet comes in
-//! 20ms   > [ect0] . 1:1001(1000) ack 1 win 500                                        a packet must go out
+//! +10ms  < S. 0:0(0) ack 1 win 65535 <mss 1460, sackOK, TS val 7 ecr 1, wscale 7>     an incoming packet
+//! 20ms   > [ect0] . 1:1001(1000) ack 1 win 500                                        an expected outgoing packet
 //! +1ms   write 5000 | write 5000 takes 3000 | read 1000 | read all | finish | abort   calls
 //! +0     toobig 1400 seq 1              a router with an MTU of 1400 for IPv4 could not forward the packet with this number
 //! +0     assert state FIN-WAIT-2, cwnd 14480, ssthresh >= 2000, rto 1s                values, see `measure`
-//! +0     events connected readable          exactly these events came since the last such line
-//! +0     handshake 10ms win 8000 <mss 1460> the usual handshake, so long; window and options as of the peer's SYN
+//! +0     events connected readable          exactly these events occurred since the last such line
+//! +0     handshake 10ms win 8000 <mss 1460> a handshake of this duration; window and options of the peer's SYN
 //! ```
 //!
 //! Every outgoing packet must be listed at its exact time. The script fails at the first packet that is not listed, and if it ends before
