@@ -85,7 +85,8 @@ fn written_record_has_applicable_keys_in_declared_order() {
                     scenario distrust";
     assert_eq!(keys.collect::<Vec<_>>().join(" "), expected);
     assert!(text.contains("\"pcap\": 96,") && text.ends_with("\"distrust\": []\n}\n"), "{text}");
-    let text = String::from_utf8(RunRecord { kernel: Some(Nullable(None)), ..real() }.to_bytes()).expect("the record is UTF-8");
+    let text = String::from_utf8(RunRecord { kernel: Some(Nullable(None)), ..real() }.to_bytes())
+        .expect("the record is UTF-8");
     assert!(text.contains("\"kernel\": null,") && text.contains("\"started_s\": null,"), "{text}");
 }
 

@@ -175,7 +175,8 @@ impl<S, C> Catalogue<S, C> {
     pub fn read(&self, reader: &mut Reader<'_, '_>, context: &C) -> Result<S, Invalid> {
         let name = reader.tree.choice(self.key);
         let component = self.iter().find(|component| component.declaration.name == name);
-        let component = component.unwrap_or_else(|| panic!("component {name} is in the schema but not in the catalogue"));
+        let component =
+            component.unwrap_or_else(|| panic!("component {name} is in the schema but not in the catalogue"));
         (component.read)(reader, context)
     }
 }

@@ -190,7 +190,8 @@ impl Tree {
     }
 
     pub(crate) fn required(&self, key: &str) -> &Value {
-        self.get(key).unwrap_or_else(|| panic!("the key {key} is absent; the schema permits this, but the program requires it"))
+        self.get(key)
+            .unwrap_or_else(|| panic!("the key {key} is absent; the schema permits this, but the program requires it"))
     }
 
     /// Sets the value of a key, and replaces an existing value.
