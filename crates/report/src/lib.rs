@@ -1,4 +1,4 @@
-//! Tables, plots and the self-contained HTML report.
+//! Builds the self-contained HTML report with its tables and plots.
 //!
 //! [`build`] turns the records in a folder into `report.html` and `plots/*.svg`, with the numbers of each plot beside it as CSV. It reads files only: `study.toml`,
 //! `results.csv`, `summary.csv`, `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for a study and for a single run
@@ -28,19 +28,19 @@ use std::path::{Path, PathBuf};
 pub struct Built {
     /// The page.
     pub html: PathBuf,
-    /// The pictures, in the order of the page.
+    /// The plots, in the order of the page.
     pub plots: Vec<PathBuf>,
-    /// Why a result is not to be trusted, one sentence each with the run's key; empty if all are.
+    /// The reasons why results are invalid, one sentence each with the key of the run; empty if all runs are valid.
     pub distrust: Vec<String>,
     /// The differences from the folder of [`Options::compare`].
     pub differences: Vec<Difference>,
 }
 
-/// What a report says beyond the records.
+/// Content of a report beyond the records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// What is not modelled: plain text with Markdown's paragraphs, `#` headings and lists. Without it the page names
-    /// the file to read.
+    /// The limitations of the model: plain text with Markdown's paragraphs, `#` headings and lists. Without it the page
+    /// refers to the file with the limitations.
     pub limitations: Option<&'a str>,
     /// Another folder of records: the report has the differences from it, and `comparison.csv` their numbers.
     pub compare: Option<&'a Path>,
@@ -51,12 +51,12 @@ pub struct Options<'a> {
 /// Writes `report.html` and `plots/*.svg` from the records in a folder.
 ///
 /// # Errors
-/// A record that is missing, unreadable or not what the contract says, or a page that cannot be written.
+/// If a record is missing, unreadable or does not match its declaration, or if a file of the report cannot be written.
 pub fn build(folder: &Path) -> Result<Built, ReportError> {
     build_with(folder, Options::default())
 }
 
-/// Like [`build`], with more to say.
+/// As [`build`], with additional content.
 ///
 /// # Errors
 /// As [`build`].
@@ -102,7 +102,7 @@ pub fn build_with(folder: &Path, options: Options<'_>) -> Result<Built, ReportEr
     Ok(Built { html: file, plots, distrust, differences })
 }
 
-/// A picture of an earlier report must not stay beside the new ones. Only our own are removed.
+/// Removes the plots of an earlier report, because they do not belong to the new one. Other files are kept.
 fn remove_old_plots(folder: &Path) -> Result<(), ReportError> {
     let entries = fs::read_dir(folder).map_err(|cause| ReportError::read(folder, cause))?;
     for entry in entries {

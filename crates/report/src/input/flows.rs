@@ -1,4 +1,4 @@
-//! `flows.csv`: the flows of one run.
+//! Reads `flows.csv`, the flows of a run.
 
 use crate::error::ReportError;
 use fullpipe_archive::{Column, FLOWS, FlowRow};
@@ -8,13 +8,13 @@ use std::path::Path;
 /// The flows of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Flows {
-    /// The first rows, at most as many as were asked for.
+    /// The first rows, up to the requested number.
     pub(crate) rows: Vec<FlowRow>,
-    /// How many rows the file has.
+    /// The number of rows in the file.
     pub(crate) total: usize,
 }
 
-/// Reads a run's `flows.csv`, keeping the first `most` rows.
+/// Reads a run's `flows.csv` and keeps the first `most` rows.
 pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportError> {
     let mut reader = FLOWS.open(&folder.join(FLOWS.file))?;
     let (mut flows, mut row) = (Flows::default(), FlowRow::default());
@@ -28,7 +28,7 @@ pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportErro
     Ok(flows)
 }
 
-/// A column of numbers of a run's `flows.csv`, missing values left out.
+/// A column of numbers in a run's `flows.csv`, without missing values.
 pub(crate) fn read_flow_column(folder: &Path, column: &Column<FlowRow>) -> Result<Vec<f64>, ReportError> {
     let mut reader = FLOWS.open(&folder.join(FLOWS.file))?;
     let (mut values, mut row) = (Vec::new(), FlowRow::default());

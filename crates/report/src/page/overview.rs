@@ -1,4 +1,4 @@
-//! The head of the page: what this is, whether it can be trusted at a glance, and what was run.
+//! The head of the page: title, validity at a glance, and the runs.
 
 use crate::input::Records;
 use crate::input::run::Run;
@@ -11,7 +11,7 @@ use fullpipe_archive::{Verdict, WarningKind};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// So many reasons are listed in a banner; the section on validity has all.
+/// The maximum number of reasons in a banner; the section on validity contains all.
 const REASONS_IN_BANNER: usize = 5;
 
 /// What the study says of itself.
@@ -117,7 +117,7 @@ fn distrust_banner(out: &mut String, records: &Records) {
     out.push_str("</ul></div>\n");
 }
 
-/// Says that there are warnings, and with a run that delivered nothing, why.
+/// Writes the banner about warnings. For a run that delivered nothing it includes the reason.
 fn warnings_banner(out: &mut String, records: &Records) {
     let warnings = || records.runs.iter().filter_map(|run| run.record.warnings.as_ref()).flatten();
     let silent = || warnings().filter(|warning| warning.is(WarningKind::NothingDelivered));
@@ -144,7 +144,7 @@ fn warnings_banner(out: &mut String, records: &Records) {
     }
 }
 
-/// The beginning of a key: enough to find the folder.
+/// The beginning of a key, which suffices to find the folder.
 pub(crate) fn short(key: &str) -> &str {
     key.get(..12).unwrap_or(key)
 }

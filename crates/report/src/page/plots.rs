@@ -1,4 +1,4 @@
-//! The pictures, each with title, caption and the name of its file.
+//! The section with the plots, each with title, caption and file name.
 
 use crate::input::distinct;
 use crate::markup::{escape, markdown};

@@ -1,6 +1,6 @@
-//! A probe's samples over time, one thin line per subject, from `series.csv` of one run; or their means over intervals.
-//! Of a study's points the first run (the first seed) is drawn: a mean over runs of a congestion window would show a
-//! window that no flow ever had.
+//! Time plots: the samples of a probe over time, with one thin line per subject, from `series.csv` of one run; or their
+//! means over intervals. For each point of a study only the first run (the first seed) is drawn. A mean of congestion
+//! windows over runs would show a window that no flow had.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -35,7 +35,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let mut curves: Vec<(String, Samples)> = Vec::new();
     let (mut left_out, mut cut) = (0, 0);
     let mut drawn: Vec<Vec<Option<&str>>> = Vec::new();
-    // What cannot be drawn is not read.
+    // Subjects that cannot be drawn are not read.
     let mut unread = 0;
     for row in &rows {
         let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
@@ -60,7 +60,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
                     left_out += 1;
                     continue;
                 }
-                // A subject that the plot names needs no name in the legend.
+                // A subject that the plot selects is not repeated in the legend.
                 let name = match (label.is_empty(), &spec.subject) {
                     (true, _) => subject,
                     (false, Some(_)) => label.clone(),
@@ -229,15 +229,15 @@ fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &Scaled, 
     }
 }
 
-/// The samples between the ends of the horizontal axis that the study sets, with one more at each end, so that lines
-/// run to the edge.
+/// The samples within the horizontal axis limits of the study, plus one sample at each end, so that lines extend to the
+/// edge.
 fn within(samples: &[(f64, f64)], low: Option<f64>, high: Option<f64>) -> &[(f64, f64)] {
     let start = low.map_or(0, |low| samples.partition_point(|s| s.0 < low).saturating_sub(1));
     let end = high.map_or(samples.len(), |high| (samples.partition_point(|s| s.0 <= high) + 1).min(samples.len()));
     samples.get(start..end).unwrap_or_default()
 }
 
-/// Means over intervals, each at the middle of its interval; without a length the samples as they are.
+/// Means over intervals, each at the middle of its interval. Without an interval the samples are unchanged.
 fn averaged(samples: Samples, group: Option<Duration>) -> Samples {
     let Some(group) = group.map(Duration::as_nanos) else { return samples };
     let middle = |interval: u64| (interval as f64 + 0.5) * group as f64 / 1e9;
