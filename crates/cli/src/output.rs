@@ -1,11 +1,11 @@
-//! Lines on standard output and standard error, for readers that may close the pipe (`fullpipe list queues | head -1`).
+//! Writes lines to standard output and standard error. The reader may close the pipe (`fullpipe list queues | head -1`).
 
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 use std::{fmt, process};
 
-/// Prints a line on standard output as `println!` does. If the pipe is closed, it ends the command instead of panicking.
+/// Prints a line on standard output like `println!`. If the pipe is closed, it ends the command instead of panicking.
 macro_rules! print_line {
     ($($argument:tt)*) => { $crate::output::write_line(format_args!($($argument)*)) };
 }
@@ -37,8 +37,8 @@ pub(crate) fn copy(bytes: &[u8]) {
     }
 }
 
-/// Writes a line to standard error. A line that cannot be written for another reason than a closed pipe is lost: there is
-/// no other place for it.
+/// Writes a line to standard error. If an error other than a closed pipe occurs, the line is lost, because there is no
+/// other output for it.
 pub(crate) fn write_error_line(line: fmt::Arguments<'_>) {
     match writeln!(io::stderr(), "{}", printable(&line.to_string())) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => end_by_closed_pipe(),
@@ -61,8 +61,8 @@ pub(crate) fn cannot_write(error: &io::Error) -> ! {
     process::exit(1);
 }
 
-/// Ends the command as the system ends other programs that write to a closed pipe: by SIGPIPE, which a shell shows as exit
-/// status 141. The runtime of Rust ignores this signal, so the write returns an error and the signal is raised here.
+/// Ends the command like other programs that write to a closed pipe: by SIGPIPE, which a shell shows as status 141.
+/// The runtime of Rust ignores this signal, so the write returns an error and this function raises the signal.
 fn end_by_closed_pipe() -> ! {
     #[cfg(unix)]
     let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGPIPE);
@@ -74,7 +74,7 @@ pub(crate) fn json(value: &Value) {
     print_line!("{value:#}");
 }
 
-/// Rows below a row of headings as aligned columns; columns without content are left out.
+/// Formats rows below a row of headings as aligned columns; columns without content are omitted.
 pub(crate) fn aligned(rows: &[Vec<String>], is_numeric: &[bool]) -> String {
     let used = |column: &usize| rows.iter().skip(1).any(|row| !row[*column].is_empty());
     let used: Vec<usize> = (0..is_numeric.len()).filter(used).collect();
