@@ -5,9 +5,9 @@
 //! apply:
 //!
 //! * Uses between a module and an ancestor do not count: a parent assembles its children, and children may use items of
-//! their ancestors.
+//!   their ancestors.
 //! * Re-exports are followed. A use of `crate::Name` counts as a use of the module that defines `Name`. Two children
-//! that use each other through their parent therefore form a cycle.
+//!   that use each other through their parent therefore form a cycle.
 //! * Unit tests are excluded.
 
 mod graph;
