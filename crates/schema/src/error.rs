@@ -132,9 +132,10 @@ pub fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String>
     some
 }
 
-/// The candidate with the smallest Damerau-Levenshtein distance to `found`; the first of several. The distance is at most
-/// a third of the length of `found`, but two is always accepted, or one if `found` is shorter than four characters. If `found`
-/// begins with a number, candidates with other digits are different values and not near: "20" is no misspelling of "30".
+/// The candidate with the smallest Damerau-Levenshtein distance to `found`; the first one if several are equal. The
+/// distance may be at most a third of the length of `found`. A distance of two is always accepted, or one if `found`
+/// has fewer than four characters. If `found` begins with a number, candidates with other digits are different values:
+/// "20" is not a misspelling of "30".
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = found.chars().count();
     if length > 64 {

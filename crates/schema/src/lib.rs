@@ -1,6 +1,6 @@
-//! Declared file formats. A schema is data: keys, kinds, units, defaults and texts. From it this crate derives the check
-//! of a file, its error messages, the typed values, the resolved file with every default, overrides by dotted path, the
-//! reference page, and a JSON Schema for editors.
+//! Declared file formats. A schema is data: keys, kinds, units, defaults and texts. From a schema this crate derives
+//! the check of a file, its error messages, the typed values, the resolved file with all defaults, overrides by dotted
+//! path, the reference page, and a JSON Schema for editors.
 //!
 //! ```
 //! use fullpipe_schema::{self as schema, Kind, Table, keys};

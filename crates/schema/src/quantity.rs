@@ -212,27 +212,27 @@ fn pattern(units: &[Units], words: &[&str]) -> String {
     format!(r"^\s*(\+?[0-9]+(\.[0-9]*)?\s*({}){words})\s*$", units.join("|"))
 }
 
-/// What [`parse_duration`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_duration`] accepts, without its bounds.
 pub(crate) fn duration_pattern() -> String {
     pattern(&[DURATIONS], &[])
 }
 
-/// What [`parse_rate`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_rate`] accepts, without its bounds.
 pub(crate) fn rate_pattern() -> String {
     pattern(&[RATES], &[])
 }
 
-/// What [`parse_size`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_size`] accepts, without its bounds.
 pub(crate) fn size_pattern() -> String {
     pattern(&[SIZES], &[])
 }
 
-/// What [`parse_queue_limit`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_queue_limit`] accepts, without its bounds.
 pub(crate) fn queue_limit_pattern() -> String {
     pattern(&[PACKETS, SIZES, DURATIONS], &["unlimited"])
 }
 
-/// What [`parse_link_queue_limit`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_link_queue_limit`] accepts, without its bounds.
 pub(crate) fn link_queue_limit_pattern() -> String {
     pattern(&[PACKETS, SIZES, DURATIONS, BDP], &["unlimited"])
 }

@@ -193,7 +193,7 @@ impl Walker<'_> {
             (Kind::Tables(_), Content::Table(_)) if matches!(path, Path::Key(Path::Root, _)) => {
                 Some(format!("[[{path}]]"))
             }
-            // A name in place of the table that it selects.
+            // A name instead of the table that it selects.
             (Kind::Table(table), Content::Text(text)) => table
                 .variants
                 .filter(|variants| variants.find(text).is_some())
