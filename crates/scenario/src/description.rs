@@ -207,8 +207,8 @@ pub struct Link {
     pub framing_bytes: u32,
     /// Limit of the drop-tail queue. The packet in transmission does not count.
     pub queue: QueueLimit,
-    /// A discipline above the device queue, whose queue then exerts backpressure on the discipline instead of dropping.
-    /// `None`: the device queue alone.
+    /// A discipline above the device queue. The device queue then exerts backpressure on the discipline instead of
+    /// dropping packets. `None`: the device queue alone.
     pub discipline: Option<Discipline>,
     /// Changes of rate and delay over time.
     pub course: Course,
@@ -249,9 +249,10 @@ impl fmt::Display for BdpLimit {
 pub struct Flow {
     /// Unique name: the name in the file. If the file's flow declares several flows, ".N" is appended (N from 1).
     pub name: String,
-    /// The host that opens the connection and sends the data. In a download through a tunnel it receives the data.
+    /// The host that opens the flow: the sender of bulk data, or the client of requests. A download through a tunnel is
+    /// opened by its receiver.
     pub from: NodeId,
-    /// The host that accepts the connection and receives the data. In a download through a tunnel it sends the data.
+    /// The host that accepts the flow.
     pub to: NodeId,
     /// Version of IP.
     pub ip: IpVersion,

@@ -37,7 +37,7 @@ fn payload(flow: &Flow) -> u32 {
 
 /// 2 opportunities in 3 ms: 2 x 1504 x 8 bits / 3 ms = 8 021 333 bit/s; 3 in 4 ms: 9 024 000 bit/s.
 #[test]
-fn the_rate_of_a_link_with_a_trace_is_optional_and_defaults_to_the_mean_of_the_trace() {
+fn rate_of_a_link_with_a_trace_defaults_to_the_mean_of_the_trace() {
     let rates = |link: &str| -> Vec<u64> {
         let text = format!(
             "[topology]\nkind = 'chain'\nlink = [{{ delay = '1ms', {link} }}]\n[[flow]]\nfrom = 'source'\nto = 'sink'\n"
@@ -47,7 +47,7 @@ fn the_rate_of_a_link_with_a_trace_is_optional_and_defaults_to_the_mean_of_the_t
     assert_eq!(rates("trace = [1, 3]"), [8_021_333; 2]);
     assert_eq!(rates("trace = [1, 3], reverse = { trace = [1, 2, 4] }"), [8_021_333, 9_024_000]);
     assert_eq!(rates("trace = [1, 3], reverse = { rate = '1Mbit/s' }"), [8_021_333, 1_000_000]);
-    // A rate that is given holds for both directions, as before.
+    // An explicit rate applies to both directions, as before.
     assert_eq!(rates("rate = '5Mbit/s', trace = [1, 3], reverse = { trace = [1, 2, 4] }"), [5_000_000; 2]);
     let text = "[topology]\nkind = 'dumbbell'\naccess = { delay = '1ms' }\nbottleneck = { trace = [1], delay = '1ms' }\n\
                 [[flow]]\nfrom = 'left1'\nto = 'right1'\n";

@@ -403,10 +403,10 @@ fn messages_of_wrong_files_equal_the_golden_file() {
     assert!(messages == stored, "messages differ from {} (RENEW=1 writes it){difference}", golden.display());
 }
 
-/// Rule 6 of the style of messages: where, what, and what is accepted or the nearest valid value. Distinct messages are counted
-/// without what they quote: names, numbers, paths and lists.
+/// Rule 6 of the style of messages: the place, the problem, and what is accepted or the nearest valid value. Distinct
+/// messages are counted without quoted names, numbers, paths and lists.
 #[test]
-fn at_least_a_hundred_different_messages_state_place_problem_and_what_is_accepted() {
+fn messages_state_place_problem_and_what_is_accepted() {
     let messages = std::fs::read_to_string(folder().with_file_name("wrong-messages.txt")).unwrap();
     let mut kinds = BTreeSet::new();
     for line in messages.lines() {

@@ -62,10 +62,10 @@ pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Check) {
     }
 }
 
-/// The rate of a link with a trace and without `rate`: the mean rate of the trace.
+/// Fills in the rate of a link that has a trace and no `rate`: the mean rate of the trace.
 pub(super) fn fill_rate(link: &mut Tree) {
     let Some(Value { data: Data::List(opportunities), .. }) = link.get("trace") else { return };
-    // `describe` reports what is wrong with the trace; any rate will do until then.
+    // `describe` reports the errors in the trace; until then any rate is sufficient.
     let rate = parse(opportunities).map_or(Rate::from_bits_per_second(1), |trace| trace.mean_rate());
     link.fill("rate", Data::Rate(rate));
 }

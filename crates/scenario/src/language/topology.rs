@@ -95,7 +95,7 @@ pub(super) fn fill(topology: &mut Tree, check: &mut Check) {
         }
     }
     if topology.choice("kind") == "dumbbell" {
-        // Filled already, so that an error in it is reported once.
+        // Filled in first, so that an error in it is reported only once.
         let access = topology.table("access").clone();
         topology.fill("access_right", Data::Table(access));
     }
