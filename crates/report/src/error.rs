@@ -17,11 +17,11 @@ pub enum ReportError {
         /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// A plot could not be converted to another format.
+    /// A plot cannot be converted to another format.
     Plot {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }

@@ -100,7 +100,7 @@ impl Scaled {
         }
     }
 
-    /// A number with its unit: "9.4 Mbit/s".
+    /// Appends the unit to a number: "9.4 Mbit/s".
     pub(crate) fn with_unit(&self, number: &str) -> String {
         if self.label.is_empty() { number.to_owned() } else { format!("{number} {}", self.label) }
     }
@@ -156,7 +156,7 @@ pub(crate) fn words(metric: &str) -> String {
     text
 }
 
-/// The words of a name within a sentence: "buffer", "BDP share".
+/// The words of a name in the form that they have within a sentence: "buffer", "BDP share".
 pub(crate) fn in_words(name: &str) -> String {
     name.split(['_', ' ']).map(with_capitals).collect::<Vec<_>>().join(" ")
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 /// The maximum number of subjects of one metric that are kept. A plot with more curves is not readable.
 pub(crate) const MOST_SUBJECTS: usize = 12;
 
-/// Samples of one subject in order of time: seconds and value. A gap, in which there was nothing to sample, is a sample that is
-/// not a number; [`read_series`] keeps one for each gap.
+/// The samples of one subject in order of time, as seconds and value. A gap, in which there was nothing to sample, is a
+/// NaN sample; [`read_series`] keeps one for each gap.
 pub(crate) type Samples = Vec<(f64, f64)>;
 
 /// The series of all subjects of one metric.
@@ -24,12 +24,12 @@ pub(crate) struct MetricSeries {
     pub(crate) more: usize,
 }
 
-/// What becomes of moments at which there was nothing to sample.
+/// The treatment of times at which there was nothing to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gaps {
-    /// The first of each gap is kept, as a sample that is not a number.
+    /// The first time of each gap is kept as a NaN sample.
     Kept,
-    /// They are left out.
+    /// These times are omitted.
     LeftOut,
 }
 

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 /// The maximum number of metrics in one table.
 const MOST_COLUMNS: usize = 7;
-/// Digits of a quantity without an interval.
+/// Significant digits of a quantity without an interval.
 const DIGITS: usize = 4;
-/// Digits of a percentile of delay, whose resolution is 1/64 of it.
+/// Significant digits of a percentile of delay, which has a resolution of 1/64.
 const PERCENTILE_DIGITS: usize = 3;
-/// So many rows are shown; the file has all.
+/// The maximum number of rows; the file contains all.
 const MOST_ROWS: usize = 500;
 
 /// The tables of an experiment, or of a study with a single experiment.

@@ -51,7 +51,7 @@ pub(crate) fn write(
     let main = first::main_figure(figures);
     let others: Vec<&Figure> =
         figures.iter().filter(|figure| main.is_none_or(|main| figure.name != main.name)).collect();
-    // What several captions share stands above them, once.
+    // A sentence that several captions share is written once, above the plots.
     let shared = plots::shared_remarks(&others);
     let mut out = String::new();
     let _ = write!(

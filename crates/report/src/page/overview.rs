@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// The maximum number of reasons in a banner; the section on validity contains all.
 const REASONS_IN_BANNER: usize = 5;
 
-/// What the study says of itself.
+/// The description of the study.
 pub(crate) fn description(out: &mut String, records: &Records) {
     for paragraph in records.study.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", markdown(paragraph.trim()));
@@ -39,7 +39,8 @@ pub(crate) fn header(out: &mut String, records: &Records) {
     tally(out, records);
 }
 
-/// How many values and claims have each verdict, how many expectations failed, and on what all that rests.
+/// The number of values and claims with each verdict, the number of failed expectations, and the runs that they are
+/// based on.
 fn tally(out: &mut String, records: &Records) {
     out.push_str("<ul class=\"tally\" aria-label=\"Verdicts\">");
     let verdicts = || records.summary.iter().filter_map(|r| r.verdict);
@@ -76,7 +77,7 @@ fn tally(out: &mut String, records: &Records) {
     out.push_str("</ul>\n");
 }
 
-/// The length of the run, or of all runs together.
+/// The duration of the run, or of all runs together.
 fn times_in_words(records: &Records) -> String {
     let times: Vec<f64> = records.runs.iter().map(|r| r.record.duration_s).collect();
     match times.as_slice() {

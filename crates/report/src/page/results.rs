@@ -66,10 +66,10 @@ fn fold(out: &mut String, table: &Table) {
     }
 }
 
-/// Digits of a value of one run: no interval says how many mean something.
+/// Significant digits of a value of a single run, which has no interval.
 const DIGITS: usize = 4;
 
-/// The metrics of a single run, each with what it is: some are sums over flows, some are means.
+/// The metrics of a single run with their definitions: some are sums over flows, some are means.
 fn of_run(records: &Records, rows: &[&SummaryRow]) -> Table {
     let body = rows.iter().map(|row| {
         let told = records.study.words_of(&row.metric).map_or("", |words| words.text.as_str());

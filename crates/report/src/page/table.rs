@@ -86,7 +86,7 @@ impl Table {
             let rows = || self.groups.iter().flat_map(|(_, rows)| rows);
             if rows().all(|row| row.get(column).is_none_or(empty)) {
                 self.headings.remove(column);
-                // The text above the column stands over one column less.
+                // The text above the column then spans one column less.
                 let mut end = 0;
                 let above = self.spans.iter_mut().find(|(_, columns)| {
                     end += columns;

@@ -14,9 +14,9 @@ use crate::plot::palette::style;
 use crate::plot::ticks::Ends;
 use fullpipe_archive::FLOWS;
 
-/// So many rows of a distribution are written at most; a row for each of many more values would say no more.
+/// The maximum number of CSV rows of a distribution. More rows add no information.
 const MOST_ROWS: usize = 10_000;
-/// At these shares a pointer shows the value.
+/// The quantiles that a tooltip shows.
 const HINTS: [f64; 7] = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
 /// Draws the plot.

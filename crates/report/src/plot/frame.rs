@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 480.0;
 const PLOT_HEIGHT: f64 = 250.0;
-/// The plot area of one of several panels above each other.
+/// The height of the plot area of a panel, if several panels are stacked.
 const PANEL_HEIGHT: f64 = 64.0;
 const INK: &str = "#222";
 const GRID: &str = "#e4e4e4";
@@ -29,11 +29,11 @@ pub(crate) enum Scale {
     Log,
     /// Names at equal distances; the value of name i is i.
     Names(Vec<String>),
-    /// A tick at each of a few rising values; by their logarithm (above zero) or in proportion.
+    /// A tick at each of a few ascending values, on a logarithmic (above zero) or a linear scale.
     Values {
-        /// Where the ticks are.
+        /// The positions of the ticks.
         values: Vec<f64>,
-        /// Whether equal ratios take equal room.
+        /// Whether the scale is logarithmic.
         log: bool,
     },
 }
@@ -124,9 +124,9 @@ pub(crate) struct Frame {
     y: Mapping,
     legend: Vec<Entry>,
     body: String,
-    /// Invisible areas with texts that a pointer shows.
+    /// Invisible areas with tooltips.
     hints: String,
-    /// Labels of points that wait for their places.
+    /// Labels of points that are not placed yet.
     labels: Vec<Label>,
     /// Left, right, top and bottom of the plot area.
     left: f64,
@@ -142,12 +142,12 @@ pub(crate) struct Frame {
     part: Part,
 }
 
-/// Whether a frame is a picture of its own, or a panel above others that share its axes.
+/// Whether a frame is a whole picture, or a panel of a stack with a common horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A picture of its own.
+    /// A whole picture.
     Whole,
-    /// A panel with another one below.
+    /// A panel above another one.
     Upper,
     /// The lowest panel, which has the labels of the horizontal axis.
     Lowest,
@@ -202,7 +202,7 @@ impl Frame {
         Self::part(x_axis, y_axis, legend, Part::Whole)
     }
 
-    /// Lays out a picture, or a panel of one.
+    /// Creates the frame of a picture or of a panel.
     pub(crate) fn part(x_axis: &Axis, y_axis: &Axis, legend: Vec<Entry>, part: Part) -> Self {
         let (plot_height, steps) = if part == Part::Whole { (PLOT_HEIGHT, 5) } else { (PANEL_HEIGHT, 2) };
         let (mut x, mut y) = (Mapping::new(x_axis, 6), Mapping::new(y_axis, steps));
@@ -243,12 +243,12 @@ impl Frame {
         }
     }
 
-    /// The ends of the horizontal axis.
+    /// The extent of the horizontal axis.
     pub(crate) fn across(&self) -> Extent {
         Extent { low: self.x.low, high: self.x.high }
     }
 
-    /// A text that a pointer shows at a value.
+    /// Adds a tooltip at a value.
     pub(crate) fn hint(&mut self, x: f64, y: f64, words: &str) {
         if self.shows(x, y) {
             let (px, py) = (self.x(x), self.y(y));
@@ -256,7 +256,7 @@ impl Frame {
         }
     }
 
-    /// A text that a pointer shows anywhere between two places of the horizontal axis.
+    /// Adds a tooltip for a range of the horizontal axis.
     pub(crate) fn hint_between(&mut self, from: f64, to: f64, words: &str) {
         let (a, b) = (self.x(from), self.x(to));
         let (left, right) = (a.min(b).max(self.left), a.max(b).min(self.right));
@@ -406,7 +406,7 @@ impl Frame {
         self.clip = clip;
     }
 
-    /// Everything that is in the frame; `name` makes ids unique within a page.
+    /// Draws the content of the frame; `name` makes ids unique within a page.
     fn draw(&self, name: &str, out: &mut String) {
         self.grid_and_ticks(out);
         if self.clip {
@@ -465,7 +465,7 @@ impl Frame {
                 continue;
             }
             if self.turned {
-                // A turned label of width w reaches w cos 40° to the left of its tick.
+                // A rotated label of width w extends w cos 40° to the left of its tick.
                 let room = (x / 0.78).min(150.0);
                 text(out, (x + 4.0, bottom + 15.0), Anchor::End, -40.0, &fit(&tick.label, room));
                 continue;
@@ -514,8 +514,8 @@ impl Frame {
     }
 }
 
-/// The finished picture of a frame, or of several panels above each other. `name` makes ids unique within a page; `title` and
-/// `description` are read aloud.
+/// Returns the finished picture of a frame, or of several stacked panels. `name` makes ids unique within a page;
+/// `title` and `description` are for screen readers.
 pub(crate) fn finish(frames: &[Frame], name: &str, title: &str, description: &str) -> String {
     let height: f64 = frames.iter().map(|frame| frame.height).sum();
     let mut out = String::new();

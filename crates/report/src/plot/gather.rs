@@ -260,7 +260,7 @@ pub(crate) fn number_axis(
     (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed == Some(true) }, scaled)
 }
 
-/// The horizontal axis of values of which each has a place of its own: with a tick at each if they are few. `None` without values.
+/// A horizontal axis for values at distinct positions, with a tick at each value if there are few. `None` without values.
 pub(crate) fn axis_of_values(
     records: &Records,
     spec: &PlotSpec,
@@ -271,7 +271,7 @@ pub(crate) fn axis_of_values(
     values.dedup();
     let extent = Extent::of(values.iter().copied())?;
     let (axis, unit) = number_axis(records, spec, Side::X, name, "", extent);
-    // The study's own ends are ends of the scale.
+    // The limits of the study are those of the scale.
     if spec.x_min.is_some() || spec.x_max.is_some() {
         return Some((axis, unit));
     }

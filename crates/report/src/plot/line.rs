@@ -92,7 +92,7 @@ pub(crate) fn draw_gathered(
     Some(Drawing::of(frame, words, remarks(&data.series, hidden)).with(numbers))
 }
 
-/// What a pointer at a value shows: "cubic, 4: 9.41 ± 0.02 Mbit/s (10 runs)".
+/// The tooltip of a value: "cubic, 4: 9.41 ± 0.02 Mbit/s (10 runs)".
 pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &Scaled) -> String {
     let scaled = |value: f64| unit.value(value);
     let (number, after) = match (open, value.mean) {
@@ -107,7 +107,7 @@ pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &S
     format!("{label}: {}{after}", unit.with_unit(&number))
 }
 
-/// The numbers behind a plot over an axis.
+/// The numbers of a plot over an axis.
 pub(crate) fn numbers(data: &Gathered, x: &str, y: &str) -> Data {
     let x = if x.is_empty() { "position" } else { x };
     let mut numbers = Data::new(["series", x, y, "low", "high", "runs", "published"]);

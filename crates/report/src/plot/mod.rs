@@ -43,21 +43,21 @@ pub(crate) struct Figure {
     pub(crate) name: String,
     /// Title.
     pub(crate) title: String,
-    /// What a reader must know to read it, sentence by sentence: intervals, open markers, what was left out.
+    /// Explanations for the reader, sentence by sentence: intervals, open markers, omitted values.
     pub(crate) caption: Vec<String>,
-    /// The picture; `None` if there was nothing to draw, and the caption says why; or if it is a table.
+    /// The picture. `None` if there is nothing to draw, which the caption explains, or if the plot is a table.
     pub(crate) svg: Option<String>,
     /// A table instead of a picture, as markup.
     pub(crate) table: Option<String>,
-    /// The numbers behind the picture, as CSV.
+    /// The numbers of the picture, as CSV.
     pub(crate) csv: Option<String>,
 }
 
 /// The result of a kind's `draw`.
 pub(crate) struct Drawing {
-    /// The filled frame, or frames above each other, and the picture in words for those who cannot see it.
+    /// The finished frame, or stacked frames, and a description in words for screen readers.
     pub(crate) picture: Option<(Vec<frame::Frame>, String)>,
-    /// The numbers behind the picture.
+    /// The numbers of the picture.
     pub(crate) data: Option<Data>,
     /// A table in its place.
     pub(crate) table: Option<crate::page::table::Table>,
@@ -71,7 +71,7 @@ impl Drawing {
         Self { picture: Some((vec![frame], words)), data: None, table: None, remarks }
     }
 
-    /// The same with the numbers behind it.
+    /// The drawing with its numbers.
     pub(crate) fn with(self, data: Data) -> Self {
         Self { data: Some(data), ..self }
     }
@@ -170,7 +170,7 @@ fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
 fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(Vec::new()) };
     let mut times = read_times(&run.folder)?;
-    // What a run is about comes first.
+    // The most important metric comes first.
     times.sort_by_key(|(metric, _)| metric != THROUGHPUT);
     Ok(times
         .into_iter()

@@ -1,6 +1,6 @@
-//! Where the ticks of an axis stand and what they say. Linear axes step by 1, 2 or 5 times a power of ten; logarithmic
-//! axes mark the decades. An axis begins and ends on a step, so that its ends can be read. An axis of few values has its ticks
-//! at these.
+//! Positions and labels of ticks. Linear axes have steps of 1, 2 or 5 times a power of ten; logarithmic axes have ticks
+//! at decades. An axis begins and ends at a step, so that its ends are labeled. An axis with few values has its ticks
+//! at these values.
 
 use crate::numbers::{fixed, power_of_ten, superscript, trimmed};
 use fullpipe_units::math::{log10, pow};
@@ -140,15 +140,16 @@ pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     Ticks { low, high, ticks }
 }
 
-/// An axis with more values than this has the ticks of its scale.
+/// The maximum number of values with a tick each. An axis with more values has the ticks of its scale.
 const MOST_VALUES: usize = 9;
-/// Neighboring values are at least this share of the axis apart, so that their labels do not touch.
+/// The minimum distance between neighboring values, as a fraction of the axis, so that their labels do not overlap.
 const LEAST_DISTANCE: f64 = 0.065;
-/// Room beyond the first and the last value, as a share of the distance between them.
+/// The margin outside the first and the last value, as a fraction of the distance between them.
 const MARGIN: f64 = 0.04;
 
-/// How the values of an axis are best shown with a tick at each: on a logarithmic scale (`true`) if that is asked for, or if all
-/// are powers of two and no scale is asked for (`None`); `None` if they are too many or too close.
+/// The best scale for an axis with a tick at each value: logarithmic (`true`) if the study requests it, or if all
+/// values are powers of two and the study requests no scale (`None`). Returns `None` if there are too many values or
+/// they are too close.
 pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option<bool> {
     let (first, last) = (*rising.first()?, *rising.last()?);
     if rising.len() < 2 || rising.len() > MOST_VALUES {
@@ -164,13 +165,14 @@ pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option
     (least >= LEAST_DISTANCE * distance(first, last)).then_some(log)
 }
 
-/// Whether a value is a power of two, 1/4 for instance.
+/// Whether a value is a power of two, for example 1/4.
 fn is_power_of_two(value: f64) -> bool {
-    // The bits of the fraction of a normal number.
+    // The fraction bits of a normal number are zero.
     value.is_normal() && value > 0.0 && value.to_bits().trailing_zeros() >= 52
 }
 
-/// Ticks at rising values, with a margin around `low..=high`, which holds them. An axis that begins at zero begins there.
+/// Ticks at ascending values, with a margin around `low..=high`, which contains them. An axis from zero has no margin
+/// at zero.
 pub(crate) fn at_values(values: &[f64], low: f64, high: f64, log: bool) -> Ticks {
     let ticks = values.iter().map(|value| Tick { value: *value, label: trimmed(*value, 6) }).collect();
     if log && low > 0.0 {
@@ -230,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn few_values_have_a_tick_each() {
-        // 1, 2, 4, ... 64 BDP: a factor of two each, so equal distances by logarithm.
+    fn axis_of_few_values_has_a_tick_at_each() {
+        // 1, 2, 4, ... 64 BDP: a factor of two between neighbors, so distances are equal on a logarithmic scale.
         let doubling = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
         assert_eq!(scale_of_values(&doubling, None), Some(true));
-        // In proportion, 1 and 2 are 1/63 of the axis apart: too close.
+        // On a linear scale 1 and 2 are 1/63 of the axis apart, which is too close.
         assert_eq!(scale_of_values(&doubling, Some(false)), None);
         assert_eq!(scale_of_values(&[0.25, 0.5, 1.0, 2.0], None), Some(true));
-        // 3 is no power of two; three powers of two may be a coincidence; ten values are too many.
+        // 3 is not a power of two; three powers of two may be a coincidence; ten values are too many.
         assert_eq!(scale_of_values(&[1.0, 2.0, 3.0, 4.0], None), Some(false));
         assert_eq!(scale_of_values(&[1.0, 2.0, 4.0], None), Some(false));
         assert_eq!(scale_of_values(&[1.0, 10.0, 100.0], Some(true)), Some(true));
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two() {
+    fn is_power_of_two_accepts_powers_of_two_only() {
         for value in [1.0, 2.0, 1024.0, 0.5, 0.0625] {
             assert!(is_power_of_two(value), "{value}");
         }

@@ -25,7 +25,7 @@ fn missing_record_gives_an_error_with_its_name() {
     let folder = Folder::copy_of("run");
     fs::remove_file(folder.0.join("runs/c0ffee0123456789abcdef01/series.csv")).unwrap();
     let built = fullpipe_report::build(&folder.0).unwrap();
-    // Then the picture is that of the flows.
+    // Without samples, the picture is that of the flows.
     assert!(built.plots.len() == 1 && built.plots[0].ends_with("plots/flows.svg"), "{:?}", built.plots);
     assert_eq!(folder.text("plots/flows.csv"), "series,flow,goodput_bps\n,bulk.2,46902000\n,bulk.1,46901000\n");
 }

@@ -201,7 +201,7 @@ fn hostile_names_are_escaped() {
     for file in fs::read_dir(folder.0.join("plots")).unwrap() {
         let path = file.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
-        // The data of a plot are no markup.
+        // The data files of plots are not markup.
         if path.extension().is_some_and(|ending| ending == "csv") {
             continue;
         }
@@ -361,13 +361,14 @@ fn single_run_has_its_flows_and_a_plot_for_each_metric() {
     let names: Vec<_> = built.plots.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names, ["cwnd-bytes.svg", "queue-bytes.svg", "srtt-s.svg"]);
     let rows = rows(&folder.text("report.html"));
-    // The first screen has both directions in one row: 46.902 Mbit/s, 26 ms and 22 packets lost; 840.6 kbit/s and none.
+    // The first screen has both directions in one row: 46.902 Mbit/s, 26 ms and 22 lost packets; 840.6 kbit/s and no
+    // lost packets.
     let first = rows.iter().find(|r| r[0] == "bulk.2").unwrap();
     assert_eq!(first[1..], ["left → right", "tcp, cubic", "46.9 Mbit/s", "26.00 ms", "22", "840.6 kbit/s", "0"]);
     let flow = rows.iter().find(|r| r[0] == "bulk.2" && r.len() == 10).unwrap();
     // 6299.54 s over 242 290 packets are 26.0000 ms; 46.902 Mbit/s.
     assert_eq!((flow[6].as_str(), flow[8].as_str(), flow[9].as_str()), ("46.9 Mbit/s", "26", "51.59"));
-    // Each direction has a row in both tables: how it fares, and what was counted.
+    // Each direction has a row in both tables: its performance, and its counters.
     assert_eq!(rows.iter().filter(|r| r[0].starts_with("bulk.")).count(), 2 + 2 * 4);
 }
 
@@ -475,7 +476,7 @@ fn warnings_are_in_validity_and_a_run_without_delivery_in_the_head() {
 }
 
 #[test]
-fn the_first_screen_has_verdicts_main_figure_and_main_table() {
+fn first_screen_has_verdicts_main_figure_and_main_table() {
     for (fixture, figure, table) in [
         ("study", "plot-throughput", "Claims"),
         ("run", "plot-cwnd-bytes", "Flows; packets lost are those dropped in the network"),
@@ -489,7 +490,7 @@ fn the_first_screen_has_verdicts_main_figure_and_main_table() {
         assert_eq!(figures.iter().map(|n| n.attribute("id")).collect::<Vec<_>>(), [Some(figure)]);
         let caption = first.descendants().find(|n| n.has_tag_name("caption")).unwrap();
         assert_eq!(text_of(caption), table);
-        // The figure is there once.
+        // The figure occurs once.
         assert_eq!(page.matches(&format!("id=\"{figure}\"")).count(), 1);
         let header = document.descendants().find(|n| n.has_tag_name("header")).unwrap();
         let tally = header.descendants().find(|n| n.attribute("class") == Some("tally")).unwrap();
@@ -499,11 +500,11 @@ fn the_first_screen_has_verdicts_main_figure_and_main_table() {
 }
 
 #[test]
-fn a_sentence_that_captions_share_stands_above_the_plots_once() {
+fn sentence_shared_by_captions_is_above_the_plots_once() {
     let page = Folder::copy_of("study").build();
     let document = parse(&page);
     let shared = "Open markers: published values.";
     let captions = document.descendants().filter(|n| n.has_tag_name("figcaption") && text_of(*n).contains(shared));
-    // The main figure stands alone and has its own; those below share the sentence above them.
+    // The main figure is separate and has its own sentence; the figures below share the sentence above them.
     assert_eq!((captions.count(), page.matches(shared).count()), (1, 2));
 }

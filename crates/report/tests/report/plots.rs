@@ -358,7 +358,7 @@ fn box_of_five_metrics_has_their_means_over_runs() {
 }
 
 #[test]
-fn each_picture_has_its_numbers_beside_it() {
+fn each_picture_has_a_csv_file_with_its_numbers() {
     for fixture in ["study", "run", "suite"] {
         let folder = Folder::copy_of(fixture);
         for plot in fullpipe_report::build(&folder.0).unwrap().plots {
@@ -376,7 +376,7 @@ fn each_picture_has_its_numbers_beside_it() {
 }
 
 #[test]
-fn values_are_shown_to_a_pointer_without_scripts() {
+fn values_have_tooltips_without_scripts() {
     let folder = Folder::copy_of("study");
     folder.build();
     let svg = folder.text("plots/throughput.svg");
@@ -390,7 +390,7 @@ fn values_are_shown_to_a_pointer_without_scripts() {
     assert!(hints.iter().any(|hint| hint.contains("run)") || hint.contains("runs)")), "{hints:?}");
 }
 
-/// Samples of the fixture `run`: time, subject, value of the congestion window.
+/// The fixture `run` with these samples of the congestion window: time, subject, value.
 fn with_samples(samples: &[(f64, &str, &str)]) -> Folder {
     let folder = Folder::copy_of("run");
     let mut text = "time_s,subject,metric,value\n".to_owned();
@@ -402,7 +402,7 @@ fn with_samples(samples: &[(f64, &str, &str)]) -> Folder {
     folder
 }
 
-/// The lines of curves in a picture: the paths that are drawn with this width.
+/// The curves in a picture: the paths with this stroke width.
 fn curves(svg: &str) -> Vec<String> {
     let document = parse(svg);
     let is_curve = |n: &roxmltree::Node<'_, '_>| n.attribute("stroke-width") == Some("1.4");
@@ -410,7 +410,7 @@ fn curves(svg: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_line_does_not_lead_over_a_gap() {
+fn line_does_not_cross_a_gap() {
     let gap = [(1.0, "1000"), (2.0, "2000"), (3.0, ""), (4.0, ""), (5.0, "1000"), (6.0, "3000"), (7.0, "1000")];
     let folder = with_samples(&gap.map(|(time_s, value)| (time_s, "bulk.1", value)));
     let points: Vec<usize> =
@@ -420,8 +420,8 @@ fn a_line_does_not_lead_over_a_gap() {
 }
 
 #[test]
-fn a_curve_ends_with_the_last_packet_of_its_flow() {
-    // The flows' last packets are at 60 s: of the samples from there on the first is drawn.
+fn curve_ends_with_the_last_packet_of_its_flow() {
+    // The last packets of the flows are at 60 s. Of the samples from then on, only the first is drawn.
     let times = [0.0, 20.0, 40.0, 59.5, 60.0, 80.0, 100.0];
     let folder = with_samples(&times.map(|time_s| (time_s, "bulk.1", "1000")));
     let numbers = folder.text("plots/cwnd-bytes.csv");
@@ -430,13 +430,13 @@ fn a_curve_ends_with_the_last_packet_of_its_flow() {
 }
 
 #[test]
-fn more_than_four_curves_have_panels() {
+fn more_than_four_curves_give_several_panels() {
     let names = ["a", "a.uplink", "b", "b.uplink", "c"];
     let samples: Vec<_> = (1..=3).flat_map(|t| names.map(|name| (f64::from(t), name, "1000"))).collect();
     let folder = with_samples(&samples);
     let svg = folder.text("plots/cwnd-bytes.svg");
     assert_eq!((svg.matches("<g transform=\"translate(0 ").count(), curves(&svg).len()), (3, 5));
-    // Four share one.
+    // Four curves share one panel.
     let folder = with_samples(&samples.iter().copied().filter(|(_, name, _)| *name != "c").collect::<Vec<_>>());
     assert!(!folder.text("plots/cwnd-bytes.svg").contains("translate(0 "));
 }
