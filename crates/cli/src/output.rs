@@ -18,7 +18,7 @@ pub(crate) fn write_line(line: fmt::Arguments<'_>) {
     }
 }
 
-/// A text with its control characters escaped, except ends of lines and tabs. Names and notes of files may contain control
+/// A text with its control characters escaped, except line feeds and tabs. Names and notes in files can contain control
 /// characters, which a terminal would interpret.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
@@ -29,7 +29,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escaped).collect())
 }
 
-/// Writes what a program has printed to standard output, as it is.
+/// Writes the output of a program to standard output without changes.
 #[cfg(all(feature = "real-time", target_os = "linux"))]
 pub(crate) fn copy(bytes: &[u8]) {
     if let Err(error) = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
@@ -46,8 +46,8 @@ pub(crate) fn write_error_line(line: fmt::Arguments<'_>) {
     }
 }
 
-/// Writes a line of progress to standard error. If nobody reads it, the work continues: its results are in files and on
-/// standard output.
+/// Writes a line of progress to standard error. If the pipe is closed, the work continues: its results are in files and
+/// on standard output.
 pub(crate) fn write_progress(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }

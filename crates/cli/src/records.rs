@@ -213,12 +213,12 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// The time that runs have to end after a signal: more than programs of a real-time run have until they are killed.
+/// The time limit for runs to end after a signal. It is longer than the limit for programs of a real-time run.
 #[cfg(unix)]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Ends the command with exit status 130 some time after a signal, whatever it is doing then: computing a long run, or waiting
-/// for a reader of its output. Finished runs are in the folder already. To be called after the last fork.
+/// Ends the command with exit status 130 some time after a signal, independently of its current operation: a long run,
+/// or output that blocks. Finished runs are already stored. It must be called after the last fork.
 #[cfg(unix)]
 fn end_if_blocked() -> Result<(), Failure> {
     use std::io::Read;
@@ -232,7 +232,7 @@ fn end_if_blocked() -> Result<(), Failure> {
     let wait = move || {
         if reader.read_exact(&mut [0]).is_ok() {
             std::thread::sleep(PATIENCE);
-            // Standard error may be what blocks.
+            // Standard error may be the output that blocks.
             std::thread::spawn(|| {
                 eprintln!("fullpipe: interrupted: finished runs are kept; the same command continues after them");
             });
@@ -264,7 +264,7 @@ fn make(
     let begun = clocks();
     let mut progress = Shown::new(common.quiet);
     let outcome = study::run(study, laboratory, folder, &Files::new(), options, &mut progress, &stop);
-    // All runs are stored. A signal from now on ends the command at once: the same call makes the report again.
+    // All runs are stored. From now on a signal ends the command immediately, and the same call rebuilds the report.
     stop.store(true, Ordering::Relaxed);
     progress.done();
     let outcome = outcome.map_err(failure_of)?;
@@ -584,8 +584,8 @@ fn warnings_of_study(plan: &study::plan::Plan) -> Result<Vec<Warning>, String> {
     Ok(warnings)
 }
 
-/// A study has experiments; a scenario has flows. Only keys of the file itself count: `experiments` below another table is a key
-/// of that table.
+/// Whether the text is a study, which has experiments; a scenario has flows. Only top-level keys count: `experiments`
+/// in another table is a key of that table.
 pub(crate) fn is_study(text: &str) -> bool {
     let mut is_in_table = false;
     for line in text.lines().map(str::trim_start) {

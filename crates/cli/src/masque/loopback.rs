@@ -78,7 +78,7 @@ fn ourselves() -> Result<Command, Failure> {
 }
 
 impl Running {
-    /// One of our servers, which says where it listens.
+    /// Starts a Fullpipe server, which prints its address.
     fn start(arguments: &[&str]) -> Result<Running, Failure> {
         let mut child = ourselves()?
             .args(arguments)

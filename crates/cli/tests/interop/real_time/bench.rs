@@ -28,7 +28,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// A folder with a copy of the command, and a mark in the environment that identifies its processes.
 pub(crate) struct Bench {
     folder: PathBuf,
-    /// The file of the command in this folder.
+    /// The file name of the command in this folder.
     executable: &'static str,
     user: User,
     mark: String,
@@ -83,7 +83,7 @@ impl Bench {
 
     /// Gives the executable another name.
     pub(crate) fn rename_executable(&mut self, name: &'static str) {
-        fs::rename(self.path(self.executable), self.path(name)).expect("a new name");
+        fs::rename(self.path(self.executable), self.path(name)).expect("the executable can be renamed");
         self.executable = name;
     }
 

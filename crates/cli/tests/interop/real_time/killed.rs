@@ -62,7 +62,7 @@ fn run_of_the_caller_killed_at_random_times_leaves_nothing() {
     killed_at_random_moments(User::Caller, 21);
 }
 
-/// Starts a run whose program prints "ready" and then waits, sends a signal when it waits, and returns how the command ended.
+/// Starts a run whose program prints "ready" and waits. Sends a signal when it waits, and returns the end of the command.
 fn interrupted(bench: &Bench, program: &str, name: &str) -> Called {
     let hosts = World::new("60s").hosts(&["left", "right"]).link("left", "right", "rate = '1Mbit/s', delay = '1ms'");
     bench.write_scenario(&hosts.shell("probe", "left", &format!("touch waits; {program}"), ""));
@@ -72,25 +72,25 @@ fn interrupted(bench: &Bench, program: &str, name: &str) -> Called {
     }
     let namespaces = bench.namespaces();
     signal(&run, name);
-    let called = Called::new(bench, run.wait_with_output().expect("its end"));
+    let called = Called::new(bench, run.wait_with_output().expect("the process ends"));
     bench.assert_nothing_left(&namespaces);
     called
 }
 
 #[test]
-fn interrupted_in_real_time_the_command_ends_its_programs_with_status_130() {
+fn interrupt_in_real_time_ends_programs_with_exit_status_130() {
     for (name, program) in [("-INT", "sleep 60"), ("-TERM", "sleep 60"), ("-TERM", "trap '' TERM; sleep 60; sleep 60")]
     {
         let bench = Bench::new("interrupted", User::Nobody);
         let begin = std::time::Instant::now();
         interrupted(&bench, program, name).ended_with(130).said("interrupted: 0 of 1 runs are finished");
-        // 2 s until the program is killed, and something for a busy machine.
+        // 2 s until the program is killed, plus a margin for a busy machine.
         assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-        assert_eq!(fs::read_dir(bench.path("out/runs")).expect("the folder").count(), 0);
+        assert_eq!(fs::read_dir(bench.path("out/runs")).expect("the folder is readable").count(), 0);
     }
 }
 
-/// A run in which the emulator stands still for 50 ms while packets flow.
+/// A run in which the emulator is stopped for 50 ms while packets are sent.
 fn stopped(bench: &Bench, more: &str) -> Called {
     let whole = serve(bench).len() as u64;
     bench.write("scenario.toml", format!("{}{more}", download("client")));

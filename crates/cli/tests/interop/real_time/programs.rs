@@ -110,7 +110,7 @@ fn long_output_keeps_its_beginning_and_end() {
     assert!(text.contains(&format!("[fullpipe: {left_out} bytes are left out here]")));
 }
 
-/// Whatever the file of the executable is called, and although another program `fullpipe` is in `PATH`.
+/// Independently of the file name of the executable, and of another program `fullpipe` in `PATH`.
 #[test]
 fn fullpipe_is_the_executable_that_runs_the_scenario() {
     let mut bench = Bench::new("own-name", User::Nobody);
