@@ -295,8 +295,8 @@ pub fn main_senders(flows: &[Flow], flow: usize) -> [bool; 2] {
     carried.reduce(|all, one| [all[0] || one[0], all[1] || one[1]]).unwrap_or(own)
 }
 
-/// The name of one direction of a flow, or of the end that sends in it: the name of the flow for the end at `from` (0),
-/// with the suffix `.reverse` for the end at `to` (1). `flows.csv` and `series.csv` use these names.
+/// The name of one direction of a flow, or of the end that sends in it. For the end at `from` (0) it is the name of the
+/// flow; for the end at `to` (1) it has the suffix `.reverse`. `flows.csv` and `series.csv` use these names.
 pub fn direction_name(flow: &str, end: usize) -> String {
     match end {
         0 => flow.to_owned(),

@@ -1,9 +1,13 @@
 //! The benchmark `lte-real-time`: a saturated cell with 100 resource blocks in real time, with one and with fifty UEs.
 //!
 //! The server and the UEs are network namespaces. Kernel sockets send 90 Mbit/s of datagrams in total for ten seconds,
-//! more than the cell can carry. The benchmark reports: the delay from the start of each subframe until its work was
-//! done; the lateness of packets to the UEs; the losses of the emulator; the CPU time of its thread, including spinning
-//! before deadlines; and the ratio of time in which it was busy.
+//! more than the cell can carry. The benchmark reports:
+//!
+//! * the delay from the start of each subframe until its work was done;
+//! * the lateness of packets to the UEs;
+//! * the losses of the emulator;
+//! * the CPU time of its thread, including spinning before deadlines;
+//! * the ratio of time in which the thread was busy.
 
 use super::relay::micros;
 use crate::exit::Failure;

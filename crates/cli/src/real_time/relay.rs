@@ -1,9 +1,12 @@
 //! The benchmark `relay`: the delay and the rate limits that the emulator adds between two real hosts.
 //!
-//! Measurements through the emulator alternate with measurements over a direct pair of interfaces, three times each,
-//! and medians are reported. There are four measurements: the round-trip time of a small datagram every millisecond,
-//! without and with the emulator; the delay of 10 000 datagrams per second over a link of 10 ms; the rate at which an
-//! overloaded link of 100 Mbit/s forwards packets for ten seconds; and 100 000 packets of 1500 bytes per second.
+//! Measurements through the emulator alternate with measurements over a direct pair of interfaces, three times each, and
+//! medians are reported. There are four measurements:
+//!
+//! * the round-trip time of a small datagram every millisecond, without and with the emulator;
+//! * the delay of 10 000 datagrams per second over a link of 10 ms;
+//! * the rate at which an overloaded link of 100 Mbit/s forwards packets for ten seconds;
+//! * the forwarding of 100 000 packets of 1500 bytes per second.
 
 use crate::exit::Failure;
 use crate::measurement::{self, median};

@@ -161,10 +161,10 @@ fn issues_4_and_8_parallel_runs_with_other_sources_give_equal_tables() {
     folders.iter().for_each(|folder| drop(std::fs::remove_dir_all(folder)));
 }
 
-/// Issue 5: in ns-3 the load is not stationary, and throughput collapses near the end. Here, after prefill and warm-up, the
-/// throughputs of the thirds of the measured time differ by at most 5 %, that of the last tenth differs from the mean by
-/// less than 15 %, and the offered load is within 5 % of its target. The published collapse is reproduced with 12 000
-/// unscaled connections of each trace, which are complete before the last tenth.
+/// Issue 5: in ns-3 the load is not stationary, and throughput collapses near the end. Here, after prefill and warm-up,
+/// the throughputs of the thirds of the measured time differ by at most 5 %. That of the last tenth differs from the
+/// mean by less than 15 %, and the offered load is within 5 % of its target. The published collapse is reproduced with
+/// 12 000 unscaled connections of each trace, which are complete before the last tenth.
 #[test]
 fn issue_5_load_is_stationary_after_warm_up() {
     let samples = |outcome: &Outcome, from_s: f64| -> Vec<f64> {

@@ -59,8 +59,8 @@ fn parsed(node: &Tree, key: &str, path: &str, check: &mut Check) -> Option<IpAdd
     None
 }
 
-/// Whether other hosts can send to the address and it identifies a single host: it is not unspecified, loopback,
-/// multicast, broadcast or mapped (RFC 6890; 0.0.0.0/8 and 240.0.0.0/4 are not valid destinations).
+/// Whether other hosts can send to the address and it identifies a single host. Unspecified, loopback, multicast,
+/// broadcast and mapped addresses do not (RFC 6890; 0.0.0.0/8 and 240.0.0.0/4 are not valid destinations).
 fn of_one_host(address: IpAddr) -> bool {
     let usual = !address.is_unspecified() && !address.is_loopback() && !address.is_multicast();
     usual

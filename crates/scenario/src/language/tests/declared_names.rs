@@ -1,4 +1,4 @@
-//! Tests that every name in the schema is in the reference page, is accepted, and has a distinct meaning: for two names
+//! Tests that every name in the schema is in the reference page, is accepted, and has a distinct meaning. For two names
 //! of a key, there is a file that has different descriptions with each of them. The test iterates over the schema, so
 //! it covers new keys and components without a change.
 
