@@ -1,10 +1,10 @@
-//! Embeds scenarios, studies and the pages of the documentation, and gives the build an identity: the package's version and a hash
-//! over the sources that it is built from.
+//! Embeds scenarios, studies and documentation pages, and sets the identity of the build: the version of the package
+//! and a hash of its sources.
 //!
-//! In the workspace these are the sources of all crates, Cargo.lock and the workspace's manifest. In a package they are those of
-//! this package, and of the packages of ours that it depends on: cargo unpacks packages side by side, and ours depend on each
-//! other by exact versions. The Cargo.lock of the build, where it is found above the target folder, adds versions and
-//! checksums of all others.
+//! In the workspace these are the sources of all crates, Cargo.lock and the manifest of the workspace. In a package
+//! they are the sources of the package and of its Fullpipe dependencies: cargo unpacks packages into sibling folders,
+//! and Fullpipe packages depend on each other by exact versions. If there is a Cargo.lock above the target folder, it
+//! adds the versions and checksums of all other packages.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -13,11 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    // Asked when it runs: several clones may share a target folder, and with it this program.
+    // Read at run time, because several clones can share a target folder and therefore this executable.
     let package = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let workspace = workspace(&package);
-    // The package has these folders by symbolic links, which not every checkout has.
+    // The package has these folders as symbolic links, which some checkouts do not support.
     let data = workspace.as_deref().unwrap_or(&package);
     let mut code = String::new();
     for (name, folder) in [("SCENARIO_FILES", "scenarios"), ("STUDY_FILES", "studies")] {
@@ -58,7 +58,8 @@ fn main() {
             for (name, folder) in packages(&package) {
                 println!("cargo:rerun-if-changed={}", folder.display());
                 let named = |file: PathBuf| (format!("{name}/{}", relative(&folder, &file)), file);
-                // A package has the manifest as it was written, too, and its own Cargo.lock has no effect on a build that uses it.
+                // A package also contains the original manifest, and its Cargo.lock has no effect on builds that depend
+                // on it.
                 sources.extend(files(&folder, &["rs", "toml", "csv"]).into_iter().map(named));
             }
             let lock = out.ancestors().map(|folder| folder.join("Cargo.lock")).find(|lock| lock.exists());
@@ -72,14 +73,14 @@ fn main() {
     println!("cargo:rustc-env=FULLPIPE_BUILD={}+{digest}", env!("CARGO_PKG_VERSION"));
 }
 
-/// The workspace's root, unless this is a package by itself.
+/// The root of the workspace; `None` if this package is built alone.
 fn workspace(package: &Path) -> Option<PathBuf> {
     let root = package.join("../..");
     let inside = fs::canonicalize(root.join("crates/fullpipe")).ok()?;
     (inside == fs::canonicalize(package).ok()?).then_some(root)
 }
 
-/// This package and those of ours that it depends on, by name.
+/// This package and the Fullpipe packages that it depends on, by name.
 fn packages(package: &Path) -> BTreeSet<(String, PathBuf)> {
     let beside = package.parent().expect("a package is in a folder");
     let version = env!("CARGO_PKG_VERSION");
@@ -89,7 +90,7 @@ fn packages(package: &Path) -> BTreeSet<(String, PathBuf)> {
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a package has a manifest");
         let names = manifest.lines().filter_map(|line| line.strip_prefix("[dependencies.")?.strip_suffix(']'));
         for name in names.filter(|name| name.starts_with("fullpipe-")) {
-            // `cargo vendor` leaves out the version.
+            // `cargo vendor` omits the version.
             let places = [format!("{name}-{version}"), name.to_owned()].map(|place| beside.join(place));
             let Some(folder) = places.into_iter().find(|place| place.join("Cargo.toml").exists()) else { continue };
             if found.insert((name.to_owned(), folder.clone())) {
@@ -100,7 +101,7 @@ fn packages(package: &Path) -> BTreeSet<(String, PathBuf)> {
     found
 }
 
-/// The hash of files, by their names and contents.
+/// The hash of the names and contents of files.
 fn digest(files: impl Iterator<Item = (String, PathBuf)>) -> String {
     let mut hash = Sha256::new();
     for (name, file) in files {
@@ -118,7 +119,7 @@ fn digest(files: impl Iterator<Item = (String, PathBuf)>) -> String {
 fn absolute(path: &Path) -> String {
     let path = fs::canonicalize(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let path = path.display().to_string();
-    // On Windows, canonical paths have a prefix under which `/` does not separate names.
+    // On Windows, canonical paths have a prefix, after which `/` does not separate names.
     path.strip_prefix(r"\\?\").unwrap_or(&path).to_owned()
 }
 
@@ -128,7 +129,7 @@ fn relative(root: &Path, file: &Path) -> String {
     parts.join("/")
 }
 
-/// Files below a folder with one of these endings, sorted. Tests and build products do not make a build.
+/// The files below a folder that have one of these extensions, sorted. Tests and build products do not affect the build.
 fn files(root: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];
@@ -138,7 +139,7 @@ fn files(root: &Path, endings: &[&str]) -> Vec<PathBuf> {
             let path = entry.path();
             if path.is_dir() {
                 let name = entry.file_name();
-                // Symbolic links to the workspace's folders are no sources.
+                // Symbolic links to folders of the workspace are not sources.
                 let is_link = path.is_symlink();
                 if !is_link && !["target", "tests", "benches", "examples"].iter().any(|skipped| name == *skipped) {
                     folders.push(path);

@@ -1,8 +1,8 @@
-//! The rows of a table, stored column by column: each column is a slice of numbers or of texts.
+//! The rows of a table, stored by column: each column is a slice of numbers or of texts.
 
 use std::fmt;
 
-/// The columns of a table, each as long as the table has rows.
+/// The columns of a table. The length of each is the number of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     file: &'static str,
@@ -16,7 +16,7 @@ pub(crate) enum Data {
     Texts(Vec<String>),
 }
 
-/// The error that a table has no column of this name and type.
+/// The error that a table has no column with this name and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownColumn {
@@ -54,19 +54,19 @@ impl Columns {
         self.file
     }
 
-    /// Adds further rows of the same table.
+    /// Appends rows of the same table.
     pub(crate) fn append(&mut self, more: Columns) {
         self.length += more.length;
         for ((_, data), (_, more)) in self.columns.iter_mut().zip(more.columns) {
             match (data, more) {
                 (Data::Numbers(numbers), Data::Numbers(more)) => numbers.extend(more),
                 (Data::Texts(texts), Data::Texts(more)) => texts.extend(more),
-                _ => unreachable!("columns of one table are of the same types"),
+                _ => unreachable!("both are columns of the same table, so their types are equal"),
             }
         }
     }
 
-    /// How many rows the table has.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.length
     }
@@ -81,10 +81,10 @@ impl Columns {
         self.columns.iter().map(|(name, _)| *name)
     }
 
-    /// A column of numbers; NaN where a cell is empty. Times are in seconds.
+    /// A column of numbers. Empty cells are NaN; times are in seconds.
     ///
     /// # Panics
-    /// If the table has no such column of numbers; [`Columns::find_column`] returns an error instead.
+    /// If the table has no such column of numbers; [`Columns::find_column`] returns this as an error.
     pub fn column(&self, name: &str) -> &[f64] {
         self.find_column(name).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -92,12 +92,12 @@ impl Columns {
     /// A column of texts.
     ///
     /// # Panics
-    /// If the table has no such column of texts; [`Columns::find_texts`] returns an error instead.
+    /// If the table has no such column of texts; [`Columns::find_texts`] returns this as an error.
     pub fn texts(&self, name: &str) -> &[String] {
         self.find_texts(name).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A column of numbers; NaN where a cell is empty.
+    /// A column of numbers. Empty cells are NaN; times are in seconds.
     ///
     /// # Errors
     /// If the table has no such column of numbers.

@@ -1,10 +1,10 @@
-//! Errors of reading a record: the file cannot be read, or its content does not match the declaration.
+//! Errors when a record is read: the file cannot be read, or its content does not match the declaration.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why a record could not be read. The message names the file, the line if it is known, what was found and what was
-/// expected.
+/// The reason why a record cannot be read. The message contains the file, the line if it is known, what was found and
+/// what was expected.
 #[derive(Debug)]
 pub enum RecordError {
     /// The file cannot be read.
@@ -14,24 +14,24 @@ pub enum RecordError {
         /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// The file was read, but its content is invalid.
+    /// The content of the file is invalid.
     Invalid {
         /// The file.
         file: PathBuf,
-        /// Line, counted from 1, if it is known.
+        /// Line, from 1; `None` if it is unknown.
         line: Option<u64>,
-        /// What was found and what was expected: a clause without a full stop.
+        /// What was found and what was expected, as a clause without a full stop.
         problem: String,
     },
 }
 
 impl RecordError {
-    /// `file` cannot be read.
+    /// Creates the error that `file` cannot be read.
     pub fn read(file: &Path, cause: std::io::Error) -> Self {
         RecordError::Read { file: file.to_path_buf(), cause }
     }
 
-    /// The content of `file` is invalid.
+    /// Creates the error that the content of `file` is invalid.
     pub fn invalid(file: &Path, line: Option<u64>, problem: impl Into<String>) -> Self {
         RecordError::Invalid { file: file.to_path_buf(), line, problem: problem.into() }
     }

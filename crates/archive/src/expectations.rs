@@ -3,7 +3,7 @@
 use crate::table;
 
 table! {
-    /// One row of `expectations.csv`: one `[[expect]]`.
+    /// A row of `expectations.csv`: one `[[expect]]`.
     pub struct ExpectationRow;
     /// The expectations of a run or of a study.
     pub static EXPECTATIONS = "expectations.csv":
@@ -20,11 +20,11 @@ table! {
 }
 
 impl ExpectationRow {
-    /// The outcome if the value is within the bounds.
+    /// The outcome of a value within the bounds.
     pub const MET: &'static str = "met";
-    /// The outcome if the value is outside the bounds, or if there is none.
+    /// The outcome of a value outside the bounds, or of a missing value.
     pub const FAILED: &'static str = "failed";
-    /// The outcome if the run failed or the settings left out all points.
+    /// The outcome if the run failed, or if the settings exclude all points of the expectation.
     pub const NOT_CHECKED: &'static str = "not checked";
 
     /// Whether the expectation failed.

@@ -4,9 +4,9 @@ use crate::summary::Point;
 use crate::table;
 
 table! {
-    /// One row of `flow_summary.csv`: a metric of a flow at a point.
+    /// A row of `flow_summary.csv`: a metric of a flow at a point.
     pub struct FlowSummaryRow;
-    /// What the flows of a study experienced at each point.
+    /// The application metrics and packet delays of the flows of a study at each point.
     pub static FLOW_SUMMARY = "flow_summary.csv":
         "One row for each application metric of each end of a flow, and for each percentile of its packets' delay, at each point. \
          A run contributes one value. Points with more than 100 flows have no rows; flows with several connections have no delays.";
@@ -27,7 +27,7 @@ table! {
 }
 
 impl FlowSummaryRow {
-    /// Whether it is a percentile of the delay of packets, not an application metric.
+    /// Whether the row is a percentile of packet delay. Otherwise it is an application metric.
     pub fn is_delay(&self) -> bool {
         DELAYS.contains(&self.metric.as_str())
     }

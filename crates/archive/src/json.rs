@@ -1,29 +1,29 @@
-//! JSON records: objects whose keys are declared once, with type, unit and text. The declaration defines how they are
-//! written, read and documented.
+//! JSON records: objects whose keys are declared once, with type, unit and text. Writing, reading and documentation
+//! follow from the declaration.
 
 use crate::error::shorten;
 use serde_json::{Map, Value};
 
-/// A type of the values of a key.
+/// A type of values in a JSON record.
 pub trait Json: Sized {
-    /// The type in words, for messages and documentation: "a count".
+    /// Name of the type, for messages and documentation: "a count".
     const TYPE: &'static str;
 
-    /// The JSON value; `None` to omit the key.
+    /// Converts to a JSON value; `None` omits the key.
     fn to_json(&self) -> Option<Value>;
 
     /// Reads the value of the key at `path`.
     ///
     /// # Errors
-    /// A clause that begins with the path: what was expected and what was found.
+    /// A clause that begins with the path and states what was expected and what was found.
     fn from_json(value: &Value, path: &str) -> Result<Self, String>;
 
-    /// The value of a missing key; `None` if the key is required.
+    /// The value if the key is missing; `None` if the key is required.
     fn of_missing() -> Option<Self> {
         None
     }
 
-    /// The keys of the value, if it is an object or an array of objects.
+    /// The keys of the type, if it is an object or an array of objects.
     fn keys() -> Vec<Key> {
         Vec::new()
     }
@@ -34,18 +34,18 @@ pub trait Json: Sized {
 pub struct Key {
     /// Dotted path from the root of the record.
     pub path: String,
-    /// Its type in words.
+    /// Name of its type.
     pub kind: &'static str,
-    /// Its unit; empty where there is none.
+    /// Its unit; empty if it has none.
     pub unit: &'static str,
-    /// What it holds.
+    /// Its meaning.
     pub text: &'static str,
     /// Whether it may be missing.
     pub is_optional: bool,
 }
 
-/// Declares a JSON object: for each key its name, its type, its unit and a sentence. The fields of the struct have the same
-/// names.
+/// Declares a JSON object. Each key has a name, a type, a unit and a sentence. The fields of the struct have the names
+/// of the keys.
 macro_rules! record {
     (
         $(#[$attribute:meta])*
@@ -108,7 +108,7 @@ fn unexpected(path: &str, expected: &str, found: &Value) -> String {
     }
 }
 
-/// Implements [`Json`] for types with a direct counterpart in JSON.
+/// Implements [`Json`] for types with a direct equivalent in JSON.
 macro_rules! plain {
     ($($Type:ty, $text:literal, $read:expr;)+) => {$(
         impl Json for $Type {
@@ -133,7 +133,7 @@ plain! {
     String, "a string", |value| value.as_str().map(str::to_owned);
 }
 
-/// `None` omits the key. A null is read as `None`, unless `T` itself reads null.
+/// `None` omits the key. Null is read as `None`, unless `T` itself accepts null.
 impl<T: Json> Json for Option<T> {
     const TYPE: &'static str = T::TYPE;
 
@@ -154,7 +154,7 @@ impl<T: Json> Json for Option<T> {
     }
 }
 
-/// An optional value that is written as null if it is `None`.
+/// An optional value; `None` is written as null.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nullable<T>(pub Option<T>);
 
@@ -196,7 +196,7 @@ impl<T: Json> Json for Vec<T> {
     }
 }
 
-/// Counts by name, in the order in which they were added.
+/// Counts with names, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(pub Vec<(String, u64)>);
 

@@ -1,9 +1,9 @@
-//! The files of a run and of a study. Every table, column and key is declared once, with its unit and a description. The
-//! declaration defines how it is written, read and documented.
+//! The files of a run and of a study. All tables, columns and keys are declared once, with a unit and a description.
+//! Writing, reading and documentation follow from the declaration.
 //!
-//! A table consists of a type for its rows and a [`Table`] of columns; [`table!`] declares both. A component with a table of
-//! its own, such as an access network, declares it in its own crate in the same way. Readers find columns by name, so files
-//! may have more columns than a reader knows. `docs/records.md` is generated from the declarations ([`mod@reference`]).
+//! A table consists of a type for its rows and a [`Table`] of columns; [`table!`] declares both. A component with its
+//! own table, such as an access network, declares the table in its own crate in the same way. Readers find columns by
+//! name and ignore unknown columns. `docs/records.md` is generated from the declarations ([`mod@reference`]).
 //!
 //! ```
 //! use fullpipe_archive::{FLOWS, FlowRow};

@@ -1,4 +1,4 @@
-//! The declarations as data for documentation, and the page that is generated from them.
+//! The declarations of tables as data, and the page that is generated from them.
 
 mod declared;
 mod page;
@@ -26,9 +26,9 @@ pub struct ColumnReference {
     pub name: &'static str,
     /// The name of its type.
     pub kind: &'static str,
-    /// Its unit; empty for texts and plain numbers.
+    /// Its unit; empty for texts and dimensionless numbers.
     pub unit: &'static str,
-    /// What it holds.
+    /// Its meaning.
     pub text: &'static str,
     /// Whether a cell may be empty.
     pub is_optional: bool,
@@ -49,8 +49,8 @@ impl<R> Table<R> {
 }
 
 impl TableReference {
-    /// The errors of the declaration: a name that occurs twice, a unit that differs from the one at the end of the name, or
-    /// a text that is not a sentence. Tests of declarations require that there are none.
+    /// The faults of the declaration: a duplicate name, a unit that differs from the suffix of the name, or a text that
+    /// is not a sentence. Tests require that a declaration has none.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut fault = |name: &str, what: String| faults.push(format!("{}, column {name}: {what}", self.file));
@@ -78,7 +78,7 @@ impl TableReference {
     }
 }
 
-/// The unit that a column's name ends with.
+/// The unit that a column's name has as its suffix.
 fn unit_of_name(name: &str) -> Option<&'static str> {
     let units = [("bps", "bit/s"), ("s", "s"), ("bytes", "bytes"), ("packets", "packets"), ("ratio", "")];
     let ends_with = |ending: &str| name.strip_suffix(ending).is_some_and(|stem| stem.is_empty() || stem.ends_with('_'));
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_column_has_the_unit_that_its_name_ends_with() {
+    fn every_column_has_the_unit_of_its_name() {
         for table in run_tables().into_iter().chain(study_tables()) {
             assert_eq!(table.faults(), Vec::<String>::new());
         }

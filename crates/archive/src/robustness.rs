@@ -1,5 +1,5 @@
-//! `robustness.csv`: the verdicts of a study that was repeated under several study seeds; `cpu.csv`: the CPU time of its runs, which
-//! is no record, because it is never the same twice.
+//! `robustness.csv`: the verdicts of a study that is repeated under several study seeds; and `cpu.csv`: the CPU time of
+//! its runs. `cpu.csv` is not a record, because CPU time is not reproducible.
 
 use crate::summary::Verdict;
 use crate::table;
@@ -7,7 +7,7 @@ use crate::table;
 table! {
     /// A row of `robustness.csv`: a published value or a claim.
     pub struct RobustnessRow;
-    /// The verdicts of a study that was repeated under several study seeds.
+    /// The verdicts of a study that is repeated under several study seeds.
     pub static ROBUSTNESS = "robustness.csv":
         "One row for each verdict of a study that was repeated under several study seeds (`--seeds`).";
     name: String, "", "`claim:NAME`, or the point and the metric of a published value.";

@@ -6,20 +6,20 @@ use crate::warning::Warning;
 use serde_json::Value;
 use std::path::Path;
 
-/// How much of each packet a capture keeps.
+/// How many bytes of each packet a capture contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketCapture {
-    /// There is no capture.
+    /// No capture.
     #[default]
     No,
     /// Whole packets.
     Whole,
-    /// At most so many bytes of each.
+    /// At most this number of bytes of each packet.
     UpTo(u64),
 }
 
 impl PacketCapture {
-    /// Whether a run with this capture keeps at least what `wanted` keeps.
+    /// Whether a capture with this setting contains at least the bytes that `wanted` requires.
     pub fn serves(self, wanted: Self) -> bool {
         match (wanted, self) {
             (PacketCapture::No, _) | (_, PacketCapture::Whole) => true,
@@ -69,7 +69,7 @@ record! {
 }
 
 record! {
-    /// The counters of an address translator.
+    /// The counters of a NAT.
     pub struct NatRecord;
     router: String, "", "Name of its router.";
     mappings: u64, "", "Mappings created.";
@@ -80,7 +80,7 @@ record! {
 }
 
 record! {
-    /// Hashes of the content of a flow.
+    /// Hashes of the payload of a flow.
     pub struct ContentRecord;
     flow: String, "", "Name of the flow.";
     sent_sha256: String, "", "SHA-256 of the bytes that the sender wrote, in hexadecimal.";
@@ -88,7 +88,7 @@ record! {
 }
 
 record! {
-    /// The auditor's result.
+    /// The result of the auditor.
     pub struct AuditRecord;
     passed: bool, "", "Whether every check passed.";
     packet_by_packet: bool, "", "Whether every packet was checked, not only sums.";
@@ -98,7 +98,7 @@ record! {
 }
 
 record! {
-    /// How much later than their due times events of one kind happened.
+    /// The distribution of the lateness of events of one kind.
     pub struct LatenessSpread;
     count: u64, "", "Number of events.";
     late: u64, "", "Of these, later than the permitted lateness.";
@@ -135,7 +135,7 @@ record! {
 }
 
 record! {
-    /// ICMP and TCP packets that nodes of the model sent to real hosts.
+    /// ICMP and TCP packets that nodes of the model send to real hosts.
     pub struct IcmpRecord;
     errors: u64, "packets", "ICMP errors sent.";
     errors_limited: u64, "packets", "ICMP errors not sent because of their rate limit.";
@@ -144,7 +144,7 @@ record! {
 }
 
 record! {
-    /// Frames of real hosts that did not enter the model, by reason.
+    /// Frames from real hosts that did not enter the model, by reason.
     pub struct RefusedFrames;
     malformed: u64, "", "Frames that are shorter than their headers, have contradictory lengths, or have a wrong header checksum.";
     not_ip: u64, "", "Frames that are neither IPv4 nor IPv6, such as ARP.";
@@ -167,7 +167,7 @@ record! {
 }
 
 record! {
-    /// The TCP options that the kernel negotiated with its peer.
+    /// The TCP options that the kernel and its peer negotiated.
     pub struct NegotiatedRecord;
     timestamps: bool, "", "Whether both ends use timestamps.";
     sack: bool, "", "Whether both ends use selective acknowledgements.";
@@ -176,7 +176,7 @@ record! {
 }
 
 record! {
-    /// A flow endpoint in the kernel's TCP.
+    /// A flow endpoint that the kernel's TCP runs.
     pub struct KernelEndRecord;
     flow: String, "", "Name of the flow.";
     end: String, "", "`from` or `to`.";
@@ -188,14 +188,14 @@ record! {
 }
 
 record! {
-    /// The kernel whose TCP ran endpoints of flows.
+    /// The kernel whose TCP ran flow endpoints.
     pub struct KernelRecord;
     release: String, "", "Release of the kernel.";
     ends: Vec<KernelEndRecord>, "", "The flow endpoints in this kernel.";
 }
 
 record! {
-    /// A limit of a queue that the scenario states as a multiple of a bandwidth-delay product.
+    /// A queue limit that the scenario states as a multiple of a bandwidth-delay product.
     pub struct BdpLimitRecord;
     link: String, "", "Name of the direction of the link, or of the segment.";
     key: String, "", "Key of the link that states the limit.";
@@ -205,7 +205,7 @@ record! {
 }
 
 record! {
-    /// `run.json`.
+    /// The content of `run.json`.
     pub struct RunRecord;
     key: String, "", "Key of the run: a hash of the resolved scenario, the content of its files, the seed and the build.";
     build: String, "", "Build that made the run: version of the package, and a hash of its sources.";
@@ -249,10 +249,10 @@ impl RunRecord {
         text
     }
 
-    /// Reads the file; `file` is its name in messages.
+    /// Parses the content of the file; `file` is its name in messages.
     ///
     /// # Errors
-    /// If it is not JSON, lacks a key, or has a value of another type than declared.
+    /// If the content is not JSON, lacks a key, or has a value of another type than declared.
     pub fn parse(file: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
         let value: Value = serde_json::from_slice(bytes).map_err(|error| {
             let problem = if error.is_eof() { "ends in the middle of its JSON" } else { "is not valid JSON" };
@@ -264,7 +264,7 @@ impl RunRecord {
     /// Reads the file.
     ///
     /// # Errors
-    /// As [`RunRecord::parse`], and if the file cannot be read.
+    /// As [`RunRecord::parse`], or if the file cannot be read.
     pub fn read(file: &Path) -> Result<Self, RecordError> {
         RunRecord::parse(file, &std::fs::read(file).map_err(|cause| RecordError::read(file, cause))?)
     }

@@ -1,11 +1,11 @@
-//! The tables of a run that every scenario can have: `flows.csv`, `series.csv`, `links.csv`, `halves.csv`,
-//! `figures.csv` and `completions.csv`.
+//! The tables that a run of any scenario can have: `flows.csv`, `series.csv`, `links.csv`, `halves.csv`, `figures.csv`
+//! and `completions.csv`.
 
 use crate::table;
 use fullpipe_units::{Duration, Instant};
 
 table! {
-    /// One row of `flows.csv`: one direction of a flow.
+    /// A row of `flows.csv`: one direction of a flow.
     pub struct FlowRow;
     /// The flows of a run.
     pub static FLOWS = "flows.csv":
@@ -55,31 +55,31 @@ table! {
     delay_p99_s: Option<Duration>, "s", "99th percentile of the delay of the packets received in the measured interval.";
 }
 
-/// What follows from several columns, in one place for tables and plots.
+/// Metrics that are computed from several columns. Tables and plots share them.
 impl FlowRow {
-    /// Whether the row is a main direction of its flow.
+    /// Whether the row describes the main direction of its flow.
     pub fn is_main(&self) -> bool {
         self.main_direction > 0
     }
 
-    /// Bits received at the IP layer in the measured interval, over the time from its first to its last reception, in bit/s. `None`
-    /// if no time is between them.
+    /// Bits received at the IP layer in the measured interval, divided by the time from the first to the last
+    /// reception, in bit/s. `None` if this time is zero or undefined.
     pub fn throughput_bps(&self) -> Option<f64> {
         let time = self.last_rx_s?.saturating_since(self.measured_from_s?);
         (!time.is_zero()).then(|| self.measured_rx_bytes as f64 * 8.0 / time.as_secs_f64())
     }
 
-    /// Mean delay of the packets received in the measured interval, in seconds; `None` without such packets.
+    /// Mean delay of the packets received in the measured interval, in seconds; `None` if there are no such packets.
     pub fn mean_delay_s(&self) -> Option<f64> {
         self.per_packet(self.measured_delay_sum_s)
     }
 
-    /// Mean jitter of the packets received in the measured interval, in seconds; `None` without such packets.
+    /// Mean jitter of the packets received in the measured interval, in seconds; `None` if there are no such packets.
     pub fn mean_jitter_s(&self) -> Option<f64> {
         self.per_packet(self.measured_jitter_sum_s)
     }
 
-    /// Puts the main direction of each flow before the other; files have the forward direction first.
+    /// Sorts the main direction of each flow before the other direction. Files have the forward direction first.
     pub fn sort_main_first(rows: &mut [FlowRow]) {
         let both = |forward: &FlowRow, reverse: &FlowRow| reverse.flow.strip_suffix(".reverse") == Some(&forward.flow);
         rows.chunk_by_mut(both).for_each(|flow| flow.sort_by_key(|row| !row.is_main()));
@@ -91,7 +91,7 @@ impl FlowRow {
 }
 
 table! {
-    /// One row of `series.csv`: one sample of one metric.
+    /// A row of `series.csv`: a sample of a metric.
     pub struct SeriesRow;
     /// The samples of a run.
     pub static SERIES = "series.csv":
@@ -103,7 +103,7 @@ table! {
 }
 
 table! {
-    /// One row of `links.csv`: one direction of a link over the measured interval.
+    /// A row of `links.csv`: one direction of a link over the measured interval.
     pub struct LinkRow;
     /// The measured links of a run.
     pub static LINKS = "links.csv":
@@ -132,9 +132,9 @@ table! {
 }
 
 table! {
-    /// One row of `halves.csv`: one direction of a flow, or of a link, over one half of the measured interval.
+    /// A row of `halves.csv`: one direction of a flow or a link over one half of the measured interval.
     pub struct HalfRow;
-    /// The halves of the measured interval.
+    /// Flows and links in each half of the measured interval.
     pub static HALVES = "halves.csv":
         "Two rows for each direction of each flow that lasts for the whole measured interval, and for each direction of each \
          measured link: one for each half of the interval. Only with `[measurement]`, and if the run did not end early. Verdicts \
@@ -152,7 +152,7 @@ table! {
 }
 
 table! {
-    /// One row of `figures.csv`: an application metric.
+    /// A row of `figures.csv`: an application metric.
     pub struct FigureRow;
     /// The application metrics of a run.
     pub static FIGURES = "figures.csv":
@@ -164,7 +164,7 @@ table! {
 }
 
 table! {
-    /// One row of `completions.csv`: an exchange or transfer within a flow.
+    /// A row of `completions.csv`: an exchange or transfer within a flow.
     pub struct CompletionRow;
     /// The completed exchanges and transfers of a run.
     pub static COMPLETIONS = "completions.csv":

@@ -1,5 +1,5 @@
-//! `study.toml`: a study as its file states it. The file in a folder of records has the same keys as the files that users
-//! write, with all defaults.
+//! `study.toml`: the resolved study in a folder of records. It has the same keys as the study files that users write,
+//! with all defaults.
 
 use crate::error::RecordError;
 use crate::toml::{AxisValue, Bound, LongText, Points, Settings, Toml, names, toml_table};
@@ -27,14 +27,15 @@ names! {
 }
 
 names! {
-    /// How runs that fell behind real time are counted.
+    /// How a study counts runs that fell behind real time.
     pub enum LateRuns {
         LeaveOut = "leave-out": "left out of all statistics",
         Count = "count": "counted like any other, for studies of lateness itself",
     }
 }
 
-/// Metrics of a box whose quantiles are those of each run: lower whisker, first quartile, median, third quartile, upper whisker.
+/// Number of metrics of a box plot that shows quantiles of each run: lower whisker, first quartile, median, third
+/// quartile, upper whisker.
 pub const BOX_QUANTILES: usize = 5;
 
 names! {
@@ -62,7 +63,7 @@ names! {
 }
 
 names! {
-    /// How numbers are placed along an axis of a plot.
+    /// The scale of an axis of a plot.
     pub enum Scale {
         Linear = "linear": "linear",
         Log = "log": "logarithmic",
@@ -70,7 +71,7 @@ names! {
 }
 
 names! {
-    /// Which of several values is the best.
+    /// Which value of several is the best.
     pub enum Best {
         High = "high": "the highest",
         Low = "low": "the lowest",
@@ -78,7 +79,7 @@ names! {
 }
 
 toml_table! {
-    /// A whole study.
+    /// A study.
     #[derive(Default)]
     pub struct StudyRecord;
     pub static STUDY = "study": "A study: scenarios, experiments that sweep over them, metrics, claims and plots.";
@@ -139,7 +140,7 @@ toml_table! {
 }
 
 toml_table! {
-    /// A setting with a name.
+    /// A named setting.
     pub struct ParameterRecord;
     static PARAMETER = "parameter": "A setting of the whole study. Experiment settings and axes override it.";
     default: Option<Node> = optional(Kind::Raw, "the value in the scenarios"), "Value.";
@@ -150,7 +151,7 @@ toml_table! {
 }
 
 toml_table! {
-    /// What the user set on top of the scenarios.
+    /// A setting that the user applied to the scenarios.
     pub struct ScenarioSetting;
     static SCENARIO_SETTING = "scenario setting": "A scenario path that the user set.";
     scenario: String = required(Kind::Name), "Scenario.";
@@ -159,7 +160,7 @@ toml_table! {
 }
 
 toml_table! {
-    /// Values of an axis that the study has and the user left out.
+    /// Values of an axis that the study declares and the user excluded.
     pub struct LeftOut;
     static LEFT_OUT = "left out": "Values of an axis that the user left out. The notes of claims that refer to them name them.";
     experiment: String = required(Kind::Name), "Experiment.";
@@ -190,7 +191,7 @@ toml_table! {
 }
 
 toml_table! {
-    /// A list of values that an experiment sweeps over.
+    /// A list of values of an experiment.
     pub struct AxisRecord;
     static AXIS = "axis": "A list of values that an experiment sweeps over.";
     name: String = required(Kind::Name), "Name; a column of results.csv.";
@@ -203,7 +204,7 @@ toml_table! {
 }
 
 toml_table! {
-    /// An axis with its values in all experiments.
+    /// An axis with its values over all experiments.
     pub struct AxisOfStudy;
     static ALL_AXES = "axis of all experiments": "An axis with its values in all experiments, for the report.";
     name: String = required(Kind::Name), "Name.";
@@ -212,7 +213,7 @@ toml_table! {
 }
 
 toml_table! {
-    /// A number computed from each run.
+    /// A number that is computed from each run.
     pub struct MetricRecord;
     static METRIC = "metric": "A number computed from each run.";
     name: String = required(Kind::Name), "Name, with unit; a column of results.csv.";
@@ -315,26 +316,26 @@ impl StudyRecord {
     /// The file's name.
     pub const FILE: &'static str = "study.toml";
 
-    /// The first line of the file among records; a folder without it is not ours.
+    /// The first line of the file in a folder of records. A folder without it is not a folder of records.
     pub const FIRST_LINE: &'static str =
         "# The records of a Fullpipe study: this file says what was run, with every default written out.";
 
-    /// The file.
+    /// Returns the content of the file.
     pub fn to_toml(&self) -> String {
         let mut text = format!("{}\n", Self::FIRST_LINE);
         self.write("", &mut text);
         text
     }
 
-    /// Reads the text of the file; `file` is its name in messages.
+    /// Parses the content of the file; `file` is its name in messages.
     ///
     /// # Errors
-    /// If it is not TOML, has a key that is not declared, lacks one, or has a value of another kind than declared.
+    /// If the content is not TOML, has an undeclared key, lacks a key, or has a value of another kind than declared.
     pub fn parse(file: &Path, text: &str) -> Result<Self, RecordError> {
         let invalid =
             |error: &fullpipe_schema::Error| RecordError::invalid(file, Some(error.line as u64), error.problem());
         let loaded = fullpipe_schema::load(&STUDY, text, "", &[]).map_err(|errors| {
-            // A misspelt key says more than that its right name is missing.
+            // A misspelled key explains more than the error that the correct key is missing.
             let found = errors.0.iter().find(|error| !error.found.is_empty());
             invalid(found.unwrap_or(&errors.0[0]))
         })?;
@@ -350,17 +351,17 @@ impl StudyRecord {
         Ok(StudyRecord::from_tree(&loaded.root))
     }
 
-    /// Reads the file; its text comes with it.
+    /// Reads the file. Returns the study and the text of the file.
     ///
     /// # Errors
-    /// As [`StudyRecord::parse`], and if the file cannot be read or is not UTF-8.
+    /// As [`StudyRecord::parse`], or if the file cannot be read or is not UTF-8.
     pub fn read(file: &Path) -> Result<(Self, String), RecordError> {
         let bytes = std::fs::read(file).map_err(|cause| RecordError::read(file, cause))?;
         let text = String::from_utf8(bytes).map_err(|_| RecordError::invalid(file, None, "is not UTF-8 text"))?;
         Ok((StudyRecord::parse(file, &text)?, text))
     }
 
-    /// Whether this is the record of one run rather than of a study.
+    /// Whether this is the record of a single run and not of a study.
     pub fn is_single_run(&self) -> bool {
         self.exact_seed == Some(true) && self.more_seeds.as_ref().is_none_or(Vec::is_empty)
     }

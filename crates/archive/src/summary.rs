@@ -1,5 +1,6 @@
-//! `summary.csv`, the metrics of a study at each point and the verdicts on its claims, and `results.csv`, one row for each
-//! run. The columns of `results.csv` depend on the study: its axes, then the seed and the key of the run, then its metrics.
+//! `summary.csv`, the metrics of a study at each point and the verdicts on its claims; and `results.csv`, one row for
+//! each run. The columns of `results.csv` are the axes of the study, the seed and the key of the run, and the metrics
+//! of the study.
 
 use crate::error::{RecordError, shorten};
 use crate::reference::{ColumnReference, TableReference};
@@ -10,28 +11,28 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
-/// Prefix of the column `metric` in the row of a claim.
+/// Prefix of a claim's name in the column `metric`.
 const CLAIM: &str = "claim:";
-/// The column of `results.csv` with a run's seed.
+/// Name of the column with the seed of the run in `results.csv`.
 const SEED: &str = "seed";
-/// The column of `results.csv` with a run's key.
+/// Name of the column with the key of the run in `results.csv`.
 const KEY: &str = "key";
 
-/// Values of the axes at one point of a study, in the study's order; in a study of several experiments the first pair is
-/// `experiment` and its name.
+/// The axis values at one point of a study, in the study's order. In a study with several experiments, the first pair
+/// is `experiment` and the experiment's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point(pub Vec<(String, String)>);
 
 impl Point {
-    /// The name of the pair that holds the experiment of a point.
+    /// The name of the pair that contains the experiment of a point.
     pub const EXPERIMENT: &'static str = "experiment";
 
-    /// The value of an axis.
+    /// The value of an axis; `None` if the point does not have the axis.
     pub fn get(&self, axis: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == axis).map(|(_, value)| value.as_str())
     }
 
-    /// The experiment of the point, in a study of several experiments.
+    /// The experiment of the point; `None` in a study with one experiment.
     pub fn experiment(&self) -> Option<&str> {
         self.get(Point::EXPERIMENT)
     }
@@ -83,29 +84,29 @@ impl Value for Point {
     }
 }
 
-/// The result of comparing a metric with its published value, or of testing a claim.
+/// The result of the comparison of a metric with its published value, or of the test of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The value matches the published one, or the claim holds.
     Match,
-    /// The value differs from the published one, and a variant that changes one assumption matches it.
+    /// The value differs from the published value, but matches in a variant that changes one assumption.
     Explained,
     /// The runs do not decide.
     Undecided,
-    /// The value differs from the published one.
+    /// The value differs from the published value.
     Differs,
     /// The claim does not hold.
     Refuted,
-    /// Too many of the runs that the value or claim depends on are not to be trusted.
+    /// Too many of the runs on which the value or claim depends are invalid.
     Untrusted,
 }
 
 impl Verdict {
-    /// All, from good to bad.
+    /// All verdicts, from good to bad.
     pub const ALL: [Self; 6] =
         [Self::Match, Self::Explained, Self::Undecided, Self::Differs, Self::Refuted, Self::Untrusted];
 
-    /// The word in `summary.csv`.
+    /// The name of the verdict in `summary.csv`.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Match => "match",
@@ -165,29 +166,29 @@ table! {
 }
 
 impl SummaryRow {
-    /// The content of the column `metric` in the row of a claim.
+    /// The value of the column `metric` in the row of a claim.
     pub fn metric_of_claim(claim: &str) -> String {
         format!("{CLAIM}{claim}")
     }
 
-    /// The name of the claim, if the row is one.
+    /// The name of the claim; `None` if the row is not a claim.
     pub fn claim(&self) -> Option<&str> {
         self.metric.strip_prefix(CLAIM)
     }
 
-    /// How many runs have a value.
+    /// The number of runs that have a value.
     pub fn runs(&self) -> u64 {
         self.n.unwrap_or(0)
     }
 
-    /// The metric and the point, in one line.
+    /// The metric and the point, on one line.
     pub fn name(&self) -> String {
         if self.point.is_empty() { self.metric.clone() } else { format!("{}, {}", self.point, self.metric) }
     }
 }
 
-/// How many claims have a verdict, and how many of those over random runs would be a match or refuted by chance if each lay exactly
-/// at its bound: 2.5 % of them each way. `None` if no claim has a verdict.
+/// How many claims have a verdict. Also, how many of the claims over random runs would be a match or refuted by chance
+/// if each was exactly at its bound: 2.5 % in each direction. `None` if no claim has a verdict.
 pub fn claims_by_chance(rows: &[SummaryRow]) -> Option<String> {
     let tested = || rows.iter().filter(|row| row.claim().is_some() && row.verdict.is_some());
     let (all, random) = (tested().count(), tested().filter(|row| row.support.is_some()).count());
@@ -207,7 +208,7 @@ pub fn claims_by_chance(rows: &[SummaryRow]) -> Option<String> {
 /// Reads `summary.csv`.
 ///
 /// # Errors
-/// If the file cannot be read, lacks a column, or has a cell that is not what its column declares.
+/// If the file cannot be read, lacks a column, or has a cell that does not match the declaration of its column.
 pub fn read_summary(file: &Path) -> Result<Vec<SummaryRow>, RecordError> {
     let mut reader = SUMMARY.open(file)?;
     let (mut rows, mut row) = (Vec::new(), SummaryRow::default());
@@ -224,17 +225,17 @@ pub fn read_summary(file: &Path) -> Result<Vec<SummaryRow>, RecordError> {
 /// A row of `results.csv`: a run at a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultRow {
-    /// The point. If its experiment does not have an axis, the axis is missing here and empty in the file.
+    /// The point. An axis that its experiment does not have is missing here and empty in the file.
     pub point: Point,
-    /// The run's seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// The run's key: the name of its folder below `runs`.
+    /// The key of the run, which is the name of its folder in `runs`.
     pub key: String,
-    /// The values in the order of [`Results::metrics`]; `None` if the run has no such value.
+    /// The values in the order of [`Results::metrics`]; `None` if the run does not have the value.
     pub values: Vec<Option<f64>>,
 }
 
-/// `results.csv`.
+/// The content of `results.csv`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// The names of the axes.
@@ -272,7 +273,7 @@ impl Results {
     /// Reads the file.
     ///
     /// # Errors
-    /// If the file cannot be read or is not as [`Results::to_bytes`] writes it.
+    /// If the file cannot be read or does not have the format of [`Results::to_bytes`].
     pub fn read(file: &Path) -> Result<Self, RecordError> {
         let mut lines = Lines::open(file)?;
         let (seed, key) = (lines.place(SEED)?, lines.place(KEY)?);
@@ -287,7 +288,7 @@ impl Results {
             let of_run = lines.text(seed);
             let Some(of_run) = u64::parse(of_run) else { return Err(lines.unexpected(SEED, u64::EXPECTED, of_run)) };
             let name = lines.text(key).to_owned();
-            // The key becomes part of a path.
+            // The key is used in a path, so restrict its characters.
             if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
                 let found = shorten(&name);
                 let problem = format!("column `{KEY}`: expected letters, digits, `-` and `_`, found `{found}`");

@@ -1,4 +1,4 @@
-//! Tables of rows: how they are declared, written as CSV files, and read.
+//! Tables of rows: their declaration, and how they are written to CSV files and read.
 
 use crate::columns::{Columns, Data, UnknownColumn};
 use crate::error::{RecordError, shorten};
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are collected before they are written.
+/// The number of bytes that are buffered before they are written.
 const WRITE_BYTES: usize = 1 << 16;
 
 /// Puts the field that begins at `start` in quotes if it needs them (RFC 4180).
@@ -26,7 +26,7 @@ fn quote(out: &mut String, start: usize) {
 pub struct Table<R: 'static> {
     /// The file's name.
     pub file: &'static str,
-    /// One sentence: what a row describes.
+    /// One sentence: the subject of a row.
     pub text: &'static str,
     /// The columns in the order of the file.
     pub columns: &'static [Column<R>],
@@ -37,24 +37,24 @@ pub struct Table<R: 'static> {
 pub struct Column<R> {
     /// Its name in the file.
     pub name: &'static str,
-    /// Its unit; empty for texts and plain numbers.
+    /// Its unit; empty for texts and dimensionless numbers.
     pub unit: &'static str,
-    /// One sentence: what it holds.
+    /// One sentence: its meaning.
     pub text: &'static str,
     /// Its type.
     pub kind: Kind,
     /// Whether a cell may be empty because there is no value.
     pub is_optional: bool,
-    /// What a cell may hold, for messages.
+    /// The values that a cell accepts, for messages.
     pub expected: &'static str,
-    /// Returns the cell of a row.
+    /// Returns the cell of the column in a row.
     pub cell: fn(&R) -> Cell<'_>,
-    /// Sets a row's value from the text of a cell; returns false if the text is not a valid value.
+    /// Sets the value in a row from the text of a cell. Returns false if the text is not a valid value.
     pub set: fn(&mut R, &str) -> bool,
 }
 
-/// Declares a table and the type of its rows: for each column its name, its type, its unit and a sentence. The row's type
-/// has a field and a function of that name; the function returns the column's declaration.
+/// Declares a table and the type of its rows. Each column has a name, a type, a unit and a sentence. The row type has a
+/// field and a function with the name of each column; the function returns the column's declaration.
 ///
 /// ```
 /// fullpipe_archive::table! {
@@ -115,34 +115,34 @@ impl<R> Clone for Column<R> {
 impl<R> Copy for Column<R> {}
 
 impl<R> Column<R> {
-    /// A row's value as a number; NaN if the cell is empty or a text.
+    /// The value in a row as a number; NaN if the cell is empty or a text.
     pub fn number(&self, row: &R) -> f64 {
         (self.cell)(row).number()
     }
 
-    /// Whether it holds numbers, including times.
+    /// Whether the column contains numbers, including times.
     pub fn is_numeric(&self) -> bool {
         self.kind != Kind::Text
     }
 }
 
 impl<R> Table<R> {
-    /// The names of its columns.
+    /// The names of the columns.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<R> {
         self.columns.iter().map(|column| column.name)
     }
 
-    /// The names of its columns of numbers.
+    /// The names of the columns of numbers.
     pub fn numeric_names(&self) -> impl Iterator<Item = &'static str> + Clone + use<R> {
         self.columns.iter().filter(|column| column.is_numeric()).map(|column| column.name)
     }
 
-    /// A column of numbers by its name.
+    /// The column of numbers with this name.
     pub fn numeric_column(&self, name: &str) -> Option<&'static Column<R>> {
         self.columns.iter().find(|column| column.name == name && column.is_numeric())
     }
 
-    /// A column of numbers by its name, or an error with the nearest name.
+    /// The column of numbers with this name, or an error with the nearest name.
     ///
     /// # Errors
     /// If the table has no such column of numbers.
@@ -154,7 +154,7 @@ impl<R> Table<R> {
     /// Writes the header and the rows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn write(&self, rows: impl IntoIterator<Item = impl Borrow<R>>, mut out: impl Write) -> io::Result<()> {
         let mut text = self.header();
         for row in rows {
@@ -168,7 +168,7 @@ impl<R> Table<R> {
         out.flush()
     }
 
-    /// The line of column names, as [`Table::write`] writes it.
+    /// The header line, as [`Table::write`] writes it.
     pub fn header(&self) -> String {
         let mut line = String::new();
         for (index, name) in self.names().enumerate() {
@@ -181,7 +181,7 @@ impl<R> Table<R> {
         line
     }
 
-    /// Appends the line of a row, as [`Table::write`] writes it: a table that grows during a run is written piece by piece.
+    /// Appends the line of a row, as [`Table::write`] writes it, for tables that are written during a run.
     pub fn append(&self, row: &R, out: &mut String) {
         let line = out.len();
         for (index, column) in self.columns.iter().enumerate() {
@@ -195,14 +195,14 @@ impl<R> Table<R> {
                 quote(out, start);
             }
         }
-        // An empty line would be no row.
+        // An empty line is not a row, so write an empty quoted cell.
         if out.len() == line {
             out.push_str("\"\"");
         }
         out.push('\n');
     }
 
-    /// The content of the file that [`Table::write`] writes.
+    /// Returns the content of the file, as [`Table::write`] writes it.
     pub fn to_bytes(&self, rows: impl IntoIterator<Item = impl Borrow<R>>) -> Vec<u8> {
         let mut text = self.header();
         rows.into_iter().for_each(|row| self.append(row.borrow(), &mut text));
@@ -244,11 +244,10 @@ impl<R: Default> Table<R> {
         Reader::new(self, Lines::new(file, input)?)
     }
 
-    /// Opens a file and reads its header.
-    /// The rows follow with [`Reader::next_into`].
+    /// Opens a file and reads its header. [`Reader::next_into`] reads the rows.
     ///
     /// # Errors
-    /// As [`Table::reader`], and if the file cannot be opened.
+    /// As [`Table::reader`], or if the file cannot be opened.
     pub fn open(&self, file: &Path) -> Result<Reader<R, File>, RecordError> {
         Reader::new(self, Lines::open(file)?)
     }
@@ -256,7 +255,7 @@ impl<R: Default> Table<R> {
     /// Reads all rows.
     ///
     /// # Errors
-    /// If a column is missing or a cell is not what its column declares.
+    /// If a column is missing or a cell does not match the declaration of its column.
     pub fn read(&self, file: &Path, input: impl Read) -> Result<Vec<R>, RecordError> {
         self.reader(file, input)?.rows()
     }
@@ -270,11 +269,11 @@ impl<R: Default> Table<R> {
     }
 }
 
-/// A table that is being read.
+/// Reads the rows of a table.
 #[derive(Debug)]
 pub struct Reader<R: 'static, I> {
     lines: Lines<I>,
-    /// The columns that the file has, with their indices in it.
+    /// The columns in the file, with their indices in the file.
     places: Vec<(usize, &'static Column<R>)>,
 }
 
@@ -291,7 +290,7 @@ impl<R: Default, I: Read> Reader<R, I> {
         Ok(Reader { lines, places })
     }
 
-    /// Whether the file has a column.
+    /// Whether the file has this column.
     pub fn has(&self, column: &str) -> bool {
         self.places.iter().any(|(_, known)| known.name == column)
     }
@@ -299,7 +298,7 @@ impl<R: Default, I: Read> Reader<R, I> {
     /// Reads the next row into `row`; returns false at the end. Before the first call, `row` is `R::default()`.
     ///
     /// # Errors
-    /// If a cell is not what its column declares.
+    /// If a cell does not match the declaration of its column.
     pub fn next_into(&mut self, row: &mut R) -> Result<bool, RecordError> {
         if !self.lines.advance()? {
             return Ok(false);
@@ -313,12 +312,12 @@ impl<R: Default, I: Read> Reader<R, I> {
         Ok(true)
     }
 
-    /// An error in the row that was read last.
+    /// Creates an error at the row that was read last.
     pub fn problem(&self, problem: impl Into<String>) -> RecordError {
         self.lines.problem(problem)
     }
 
-    /// Reads all rows that follow.
+    /// Reads the remaining rows.
     ///
     /// # Errors
     /// As [`Reader::next_into`].

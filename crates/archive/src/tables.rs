@@ -1,13 +1,13 @@
-//! Tables to which several components add rows, as access networks do, without the types of the rows.
+//! Tables to which several components, such as access networks, add rows. The types of the rows are not visible here.
 
 use crate::columns::Columns;
 use crate::table::Table;
 
-/// Tables, each with the rows that were added so far.
+/// Tables with the rows that were added so far.
 ///
 /// ```
 /// # fullpipe_archive::table! {
-/// #     /// One row of `stations.csv`: what a station has sent.
+/// #     /// One row of `stations.csv`: the bytes that a station sent.
 /// #     pub struct StationRow;
 /// #     /// The stations of a run.
 /// #     pub static STATIONS = "stations.csv": "One row for each station.";
@@ -40,12 +40,12 @@ impl Tables {
         }
     }
 
-    /// The columns of a file; nothing if it has no rows.
+    /// The columns of a file; `None` if the file has no rows.
     pub fn columns(&self, file: &str) -> Option<&Columns> {
         self.0.iter().map(|(columns, _)| columns).find(|columns| columns.file() == file)
     }
 
-    /// Name and content of each file, in the order in which their first rows were added.
+    /// Name and content of each file, in the order of the first rows.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         self.0.iter().map(|(columns, file)| (columns.file(), file.as_slice()))
     }

@@ -1,37 +1,37 @@
-//! TOML records: tables whose keys are declared once, with type, kind, default and text, and are checked, read, written and
-//! documented by that declaration.
+//! TOML records: tables whose keys are declared once, with type, kind, default and text. Checking, reading, writing and
+//! documentation follow from the declaration.
 
 use fullpipe_schema::node::{format_float, quote, quote_key};
 use fullpipe_schema::{Kind, Node, Tree, Value};
 use fullpipe_units::Duration;
 use std::fmt::Write;
 
-/// A type that is the value of a key.
+/// A type of values of a TOML key.
 pub trait Toml: Sized {
-    /// Whether it is written below a header of its own.
+    /// Whether the value is written under its own header.
     const IS_TABLE: bool = false;
 
-    /// Reads a value that the schema has checked.
+    /// Converts a value that the schema has checked.
     fn read(value: &Value) -> Self;
 
-    /// What stands for a key that the schema lets be absent.
+    /// The value if the key is absent and the schema permits this.
     fn of_absent() -> Self {
-        panic!("the schema lets this be absent, the record does not")
+        panic!("the key is absent; the schema permits this, but the record requires it")
     }
 
-    /// The value as it stands behind the key; `None` to leave the key out.
+    /// The value in TOML after the equals sign; `None` omits the key.
     fn value(&self) -> Option<String>;
 
-    /// The tables that follow the values of the table that has the key; `path`: of the key.
+    /// Writes the tables that follow the values of the parent table. `path` is the path of the key.
     fn tables(&self, _path: &str, _out: &mut String) {}
 
-    /// Whether it is an array of tables without any.
+    /// Whether this is an empty array of tables.
     fn has_no_tables(&self) -> bool {
         false
     }
 }
 
-/// The key that a field's name stands for: without the mark of names that are Rust's own words.
+/// The key of a field: the name without the prefix `r#` of Rust keywords.
 pub(crate) const fn key(field: &'static str) -> &'static str {
     match field.as_bytes() {
         [b'r', b'#', ..] => field.split_at(2).1,
@@ -39,7 +39,7 @@ pub(crate) const fn key(field: &'static str) -> &'static str {
     }
 }
 
-/// Declares a table: for each key its name, which is the field's too, its type, the constructor of its
+/// Declares a table. Each key has a name, which is also the name of the field, a type, the constructor of its
 /// [`Field`](fullpipe_schema::Field) with kind and default, and a sentence.
 macro_rules! toml_table {
     (
@@ -94,7 +94,7 @@ macro_rules! toml_table {
 }
 pub(crate) use toml_table;
 
-/// Declares the names that a key may have, each with what it means; the first is the default.
+/// Declares the names that a key accepts, each with its meaning. The first name is the default.
 macro_rules! names {
     ($(#[$attribute:meta])* pub enum $Names:ident { $first:ident = $first_name:literal: $first_text:literal, $($variant:ident = $name:literal: $text:literal,)* }) => {
         $(#[$attribute])*
@@ -107,10 +107,10 @@ macro_rules! names {
         }
 
         impl $Names {
-            /// All of them.
+            /// All names.
             pub const ALL: &'static [Self] = &[$Names::$first, $($Names::$variant,)*];
 
-            /// The names and what they mean.
+            /// The names with their meanings.
             pub const CHOICES: &'static [fullpipe_schema::Choice] = &[
                 fullpipe_schema::Choice::new($first_name, $first_text),
                 $(fullpipe_schema::Choice::new($name, $text),)*
@@ -130,7 +130,7 @@ macro_rules! names {
                 match value.choice() {
                     $first_name => $Names::$first,
                     $($name => $Names::$variant,)*
-                    other => panic!("the schema has {other}, the declaration does not"),
+                    other => panic!("{other} is in the schema but not in the declaration"),
                 }
             }
 
@@ -142,10 +142,10 @@ macro_rules! names {
 }
 pub(crate) use names;
 
-/// The value of a key of a checked table whose declaration gives the key this type.
+/// Returns the value of a key in a checked table, with the type that the declaration gives the key.
 ///
 /// # Panics
-/// If the declaration gives it another type.
+/// If the declaration gives the key another type.
 pub fn of_key<T: Toml>(tree: &Tree, key: &str) -> T {
     tree.get(key).map_or_else(T::of_absent, T::read)
 }
@@ -157,7 +157,7 @@ pub(crate) fn line(key: &str, value: &impl Toml, out: &mut String) {
     }
 }
 
-/// Values that stand on one line.
+/// Implements [`Toml`] for values that are written on one line.
 macro_rules! plain {
     ($($Type:ty, $read:expr, $write:expr;)+) => {$(
         impl Toml for $Type {
@@ -188,7 +188,7 @@ plain! {
     Points, |value| Points(Vec::read(value)), |points| points.to_toml();
 }
 
-/// Left out if there is none, and none where the file does not give the key, whatever its default.
+/// `None` omits the key. A key that is absent from the file is read as `None`, independently of its default.
 impl<T: Toml> Toml for Option<T> {
     const IS_TABLE: bool = T::IS_TABLE;
 
@@ -241,7 +241,7 @@ impl<T: Toml> Toml for Vec<T> {
     }
 }
 
-/// Values or tables under names that the author of the file chooses.
+/// Values or tables under names that are chosen by the author of the file.
 impl<T: Toml> Toml for Vec<(String, T)> {
     const IS_TABLE: bool = T::IS_TABLE;
 
@@ -268,7 +268,7 @@ fn pairs(pairs: &[(String, impl Toml)], quote: fn(&str) -> String) -> String {
     if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) }
 }
 
-/// A text that is written on several lines where that is possible.
+/// A text that is written on several lines if possible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LongText(pub String);
 
@@ -284,7 +284,7 @@ impl LongText {
     }
 }
 
-/// A bound on a metric as a file states it.
+/// A bound on a metric as it is written in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bound {
     /// A number in the metric's unit.
@@ -294,10 +294,10 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// The kind of a key with a bound.
+    /// The kind of a key that has a bound as its value.
     pub const KIND: Kind = Kind::NUMBER_OR_QUANTITY;
 
-    /// The bound in a value of this kind.
+    /// Converts a value of this kind.
     pub fn of(value: &Value) -> Self {
         match &value.data {
             fullpipe_schema::Data::Text(text) => Bound::Quantity(text.clone()),
@@ -313,11 +313,11 @@ impl Bound {
     }
 }
 
-/// Paths of a scenario and the values that they get; the paths stand in quotation marks.
+/// Paths of a scenario with the values that they are set to. The paths are written in quotation marks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings(pub Vec<(String, Node)>);
 
-/// A value of an axis: plain, or a table with its label, its value and its [`Settings`].
+/// A value of an axis: a plain value, or a table with the label, the value and the [`Settings`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisValue(pub Node);
 
@@ -335,7 +335,7 @@ impl AxisValue {
     }
 }
 
-/// Points, each a value for each axis, one on a line.
+/// Points, one on each line. Each has a value for each axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Points(pub Vec<Vec<(String, Node)>>);
 

@@ -1,12 +1,12 @@
-//! The values of table cells, and how they are printed and read: counts as integers, times as exact decimal seconds, other
-//! numbers in the shortest form that reads back the same, and an empty cell for a value that does not apply. The format is
-//! deterministic: equal rows give equal bytes.
+//! The values of table cells, and how they are written and read. Counts are integers, times are exact decimal seconds,
+//! and other numbers have the shortest form that parses to the same number. A cell without a value is empty. The format
+//! is deterministic: equal rows give equal bytes.
 
 use fullpipe_units::{Duration, Instant};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The largest absolute value of a number that is read. Larger ones are no measurements, and differences of
+/// The largest absolute value of a number that is accepted. Larger numbers are not measurements, and differences of
 /// numbers near `f64::MAX` would overflow.
 pub(crate) const LARGEST: f64 = 1e200;
 const NANOSECONDS: u64 = 1_000_000_000;
@@ -16,9 +16,9 @@ const NANOSECONDS: u64 = 1_000_000_000;
 pub enum Kind {
     /// Any text.
     Text,
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     Count,
-    /// A time that is not negative, in seconds with nine decimals at most.
+    /// A non-negative time in seconds, with at most nine decimals.
     Seconds,
     /// A finite number.
     Number,
@@ -39,7 +39,7 @@ impl Kind {
 /// The content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// Nothing.
+    /// No value.
     Empty,
     /// A text.
     Text(Cow<'a, str>),
@@ -52,7 +52,7 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// Appends the text of the cell in the file.
+    /// Appends the text of the cell as it is in the file.
     pub fn print(&self, out: &mut String) {
         match self {
             Cell::Text(text) => out.push_str(text),
@@ -71,15 +71,16 @@ impl Cell<'_> {
         match self {
             Cell::Empty | Cell::Text(_) => f64::NAN,
             Cell::Count(count) => *count as f64,
-            // One division is correctly rounded, so it gives the number that the printed seconds are read as.
+            // A single division is correctly rounded, so the result equals the number that is parsed from the printed
+            // seconds.
             Cell::Nanoseconds(nanoseconds) => *nanoseconds as f64 / NANOSECONDS as f64,
             Cell::Number(number) => *number,
         }
     }
 }
 
-/// Decimal digits of a count. A run with probes prints tens of thousands of them, and `write!` takes five times the
-/// instructions.
+/// Appends the decimal digits of a count. A run with probes prints tens of thousands of counts, and `write!` needs five
+/// times the instructions.
 fn print_count(mut count: u64, out: &mut String) {
     let mut digits = [b'0'; 20];
     let mut first = digits.len();
@@ -94,7 +95,8 @@ fn print_count(mut count: u64, out: &mut String) {
     out.extend(digits[first..].iter().map(|digit| char::from(*digit)));
 }
 
-/// A point and the decimals of nanoseconds below a second, without zeros at the end; nothing for zero.
+/// Appends a decimal point and the decimals of `nanoseconds` below one second, without trailing zeros. Appends nothing
+/// for zero.
 fn print_fraction(mut nanoseconds: u64, out: &mut String) {
     if nanoseconds == 0 {
         return;
@@ -108,9 +110,10 @@ fn print_fraction(mut nanoseconds: u64, out: &mut String) {
     out.extend(text[..length].iter().map(|digit| char::from(*digit)));
 }
 
-/// The shortest form that reads back the same; nothing for what is not finite.
+/// Appends the shortest form that parses to the same number. Appends nothing if the number is not finite.
 fn print_number(number: f64, out: &mut String) {
-    // Up to 2^53 every integer is a number, and its shortest form has all its digits. -0 has a sign.
+    // Every integer up to 2^53 is an exact f64, and its shortest form has all its digits. -0 is excluded because of its
+    // sign.
     if number.fract() == 0.0 && number.is_sign_positive() && number <= 9_007_199_254_740_992.0 {
         print_count(number as u64, out);
     } else if number.is_finite() {
@@ -135,19 +138,18 @@ impl From<Cell<'_>> for serde_json::Value {
 pub trait Value: Sized {
     /// The column's type.
     const KIND: Kind;
-    /// Whether a cell may be empty because there is no value. A file may lack such a column, because an earlier version
-    /// may have written it.
+    /// Whether a cell may be empty because there is no value. The column may be missing in files of earlier versions.
     const IS_OPTIONAL: bool = false;
-    /// What is accepted, for messages: "a count".
+    /// The accepted values, for messages: "a count".
     const EXPECTED: &'static str;
 
-    /// The value as a cell.
+    /// Converts the value to a cell.
     fn cell(&self) -> Cell<'_>;
 
-    /// Parses the text of a cell; `None` if it is not what [`Value::EXPECTED`] describes.
+    /// Parses the text of a cell; `None` if it does not match [`Value::EXPECTED`].
     fn parse(text: &str) -> Option<Self>;
 
-    /// Sets the value from the text of a cell; returns false if the text is not valid.
+    /// Sets the value from the text of a cell. Returns false if the text is not valid.
     fn set(&mut self, text: &str) -> bool {
         Self::parse(text).map(|value| *self = value).is_some()
     }
@@ -166,14 +168,14 @@ impl Value for String {
     }
 
     fn set(&mut self, text: &str) -> bool {
-        // Readers reuse a row; this reuses its allocation.
+        // Readers reuse a row, and this reuses its allocation.
         self.clear();
         self.push_str(text);
         true
     }
 }
 
-/// Implements [`Value`] for types of numbers.
+/// Implements [`Value`] for number types.
 macro_rules! numbers {
     ($($Type:ty, $kind:expr, $expected:literal, $cell:expr, $parse:expr;)+) => {$(
         impl Value for $Type {
@@ -202,7 +204,7 @@ numbers! {
         |text| nanoseconds(text).map(Duration::from_nanos);
 }
 
-/// Counts by index, joined with semicolons: `0;3;12`.
+/// Counts by index, separated by semicolons: `0;3;12`.
 impl Value for Vec<u64> {
     const KIND: Kind = Kind::Text;
     const EXPECTED: &'static str = "counts joined with semicolons";
@@ -278,7 +280,7 @@ mod tests {
     fn cells_print_as_the_standard_library_prints_their_values() {
         let mut stream = fullpipe_units::Stream::new(25, "test", "cells");
         for _ in 0..20_000 {
-            // All magnitudes, not only large ones.
+            // Cover all magnitudes, not only large ones.
             let count = stream.bits() >> stream.below(64);
             assert_eq!(printed(&Cell::Count(count)), count.to_string());
             let seconds = format!("{}.{:09}", count / NANOSECONDS, count % NANOSECONDS);
@@ -301,7 +303,7 @@ mod tests {
             ("1.500", Some(1_500_000_000)),
             (" 3 ", Some(3_000_000_000)),
             ("1e-3", Some(1_000_000)),
-            // The decimals after the ninth are below half a nanosecond.
+            // The decimals after the ninth are less than half a nanosecond.
             ("0.000000001499", Some(1)),
             ("0.33399999999999996", Some(334_000_000)),
             ("-1", None),
@@ -310,7 +312,7 @@ mod tests {
             (".", None),
             ("1.5x", None),
             ("inf", None),
-            // One second more than 64 bits of nanoseconds.
+            // One second more than 2^64 ns.
             ("18446744074", None),
             ("1e30", None),
         ] {

@@ -1,5 +1,6 @@
-//! Warnings: what makes the results of a run or a study suspicious although nothing failed. Each has a name, a place and a text.
-//! `fullpipe check` prints those that are known before a run; `run.json`, the terminal and the report have all of a run.
+//! Warnings: conditions that make the results of a run or a study suspicious although nothing failed. Each has a name,
+//! a place and a text. `fullpipe check` prints those that are detectable before a run; `run.json`, the terminal and the
+//! report contain all warnings of a run.
 
 use crate::json::record;
 use std::fmt;
@@ -7,15 +8,15 @@ use std::fmt;
 /// The kinds of warnings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WarningKind {
-    /// A queue has no room for one packet.
+    /// A queue cannot hold a single packet.
     SmallQueue,
-    /// The queue of a device below a discipline holds what the discipline should manage.
+    /// The device queue below a discipline holds packets that the discipline should manage.
     QueueBelowDiscipline,
-    /// A flow starts when the run has ended.
+    /// A flow starts after the end of the run.
     FlowNeverStarts,
-    /// Nothing that a flow sent was received.
+    /// No packet of a flow was received.
     FlowDeliversNothing,
-    /// A transfer that is not complete received nothing for more than half of its time.
+    /// An incomplete transfer received nothing for more than half of its time.
     FlowStalls,
     /// A UE has no bearers before the end of the run.
     UeNeverAttaches,
@@ -30,7 +31,7 @@ pub enum WarningKind {
 }
 
 impl WarningKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 10] = [
         Self::SmallQueue,
         Self::QueueBelowDiscipline,
@@ -60,7 +61,7 @@ impl WarningKind {
         }
     }
 
-    /// When the warning is given, for documentation.
+    /// The condition for the warning, for documentation.
     pub fn text(self) -> &'static str {
         match self {
             WarningKind::SmallQueue => {
@@ -105,12 +106,12 @@ record! {
 }
 
 impl Warning {
-    /// A warning of a kind.
+    /// Creates a warning of a kind.
     pub fn new(kind: WarningKind, place: impl Into<String>, text: impl Into<String>) -> Self {
         Warning { name: kind.name().to_owned(), place: place.into(), text: text.into() }
     }
 
-    /// Whether it is of a kind.
+    /// Whether the warning is of this kind.
     pub fn is(&self, kind: WarningKind) -> bool {
         self.name == kind.name()
     }

@@ -1,4 +1,4 @@
-//! All tests of the crate in one binary, which saves building and linking one for each file.
+//! All tests of the crate in one binary, which reduces build and link time.
 
 mod run;
 mod study;

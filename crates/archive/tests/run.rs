@@ -56,42 +56,43 @@ fn real() -> RunRecord {
 }
 
 #[test]
-fn a_run_is_read_as_it_was_written() {
+fn run_record_reads_back_as_written() {
     let without_kernel = RunRecord { kernel: Some(Nullable(None)), ..real() };
     for record in [simulated(), real(), without_kernel, RunRecord::default()] {
         let bytes = record.to_bytes();
-        assert_eq!(RunRecord::parse(Path::new("run.json"), &bytes).expect("as written"), record);
+        assert_eq!(RunRecord::parse(Path::new("run.json"), &bytes).expect("the written record parses"), record);
     }
 }
 
-/// The times of a run are nanoseconds times 1e-9, with up to 17 digits. Without its feature `float_roundtrip`, `serde_json`
-/// reads some of them as a neighboring number.
+/// Times are nanoseconds multiplied by 1e-9, with up to 17 digits. Without its feature `float_roundtrip`, `serde_json`
+/// parses some of them as a neighboring number.
 #[test]
-fn times_are_read_to_the_last_bit() {
+fn times_read_back_bit_for_bit() {
     for number in 1..=1000_u64 {
         let duration_s = (number * 7_654_321) as f64 * 1e-9;
         let bytes = RunRecord { duration_s, ..simulated() }.to_bytes();
-        let read = RunRecord::parse(Path::new("run.json"), &bytes).expect("as written");
+        let read = RunRecord::parse(Path::new("run.json"), &bytes).expect("the written record parses");
         assert_eq!(read.duration_s.to_bits(), duration_s.to_bits(), "{duration_s} is read as {}", read.duration_s);
         assert_eq!(read.to_bytes(), bytes);
     }
 }
 
 #[test]
-fn keys_stand_in_the_declared_order_and_only_those_that_apply() {
-    let text = String::from_utf8(simulated().to_bytes()).expect("it is text");
+fn written_record_has_applicable_keys_in_declared_order() {
+    let text = String::from_utf8(simulated().to_bytes()).expect("the record is UTF-8");
     let keys = text.lines().filter_map(|line| line.strip_prefix("  \"")?.split_once('"')).map(|(key, _)| key);
     let expected = "key build seed options title clock duration_s measurement_from_s packets events nat content audit \
                     scenario distrust";
     assert_eq!(keys.collect::<Vec<_>>().join(" "), expected);
     assert!(text.contains("\"pcap\": 96,") && text.ends_with("\"distrust\": []\n}\n"), "{text}");
-    let text = String::from_utf8(RunRecord { kernel: Some(Nullable(None)), ..real() }.to_bytes()).expect("it is text");
+    let text = String::from_utf8(RunRecord { kernel: Some(Nullable(None)), ..real() }.to_bytes())
+        .expect("the record is UTF-8");
     assert!(text.contains("\"kernel\": null,") && text.contains("\"started_s\": null,"), "{text}");
 }
 
 #[test]
-fn a_wrong_record_is_named_with_key_and_expectation() {
-    let text = String::from_utf8(real().to_bytes()).expect("it is text");
+fn wrong_record_error_has_key_and_expectation() {
+    let text = String::from_utf8(real().to_bytes()).expect("the record is UTF-8");
     for (old, new, expected) in [
         ("\"seed\":", "\"sead\":", "runs/1/run.json: has no `seed`"),
         ("\"audit\": {", "\"audits\": {", "has no `audit`"),
@@ -115,7 +116,7 @@ fn a_wrong_record_is_named_with_key_and_expectation() {
 }
 
 #[test]
-fn a_capture_serves_as_much_as_it_kept() {
+fn capture_serves_up_to_the_bytes_that_it_contains() {
     use PacketCapture::{No, UpTo, Whole};
     for (kept, wanted, serves) in [
         (No, No, true),

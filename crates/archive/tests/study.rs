@@ -24,7 +24,7 @@ fn table(keys: &[(&str, Node)]) -> Node {
     node(Content::Table(keys.iter().map(entry).collect()))
 }
 
-/// A study with every key; `odd`: a text in all places that take any text.
+/// A study with all keys; `odd` is the content of all free texts.
 fn whole(odd: &str, number: f64) -> StudyRecord {
     let odd = || odd.to_owned();
     let name = |name: &str| name.to_owned();
@@ -166,7 +166,7 @@ fn parse(text: &str) -> Result<StudyRecord, String> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(
+    fn study_reads_back_as_written(
         odd in "(\\PC|[\n\r\t'\"\\\\]){1,20}|''' *|[a-z]+\n",
         number in proptest::num::f64::NORMAL | proptest::num::f64::ZERO,
     ) {
@@ -177,12 +177,12 @@ proptest! {
 }
 
 #[test]
-fn the_file_has_one_form() {
+fn written_study_has_the_documented_form() {
     let mut study = whole("o", 0.5);
     study.plot.truncate(1);
     study.published = Some(Vec::new());
     let text = study.to_toml();
-    // By hand: values first, then each table below its header; paths in quotation marks; a point on each line.
+    // Written by hand: values first, then each table under its header; paths in quotation marks; one point on each line.
     let begin = format!(
         "{}\nname = \"study\"\ntitle = \"o\"\nsource = \"o\"\ndescription = \"o\"\nseed = 9007199254740991\nexact_seed = \
          true\nstudy_seeds = 3\nclock = \"both\"\nruns = 2\nquick_runs = 1\nraised = 2\nexperiments = [\"first\"]\nrobust = {{ claims = [\"claim\"] }}\nquick = true\nbuild = \"o\"\n\
@@ -217,8 +217,8 @@ group = "1500ms"
 "#;
 
 #[test]
-fn a_wrong_file_is_an_error_with_its_line_and_what_was_expected() {
-    assert_eq!(parse(SMALL).expect("a good file").plot[0].group, Some(Duration::from_millis(1500)));
+fn wrong_study_error_has_line_and_expectation() {
+    assert_eq!(parse(SMALL).expect("a valid file").plot[0].group, Some(Duration::from_millis(1500)));
     for (line, old, new, expected) in [
         (
             11,

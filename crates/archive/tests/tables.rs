@@ -28,10 +28,10 @@ fn error<R: Default + Debug>(table: &Table<R>, content: &str) -> String {
 }
 
 #[test]
-fn a_flow_is_written_as_declared() {
-    let text = String::from_utf8(FLOWS.to_bytes([flow()])).expect("it is text");
+fn flow_is_written_with_the_declared_columns() {
+    let text = String::from_utf8(FLOWS.to_bytes([flow()])).expect("the table is UTF-8");
     let mut lines = text.lines();
-    // As the contract has it.
+    // The documented columns.
     assert_eq!(
         lines.next(),
         Some(
@@ -48,7 +48,7 @@ fn a_flow_is_written_as_declared() {
 
 proptest! {
     #[test]
-    fn lines_are_those_of_the_csv_crate(
+    fn lines_equal_those_of_the_csv_crate(
         texts in prop::collection::vec(("[a-z,\"\r\n #;]{0,6}", "[a-z,\"\r\n #;]{0,6}", any::<Option<u32>>(), any::<f64>()), 0..5),
     ) {
         let rows: Vec<SeriesRow> = texts.iter().map(|(subject, metric, time, value)| SeriesRow {
@@ -58,25 +58,25 @@ proptest! {
             value: time.map(|_| *value),
         }).collect();
         let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record(SERIES.names()).expect("memory");
+        writer.write_record(SERIES.names()).expect("writing to memory cannot fail");
         for row in &rows {
             let cells = SERIES.columns.iter().map(|column| {
                 let mut text = String::new();
                 (column.cell)(row).print(&mut text);
                 text
             });
-            writer.write_record(cells).expect("memory");
+            writer.write_record(cells).expect("writing to memory cannot fail");
         }
-        let expected = writer.into_inner().expect("memory");
+        let expected = writer.into_inner().expect("writing to memory cannot fail");
         prop_assert_eq!(&SERIES.to_bytes(&rows), &expected);
         let mut written = Vec::new();
-        SERIES.write(&rows, &mut written).expect("memory");
+        SERIES.write(&rows, &mut written).expect("writing to memory cannot fail");
         prop_assert_eq!(&written, &expected);
     }
 }
 
 fullpipe_archive::table! {
-    /// One row of `names.csv`.
+    /// A row of `names.csv`.
     struct NameRow;
     /// A table of one column.
     static NAMES = "names.csv": "One row for each name.";
@@ -84,17 +84,17 @@ fullpipe_archive::table! {
 }
 
 #[test]
-fn an_empty_cell_of_a_single_column_is_a_row() {
+fn empty_cell_in_a_single_column_is_a_row() {
     let rows = ["", "a", ""].map(|name| NameRow { name: name.to_owned() });
     let bytes = NAMES.to_bytes(&rows);
     assert_eq!(String::from_utf8_lossy(&bytes), "name\n\"\"\na\n\"\"\n");
-    assert_eq!(NAMES.read(Path::new(NAMES.file), &bytes[..]).expect("a good file"), rows);
+    assert_eq!(NAMES.read(Path::new(NAMES.file), &bytes[..]).expect("a valid file"), rows);
 }
 
 #[test]
-fn columns_are_found_by_name_wherever_they_stand() {
+fn columns_are_found_by_name_at_any_position() {
     let text = "bytes,extra,flow,started_s,number,completed_s\n9,x,web,0.5,1,2\n";
-    let rows = COMPLETIONS.read(Path::new("completions.csv"), text.as_bytes()).expect("a good file");
+    let rows = COMPLETIONS.read(Path::new("completions.csv"), text.as_bytes()).expect("a valid file");
     let expected = CompletionRow {
         flow: "web".to_owned(),
         number: 1,
@@ -106,7 +106,7 @@ fn columns_are_found_by_name_wherever_they_stand() {
 }
 
 #[test]
-fn a_wrong_file_is_named_with_line_column_and_expectation() {
+fn wrong_table_error_has_line_column_and_expectation() {
     for (content, expected) in [
         (
             "flow,number,started_s,completed_s\n",
@@ -159,7 +159,7 @@ fn columns_are_slices_and_unknown_names_are_errors() {
     assert!(columns.find_column("flow").is_err() && columns.find_texts("tx_bytes").is_err());
 }
 
-/// What may stand in a cell.
+/// Possible content of a cell.
 #[derive(Clone, Debug)]
 struct Content {
     text: String,
@@ -179,12 +179,12 @@ fn content() -> impl Strategy<Value = Content> {
     })
 }
 
-/// Rows of any content, written and read back.
+/// Writes rows of any content and reads them back.
 fn round_trip<R: Default + Clone + PartialEq + Debug>(table: &Table<R>, cells: &[Content]) {
     let row_of = |cells: &[Content]| {
         let mut row = R::default();
         for (column, content) in table.columns.iter().zip(cells) {
-            // An optional text that is empty is none.
+            // An optional text that is empty is read as `None`.
             let is_none = content.is_empty || column.kind == Kind::Text && content.text.trim().is_empty();
             if is_none && column.is_optional {
                 continue;
@@ -197,7 +197,7 @@ fn round_trip<R: Default + Clone + PartialEq + Debug>(table: &Table<R>, cells: &
             };
             let mut text = String::new();
             cell.print(&mut text);
-            // Not every text is a point or a verdict.
+            // Some texts are not valid points or verdicts.
             if !(column.set)(&mut row, &text) && column.kind == Kind::Text {
                 continue;
             }
@@ -207,8 +207,8 @@ fn round_trip<R: Default + Clone + PartialEq + Debug>(table: &Table<R>, cells: &
     };
     let rows: Vec<R> = cells.chunks_exact(table.columns.len()).map(row_of).collect();
     let bytes = table.to_bytes(rows.clone());
-    assert_eq!(table.read(Path::new("written"), bytes.as_slice()).expect("as written"), rows);
-    let columns = table.read_columns(Path::new("written"), bytes.as_slice()).expect("as written");
+    assert_eq!(table.read(Path::new("written"), bytes.as_slice()).expect("the written table parses"), rows);
+    let columns = table.read_columns(Path::new("written"), bytes.as_slice()).expect("the written table parses");
     assert_eq!(columns.len(), rows.len());
     for column in table.columns.iter().filter(|column| column.is_numeric()) {
         let read = columns.column(column.name).iter().map(|number| number.to_bits());
@@ -220,7 +220,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read_back(cells in prop::collection::vec(content(), 21..70)) {
+    fn tables_read_back_as_written(cells in prop::collection::vec(content(), 21..70)) {
         round_trip(&FLOWS, &cells);
         round_trip(&SUMMARY, &cells);
         round_trip(&SERIES, &cells);
@@ -230,7 +230,7 @@ proptest! {
     }
 }
 
-/// A file of a test, removed at its end.
+/// A file of a test, which is removed at the end of the test.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -252,7 +252,7 @@ fn point(pairs: &[(&str, &str)]) -> Point {
 }
 
 #[test]
-fn a_summary_is_written_and_read() {
+fn summary_reads_back_as_written() {
     let measured = SummaryRow {
         point: point(&[("experiment", "udp"), ("size", "10")]),
         metric: "goodput_bps".to_owned(),
@@ -269,9 +269,9 @@ fn a_summary_is_written_and_read() {
     };
     let rows = [measured, claim];
     let bytes = SUMMARY.to_bytes(&rows);
-    let text = String::from_utf8(bytes.clone()).expect("it is text");
+    let text = String::from_utf8(bytes.clone()).expect("the summary is UTF-8");
     let lines: Vec<&str> = text.lines().collect();
-    // As the contract has it, without the columns that are still to come.
+    // The documented columns.
     assert_eq!(
         lines[0],
         "point,metric,unit,n,mean,ci95,low,high,min,median,max,published,published_runs,tolerance,verdict,support,source,note,\
@@ -280,12 +280,12 @@ fn a_summary_is_written_and_read() {
     assert_eq!(lines[1], "experiment=udp;size=10,goodput_bps,,3,2.5,0.5,,,,,,,,,differs,,,,,");
     assert_eq!(lines[2], r#",claim:more,,,,,,,,,,,,,,,,"a, ""b""",,"#);
     let file = Temporary::new("summary.csv", &bytes);
-    assert_eq!(read_summary(&file.0).expect("as written"), rows);
+    assert_eq!(read_summary(&file.0).expect("the written summary parses"), rows);
     assert_eq!((rows[0].claim(), rows[1].claim(), rows[0].point.experiment()), (None, Some("more"), Some("udp")));
 }
 
 #[test]
-fn a_wrong_summary_is_named_with_line_and_expectation() {
+fn wrong_summary_error_has_line_and_expectation() {
     let header = "point,metric,unit,n,mean,ci95,low,high,min,median,max,published,published_runs,tolerance,verdict,support,source,note\n";
     for (row, expected) in [
         ("size:10,a,,,,,,,,,,,,,,,,", "line 2: column `point`: expected `axis=value;axis=value`, found `size:10`"),
@@ -303,7 +303,7 @@ fn a_wrong_summary_is_named_with_line_and_expectation() {
 }
 
 #[test]
-fn results_are_written_and_read() {
+fn results_read_back_as_written() {
     let row = |pairs: &[(&str, &str)], values: &[Option<f64>]| ResultRow {
         point: point(pairs),
         seed: 7,
@@ -317,9 +317,9 @@ fn results_are_written_and_read() {
     };
     let bytes = results.to_bytes();
     let text = "size,shape,seed,key,goodput_bps,n\n10,,7,ab,0.25,\n,round,7,ab,,1000000000\n";
-    assert_eq!(String::from_utf8(bytes.clone()).expect("it is text"), text);
+    assert_eq!(String::from_utf8(bytes.clone()).expect("the results are UTF-8"), text);
     let file = Temporary::new("results.csv", &bytes);
-    assert_eq!(Results::read(&file.0).expect("as written"), results);
+    assert_eq!(Results::read(&file.0).expect("the written results parse"), results);
     for (old, new, expected) in [
         ("seed,key", "key,seed", "line 1: expected column `seed` before `key`, found it after"),
         ("seed", "sead", "line 1: has no column `seed`"),

@@ -1,15 +1,15 @@
 //! Settings of the C library's memory allocator.
 //!
-//! A vector that grows by doubling is copied within the heap, where its old place stays as a hole, unless it is mapped by itself: then
-//! the kernel moves its pages. glibc maps blocks of 128 KiB and more, but raises this limit up to 32 MiB when a larger block is freed.
-//! With 10 000 TCP flows the holes were a sixth of all memory.
+//! A growing vector is copied within the heap, and its old location remains as a hole. If the block is mapped
+//! separately, the kernel moves its pages instead. glibc maps blocks of at least 128 KiB, but raises this limit up to
+//! 32 MiB when a larger block is freed. With 10 000 TCP flows the holes were a sixth of all memory.
 
-/// Blocks of at least so many bytes are mapped by themselves.
+/// The minimum size of blocks that are mapped separately, in bytes.
 const MAPPED_BYTES: i32 = 256 << 10;
-/// So much unused memory at the end of the heap is kept. A study whose runs are short uses it again for each.
+/// The unused memory that is kept at the end of the heap, in bytes. Studies with short runs reuse it for each run.
 const KEPT_BYTES: i32 = 4 << 20;
 
-/// Fixes the limits that glibc would change on its own; without effect elsewhere.
+/// Fixes the limits that glibc would change automatically. It has no effect with other C libraries.
 pub(crate) fn fix_limits() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -23,7 +23,7 @@ pub(crate) fn fix_limits() {
         const TRIM_THRESHOLD: c_int = -1;
         const MMAP_THRESHOLD: c_int = -3;
 
-        // What it returns does not matter: without these limits a run needs more memory, and has the same results.
+        // The return values do not matter: without these limits a run needs more memory, but its results are equal.
         let _ = (mallopt(MMAP_THRESHOLD, MAPPED_BYTES), mallopt(TRIM_THRESHOLD, KEPT_BYTES));
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]

@@ -1,4 +1,4 @@
-//! What the command takes.
+//! The command line: commands, arguments and options.
 
 pub(crate) use crate::masque::arguments::{Http3Arguments, MasqueArguments};
 pub(crate) use crate::real_time::arguments::{DoctorArguments, ShellArguments, SimulatorArguments};
@@ -231,7 +231,7 @@ pub(crate) struct RunArguments {
     pub(crate) replay: Option<PathBuf>,
 }
 
-/// Bytes kept of a packet; 0 for all.
+/// Parses the number of bytes to capture per packet; 0 for all.
 fn snap_bytes(text: &str) -> Result<u32, String> {
     match text {
         "all" => Ok(0),

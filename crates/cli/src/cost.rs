@@ -1,4 +1,4 @@
-//! `fullpipe check --cost`: what runs cost, estimated without making them.
+//! `fullpipe check --cost`: the estimated cost of runs, without running them.
 
 use crate::exit::Failure;
 use crate::measurement::{memory_bytes, thread_cpu_seconds};
@@ -12,12 +12,12 @@ use fullpipe::{BUILD, embedded, lab};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The scenario by which a CPU is measured, and how much of it: some 10 ms.
+/// The scenario that calibrates the CPU speed, and its duration, which takes about 10 ms.
 const CALIBRATION: (&str, &str) = ("bench/tcp-1", "4s");
-/// Runs of it; the fastest counts, because other programs only make a run slower.
+/// Number of calibration runs. The fastest one counts, because other programs can only slow a run down.
 const CALIBRATIONS: usize = 3;
 
-/// Events of the benchmark `tcp-1` per CPU second, measured now.
+/// Measures the events of the benchmark `tcp-1` per CPU second.
 fn events_per_cpu_second() -> Result<f64, Failure> {
     let (name, duration) = CALIBRATION;
     let failed = |reason: String| Failure::machine(format!("{name} does not run: {reason}"));
@@ -167,7 +167,7 @@ pub(crate) fn check(names: &[String], json_wanted: bool, quick: bool) -> Result<
     if wrong.is_empty() { Ok(()) } else { Err(Failure::usage(wrong.join("\n"))) }
 }
 
-/// The sum of a study's experiments.
+/// The sum over the experiments of a study.
 fn sum(name: &str, rows: &[Row]) -> Row {
     let most = rows.iter().max_by(|a, b| a.largest.peak_bytes().total_cmp(&b.largest.peak_bytes()));
     let mut bounds: Vec<&'static str> = rows.iter().flat_map(|row| row.bounds.iter().copied()).collect();
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_units_that_a_person_reads() {
+    fn numbers_have_readable_units() {
         let counts = [(12.0, "12"), (1234.0, "1.2 thousand"), (6_400_000.0, "6.4 million"), (2.5e10, "25.0 billion")];
         counts.iter().for_each(|(count, text)| assert_eq!(count_in_words(*count), *text));
         let times = [(0.025, "25 ms"), (0.0031, "3.1 ms"), (3.1, "3.1 s"), (720.0, "12 min"), (18_000.0, "5.0 h")];

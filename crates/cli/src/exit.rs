@@ -1,19 +1,19 @@
-//! Exit status of the command, and the sentence that explains it.
+//! The exit status of the command, and the message that explains it.
 
 use std::fmt;
 
-/// Why the command ends with something other than 0.
+/// The reason for an exit status other than 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// 1: a run failed or the machine refused; 2: bad usage or a bad file; 3: done, but not to be trusted;
-    /// 4: done, but an expectation failed; 130: interrupted.
+    /// 1: a run failed or an operation of the machine failed. 2: invalid usage or an invalid file. 3: completed, but
+    /// the results are invalid. 4: completed, but an expectation failed. 130: interrupted.
     pub(crate) status: u8,
-    /// What to tell.
+    /// The message.
     pub(crate) message: String,
 }
 
 impl Failure {
-    /// The machine refused: disk full, no permission.
+    /// An operation of the machine failed: disk full, no permission.
     pub(crate) fn machine(message: impl fmt::Display) -> Self {
         Failure { status: 1, message: message.to_string() }
     }
@@ -23,12 +23,12 @@ impl Failure {
         Failure { status: 1, message: message.to_string() }
     }
 
-    /// Bad usage or a bad file.
+    /// Invalid usage or an invalid file.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Failure { status: 2, message: message.to_string() }
     }
 
-    /// A result is not to be trusted.
+    /// A result is invalid.
     pub(crate) fn untrusted(message: impl fmt::Display) -> Self {
         Failure { status: 3, message: message.to_string() }
     }

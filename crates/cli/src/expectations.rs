@@ -1,4 +1,4 @@
-//! The expectations of a run or of a study on the terminal.
+//! Prints the expectations of a run or of a study.
 
 use crate::output;
 use fullpipe::archive::ExpectationRow;
@@ -6,14 +6,14 @@ use fullpipe::units::words::in_words;
 
 const HEADINGS: [&str; 7] = ["expectation", "of", "value", "min", "max", "outcome", "note"];
 
-/// The table of all expectations; `None` without any.
+/// The table of all expectations; `None` if there are none.
 pub(crate) fn table(rows: &[ExpectationRow]) -> Option<String> {
     if rows.is_empty() {
         return None;
     }
     let cells = |row: &ExpectationRow| {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| in_words(value, &row.unit));
-        // What the expectation names already is not repeated.
+        // The subject is omitted if the expectation contains it.
         let of = if row.expectation.ends_with(&format!(" {}", row.subject)) { "" } else { &row.subject };
         let numbers = [row.value, row.min, row.max].map(number);
         let [value, min, max] = numbers;
@@ -24,9 +24,9 @@ pub(crate) fn table(rows: &[ExpectationRow]) -> Option<String> {
     Some(output::aligned(&lines, &[false, false, true, true, true, false, false]))
 }
 
-/// Why the command ends with exit status 4.
+/// The message for exit status 4.
 pub(crate) fn failures(rows: &[ExpectationRow]) -> String {
-    /// So many are listed; the table has all.
+    /// The maximum number of listed expectations; the table contains all.
     const SHOWN: usize = 20;
     let failed: Vec<&ExpectationRow> = rows.iter().filter(|row| row.has_failed()).collect();
     let line = |row: &&ExpectationRow| {

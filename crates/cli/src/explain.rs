@@ -1,4 +1,4 @@
-//! `fullpipe explain`: what a name means, from the declarations.
+//! `fullpipe explain`: the meaning of a name, from the declarations.
 
 use crate::exit::Failure;
 use crate::names::{self, KEYS, Named};
@@ -6,12 +6,12 @@ use crate::output::print_line;
 use fullpipe::scenario::schema::nearest;
 use std::fmt::Write;
 
-/// The most entries that are printed in full.
+/// The maximum number of entries that are printed in full.
 const MOST_ENTRIES: usize = 8;
-/// The most paths of a key, values or columns that are printed.
+/// The maximum number of printed paths of a key, values or columns.
 const MOST_PATHS: usize = 6;
 
-/// Prints everything that has a name.
+/// Prints all entries with this name.
 pub(crate) fn explain(name: &str) -> Result<(), Failure> {
     if name.trim().is_empty() {
         return Err(Failure::usage(
@@ -33,7 +33,7 @@ pub(crate) fn explain(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All that have a name or, of keys, a path that ends so. If the whole path of a key is given, only that key.
+/// All entries with this name, and all keys whose paths end with it. The complete path of a key selects only that key.
 fn find<'a>(all: &'a [Named], name: &str) -> Vec<&'a Named> {
     let name = name.trim().trim_matches(['[', ']', '"', '`']);
     let wanted: Vec<&str> = name.split('.').collect();
@@ -55,7 +55,7 @@ fn find<'a>(all: &'a [Named], name: &str) -> Vec<&'a Named> {
     all.iter().filter(is_alike).collect()
 }
 
-/// Whether a path is, or ends with, what is wanted. `NAME` and `N` stand for any name, and may be left out.
+/// Whether a path equals or ends with the wanted path. `NAME` and `N` match any name, and can be omitted.
 fn is_path(path: &[&str], wanted: &[&str], is_whole: bool) -> bool {
     match (path, wanted) {
         ([], []) => true,
@@ -68,7 +68,7 @@ fn is_path(path: &[&str], wanted: &[&str], is_whole: bool) -> bool {
     }
 }
 
-/// An entry as lines.
+/// Formats an entry as lines.
 fn text(named: &Named) -> String {
     let mut text = format!("{}: {}\n", named.name, named.what);
     let mut line = |line: &str| {
@@ -79,7 +79,7 @@ fn text(named: &Named) -> String {
         line(&names::plain(&named.text));
     }
     for (fact, value) in named.facts.iter().filter(|(_, value)| !value.is_empty()) {
-        // The values of a choice are below, each with its text.
+        // The values of a choice are listed below, each with its text.
         if *fact == "type" && named.list.iter().any(|(name, _)| value.contains(name.as_str())) {
             continue;
         }
@@ -106,13 +106,13 @@ fn unknown(all: &[Named], name: &str) -> Failure {
     Failure::usage(format!("unknown name `{name}`{hint} (`fullpipe help WORD` searches names and texts)"))
 }
 
-/// The known names that resemble this one, for an error message.
+/// The known names that are similar to this one, for an error message.
 pub(crate) fn nearest_names(all: &[Named], name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     let mut names: Vec<&str> = all.iter().map(|named| named.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    // Names that contain it, or else the nearest by spelling.
+    // Names that contain it, otherwise the nearest names by spelling.
     let containing = names.iter().copied().filter(|name| last.len() > 2 && name.contains(last));
     let mut near: Vec<&str> = containing.take(6).collect();
     if near.is_empty() {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_may_leave_out_names_of_elements() {
+    fn path_matches_without_names_of_elements() {
         let path = ["flow", "NAME", "tcp", "ecn"];
         for wanted in ["flow.bulk.tcp.ecn", "flow.0.tcp.ecn", "flow.tcp.ecn"] {
             let wanted: Vec<&str> = wanted.split('.').collect();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_path_finds_one_key_and_a_key_finds_all_of_its_name() {
+    fn complete_path_finds_one_key_and_a_name_finds_all() {
         let all = names::all();
         for (path, what) in [
             ("topology.bottleneck.queue", "key of a topology link"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn each_declared_name_is_explained_with_a_text() {
+    fn each_declared_name_has_an_explanation() {
         let all = names::all();
         assert!(all.len() > 500, "{}", all.len());
         for named in &all {

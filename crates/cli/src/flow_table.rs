@@ -1,4 +1,4 @@
-//! The flows of a run as a table for the terminal: both directions of each flow, the main direction first.
+//! Prints the flows of a run as a table: both directions of each flow, with the main direction first.
 
 use crate::exit::Failure;
 use crate::output;
@@ -8,10 +8,10 @@ use fullpipe::study::study::Seeds;
 use fullpipe::units::{Duration, math};
 use std::path::Path;
 
-/// At most so many rows are printed; the file has all.
+/// The maximum number of printed rows; the file contains all.
 const MOST_ROWS: usize = 40;
 
-/// The columns: heading, whether it has numbers, and the cell of a row.
+/// A column: heading, whether it contains numbers, and the cell of a row.
 type Shown = (&'static str, bool, fn(&FlowRow) -> String);
 
 const SHOWN: [Shown; 10] = [
@@ -27,7 +27,7 @@ const SHOWN: [Shown; 10] = [
     ("completion", true, |row| quantity(row.completion_s.map(Duration::as_secs_f64), "s")),
 ];
 
-/// The table of a scenario that was run on its own; `None` for a study of several runs.
+/// The table of a single run; `None` for a study with several runs.
 pub(crate) fn of_single_run(study: &Study, folder: &Path) -> Result<Option<String>, Failure> {
     if !matches!(study.seeds, Seeds::Exactly(_)) {
         return Ok(None);
@@ -58,7 +58,7 @@ fn table(mut rows: Vec<FlowRow>, total: usize) -> String {
     text
 }
 
-/// A value in its unit with four significant digits and the prefix that suits it; empty without a value.
+/// A value in its unit with four significant digits and a suitable prefix; empty without a value.
 fn quantity(value: Option<f64>, unit: &str) -> String {
     const PREFIXES: [(&str, f64); 7] =
         [("n", 1e9), ("u", 1e6), ("m", 1e3), ("", 1.0), ("k", 1e-3), ("M", 1e-6), ("G", 1e-9)];
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_main_direction_comes_first() {
+    fn main_direction_is_the_first_row_of_a_flow() {
         let row = |flow: &str, main_direction| FlowRow { flow: flow.to_owned(), main_direction, ..FlowRow::default() };
         let rows = vec![row("a", 1), row("a.reverse", 0), row("b", 0), row("b.reverse", 1)];
         let text = table(rows, 6);

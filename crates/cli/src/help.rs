@@ -9,9 +9,9 @@ use crate::output::print_line;
 use clap::CommandFactory;
 use fullpipe::embedded;
 
-/// The most rows of a group.
+/// The maximum number of rows of a group.
 const MOST_ROWS: usize = 10;
-/// The width of a line in characters: what is longer is cut.
+/// The maximum width of a line in characters; longer lines are cut.
 const WIDTH: usize = 120;
 
 /// `fullpipe help`.
@@ -27,7 +27,7 @@ pub(crate) fn help(topic: &[String]) -> Result<(), Failure> {
     search(&topic.join(" "))
 }
 
-/// A row of a result: what is printed, and how well it fits (0: best).
+/// A row of a search result: its text, and how well it matches (0 is best).
 struct Row {
     fit: usize,
     name: String,
@@ -70,7 +70,7 @@ fn search(topic: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How well a name and its text fit the words, all of which must occur; `None`: not all do.
+/// How well a name and its text match the words, all of which must occur; `None` if a word does not occur.
 fn fit(words: &[String], name: &str, text: &str) -> Option<usize> {
     let (name, text) = (name.to_lowercase(), text.to_lowercase());
     if !words.iter().all(|word| name.contains(word.as_str()) || text.contains(word.as_str())) {
@@ -92,7 +92,7 @@ fn commands(words: &[String]) -> Vec<Row> {
         let options = command.get_arguments().filter(|argument| !argument.is_hide_set()).filter_map(|argument| {
             let option = format!("{name} --{}", argument.get_long()?);
             let text = argument.get_help().map(ToString::to_string).unwrap_or_default();
-            // The command's name is in each of its options, so it does not count.
+            // The name of the command is in each of its options, so it does not count.
             let fit = fit(words, argument.get_long()?, &text)?;
             Some(Row { fit: fit + 1, name: option, text })
         });
@@ -102,12 +102,12 @@ fn commands(words: &[String]) -> Vec<Row> {
         }
         commands.extend(command.get_subcommands().cloned());
     }
-    // `--help` is in every command.
+    // Every command has `--help`.
     rows.retain(|row| !row.name.ends_with(" --help"));
     rows
 }
 
-/// The sections of the pages in which all words occur.
+/// The sections of the documentation in which all words occur.
 fn pages(words: &[String]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (file, page) in embedded::PAGES {
@@ -115,7 +115,7 @@ fn pages(words: &[String]) -> Vec<Row> {
         let (mut title, mut body) = (String::new(), String::new());
         let mut section = |title: &str, body: &str| {
             if let Some(fit) = fit(words, title, body).filter(|_| !title.is_empty()) {
-                // A section whose heading has a word is about it; another one mentions it, the more often the better.
+                // Sections with a word in the heading rank first. Other sections rank by the number of occurrences.
                 let body = body.to_lowercase();
                 let mentions: usize = words.iter().map(|word| body.matches(word.as_str()).count()).sum();
                 let phrases = body.matches(&words.join(" ")).count();
@@ -142,7 +142,7 @@ fn pages(words: &[String]) -> Vec<Row> {
     rows
 }
 
-/// A line that fits a terminal.
+/// Cuts a line to the width of a terminal.
 fn cut(line: &str) -> String {
     match line.char_indices().nth(WIDTH) {
         Some((end, _)) => format!("{}...", line[..end].trim_end()),
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_words_must_occur_and_names_fit_better_than_texts() {
+    fn search_requires_all_words_and_prefers_names_to_texts() {
         let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
         assert_eq!(fit(&words("codel"), "codel", "drops"), Some(0));
         assert_eq!(fit(&words("codel"), "fq-codel", "drops"), Some(1));

@@ -1,4 +1,4 @@
-//! `fullpipe init`: writes a commented scenario file to start from.
+//! `fullpipe init`: writes a commented scenario file as a starting point.
 
 use crate::exit::Failure;
 use fullpipe::scenario::schema::nearest;
@@ -6,13 +6,13 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A scenario file to start from.
+/// A template of a scenario file.
 pub(crate) struct Template {
     pub(crate) name: &'static str,
-    /// What it shows, for `fullpipe list templates`.
+    /// Its subject, for `fullpipe list templates`.
     pub(crate) summary: &'static str,
     text: &'static str,
-    /// Further options that `fullpipe run` needs.
+    /// Additional options that `fullpipe run` needs.
     options: &'static str,
     /// Whether this build can run it.
     is_supported: bool,
@@ -77,10 +77,10 @@ pub(crate) fn init(name: &str, file: Option<&Path>) -> Result<(), Failure> {
         )),
         _ => Failure::machine(format!("{shown}: {error}")),
     })?;
-    // The comments name the file.
+    // The comments contain the name of the file.
     let text = template.text.replace(&format!("{name}.toml"), &shown.to_string());
     created.write_all(text.as_bytes()).map_err(|error| Failure::machine(format!("{shown}: {error}")))?;
-    // The alias of a clone that builds all features.
+    // The cargo alias of the repository that builds all features.
     let program = if template.is_supported { "fullpipe" } else { "cargo fullpipe-all" };
     eprintln!("wrote {shown}; run it by `{program} run {shown}{} --open`", template.options);
     Ok(())

@@ -1,5 +1,5 @@
-//! The JUnit XML of `--junit`, in the form that GitHub actions and GitLab read: a test case for each expectation and each claim, and
-//! for each run that failed or is not valid.
+//! The JUnit XML of `--junit`, in the format that GitHub Actions and GitLab read: a test case for each expectation and
+//! each claim, and for each failed or invalid run.
 
 use crate::exit::Failure;
 use crate::new_file::NewFile;
@@ -12,15 +12,16 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The file of `--junit`, opened before the first run: a place that cannot be written is an error before any work, and the file of
-/// an earlier command is gone whatever happens to this one.
+/// The file of `--junit`, opened before the first run. A path that is not writable is therefore an error before any
+/// work, and the file of an earlier command is removed in any case.
 pub(crate) struct Target {
     path: PathBuf,
     file: NewFile,
 }
 
 impl Target {
-    /// Opens the file. It must be new or the JUnit XML of an earlier command, so that `--junit` replaces no scenario and no record.
+    /// Opens the file. It must be new or the JUnit XML of an earlier command, so that `--junit` cannot replace a
+    /// scenario or a record.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let wrong = |text: &str| Failure::usage(format!("--junit {}: {text}", path.display()));
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -44,7 +45,7 @@ impl Target {
     /// Writes the file.
     pub(crate) fn write(mut self, study: &Study, outcome: &Outcome) -> Result<(), Failure> {
         let failure = |reason: String| Failure::machine(format!("--junit {}: {reason}", self.path.display()));
-        // A record has this name.
+        // A record has the same path.
         if self.path.exists() {
             return Err(failure("this run wrote a file of this name; choose another name".to_owned()));
         }
@@ -65,7 +66,7 @@ struct Case {
     kind: &'static str,
     name: String,
     result: CaseResult,
-    /// What was measured.
+    /// The measured values.
     output: String,
 }
 
@@ -119,7 +120,7 @@ fn document(study: &Study, outcome: &Outcome) -> String {
     text + "  </testsuite>\n</testsuites>\n"
 }
 
-/// Readers of JUnit XML take cases of one kind and name for one test.
+/// Numbers cases with equal kind and name, because readers of JUnit XML treat them as a single test.
 fn number_equal_names(cases: &mut [Case]) {
     let mut counts: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for case in cases {
@@ -136,7 +137,7 @@ fn of_expectation(row: &ExpectationRow, outcome: &Outcome) -> Case {
     let result = match row.outcome.as_str() {
         ExpectationRow::NOT_CHECKED if !outcome.failed.is_empty() => CaseResult::Error(message),
         ExpectationRow::NOT_CHECKED => CaseResult::Skipped(message),
-        // A value that is not to be trusted neither meets nor fails an expectation.
+        // An invalid value neither meets nor fails an expectation.
         _ if !outcome.untrusted.is_empty() => CaseResult::Error("the result is not valid".to_owned()),
         ExpectationRow::MET => CaseResult::Passed,
         _ => CaseResult::Failed(message),
@@ -154,7 +155,7 @@ fn of_claim(study: &Study, row: &SummaryRow) -> Option<Case> {
     let name = row.claim()?;
     let verdict = row.verdict.map_or("no verdict", Verdict::word);
     let words = study.claim(name).map_or("", |claim| claim.text.as_str());
-    // The note begins with the claim's text.
+    // The note begins with the text of the claim.
     let note = if row.note.contains(words) { row.note.clone() } else { format!("{words} {}", row.note) };
     let message = format!("{verdict}: {}", note.trim());
     let result = match row.verdict {
@@ -166,7 +167,7 @@ fn of_claim(study: &Study, row: &SummaryRow) -> Option<Case> {
     Some(Case { kind: "claim", name: name.to_owned(), result, output: format!("{verdict}: {words}") })
 }
 
-/// A text in XML. Characters that XML 1.0 does not allow are replaced.
+/// Escapes a text for XML. Characters that XML 1.0 forbids are replaced.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_names_get_numbers() {
+    fn cases_with_equal_names_are_numbered() {
         let case = |name: &str| Case {
             kind: "claim",
             name: name.to_owned(),
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_xml_has_no_markup_and_no_forbidden_characters() {
+    fn escaped_text_has_no_markup_and_no_forbidden_characters() {
         assert_eq!(escaped("a < b & \"c\" > d\n\u{1b}[0m"), "a &lt; b &amp; &quot;c&quot; &gt; d&#10;\u{fffd}[0m");
     }
 }

@@ -1,4 +1,4 @@
-//! `fullpipe list`: what scenarios and the command can name.
+//! `fullpipe list`: the names that scenarios and the command accept.
 
 use crate::exit::Failure;
 use crate::init::{TEMPLATES, Template};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 #[derive(Default)]
 struct Row {
-    /// Where a list has several kinds of things.
+    /// The kind of the row, if the list contains several kinds.
     kind: &'static str,
     name: &'static str,
     version: &'static str,
@@ -23,7 +23,7 @@ struct Row {
     summary: String,
 }
 
-/// A list's name and its rows.
+/// The name of a list, and a function that returns its rows.
 type List = (&'static str, fn() -> Vec<Row>);
 
 static LISTS: [List; 10] = [
@@ -55,7 +55,7 @@ fn declared(component: &Declaration) -> Row {
     Row { name, version, source, summary: component.summary().into(), ..Row::default() }
 }
 
-/// What the keys of access networks choose by name, in one of the lists.
+/// The names in one of the lists that keys of access networks accept.
 fn of_access_networks(list: &str) -> impl Iterator<Item = Row> {
     let choices = ACCESS_NETWORKS.iter().flat_map(|component| component.choices);
     let choices = choices.filter(move |choices| choices.list == list);
@@ -64,7 +64,7 @@ fn of_access_networks(list: &str) -> impl Iterator<Item = Row> {
     })
 }
 
-/// The metrics of probes, and those of `figures.csv` by what reports them.
+/// The metrics of probes, and the metrics of `figures.csv` by the component that reports them.
 fn metrics() -> Vec<Row> {
     let row = |kind, name, text: &str| Row { kind, name, summary: text.trim_end_matches('.').into(), ..Row::default() };
     let probes = scenario::probe_metrics(ACCESS_NETWORKS).into_iter();

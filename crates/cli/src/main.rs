@@ -1,6 +1,6 @@
-//! The `fullpipe` command. What it takes, prints and leaves behind is a contract: see docs/command-line.md.
+//! The `fullpipe` command. docs/command-line.md specifies its arguments, output and files.
 
-/// Prints a line on standard error as the macro of the standard library does. If the pipe is closed, it ends the command
+/// Prints a line on standard error like the macro of the standard library. If the pipe is closed, it ends the command
 /// instead of panicking. It is defined before all modules, so that each of them uses it.
 macro_rules! eprintln {
     ($($argument:tt)*) => { $crate::output::write_error_line(format_args!($($argument)*)) };
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are answers; everything else is bad usage.
+            // The output of `--help` and `--version` is not an error; everything else is invalid usage.
             let status = if error.use_stderr() { 2 } else { 0 };
             if let Err(error) = error.print() {
                 output::cannot_write(&error);

@@ -1,4 +1,4 @@
-//! `fullpipe completions` and `fullpipe man`: what shells and manual readers need, from the declaration of the command line.
+//! `fullpipe completions` and `fullpipe man`: completion scripts and manual pages from the declaration of the command line.
 
 use crate::arguments::Arguments;
 use crate::exit::Failure;
@@ -28,7 +28,7 @@ pub(crate) fn manual(names: &[String], out: Option<&Path>) -> Result<(), Failure
     Ok(())
 }
 
-/// A command by its words, such as `study run`, with the name that its manual page has: `fullpipe-study-run`.
+/// Finds a command by its words, such as `study run`, and names it as its manual page: `fullpipe-study-run`.
 pub(crate) fn find(names: &[String]) -> Result<Command, Failure> {
     let mut command = all();
     for name in names {

@@ -1,10 +1,10 @@
-//! Names of benchmarks, and what all of them measure and report.
+//! The names of benchmarks, and the measurements that all of them report.
 
 use serde_json::{Value, json};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// The benchmarks of this version, in the order of the contract.
+/// The benchmarks of this version, in the documented order.
 pub(crate) const NAMES: [&str; 18] = [
     "tcp-1",
     "tcp-10",
@@ -26,25 +26,25 @@ pub(crate) const NAMES: [&str; 18] = [
     LTE,
 ];
 
-/// The one through the emulator, in real time.
+/// The real-time benchmark of the emulator.
 pub(crate) const RELAY: &str = "relay";
 
-/// The one of a cell in real time.
+/// The real-time benchmark of an LTE cell.
 pub(crate) const LTE: &str = "lte-real-time";
 
-/// The one of real programs on loopback.
+/// The benchmark of the MASQUE programs on loopback.
 pub(crate) const MASQUE: &str = "masque-loopback";
 
-/// What that one measures; all others have a scenario with a title.
+/// The description of that benchmark; all others have a scenario with a title.
 pub(crate) const PROXY_ON_LOOPBACK: &str = "100 MB through the real proxy, real sockets on loopback";
 
-/// The middle of an odd number of values.
+/// The median of an odd number of values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// What every benchmark reports, and its further figures: `counts` are data packets and packet-hops.
+/// The report of a benchmark with its further metrics. `counts` are the numbers of data packets and packet-hops.
 pub(crate) fn row(
     name: &str,
     seconds: f64,
@@ -70,7 +70,7 @@ pub(crate) fn row(
     row
 }
 
-/// Seconds since the first call, by the monotonic clock.
+/// Seconds since the first call, on the monotonic clock.
 pub(crate) fn elapsed_seconds() -> f64 {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     #[expect(clippy::disallowed_methods, reason = "the time of a command, which no model reads")]
@@ -106,14 +106,14 @@ mod clocks {
     }
 }
 
-/// The standard library has no CPU clock. The elapsed time replaces it: it is the same for one busy thread on an idle core.
+/// The standard library has no CPU clock. The elapsed time replaces it; both are equal for one busy thread on an idle core.
 #[cfg(not(unix))]
 mod clocks {
     pub(super) use super::elapsed_seconds as process_cpu_seconds;
     pub(super) use super::elapsed_seconds as thread_cpu_seconds;
 }
 
-/// Most memory that this process has held, in bytes; `None` where the system does not tell.
+/// Peak memory of this process in bytes; `None` if the system does not report it.
 pub(crate) fn peak_rss_bytes() -> Option<u64> {
     peak_rss_bytes_of("self")
 }
@@ -125,7 +125,7 @@ pub(crate) fn peak_rss_bytes_of(process: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Memory of this machine, or what the control group of this process may use of it if that is less; `None`: unknown.
+/// The memory of this machine, or the limit of the control group of this process if it is smaller; `None` if unknown.
 pub(crate) fn memory_bytes() -> Option<u64> {
     let total = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = total.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

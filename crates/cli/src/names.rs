@@ -1,4 +1,4 @@
-//! Everything that a scenario, a study or a record names, collected from the declarations: for `explain` and `help`.
+//! All names in scenarios, studies and records, collected from the declarations, for `explain` and `help`.
 
 use crate::init::TEMPLATES;
 use fullpipe::archive::STUDY;
@@ -15,21 +15,21 @@ use fullpipe::workload::WORKLOADS;
 use fullpipe::{embedded, lab, scenario};
 use std::collections::BTreeMap;
 
-/// Something with a name.
+/// An entry with a name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Named {
     pub(crate) name: String,
-    /// What it is: `key of a link`, `column of flows.csv`.
+    /// The kind of the entry: `key of a link`, `column of flows.csv`.
     pub(crate) what: String,
-    /// The group in which `help` shows it.
+    /// The group in which `help` lists the entry.
     pub(crate) group: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub(crate) text: String,
-    /// Further facts: type, unit, default, source.
+    /// Additional facts: type, unit, default, source.
     pub(crate) facts: Vec<(&'static str, String)>,
-    /// Values of a key, or keys of a component, each with its text.
+    /// The values of a key, or the keys of a component, each with its text.
     pub(crate) list: Vec<(String, String)>,
-    /// Dotted paths of a key. `NAME` stands for the name of an element of an array, `N` for its number.
+    /// Dotted paths of a key. `NAME` represents the name of an array element, `N` its index.
     pub(crate) paths: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) const METRICS: &str = "metrics";
 pub(crate) const NAMES: &str = "names";
 pub(crate) const GROUPS: [&str; 4] = [NAMES, METRICS, KEYS, COLUMNS];
 
-/// All of them.
+/// All entries.
 pub(crate) fn all() -> Vec<Named> {
     let mut all = Vec::new();
     components(&mut all);
@@ -84,7 +84,7 @@ fn components(all: &mut Vec<Named>) {
             }
         }
     }
-    // The files are valid, and their titles are lines of their own: they need not be loaded.
+    // The embedded files are valid, and a title is a line of its own, so it is not necessary to load them.
     let title = |text: &str| {
         let title = text.lines().find_map(|line| line.strip_prefix("title = \"")?.strip_suffix('"'));
         title.unwrap_or_default().to_owned()
@@ -167,7 +167,7 @@ fn columns(all: &mut Vec<Named>) {
             list: columns.iter().map(|column| (column.name.to_owned(), column.text.to_owned())).collect(),
             ..Named::default()
         });
-        // Studies name the columns of these tables in expressions.
+        // Studies use the columns of these tables in expressions.
         let prefix = match file {
             "flows.csv" => Some(""),
             "links.csv" => Some("link_"),
@@ -210,7 +210,7 @@ fn columns(all: &mut Vec<Named>) {
     }));
 }
 
-/// Adds the keys of a file. A key that several paths lead to is one entry.
+/// Adds the keys of a file. A key with several paths is one entry.
 fn keys(all: &mut Vec<Named>, root: &'static Table, file: &str) {
     let mut found = Keys { file, named: Vec::new(), index: BTreeMap::new() };
     found.table(root, "", &mut Vec::new());
@@ -221,7 +221,7 @@ fn keys(all: &mut Vec<Named>, root: &'static Table, file: &str) {
 struct Keys<'a> {
     file: &'a str,
     named: Vec<Named>,
-    /// The entry of a key, by its table (address), name and text.
+    /// The index of the entry of a key, by its table (address), name and text.
     index: BTreeMap<(usize, &'static str, &'static str), usize>,
 }
 
@@ -248,7 +248,7 @@ impl Keys<'_> {
         above.pop();
     }
 
-    /// The entry of a key, which is made by `new` when it is met first; the path is added to it.
+    /// Adds a path to the entry of a key. `new` creates the entry at its first occurrence.
     fn entry(
         &mut self,
         table: &'static Table,
@@ -279,7 +279,7 @@ impl Keys<'_> {
         }
     }
 
-    /// The key that decides about further keys.
+    /// Adds the key that selects further keys.
     fn selecting(&mut self, table: &'static Table, path: &str) {
         let Some(variants) = table.variants else { return };
         let what = self.what(table);
@@ -395,10 +395,10 @@ fn article(noun: &str) -> &'static str {
     if is_vowel { "an" } else { "a" }
 }
 
-/// A text of the declarations, which are parts of sentences in some lists, as a sentence.
+/// A text of the declarations as a sentence. In some lists the texts are parts of sentences.
 fn sentence(text: &str) -> String {
     let mut letters = text.trim_end_matches('.').chars();
-    // A word with capitals or digits after its first letter is a name.
+    // A word with capital letters or digits after its first letter is a name.
     let first_word = text.split([' ', ',', ':']).next().unwrap_or_default();
     let is_name = first_word.chars().skip(1).any(|letter| !letter.is_lowercase());
     match letters.next() {
@@ -408,7 +408,7 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// Markdown as plain text: links become their texts, and code loses its quotes.
+/// Markdown as plain text: links are replaced by their texts, and code has no backquotes.
 pub(crate) fn plain(markdown: &str) -> String {
     let (mut plain, mut rest) = (String::new(), markdown);
     while let Some((before, after)) = rest.split_once('[') {
@@ -432,7 +432,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_becomes_plain_text() {
+    fn markdown_converts_to_plain_text() {
         assert_eq!(plain("table: [path loss](#path-loss)"), "table: path loss");
         assert_eq!(plain("as `[tcp]`, [[flow]] or [a](b) and [c](d)"), "as [tcp], [[flow]] or a and c");
         assert_eq!(sentence("congestion window."), "Congestion window.");

@@ -1,19 +1,19 @@
-//! A file that gets its name when all of it is written.
+//! A file that is renamed to its final name when it is complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A new file; if it is not finished, it is removed.
+/// A new file, which is removed if it is not completed.
 pub(crate) struct NewFile {
     path: PathBuf,
     pub(crate) writer: BufWriter<File>,
-    /// The name until then; `None`: the path is that of a device, a pipe or a link, which is written to directly.
+    /// The temporary name. `None` if the path is that of a device, a pipe or a link, which is written directly.
     part: Option<PathBuf>,
 }
 
 impl NewFile {
-    /// A file that has `ending` behind its name until it is finished.
+    /// Creates a file whose name has the suffix `ending` until it is complete.
     pub(crate) fn create(path: &Path, ending: &str) -> io::Result<Self> {
         let is_ordinary = path.symlink_metadata().map_or(true, |metadata| metadata.is_file());
         let part = is_ordinary.then(|| {
@@ -37,7 +37,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // What cannot be removed has a name that says what it is.
+        // If it cannot be removed, its suffix shows that it is incomplete.
         let _ = self.part.take().map(fs::remove_file);
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// The platform's command that opens a file in the application for its type, with arguments before the file.
+/// The platform's command that opens a file in its application, with the arguments before the file.
 const OPENER: (&str, &[&str]) = if cfg!(target_os = "macos") {
     ("open", &[])
 } else if cfg!(windows) {
@@ -16,7 +16,8 @@ const OPENER: (&str, &[&str]) = if cfg!(target_os = "macos") {
     ("xdg-open", &[])
 };
 
-/// How long the command may take to report that it cannot open the file. A browser may be its child and stay.
+/// The time limit for the command to report that it cannot open the file. A browser may be its child process and keep
+/// running.
 const PATIENCE: Duration = Duration::from_secs(3);
 const STEP: Duration = Duration::from_millis(20);
 

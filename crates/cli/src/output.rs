@@ -1,11 +1,11 @@
-//! Lines on standard output and standard error, for readers that may close the pipe (`fullpipe list queues | head -1`).
+//! Writes lines to standard output and standard error. The reader may close the pipe (`fullpipe list queues | head -1`).
 
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 use std::{fmt, process};
 
-/// Prints a line on standard output as `println!` does. If the pipe is closed, it ends the command instead of panicking.
+/// Prints a line on standard output like `println!`. If the pipe is closed, it ends the command instead of panicking.
 macro_rules! print_line {
     ($($argument:tt)*) => { $crate::output::write_line(format_args!($($argument)*)) };
 }
@@ -18,7 +18,7 @@ pub(crate) fn write_line(line: fmt::Arguments<'_>) {
     }
 }
 
-/// A text with its control characters escaped, except ends of lines and tabs. Names and notes of files may contain control
+/// A text with its control characters escaped, except line feeds and tabs. Names and notes in files can contain control
 /// characters, which a terminal would interpret.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
@@ -29,7 +29,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escaped).collect())
 }
 
-/// Writes what a program has printed to standard output, as it is.
+/// Writes the output of a program to standard output without changes.
 #[cfg(all(feature = "real-time", target_os = "linux"))]
 pub(crate) fn copy(bytes: &[u8]) {
     if let Err(error) = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
@@ -37,8 +37,8 @@ pub(crate) fn copy(bytes: &[u8]) {
     }
 }
 
-/// Writes a line to standard error. A line that cannot be written for another reason than a closed pipe is lost: there is
-/// no other place for it.
+/// Writes a line to standard error. If an error other than a closed pipe occurs, the line is lost, because there is no
+/// other output for it.
 pub(crate) fn write_error_line(line: fmt::Arguments<'_>) {
     match writeln!(io::stderr(), "{}", printable(&line.to_string())) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => end_by_closed_pipe(),
@@ -46,8 +46,8 @@ pub(crate) fn write_error_line(line: fmt::Arguments<'_>) {
     }
 }
 
-/// Writes a line of progress to standard error. If nobody reads it, the work continues: its results are in files and on
-/// standard output.
+/// Writes a line of progress to standard error. If the pipe is closed, the work continues: its results are in files and
+/// on standard output.
 pub(crate) fn write_progress(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
@@ -61,8 +61,8 @@ pub(crate) fn cannot_write(error: &io::Error) -> ! {
     process::exit(1);
 }
 
-/// Ends the command as the system ends other programs that write to a closed pipe: by SIGPIPE, which a shell shows as exit
-/// status 141. The runtime of Rust ignores this signal, so the write returns an error and the signal is raised here.
+/// Ends the command like other programs that write to a closed pipe: by SIGPIPE, which a shell shows as status 141.
+/// The runtime of Rust ignores this signal, so the write returns an error and this function raises the signal.
 fn end_by_closed_pipe() -> ! {
     #[cfg(unix)]
     let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGPIPE);
@@ -74,7 +74,7 @@ pub(crate) fn json(value: &Value) {
     print_line!("{value:#}");
 }
 
-/// Rows below a row of headings as aligned columns; columns without content are left out.
+/// Formats rows below a row of headings as aligned columns; columns without content are omitted.
 pub(crate) fn aligned(rows: &[Vec<String>], is_numeric: &[bool]) -> String {
     let used = |column: &usize| rows.iter().skip(1).any(|row| !row[*column].is_empty());
     let used: Vec<usize> = (0..is_numeric.len()).filter(used).collect();

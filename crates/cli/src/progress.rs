@@ -1,4 +1,4 @@
-//! Progress of long work on standard error: a bar on a terminal, a line every few seconds elsewhere.
+//! Progress of long operations on standard error: a bar on a terminal, otherwise a line every few seconds.
 
 use crate::measurement::elapsed_seconds;
 use crate::output;
@@ -10,20 +10,20 @@ use std::io::IsTerminal;
 pub(crate) enum Shown {
     /// `--quiet`.
     Nothing,
-    /// No terminal.
+    /// Lines, because standard error is not a terminal.
     Lines(Lines),
-    /// A terminal.
+    /// A bar on a terminal.
     Bar(ProgressBar),
 }
 
 impl Shown {
-    /// The form that fits standard error.
+    /// The form for the current standard error.
     pub(crate) fn new(quiet: bool) -> Self {
         if quiet {
             Shown::Nothing
         } else if std::io::stderr().is_terminal() {
             let bar = ProgressBar::new(0);
-            // The template is ours: if it were wrong, the bar would have no style.
+            // The template is constant. If it were invalid, the bar would have the default style.
             if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left  {msg}") {
                 bar.set_style(style);
             }
@@ -77,16 +77,16 @@ fn now_s() -> f64 {
     elapsed_seconds()
 }
 
-/// The least time between two lines, in seconds. A failed run always has a line.
+/// The minimum time between two lines, in seconds. A failed run always has a line.
 const INTERVAL_S: f64 = 5.0;
 
 /// Progress as lines.
 pub(crate) struct Lines {
     begin_s: f64,
     printed_s: f64,
-    /// Runs that were computed, not reused.
+    /// The number of runs that were computed and not reused.
     computed: usize,
-    /// The line of the last run, if it has not been printed.
+    /// The line of the last run, if it is not printed yet.
     pending: Option<String>,
 }
 
@@ -113,7 +113,7 @@ impl Lines {
         None
     }
 
-    /// The time left, from the runs that were computed; reused runs take no time.
+    /// The estimated remaining time, based on the runs that were computed; reused runs take no time.
     fn left(&self, now_s: f64, runs: usize) -> String {
         match (runs, self.computed) {
             (0, _) | (_, 0) => String::new(),
@@ -121,13 +121,13 @@ impl Lines {
         }
     }
 
-    /// The line of the last run if it has not been printed, as when the study is interrupted.
+    /// The line of the last run, if it is not printed yet, for example after an interrupt.
     fn last(&mut self) -> Option<String> {
         self.pending.take()
     }
 }
 
-/// A time in words: `42 s`, `5 min`, `1 h 20 min`.
+/// A rounded time in words: `42 s`, `5 min`, `1 h 20 min`.
 fn rounded(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round() as u64;
     match (seconds.ceil() as u64, minutes) {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_appears_every_few_seconds_and_after_the_last_run() {
+    fn lines_appear_every_few_seconds_and_after_the_last_run() {
         let mut lines = Lines::new(100.0);
         // Ten runs per second.
         let printed: Vec<String> = (1..=1740)
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_left_counts_computed_runs_only() {
+    fn remaining_time_counts_computed_runs_only() {
         let mut lines = Lines::new(0.0);
         for finished in 1..=1000 {
             assert_eq!(lines.finished(0.001, &run(finished, true, None)), None);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_has_a_line_at_once_and_an_interrupted_study_a_last_one() {
+    fn failed_run_has_an_immediate_line_and_interrupted_study_a_last_one() {
         let mut lines = Lines::new(0.0);
         let line = lines.finished(1.0, &run(1, false, Some("no memory")));
         assert_eq!(line.as_deref(), Some("[1/1740, 29 min left] tcp at rate=1 failed: no memory"));

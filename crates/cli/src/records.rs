@@ -1,4 +1,4 @@
-//! Commands that make or read records: `run`, `study`, `report`, `check`.
+//! The commands that write or read records: `run`, `study`, `report`, `check`.
 
 use crate::arguments::{Common, RunArguments, StudyArguments};
 use crate::exit::Failure;
@@ -36,10 +36,10 @@ pub(crate) fn overrides(texts: &[String]) -> Result<Vec<Override>, Failure> {
     texts.iter().map(|text| Override::parse(text).map_err(Failure::usage)).collect()
 }
 
-/// A file's text, or that of the embedded scenario of this name; with what to call it and its folder.
+/// The text of a file or of the embedded scenario with this name, its name in messages, and its folder.
 pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBuf>), Failure> {
     let path = Path::new(name);
-    // A pipe is a file too: `<(program)` of a shell.
+    // A pipe is also a file: `<(program)` of a shell.
     if path.exists() && !path.is_dir() {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
         return Ok((text, name.to_string(), path.parent().map(Path::to_path_buf)));
@@ -54,7 +54,7 @@ pub(crate) fn find_scenario(name: &str) -> Result<(String, String, Option<PathBu
     )))
 }
 
-/// An error if a name or a file is that of a study: it names the command for studies.
+/// Returns an error that mentions the command for studies if the name or file is that of a study.
 fn require_scenario(name: &str) -> Result<(), Failure> {
     let path = Path::new(name);
     let file = if path.is_dir() { path.join("study.toml") } else { path.to_owned() };
@@ -67,7 +67,7 @@ fn require_scenario(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An error if a name or a file is that of a scenario: it names the command for scenarios.
+/// Returns an error that mentions the command for scenarios if the name or file is that of a scenario.
 fn require_study(name: &str) -> Result<(), Failure> {
     let path = Path::new(name);
     let is_scenario = if path.exists() {
@@ -109,7 +109,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     let title = if loaded.scenario.title.is_empty() { stem.clone() } else { loaded.scenario.title.clone() };
     let faults = sabotage::faults(&common.sabotage, &loaded.scenario)?;
     let source = ScenarioSource { name, origin: "scenario.toml".to_string(), text: loaded.resolved, folder };
-    // Folder names have no slashes in them, so that "bench/tcp-1" is one folder's name too.
+    // A folder name contains no slashes: "bench/tcp-1" is the folder "bench-tcp-1".
     let mut study = study::single(&stem.replace('/', "-"), &title, source, seed);
     study.expectations = expectations;
     let record = arguments.real_time && (arguments.record || loaded.scenario.real_time.record_arrivals);
@@ -138,7 +138,7 @@ pub(crate) fn run_scenario(arguments: &RunArguments) -> Result<(), Failure> {
     make(&study, &laboratory, common, &options, &folder)
 }
 
-/// Prints hints on standard error, each once; of many the first.
+/// Prints hints on standard error without duplicates. If there are many, only the first ones are printed.
 fn show_hints(hints: &[Hint]) {
     const SHOWN: usize = 10;
     let mut lines: Vec<String> = hints.iter().map(ToString::to_string).collect();
@@ -149,7 +149,7 @@ fn show_hints(hints: &[Hint]) {
     }
 }
 
-/// The study in a file, or the embedded one of this name.
+/// The study in a file, or the embedded study with this name.
 pub(crate) fn find_study(name: &str) -> Result<Study, Failure> {
     let path = Path::new(name);
     if let Some(file) = [path.to_owned(), path.join("study.toml")].iter().find(|file| file.is_file()) {
@@ -185,7 +185,7 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     };
     let hints = laboratory.clone();
     let messages = study.apply(&settings, &laboratory).map_err(failure_of)?;
-    // Before there is a second thread.
+    // This must happen before a second thread exists.
     let laboratory = real_time::laboratories(laboratory, &study, common.quiet)?;
     if !common.quiet {
         messages.iter().for_each(|message| eprintln!("{message}"));
@@ -195,14 +195,14 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let run = RunOptions { audit: common.audit, resume: common.resume, ..RunOptions::default() };
     let memory_bytes = if common.ignore_memory { None } else { memory_bytes() };
     let options = study::Options { jobs, run, memory_bytes };
-    // Those of the overrides that `apply` tries one by one come again when the points are resolved.
+    // `apply` tries the overrides one by one. Their hints are produced again when the points are resolved.
     hints.take_hints();
     let made = make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name));
     show_hints(&hints.take_hints());
     made
 }
 
-/// What is true once an interrupt or a request to end has come; the second of them ends the program at once.
+/// A flag that is set by an interrupt or a termination request. The second request ends the program immediately.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -213,12 +213,12 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// The time that runs have to end after a signal: more than programs of a real-time run have until they are killed.
+/// The time limit for runs to end after a signal. It is longer than the limit for programs of a real-time run.
 #[cfg(unix)]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Ends the command with exit status 130 some time after a signal, whatever it is doing then: computing a long run, or waiting
-/// for a reader of its output. Finished runs are in the folder already. To be called after the last fork.
+/// Ends the command with exit status 130 some time after a signal, independently of its current operation: a long run,
+/// or output that blocks. Finished runs are already stored. It must be called after the last fork.
 #[cfg(unix)]
 fn end_if_blocked() -> Result<(), Failure> {
     use std::io::Read;
@@ -232,7 +232,7 @@ fn end_if_blocked() -> Result<(), Failure> {
     let wait = move || {
         if reader.read_exact(&mut [0]).is_ok() {
             std::thread::sleep(PATIENCE);
-            // Standard error may be what blocks.
+            // Standard error may be the output that blocks.
             std::thread::spawn(|| {
                 eprintln!("fullpipe: interrupted: finished runs are kept; the same command continues after them");
             });
@@ -264,7 +264,7 @@ fn make(
     let begun = clocks();
     let mut progress = Shown::new(common.quiet);
     let outcome = study::run(study, laboratory, folder, &Files::new(), options, &mut progress, &stop);
-    // All runs are stored. A signal from now on ends the command at once: the same call makes the report again.
+    // All runs are stored. From now on a signal ends the command immediately, and the same call rebuilds the report.
     stop.store(true, Ordering::Relaxed);
     progress.done();
     let outcome = outcome.map_err(failure_of)?;
@@ -274,7 +274,7 @@ fn make(
     } else {
         None
     };
-    // After the report, so that no file of passed tests lies beside a report that could not be written.
+    // After the report, so that no file with passed tests exists if the report cannot be written.
     if let Some(target) = junit {
         target.write(study, &outcome)?;
     }
@@ -337,7 +337,7 @@ fn make(
     }
 }
 
-/// The columns that are printed.
+/// The printed columns.
 const SHOWN: [Column<SummaryRow>; 11] = [
     SummaryRow::point(),
     SummaryRow::metric(),
@@ -352,10 +352,10 @@ const SHOWN: [Column<SummaryRow>; 11] = [
     SummaryRow::note(),
 ];
 
-/// More warnings are only counted.
+/// Further warnings are only counted.
 const MOST_WARNINGS: usize = 20;
 
-/// The columns of application metrics that are printed.
+/// The printed columns of application metrics.
 const OF_APPLICATIONS: [Column<FlowSummaryRow>; 8] = [
     FlowSummaryRow::point(),
     FlowSummaryRow::flow(),
@@ -367,13 +367,13 @@ const OF_APPLICATIONS: [Column<FlowSummaryRow>; 8] = [
     FlowSummaryRow::ci95(),
 ];
 
-/// So many rows of each table of flows are printed; the report has all.
+/// The maximum number of printed rows of each table of flows; the report contains all.
 const MOST_ROWS: usize = 40;
 
-/// Prints what applications report, then the delays of packets.
+/// Prints the application metrics, then the packet delays.
 fn flow_tables(rows: &[FlowSummaryRow]) {
     let of_applications: Vec<FlowSummaryRow> = rows.iter().filter(|row| !row.is_delay()).cloned().collect();
-    // Of a single run the number of runs says nothing.
+    // For a single run, the number of runs is redundant.
     let single = rows.iter().all(|row| row.n <= 1 && row.point.is_empty());
     let n = FlowSummaryRow::n().name;
     let columns: Vec<_> = OF_APPLICATIONS.into_iter().filter(|column| !single || column.name != n).collect();
@@ -382,7 +382,7 @@ fn flow_tables(rows: &[FlowSummaryRow]) {
         print_line!("\nApplication metrics, of the whole run:\n{}", table(shown, &columns).trim_end_matches('\n'));
         print_rest(more.len());
     }
-    // The percentiles of a flow stand together.
+    // The percentiles of a flow are consecutive.
     let mut flows: Vec<Vec<&FlowSummaryRow>> = Vec::new();
     for row in rows.iter().filter(|row| row.is_delay()) {
         match flows.last_mut() {
@@ -416,7 +416,7 @@ fn print_rest(rows: usize) {
     }
 }
 
-/// Rows as aligned columns; empty columns are left out.
+/// Rows as aligned columns; empty columns are omitted.
 fn table<R>(rows: &[R], shown: &[Column<R>]) -> String {
     let cell = |column: &Column<R>, row: &R| match (column.cell)(row) {
         Cell::Number(number) => significant(number, 6),
@@ -431,7 +431,7 @@ fn table<R>(rows: &[R], shown: &[Column<R>]) -> String {
     output::aligned(&lines, &shown.iter().map(|column| column.is_numeric()).collect::<Vec<_>>())
 }
 
-/// Lines, the first of headings, with aligned columns; empty columns are left out.
+/// Lines as aligned columns, with headings in the first line; empty columns are omitted.
 fn aligned(lines: &[Vec<String>], numeric: impl Fn(usize) -> bool) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let used: Vec<usize> =
@@ -448,7 +448,7 @@ fn aligned(lines: &[Vec<String>], numeric: impl Fn(usize) -> bool) -> String {
     lines.iter().map(line).collect()
 }
 
-/// So many significant digits, without a tail of zeros; whole numbers as they are.
+/// A number with this many significant digits, without trailing zeros; integers are exact.
 pub(crate) fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
@@ -474,7 +474,7 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
         let is_named_study = Path::new(file).is_dir()
             || embedded::scenario(file).is_none() && embedded::study_names().any(|name| name == file);
         let found = if is_named_study {
-            // Its text is read by `find_study`.
+            // `find_study` reads its text.
             Ok((String::new(), file.clone(), None))
         } else {
             find_scenario(file)
@@ -520,7 +520,7 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
     if wrong.is_empty() { Ok(()) } else { Err(Failure::usage(wrong.join("\n"))) }
 }
 
-/// Prints bytes and round-trip time of the limits in BDP; of many the first.
+/// Prints the bytes and the round-trip time of limits in BDP. If there are many, only the first ones are printed.
 fn show_bdp_limits(limits: &[BdpLimit]) {
     const SHOWN: usize = 20;
     limits.iter().take(SHOWN).for_each(|limit| eprintln!("{limit}"));
@@ -529,9 +529,9 @@ fn show_bdp_limits(limits: &[BdpLimit]) {
     }
 }
 
-/// The interval that rates, means and ratios of a run are of.
+/// The interval to which rates, means and ratios of a run apply.
 fn interval_in_words((from, duration): (Duration, Duration)) -> String {
-    // A run ends early when nothing is left to do.
+    // A run ends early if no events remain.
     if from.is_zero() {
         format!("the whole run, from 0s to {duration} at most (no `[measurement]` with `from`)")
     } else {
@@ -539,7 +539,7 @@ fn interval_in_words((from, duration): (Duration, Duration)) -> String {
     }
 }
 
-/// The same of the points of a study, each interval once with the experiments that have it.
+/// The intervals of the points of a study: each distinct interval with its experiments.
 fn intervals_of(plan: &study::plan::Plan) -> Vec<String> {
     let mut intervals: Vec<((Duration, Duration), Vec<&str>)> = Vec::new();
     for point in &plan.points {
@@ -563,13 +563,13 @@ fn intervals_of(plan: &study::plan::Plan) -> Vec<String> {
     intervals.iter().map(line).collect()
 }
 
-/// Checks a study. The warnings are those of the first run of each point, each once.
+/// Checks a study. Returns the distinct warnings of the first run of each point.
 fn warnings_of_study(plan: &study::plan::Plan) -> Result<Vec<Warning>, String> {
     let first_runs = plan.points.iter().filter_map(|point| plan.runs.get(*point.runs.first()?));
     let mut warnings: Vec<Warning> = Vec::new();
     for run in first_runs {
         let name = "the resolved scenario";
-        // Files that it names are where the scenario is.
+        // Paths of files in the scenario are relative to the folder of the scenario.
         let file = run.scenario.folder.as_ref().map_or_else(|| name.into(), |folder| folder.join(name));
         let loaded = scenario::load(&run.scenario.text, &file.display().to_string(), &[]);
         let scenario = loaded.map_err(|errors| format!("{}: {errors}", run.label))?.scenario;
@@ -584,8 +584,8 @@ fn warnings_of_study(plan: &study::plan::Plan) -> Result<Vec<Warning>, String> {
     Ok(warnings)
 }
 
-/// A study has experiments; a scenario has flows. Only keys of the file itself count: `experiments` below another table is a key
-/// of that table.
+/// Whether the text is a study, which has experiments; a scenario has flows. Only top-level keys count: `experiments`
+/// in another table is a key of that table.
 pub(crate) fn is_study(text: &str) -> bool {
     let mut is_in_table = false;
     for line in text.lines().map(str::trim_start) {
@@ -598,7 +598,7 @@ pub(crate) fn is_study(text: &str) -> bool {
     false
 }
 
-/// A scenario has a network and flows; a study names scenarios.
+/// Whether the text is a scenario, which has a network and flows; a study refers to scenarios.
 fn is_scenario(text: &str) -> bool {
     const TABLES: [&str; 7] = ["[topology", "[[topology", "[[host", "[[link", "[[flow", "[[program", "[[router"];
     let mut lines = text.lines().map(str::trim_start);
@@ -632,10 +632,10 @@ mod tests {
     use super::significant;
 
     #[test]
-    fn numbers_have_as_many_digits_as_asked() {
+    fn significant_has_the_requested_number_of_digits() {
         assert_eq!(significant(0.0416312, 4), "0.04163");
         assert_eq!(significant(0.00012999, 2), "0.00013");
-        // Below 0.0001 the same number of digits, in scientific notation.
+        // Below 0.0001: the same number of digits in scientific notation.
         assert_eq!(significant(0.0000975481, 2), "9.8e-5");
         assert_eq!(significant(2.402e-7, 6), "2.40200e-7");
         assert_eq!(significant(1780.0, 2), "1780");

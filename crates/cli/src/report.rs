@@ -1,4 +1,5 @@
-//! `fullpipe report`: rebuilds the report of a folder of records, in other formats and beside another folder if wanted.
+//! `fullpipe report`: rebuilds the report of a folder of records, optionally in other formats and with a comparison
+//! with another folder.
 
 use crate::arguments::{PlotFormatName, ReportArguments};
 use crate::exit::Failure;
@@ -10,7 +11,7 @@ use fullpipe::report::{self, Difference, Options, PlotFormat};
 use std::cmp::Ordering;
 use std::path::Path;
 
-/// At most so many differences are printed; `comparison.csv` has all.
+/// The maximum number of printed differences; `comparison.csv` contains all.
 const MOST_ROWS: usize = 200;
 
 /// Runs the command.

@@ -1,4 +1,4 @@
-//! Faults on purpose, by their names on the command line.
+//! Deliberate faults, by their names on the command line.
 
 use crate::exit::Failure;
 use fullpipe::lab::Sabotage;
@@ -8,12 +8,12 @@ use fullpipe::units::LinkId;
 
 const FORMS: &str = "fast-link:LINK, silent-drop:LINK:EVERY or premature-ack:FROM";
 
-/// The faults, with links found by their names in the scenario (shared segments, then ways through access
-/// networks count after the links).
+/// Parses the faults and resolves the links in them by name. Indices of shared segments follow those of links, and
+/// paths of access networks follow the segments.
 pub(crate) fn faults(texts: &[String], scenario: &Scenario) -> Result<Vec<Sabotage>, Failure> {
     let link = |name: &str| {
         let links = scenario.links.iter().map(|link| link.name.as_str());
-        // Where stations have paths of their own, the segment's name means the first's.
+        // If stations have separate paths, the name of the segment selects the path of the first station.
         let segments = scenario.ethernets.iter().flat_map(|ethernet| {
             let paths = if ethernet.half_duplex { 1 } else { ethernet.hosts.len() };
             (0..paths).map(|path| if path == 0 { ethernet.name.as_str() } else { "" })

@@ -1,4 +1,4 @@
-//! The command as scripts see it: exit status, standard output, standard error, records.
+//! Tests the interface of the command for scripts: exit status, standard output, standard error, records.
 
 use fullpipe::scenario::Override;
 use fullpipe::{embedded, scenario};
@@ -11,7 +11,7 @@ fn fullpipe(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).output().expect("the command starts")
 }
 
-/// A folder of its own for a test, empty.
+/// An empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
@@ -19,29 +19,29 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn status(output: &Output) -> i32 {
-    output.status.code().expect("it was not killed")
+    output.status.code().expect("the process was not killed")
 }
 
 fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// All record files below a folder, by relative path. The report is built from them and left out.
-/// All files of a folder but CPU times, which differ from run to run.
+/// All files below a folder by relative path, except the report and CPU times. The report is built from the other
+/// files, and CPU times differ between runs.
 fn records(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+        for entry in std::fs::read_dir(&folder).expect("the folder is readable").flatten() {
             let path = entry.path();
             if path.is_dir() {
                 folders.push(path);
             } else {
-                let name = path.strip_prefix(root).expect("below the root").display().to_string();
+                let name = path.strip_prefix(root).expect("the path is below the root").display().to_string();
                 if name == "cpu.csv" {
                     continue;
                 }
-                found.insert(name, std::fs::read(&path).expect("a file"));
+                found.insert(name, std::fs::read(&path).expect("the file is readable"));
             }
         }
     }
@@ -49,13 +49,13 @@ fn records(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn a_run_leaves_records_a_report_and_a_table() {
+fn run_writes_records_a_report_and_a_table() {
     let out = folder("run");
     let output = fullpipe(&["run", "quick-start", "--json", "--out", out.to_str().expect("text")]);
     assert_eq!(status(&output), 0, "{}", errors(&output));
-    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
-    let rows = rows.as_array().expect("an array");
-    let goodput = rows.iter().find(|row| row["metric"] == "goodput_bps").expect("a row of goodput");
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("the output is JSON only");
+    let rows = rows.as_array().expect("the JSON is an array");
+    let goodput = rows.iter().find(|row| row["metric"] == "goodput_bps").expect("there is a row for goodput");
     // A 10 Mbit/s link carries at most 10 x 1448/1502 = 9.64 Mbit/s of payload.
     let goodput = goodput["mean"].as_f64().expect("a number");
     assert!((8.0e6..9.64e6).contains(&goodput), "{goodput}");
@@ -65,14 +65,14 @@ fn a_run_leaves_records_a_report_and_a_table() {
     }
     assert!(files.keys().any(|name| name.ends_with("flows.csv")));
     assert!(errors(&output).contains("report.html"));
-    // The same call again reuses the run and changes no record.
+    // A repeated call reuses the run and changes no record.
     let again = fullpipe(&["run", "quick-start", "--out", out.to_str().expect("text")]);
     assert!(errors(&again).contains("0 runs made, 1 reused"), "{}", errors(&again));
     assert_eq!(records(&out), files);
 }
 
 #[test]
-fn a_run_prints_both_directions_of_each_flow_the_main_one_first() {
+fn run_prints_both_directions_of_each_flow_with_the_main_one_first() {
     let out = folder("directions");
     let file = out.with_extension("toml");
     let text = "duration = '30s'\n[topology]\nkind = 'chain'\nlink = [{ rate = '10Mbit/s', delay = '10ms' }]\n[[flow]]\n\
@@ -136,14 +136,14 @@ fn check_prints_the_measured_interval() {
 }
 
 #[test]
-fn quiet_is_quiet() {
+fn quiet_run_prints_no_messages() {
     let out = folder("quiet");
     let output = fullpipe(&["run", "quick-start", "--quiet", "--out", out.to_str().expect("text")]);
     assert_eq!((status(&output), errors(&output).as_str()), (0, ""));
 }
 
 #[test]
-fn a_log_is_written_beside_records_that_are_those_without_it() {
+fn qlog_is_written_without_a_change_of_the_records() {
     let (with, without) = (folder("with-qlog"), folder("without-qlog"));
     for (out, more) in [(&with, &["--qlog"][..]), (&without, &[])] {
         let arguments = [&["run", "quick-start", "--quiet", "--out", out.to_str().expect("text")], more].concat();
@@ -162,7 +162,7 @@ fn a_log_is_written_beside_records_that_are_those_without_it() {
 }
 
 #[test]
-fn bad_usage_and_bad_files_are_2_with_a_sentence() {
+fn invalid_usage_or_file_has_exit_status_2_and_a_message() {
     for (arguments, said) in [
         (vec!["run", "quik-start"], "did you mean \"quick-start\""),
         (vec!["run", "quick-start", "--set", "flow.0.sise=1"], "did you mean size"),
@@ -201,7 +201,7 @@ fn bad_usage_and_bad_files_are_2_with_a_sentence() {
 }
 
 #[test]
-fn a_folder_with_something_else_is_refused_and_left_alone() {
+fn output_folder_with_other_files_is_rejected_and_unchanged() {
     let out = folder("foreign");
     std::fs::create_dir_all(&out).expect("a folder");
     std::fs::write(out.join("thesis.tex"), "mine").expect("a file");
@@ -211,8 +211,8 @@ fn a_folder_with_something_else_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_machine_that_refuses_is_1() {
-    // Nothing can be created below a file, or in /proc.
+fn unwritable_output_folder_has_exit_status_1() {
+    // Files cannot be created below a file or in /proc.
     let file = folder("file");
     std::fs::write(&file, "").expect("a file");
     for out in [file.join("below").display().to_string(), "/proc/fullpipe".to_string()] {
@@ -223,7 +223,7 @@ fn a_machine_that_refuses_is_1() {
 }
 
 #[test]
-fn sabotage_is_3_with_the_reason() {
+fn sabotage_has_exit_status_3_and_a_reason() {
     for (fault, rule) in [
         ("fast-link:bottleneck", "link-rate"),
         ("silent-drop:bottleneck:100", "flow-conservation"),
@@ -238,7 +238,7 @@ fn sabotage_is_3_with_the_reason() {
 }
 
 #[test]
-fn a_study_gives_the_same_bytes_for_one_and_two_jobs_and_twice() {
+fn study_gives_equal_bytes_for_any_number_of_jobs() {
     let make = |name: &str, jobs: &str| {
         let out = folder(name);
         let output = fullpipe(&[
@@ -262,7 +262,7 @@ fn a_study_gives_the_same_bytes_for_one_and_two_jobs_and_twice() {
 }
 
 #[test]
-fn a_study_makes_what_is_missing_and_reuses_the_others() {
+fn study_runs_missing_runs_and_reuses_the_others() {
     let out = folder("resume");
     let study = |more: &[&str]| {
         let given = ["study", "run", "tcp-vs-udp", "--quick", "--set", "experiments=[\"udp_draws\"]", "--out"];
@@ -270,7 +270,7 @@ fn a_study_makes_what_is_missing_and_reuses_the_others() {
         assert_eq!(status(&output), 0, "{}", errors(&output));
         output
     };
-    // Two sets of delays with two runs each, of which those with given delays draw nothing and are one.
+    // Two sets of delays with two runs each. The runs with fixed delays draw no random numbers and are therefore one run.
     let first = study(&[]);
     let files = records(&out);
     let mut runs: Vec<PathBuf> =
@@ -279,8 +279,8 @@ fn a_study_makes_what_is_missing_and_reuses_the_others() {
     let count = runs.len();
     assert!(count > 2, "{count}");
     assert!(errors(&first).contains(&format!("{count} runs made, 0 reused")), "{}", errors(&first));
-    std::fs::remove_dir_all(&runs[1]).expect("it is there");
-    // A run that was interrupted while it was written has no such file yet.
+    std::fs::remove_dir_all(&runs[1]).expect("the folder exists");
+    // An interrupted run has no such file yet.
     std::fs::remove_file(runs[2].join("run.json")).expect("it is there");
     let again = study(&["--resume"]);
     assert!(errors(&again).contains(&format!("2 runs made, {} reused", count - 2)), "{}", errors(&again));
@@ -289,7 +289,7 @@ fn a_study_makes_what_is_missing_and_reuses_the_others() {
 }
 
 #[test]
-fn bench_counts_what_run_counts() {
+fn bench_and_run_have_equal_counts() {
     let output = fullpipe(&["bench", "tcp-1", "--json", "--quiet"]);
     assert_eq!(status(&output), 0, "{}", errors(&output));
     let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -307,7 +307,7 @@ fn bench_counts_what_run_counts() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interrupt_is_130_and_the_same_call_goes_on() {
+fn interrupt_has_exit_status_130_and_the_same_call_continues() {
     let out = folder("interrupt");
     let arguments = [
         "study",
@@ -322,30 +322,32 @@ fn an_interrupt_is_130_and_the_same_call_goes_on() {
         "runs=400",
         "--out",
     ];
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).arg(&out).spawn().expect("it starts");
+    let mut child =
+        Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).arg(&out).spawn().expect("the command starts");
     let finished = |out: &Path| std::fs::read_dir(out.join("runs")).map_or(0, |entries| entries.count());
     while finished(&out) < 3 {
-        assert!(child.try_wait().expect("it can be asked").is_none(), "it ended before it could be interrupted");
+        assert!(child.try_wait().expect("the process has a state").is_none(), "the run ended before the interrupt");
         std::thread::yield_now();
     }
     let process = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("the process runs");
+    assert_eq!(child.wait().expect("the process ends").code(), Some(130));
     let before = finished(&out);
-    let again = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).arg(&out).output().expect("it starts");
+    let again =
+        Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).arg(&out).output().expect("the command starts");
     assert_eq!(status(&again), 0, "{}", errors(&again));
     assert!(before >= 3 && finished(&out) > before);
 }
 
 #[test]
-fn the_runs_of_the_readme_are_accepted() {
+fn commands_in_the_readme_are_accepted() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let readme = std::fs::read_to_string(root.join("README.md")).expect("the page");
+    let readme = std::fs::read_to_string(root.join("README.md")).expect("the README is readable");
     let runs: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("    cargo fullpipe run ")).collect();
     assert!(runs.len() >= 2, "{runs:?}");
     for run in runs {
         let mut words = run.split_whitespace();
-        let file = words.next().expect("a scenario");
+        let file = words.next().expect("the command contains a scenario");
         let text = std::fs::read_to_string(root.join(file)).ok().or(embedded::scenario(file).map(str::to_owned));
         let mut overrides = Vec::new();
         while let Some(word) = words.next() {
@@ -356,12 +358,12 @@ fn the_runs_of_the_readme_are_accepted() {
     }
 }
 
-/// What `check` says of a scenario of 60 s without `[measurement]`.
+/// The output of `check` for a scenario of 60 s without `[measurement]`.
 const MEASURED: &str = "  measured: the whole run, from 0s to 60s at most (no `[measurement]` with `from`)\n";
 
-/// Two access links of 1 ms, a bottleneck of 18 ms: 40 ms there and back at 10 Mbit/s are 50 000 bytes.
+/// Two access links of 1 ms and a bottleneck of 18 ms: a round-trip time of 40 ms at 10 Mbit/s is 50 000 bytes.
 #[test]
-fn check_prints_limits_in_bdp_and_the_present_spelling_of_former_keys() {
+fn check_prints_bdp_limits_and_the_current_spelling_of_former_keys() {
     let folder = folder("hints");
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("former.toml").display().to_string();
@@ -399,7 +401,7 @@ size = '10kB'
 }
 
 #[test]
-fn a_run_prints_what_applications_report_and_the_delay_of_packets() {
+fn run_prints_application_metrics() {
     let out = folder("web");
     let shorter = ["--set", "flow.browser.pages=2", "--set", "duration=60s"];
     let output =
@@ -409,9 +411,9 @@ fn a_run_prints_what_applications_report_and_the_delay_of_packets() {
     let row =
         |words: &[&str]| text.lines().find(|line| words.iter().all(|word| line.contains(word))).map(str::to_owned);
     let printed = row(&["browser", "left1", "page_load_mean_s"]).unwrap_or_else(|| panic!("{text}"));
-    // Each page has its own connection, so there is no percentile of the flow.
+    // Each page has its own connection, so the flow has no percentiles.
     assert!(!text.contains("delay_p95_s"), "{text}");
-    // The number is that of figures.csv.
+    // The number equals that in figures.csv.
     let run = std::fs::read_dir(out.join("runs")).expect("a folder").next().expect("a run").expect("a run").path();
     let figures = std::fs::read_to_string(run.join("figures.csv")).expect("a table");
     let figure = figures.lines().find(|line| line.contains("page_load_mean_s")).expect("a row");
@@ -423,7 +425,7 @@ fn a_run_prints_what_applications_report_and_the_delay_of_packets() {
 }
 
 #[test]
-fn a_run_prints_percentiles_of_the_delay_of_packets() {
+fn run_prints_percentiles_of_packet_delay() {
     let out = folder("delays");
     let output = fullpipe(&["run", "two-flows", "--quiet", "--out", out.to_str().expect("text")]);
     assert_eq!(status(&output), 0, "{}", errors(&output));
@@ -437,7 +439,7 @@ fn a_run_prints_percentiles_of_the_delay_of_packets() {
 }
 
 #[test]
-fn a_run_that_delivers_nothing_is_3_and_check_warns_of_what_it_knows() {
+fn run_without_delivery_has_exit_status_3_and_check_warns() {
     let out = folder("nothing");
     let file = folder("late.toml");
     let text = "duration = '2s'\n[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '5ms' }]\n[[flow]]\nname = 'data'\n\

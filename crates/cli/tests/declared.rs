@@ -1,4 +1,4 @@
-//! What is declared, and what the command and the pages say of it: lists, metrics that studies name, benchmarks.
+//! Tests that lists, pages and error messages match the declarations: names, metrics in studies, benchmarks.
 
 use fullpipe::congestion::catalogue::ENTRIES;
 use fullpipe::network::discipline::table::DISCIPLINES;
@@ -19,7 +19,7 @@ fn fullpipe(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The names that an error message gives between these words and the end of a line or a bracket.
+/// The names in an error message between these words and the end of the line or a bracket.
 fn names_of_error(arguments: &[&str], before: &str) -> Vec<String> {
     let (status, _, errors) = fullpipe(arguments);
     assert_eq!(status, Some(2), "{errors}");
@@ -31,7 +31,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).expect("the page")
 }
 
-/// The names of one of the lists that access networks have choices in.
+/// The names in one of the lists to which access networks add choices.
 fn choices(list: &str) -> impl Iterator<Item = &'static str> {
     let choices = ACCESS_NETWORKS.iter().flat_map(|component| component.choices);
     choices.filter(move |choices| choices.list == list).flat_map(|choices| (choices.declarations)()).map(|one| one.name)
@@ -45,7 +45,7 @@ fn sampled_metrics() -> impl Iterator<Item = &'static str> {
     probe_metrics(ACCESS_NETWORKS).into_iter().map(|(metric, _)| metric.name)
 }
 
-/// Every list with the names that are declared.
+/// Every list with its declared names.
 fn declared() -> BTreeMap<&'static str, Vec<&'static str>> {
     let streams = SCHEDULERS.declarations().map(|scheduler| scheduler.name);
     let metrics = sampled_metrics().chain(reported_metrics().map(|(_, name)| name));
@@ -69,7 +69,7 @@ fn each_list_has_the_declared_names() {
     lists.retain(|list| list != "benchmarks");
     lists.sort_unstable();
     assert_eq!(lists, declared.keys().copied().collect::<Vec<_>>());
-    // A choice of an access network is in some list.
+    // Each choice of an access network is in a list.
     let in_lists = choices("schedulers").chain(choices("channels")).count();
     let all = ACCESS_NETWORKS.iter().flat_map(|component| component.choices).map(|list| (list.declarations)().len());
     assert_eq!(in_lists, all.sum::<usize>());
@@ -83,7 +83,7 @@ fn each_list_has_the_declared_names() {
             let is_told = |key: &str| row[key].as_str().is_some_and(|text| !text.is_empty());
             assert!(is_told("version") && is_told("summary") && row["source"].is_string(), "{list}: {row}");
         }
-        // Without --json: a line for each, with its summary.
+        // Without --json there is one line for each name, with its summary.
         let (_, text, _) = fullpipe(&["list", list]);
         assert_eq!(text.lines().count(), names.len(), "{text}");
         for (line, row) in text.lines().zip(&rows) {
@@ -94,7 +94,7 @@ fn each_list_has_the_declared_names() {
 }
 
 #[test]
-fn each_metric_and_column_is_on_its_page_and_can_be_named_by_a_study() {
+fn each_metric_and_column_is_documented_and_usable_in_a_study() {
     let (reference, records) = (page("scenario-reference.md"), page("records.md"));
     for name in sampled_metrics() {
         assert!(reference.contains(&format!("\n- `\"{name}\"`: ")), "{name}");
@@ -111,7 +111,7 @@ fn each_metric_and_column_is_on_its_page_and_can_be_named_by_a_study() {
     let mut expressions = [of_table("flows.csv", ""), of_table("links.csv", "link_")].concat();
     assert!(expressions.len() > 30, "{expressions:?}");
     expressions.extend(reported_metrics().map(|(_, name)| format!("sum(figure_{name}[\"*\"])")));
-    // Of sampled metrics those that a probe of this scenario samples; `lab/tests/declared.rs` samples each.
+    // Of sampled metrics, one that a probe of this scenario samples. `lab/tests/declared.rs` samples each metric.
     expressions.push("mean(series(\"download\", \"cwnd_bytes\"))".to_owned());
     let study = |expressions: &[String]| {
         let metrics = expressions.iter().enumerate().map(|(number, expression)| {
@@ -145,12 +145,12 @@ fn each_metric_and_column_is_on_its_page_and_can_be_named_by_a_study() {
 }
 
 #[test]
-fn each_benchmark_is_listed_described_and_accepted() {
+fn each_benchmark_is_listed_documented_and_accepted() {
     let (_, rows, _) = fullpipe(&["list", "benchmarks", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
     let text = |row: &Value, key: &str| row[key].as_str().expect("a text").to_owned();
     let names: Vec<String> = rows.iter().map(|row| text(row, "name")).collect();
-    // Each scenario of `bench/` is one; one has no scenario.
+    // Each scenario of `bench/` is a benchmark; one benchmark has no scenario.
     let mut scenarios: Vec<&str> = embedded::scenario_names().filter_map(|name| name.strip_prefix("bench/")).collect();
     scenarios.push("masque-loopback");
     let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -162,13 +162,13 @@ fn each_benchmark_is_listed_described_and_accepted() {
         let line = format!("\n| `{}` | {} |\n", text(row, "name"), text(row, "summary"));
         assert!(page.contains(&line), "docs/command-line.md has no row {line}");
     }
-    // Of these names only the last is an error, and the message has all others.
+    // Only the last of these names is an error, and the message contains all others.
     let given: Vec<&str> = ["bench"].into_iter().chain(names.iter().map(String::as_str)).chain(["nothing"]).collect();
     assert_eq!(names_of_error(&given, "unknown benchmark \"nothing\" (there are: "), names);
 }
 
 #[test]
-fn each_template_and_command_is_on_the_page() {
+fn each_template_and_command_is_documented() {
     let page = page("command-line.md");
     let (_, rows, _) = fullpipe(&["list", "templates", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");

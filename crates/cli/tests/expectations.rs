@@ -1,4 +1,4 @@
-//! Expectations as a job of continuous integration sees them: exit status, table, messages, JUnit XML.
+//! Tests expectations in continuous integration: exit status, table, messages, JUnit XML.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn fullpipe(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).output().expect("the command starts")
 }
 
-/// A folder of its own for a test, empty.
+/// An empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("expectations-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
@@ -18,7 +18,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs the example with further arguments: exit status, standard output, standard error and the JUnit file.
+/// Runs the example with additional arguments. Returns exit status, standard output, standard error and the JUnit file.
 fn run(name: &str, arguments: &[&str]) -> (Option<i32>, String, String, String) {
     let folder = folder(name);
     let (out, junit) = (folder.join("out"), folder.join("junit.xml"));
@@ -30,7 +30,7 @@ fn run(name: &str, arguments: &[&str]) -> (Option<i32>, String, String, String) 
 }
 
 #[test]
-fn the_example_meets_its_expectations() {
+fn example_meets_its_expectations() {
     let (status, printed, errors, xml) = run("met", &[]);
     assert_eq!(status, Some(0), "{errors}");
     let table = printed.split("\nExpectations:\n").nth(1).expect("a table of expectations");
@@ -46,7 +46,7 @@ fn the_example_meets_its_expectations() {
 }
 
 #[test]
-fn a_failed_expectation_is_exit_status_4_and_a_failure_in_words() {
+fn failed_expectation_has_exit_status_4_and_a_message() {
     let (status, _, errors, xml) = run("failed", &["--json", "--set", "expect.0.min=20Mbit/s"]);
     assert_eq!(status, Some(4), "{errors}");
     assert!(errors.contains("1 of 4 expectations failed:\n  goodput_bps of download: "), "{errors}");
@@ -54,7 +54,7 @@ fn a_failed_expectation_is_exit_status_4_and_a_failure_in_words() {
     assert!(xml.contains("tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{xml}");
     let failure = xml.split("<failure message=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a failure");
     assert!(failure.starts_with("download: 9.") && failure.ends_with("is below the minimum 20 Mbit/s"), "{failure}");
-    // Each element is closed.
+    // Every element is closed.
     for element in ["testsuites", "testsuite", "testcase", "failure", "system-out"] {
         let opened = xml.matches(&format!("<{element} ")).count() + xml.matches(&format!("<{element}>")).count();
         assert_eq!(opened, xml.matches(&format!("</{element}>")).count(), "{element}: {xml}");
@@ -62,7 +62,7 @@ fn a_failed_expectation_is_exit_status_4_and_a_failure_in_words() {
 }
 
 #[test]
-fn an_invalid_result_is_exit_status_3_and_an_error_even_if_an_expectation_fails() {
+fn invalid_result_has_exit_status_3_even_if_an_expectation_fails() {
     let sabotage = ["--sabotage", "fast-link:bottleneck", "--set", "expect.0.min=20Mbit/s"];
     let (status, _, errors, xml) = run("invalid", &sabotage);
     assert_eq!(status, Some(3), "{errors}");
@@ -71,7 +71,7 @@ fn an_invalid_result_is_exit_status_3_and_an_error_even_if_an_expectation_fails(
 }
 
 #[test]
-fn check_and_run_report_an_unknown_metric_or_flow_with_the_nearest_name() {
+fn unknown_metric_or_flow_is_reported_with_the_nearest_name() {
     for (set, says) in [
         ("expect.0.metric=goodput_pbs", "unknown metric goodput_pbs"),
         ("expect.0.flow=downlaod", "unknown flow \"downlaod\""),
@@ -91,7 +91,7 @@ fn check_and_run_report_an_unknown_metric_or_flow_with_the_nearest_name() {
 }
 
 #[test]
-fn a_junit_file_in_a_missing_folder_is_an_error_before_the_run() {
+fn junit_file_in_a_missing_folder_is_an_error_before_the_run() {
     let out = folder("missing").join("out");
     let output = fullpipe(&["run", EXAMPLE, "--out", out.to_str().expect("text"), "--junit", "/nowhere/at/all.xml"]);
     assert_eq!(output.status.code(), Some(2));
@@ -100,7 +100,7 @@ fn a_junit_file_in_a_missing_folder_is_an_error_before_the_run() {
 }
 
 #[test]
-fn junit_replaces_its_own_files_only() {
+fn junit_replaces_only_its_own_files() {
     let folder = folder("own");
     let (scenario, out, earlier) = (folder.join("uplink.toml"), folder.join("out"), folder.join("earlier.xml"));
     let text = std::fs::read_to_string(EXAMPLE).expect("the example");
@@ -112,7 +112,7 @@ fn junit_replaces_its_own_files_only() {
         let output = fullpipe(&["run", &path(&scenario), "--quiet", "--out", &path(&out), "--junit", &path(junit)]);
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    // The scenario stays, and no record can be replaced.
+    // The scenario is unchanged, and records cannot be replaced.
     let (status, errors) = run(&scenario);
     assert_eq!((status, errors.contains("is not JUnit XML")), (Some(2), true), "{errors}");
     assert_eq!(std::fs::read_to_string(&scenario).expect("a file"), text);
@@ -127,7 +127,7 @@ fn junit_replaces_its_own_files_only() {
 }
 
 #[test]
-fn a_study_has_a_test_case_for_each_expectation_and_claim() {
+fn study_has_a_test_case_for_each_expectation_and_claim() {
     let folder = folder("study");
     let plain = std::fs::read_to_string(EXAMPLE).expect("the example");
     let (plain, _) = plain.split_once("# The download uses").expect("expectations");
@@ -167,7 +167,7 @@ min = "8Mbit/s"
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(4), "{errors}");
     assert!(errors.contains("1 of 2 expectations failed:\n  goodput_mbps at all points: rate=5Mbit/s: "), "{errors}");
-    // Standard output has the summary rows only.
+    // Standard output contains only the summary rows.
     let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
     assert_eq!(rows.as_array().map(Vec::len), Some(3));
     let xml = std::fs::read_to_string(&junit).expect("a file");

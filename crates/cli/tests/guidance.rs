@@ -1,5 +1,5 @@
-//! What helps a user to begin and to go on: templates, explanations, searches, messages about the wrong command, completions,
-//! manual pages, the opened report and closed pipes.
+//! Tests the guidance for users: templates, explanations, searches, messages about the wrong command, completions,
+//! manual pages, opened reports and closed pipes.
 
 use fullpipe::scenario::{self, Override};
 use std::fs;
@@ -22,7 +22,7 @@ fn told(output: &Output) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// An empty folder of its own for a test.
+/// An empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("guidance-{name}"));
     let _ = fs::remove_dir_all(&folder);
@@ -30,12 +30,12 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The names of the templates with the options that their runs need.
+/// The names of the templates, with the options that their runs need.
 const TEMPLATES: [(&str, &[&str]); 5] =
     [("dumbbell", &[]), ("home-link", &[]), ("lte", &[]), ("masque", &[]), ("real-programs", &["--real-time"])];
 
 #[test]
-fn each_template_is_written_once_checked_and_run() {
+fn each_template_is_written_once_and_passes_check_and_run() {
     let folder = folder("templates");
     for (name, options) in TEMPLATES {
         let init = |more: &[&str]| {
@@ -46,13 +46,13 @@ fn each_template_is_written_once_checked_and_run() {
         let file = format!("{name}.toml");
         assert!(errors.contains(&format!("fullpipe run {file}")), "{errors}");
         let text = fs::read_to_string(folder.join(&file)).expect("it is written");
-        // It is not overwritten.
+        // An existing file is not overwritten.
         fs::write(folder.join(&file), format!("{text}# mine\n")).expect("a file");
         let (status, _, errors) = init(&[]);
         assert_eq!(status, Some(2), "{errors}");
         assert!(errors.contains(&format!("{file} already exists")), "{errors}");
         assert!(fs::read_to_string(folder.join(&file)).expect("a file").ends_with("# mine\n"));
-        // Another name is in its comments, too.
+        // The comments contain another file name too.
         let (status, _, errors) = init(&["other.toml"]);
         assert_eq!(status, Some(0), "{errors}");
         let other = fs::read_to_string(folder.join("other.toml")).expect("it is written");
@@ -60,14 +60,14 @@ fn each_template_is_written_once_checked_and_run() {
         fs::remove_file(folder.join("other.toml")).expect("it can be removed");
 
         each_command_of_the_comments_is_accepted(&text, &file);
-        // A tunnel needs the real QUIC stack, which not every build has.
+        // A tunnel needs the real QUIC stack, which some builds lack.
         if name == "masque" && !cfg!(feature = "stack") {
             continue;
         }
         let (status, _, errors) = told(&command(&["check", &file]).current_dir(&folder).output().expect("it starts"));
         assert_eq!(status, Some(0), "{name}: {errors}");
         assert!(!errors.contains("warning") && !errors.contains("hint"), "{name}: {errors}");
-        // Real programs run in the tests below `interop`.
+        // The tests in `interop` run the templates with real programs.
         if !options.is_empty() {
             continue;
         }
@@ -92,7 +92,7 @@ fn each_template_is_written_once_checked_and_run() {
     assert!(errors.contains("unknown template `dumbell`; did you mean `dumbbell`?"), "{errors}");
 }
 
-/// The commands in the comments of a template: `--set` must reach keys, names must be explained.
+/// Checks the commands in the comments of a template: keys of `--set` must exist, and names must have explanations.
 fn each_command_of_the_comments_is_accepted(text: &str, file: &str) {
     let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("#     fullpipe ")).collect();
     assert!(commands.len() >= 3, "{file}: {commands:?}");
@@ -141,7 +141,7 @@ fn explain_prints_text_unit_default_values_and_use_of_a_name() {
 }
 
 #[test]
-fn help_shows_a_command_or_searches_names_and_pages() {
+fn help_shows_a_command_or_search_results() {
     for (topic, parts) in [
         (&[][..], &["Usage: fullpipe <COMMAND>"][..]),
         (&["study", "run"], &["Usage: fullpipe study run", "--runs"]),
@@ -160,7 +160,7 @@ fn help_shows_a_command_or_searches_names_and_pages() {
 }
 
 #[test]
-fn run_names_the_command_for_studies_and_study_run_the_one_for_scenarios() {
+fn run_and_study_run_suggest_each_other_for_the_wrong_file() {
     let folder = folder("kinds");
     let scenario = folder.join("scenario.toml").display().to_string();
     let text = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n[[flow]]\nfrom = 'source'\nto = 'sink'\n";
@@ -188,7 +188,7 @@ fn run_names_the_command_for_studies_and_study_run_the_one_for_scenarios() {
 }
 
 #[test]
-fn a_syntax_error_has_one_message() {
+fn syntax_error_has_one_message() {
     let folder = folder("syntax");
     let scenario = folder.join("scenario.toml");
     let study = folder.join("study.toml").display().to_string();
@@ -211,7 +211,7 @@ fn a_syntax_error_has_one_message() {
         for arguments in [&["check", &file][..], &["run", &file], &["check", &study], &["study", "run", &study]] {
             let (status, _, errors) = told(&fullpipe(arguments));
             assert_eq!(status, Some(2), "{arguments:?}: {errors}");
-            // A study adds a line that names the experiment.
+            // A study adds a line with the name of the experiment.
             let is_study = arguments.contains(&study.as_str());
             assert_eq!(errors.lines().count(), 1 + usize::from(is_study), "{arguments:?}: {errors}");
             let places = errors.matches("scenario.toml:").count();
@@ -222,7 +222,7 @@ fn a_syntax_error_has_one_message() {
 }
 
 #[test]
-fn completions_and_manual_pages_have_all_commands() {
+fn completions_and_manual_pages_contain_all_commands() {
     let (_, help, _) = told(&fullpipe(&["--help"]));
     let commands = help.split("Commands:\n").nth(1).expect("commands").split("\n\n").next().expect("lines");
     let names: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
@@ -251,7 +251,7 @@ fn completions_and_manual_pages_have_all_commands() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn open_calls_the_command_of_the_desktop_or_says_that_there_is_none() {
+fn open_calls_the_desktop_command_or_reports_that_there_is_none() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = folder("open");
@@ -289,7 +289,7 @@ fn open_calls_the_command_of_the_desktop_or_says_that_there_is_none() {
 
 #[cfg(unix)]
 #[test]
-fn a_closed_pipe_ends_the_command_by_its_signal_and_without_a_message() {
+fn closed_pipe_ends_the_command_by_sigpipe_without_a_message() {
     use std::os::unix::process::ExitStatusExt;
 
     const SIGPIPE: i32 = 13;
@@ -312,13 +312,13 @@ fn a_closed_pipe_ends_the_command_by_its_signal_and_without_a_message() {
     }
     // The records are complete.
     assert!(Path::new(&out).join("report.html").is_file());
-    // Messages go into a closed pipe, too: `fullpipe check ... 2>&1 | head`.
+    // Messages can also be written to a closed pipe: `fullpipe check ... 2>&1 | head`.
     let output = command(&["check", "quick-start"]).stderr(closed()).output().expect("it starts");
     assert_eq!(output.status.signal(), Some(SIGPIPE), "{:?}", output.status);
 }
 
 #[test]
-fn a_study_without_a_terminal_prints_few_lines_and_the_last_one() {
+fn study_without_a_terminal_prints_few_lines_and_the_last_one() {
     let out = folder("progress").join("out").display().to_string();
     let output = fullpipe(&["study", "run", "tcp-vs-udp", "--quick", "--out", &out]);
     let (status, _, errors) = told(&output);
@@ -327,6 +327,6 @@ fn a_study_without_a_terminal_prints_few_lines_and_the_last_one() {
     let total: usize = lines.last().and_then(|line| line[1..].split(['/', ']']).nth(1)?.parse().ok()).expect("a total");
     assert!(total > 100, "{errors}");
     assert!(lines.last().expect("a line").starts_with(&format!("[{total}/{total}]")), "{errors}");
-    // One line in five seconds: a slow machine prints more, but never one for each run.
+    // One line every five seconds. A slow machine prints more lines, but never one for each run.
     assert!(lines.len() < total / 2, "{errors}");
 }

@@ -1,4 +1,4 @@
-//! What all messages of the command have in common: quantities that a person reads, and no control characters.
+//! Tests properties of all messages of the command: readable quantities, and no control characters.
 
 #[path = "../../scenario/tests/raw_quantity.rs"]
 mod raw_quantity;
@@ -14,7 +14,7 @@ fn fullpipe(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// An empty folder of its own for a test.
+/// An empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("messages-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
@@ -44,9 +44,9 @@ fn messages_of_check_and_run_have_readable_quantities() {
     }
 }
 
-/// ESC in a unit, a label and a name of a file would reach the terminal.
+/// ESC in a unit, a label and a file name must not reach the terminal.
 #[test]
-fn control_characters_of_files_are_escaped() {
+fn control_characters_in_files_are_escaped() {
     let folder = folder("control");
     let scenario = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n[[flow]]\nfrom = 'source'\n\
                     to = 'sink'\nsize = '10kB'\n";
@@ -70,7 +70,7 @@ fn control_characters_of_files_are_escaped() {
 }
 
 #[test]
-fn experiments_below_expect_are_no_study() {
+fn experiments_below_expect_do_not_make_a_study() {
     let folder = folder("expect");
     let file = folder.join("scenario.toml").display().to_string();
     let text = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n[[flow]]\nname = 'f'\nfrom = 'source'\n\
@@ -84,7 +84,7 @@ fn experiments_below_expect_are_no_study() {
 }
 
 #[test]
-fn empty_names_and_files_in_place_of_folders_are_named() {
+fn empty_names_and_files_instead_of_folders_are_reported() {
     for name in ["", " "] {
         let (status, _, errors) = fullpipe(&["explain", name]);
         assert_eq!((status, errors.lines().count()), (Some(2), 1), "{errors}");
@@ -103,9 +103,9 @@ fn empty_names_and_files_in_place_of_folders_are_named() {
     assert!(errors.starts_with(&format!("fullpipe: cannot create the folder {file}/below: ")), "{errors}");
 }
 
-/// A number has no misspelling: another value of the axis is no suggestion.
+/// A number has no misspelling, so another value of the axis is not a suggestion.
 #[test]
-fn a_number_that_is_no_value_of_an_axis_has_no_suggestion() {
+fn number_outside_an_axis_has_no_suggestion() {
     let folder = folder("where");
     let scenario = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n[[flow]]\nfrom = 'source'\nto = 'sink'\n";
     std::fs::write(folder.join("scenario.toml"), scenario).expect("a file");

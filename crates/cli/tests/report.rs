@@ -1,4 +1,4 @@
-//! `fullpipe report`: comparisons and formats.
+//! Tests `fullpipe report`: comparisons and formats.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ fn fullpipe(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).output().expect("the command runs")
 }
 
-/// Runs a short transfer over a bottleneck of a rate; the folder of the records.
+/// Runs a short transfer over a bottleneck with this rate. Returns the folder of the records.
 fn records(name: &str, rate: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -26,7 +26,7 @@ fn report_compares_two_folders_by_pairs_of_runs() {
     let printed = String::from_utf8(output.stdout).expect("text");
     let goodput: Vec<&str> =
         printed.lines().find(|line| line.starts_with("goodput_bps")).expect("a row").split_whitespace().collect();
-    // One pair has no interval. Half of the rate is a lower goodput.
+    // A single pair has no interval. Half of the rate gives a lower goodput.
     assert!(goodput[2] == "1" && goodput[5].starts_with('-') && goodput.len() == 6, "{printed}");
     let differences = std::fs::read_to_string(here.join("comparison.csv")).expect("a file");
     assert!(differences.lines().any(|line| line.starts_with(",goodput_bps,bit/s,1,")), "{differences}");
@@ -57,7 +57,7 @@ fn report_writes_plots_in_other_formats() {
         (begins("svg"), begins("pdf"), begins("png")),
         (b"<svg".to_vec(), b"%PDF".to_vec(), b"\x89PNG".to_vec())
     );
-    // A report without them leaves none of an earlier one.
+    // A report without these formats removes the files of an earlier one.
     report(&[]);
     assert_eq!((begins("svg"), begins("pdf"), begins("png")), (b"<svg".to_vec(), Vec::new(), Vec::new()));
 }

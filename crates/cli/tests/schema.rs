@@ -1,4 +1,5 @@
-//! `fullpipe schema`: the JSON Schemas of scenario and study files. `.ci/schema` checks with taplo what they accept.
+//! Tests `fullpipe schema`: the JSON Schemas of scenario and study files. `.ci/schema` checks with taplo which files
+//! they accept.
 
 use fullpipe::archive::STUDY;
 use fullpipe::scenario::{root_table, schema};
@@ -11,7 +12,7 @@ fn fullpipe(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The references to definitions below a value.
+/// Collects the references to definitions below a value.
 fn references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -46,7 +47,7 @@ fn schema_prints_every_key_of_the_declaration() {
     assert!(errors.contains("study"), "{errors}");
 }
 
-/// A choice lists its names with their texts; a key has its default, unit and former spelling.
+/// A choice lists its names with their texts. A key has its default, unit and former spelling.
 #[test]
 fn keys_have_types_choices_defaults_and_texts() {
     let schema = schema::json_schema(root_table(), "", "");

@@ -1,4 +1,4 @@
-//! `fullpipe run` with several seeds and one folder of records.
+//! Tests `fullpipe run` with several seeds and one folder of records.
 
 use fullpipe::archive::Results;
 use serde_json::Value;
@@ -11,7 +11,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs the quick start into a folder and returns the rows of its summary and what standard error says.
+/// Runs the quick start into a folder. Returns the rows of its summary and standard error.
 fn run(out: &Path, more: &[&str]) -> (Vec<Value>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
         .args(["run", "quick-start", "--json", "--out"])
@@ -24,7 +24,7 @@ fn run(out: &Path, more: &[&str]) -> (Vec<Value>, String) {
     (serde_json::from_slice(&output.stdout).expect("an array"), errors)
 }
 
-/// The seeds and the packets sent of all rows of results.csv.
+/// The seeds and the numbers of sent packets of all rows in results.csv.
 fn rows(out: &Path) -> Vec<(u64, Option<f64>)> {
     let results = Results::read(&out.join(Results::FILE)).expect("results.csv");
     let sent = results.metrics.iter().position(|metric| metric == "tx_packets").expect("a metric");
@@ -35,9 +35,10 @@ fn n(rows: &[Value]) -> Option<u64> {
     rows.iter().find(|row| row["metric"] == "tx_packets")?["n"].as_u64()
 }
 
-/// The quick start has random loss or jitter, so that seeds differ; each run alone is what it is beside others.
+/// The quick start has random loss or jitter, so seeds give different results. A run does not depend on other runs in
+/// the folder.
 #[test]
-fn another_seed_adds_a_row_and_keeps_the_others() {
+fn additional_seed_adds_a_row_and_keeps_the_others() {
     let (out, alone) = (folder("several"), folder("alone"));
     let random = ["--set", "processing_jitter=1ms"];
     let with = |seed: &'static str| [&["--seed", seed][..], &random].concat();
@@ -50,17 +51,17 @@ fn another_seed_adds_a_row_and_keeps_the_others() {
     assert_eq!(both.iter().map(|(seed, _)| *seed).collect::<Vec<_>>(), [2, 1]);
     run(&alone, &with("2"));
     assert_eq!(rows(&alone)[0], both[0]);
-    // The first once more: nothing is run, and all rows stay.
+    // The first seed again: nothing is run, and all rows remain.
     let (_, errors) = run(&out, &with("1"));
     assert!(errors.contains("0 runs made, 2 reused"), "{errors}");
     assert_eq!(rows(&out), [both[1], both[0]]);
-    // Another scenario is not mixed with them.
+    // Runs of another scenario are not added to these runs.
     let (other, _) = run(&out, &["--seed", "3", "--set", "processing_jitter=2ms"]);
     assert_eq!((n(&other), rows(&out).len()), (Some(1), 1));
 }
 
 #[test]
-fn the_report_of_several_seeds_is_built_and_its_study_file_repeats_them() {
+fn report_and_study_file_contain_all_seeds() {
     let out = folder("report");
     run(&out, &["--seed", "7"]);
     run(&out, &["--seed", "5"]);

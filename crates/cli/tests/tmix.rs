@@ -1,4 +1,4 @@
-//! `fullpipe tmix` as scripts see it.
+//! Tests the interface of `fullpipe tmix` for scripts.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn tmix(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fullpipe")).arg("tmix").args(arguments).output().expect("the command starts")
 }
 
-/// A folder of its own for a test, empty.
+/// An empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tmix-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
@@ -39,7 +39,7 @@ fn json(output: &Output) -> Vec<Value> {
 }
 
 #[test]
-fn conversion_goes_both_ways() {
+fn convert_works_in_both_directions() {
     let folder = folder("convert");
     let (original, alternate, back) = (folder.join("x.org"), folder.join("x.alt"), folder.join("back.org"));
     std::fs::write(&original, ORIGINAL).expect("a file");
@@ -53,7 +53,7 @@ fn conversion_goes_both_ways() {
 }
 
 #[test]
-fn a_bad_file_is_2_with_its_line_and_leaves_nothing() {
+fn invalid_trace_has_exit_status_2_and_its_line_and_writes_nothing() {
     let folder = folder("bad");
     let (bad, out) = (folder.join("bad.org"), folder.join("out.alt"));
     std::fs::write(&bad, format!("{ORIGINAL}SEQ -1 1 1 1\n> 5\n{ORIGINAL}")).expect("a file");
@@ -65,7 +65,7 @@ fn a_bad_file_is_2_with_its_line_and_leaves_nothing() {
         errors(&output)
     );
     assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 1);
-    // Left out, it is counted.
+    // With --skip-bad the malformed connection is skipped and counted.
     let output = good(&["convert", "--skip-bad", "--to", "alternate", text(&bad), text(&out)]);
     assert!(errors(&output).contains("1 malformed connections left out, the first: "), "{}", errors(&output));
     assert_eq!(std::fs::read_to_string(&out).expect("it is there"), ALTERNATE.repeat(2));
@@ -74,7 +74,7 @@ fn a_bad_file_is_2_with_its_line_and_leaves_nothing() {
 }
 
 #[test]
-fn statistics_as_a_table_and_as_json() {
+fn stats_prints_a_table_or_json() {
     let file = folder("stats").join("x.org");
     std::fs::write(&file, ORIGINAL).expect("a file");
     let rows = json(&good(&["stats", "--json", text(&file)]));
@@ -89,7 +89,7 @@ fn statistics_as_a_table_and_as_json() {
 }
 
 #[test]
-fn bad_usage_is_2_with_a_sentence() {
+fn invalid_usage_has_exit_status_2_and_a_message() {
     let folder = folder("usage");
     let file = folder.join("x.org");
     std::fs::write(&file, ORIGINAL).expect("a file");
@@ -121,7 +121,7 @@ fn bad_usage_is_2_with_a_sentence() {
 }
 
 #[test]
-fn traces_are_generated_shuffled_and_found_a_scale_for() {
+fn synthetic_traces_are_shuffled_with_the_scale_of_find_target() {
     let folder = folder("whole");
     let traces = folder.join("traces");
     let generate = |out: &Path, seconds: &str, seed: &str| {
@@ -129,12 +129,12 @@ fn traces_are_generated_shuffled_and_found_a_scale_for() {
         std::fs::read(out.join("r5s1.org")).expect("it is there")
     };
     let long = generate(&traces, "60", "1");
-    // A shorter one is its beginning; a seed makes another.
+    // A shorter trace is the beginning of a longer one; another seed gives another trace.
     let short = generate(&folder.join("short"), "3", "1");
     assert!(long.starts_with(&short) && !short.is_empty());
     assert!(!long.starts_with(&generate(&folder.join("other"), "3", "2")));
     assert_eq!(std::fs::read_dir(&traces).expect("a folder").count(), 9);
-    // Again into the same folder: it holds nothing else.
+    // The same folder can be used again, because it contains no other files.
     assert_eq!(generate(&folder.join("short"), "3", "1"), short);
 
     let target = |more: &[&str]| {
@@ -154,7 +154,7 @@ fn traces_are_generated_shuffled_and_found_a_scale_for() {
     };
     let found = target(&[text(&traces), "--seed", "1"]);
     let number = |row: &Value, field: &str| row[field].as_f64().expect("a number");
-    // 320 Mbit/s for 60.
+    // 320 Mbit/s for a target of 60.
     assert!((number(&found, "scale") / 5.33 - 1.0).abs() < 0.1, "{found}");
     assert!((number(&found, "load") / 0.6 - 1.0).abs() <= 0.02, "{found}");
     assert_ne!(target(&[text(&traces), "--seed", "2"]), found);
@@ -170,7 +170,7 @@ fn traces_are_generated_shuffled_and_found_a_scale_for() {
     let prefill = ["--capacity", "100Mbit/s", "--load", "0.6", "--max-rtt", "100ms"];
     let one = shuffle(&folder.join("one"), "1", &prefill);
     assert!(number(&one, "last_start_s") < total && number(&one, "last_start_s") > 0.95 * total, "{one}");
-    // Nothing starts before the prefill's interval.
+    // No connection starts before the interval of the prefill.
     assert!(number(&one, "first_start_s") >= number(&found, "prefill_t_s") - number(&found, "prefill_si_s"), "{one}");
     assert_eq!(one["out_of_order"], 0);
     let all = shuffle(&folder.join("all"), "1", &[]);

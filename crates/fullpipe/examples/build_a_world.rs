@@ -1,4 +1,4 @@
-//! Builds a scenario in code, runs it with three buffers, and reads flows, links and series.
+//! Builds a scenario in code, runs it with three buffer sizes, and reads flows, links and series.
 //!
 //!     cargo run -p fullpipe --example build_a_world
 
@@ -6,8 +6,8 @@ use fullpipe::builder::{Flow, Link, Probe, QueueLimit, ScenarioBuilder, Topology
 use fullpipe::units::{Duration, Rate};
 use fullpipe::{Error, Outcome, Simulation};
 
-/// A download and a call share one bottleneck: a round trip of 2 x (1 + 18 + 1) = 40 ms, a bandwidth-delay product of
-/// 50 kB.
+/// A download and a call share one bottleneck. The round-trip time is 2 x (1 + 18 + 1) = 40 ms, the bandwidth-delay
+/// product 50 kB.
 fn world(buffer_bytes: u64) -> ScenarioBuilder {
     let access = Link::new(Rate::from_megabits_per_second(100), Duration::from_millis(1));
     let bottleneck = Link::new(Rate::from_megabits_per_second(10), Duration::from_millis(18));
@@ -33,9 +33,9 @@ fn main() -> Result<(), Error> {
         let outcome = Simulation::new(world(buffer_bytes)).run()?;
         assert!(outcome.verdict().passed(), "{}", outcome.verdict());
 
-        let download = outcome.flow("download").expect("the world has it");
-        let call = outcome.flow("call").expect("the world has it").counters;
-        let bottleneck = outcome.link("bottleneck").expect("the world has it").counters;
+        let download = outcome.flow("download").expect("the scenario has this flow");
+        let call = outcome.flow("call").expect("the scenario has this flow").counters;
+        let bottleneck = outcome.link("bottleneck").expect("the scenario has this link").counters;
         println!(
             "{:>4} kB  {:>5.2} Mbit/s  {:>8.1} ms  {:>10.1} ms  {:>9.2} %  {:>8}",
             buffer_bytes / 1000,

@@ -1,17 +1,17 @@
-//! A congestion control of one's own: additive increase, multiplicative decrease with any pair of constants, here beside
-//! CUBIC on one bottleneck.
+//! A user-defined congestion control: additive increase, multiplicative decrease (AIMD) with any pair of constants.
+//! Here it competes with CUBIC on one bottleneck.
 //!
 //!     cargo run -p fullpipe --example congestion_control
 
 use fullpipe::congestion::{Ack, Congestion, Control, Controller, Timeout};
 use fullpipe::{Error, Simulation};
 
-/// Per round trip the window grows by `increase` segments; a loss leaves `decrease` of it. Reno is (1, 0.5).
+/// The window grows by `increase` segments per round trip, and a loss multiplies it by `decrease`. Reno is (1, 0.5).
 #[derive(Debug)]
 struct Aimd {
     increase: f64,
     decrease: f64,
-    /// What the window has grown by and is less than a byte.
+    /// The part of the window's growth that is less than one byte.
     fraction: f64,
 }
 
@@ -31,7 +31,7 @@ impl Controller for Aimd {
     }
 
     fn on_ack(&mut self, control: &mut Control, ack: &Ack) {
-        // While the transport recovers it sets the window itself; a window that nobody fills need not grow.
+        // During recovery the transport sets the window. If the flow does not use the whole window, it does not grow.
         if ack.in_recovery || !ack.cwnd_limited {
             return;
         }
@@ -39,7 +39,7 @@ impl Controller for Aimd {
             control.cwnd_bytes += ack.acked_bytes;
             return;
         }
-        // One window of bytes is acknowledged per round trip, so each byte brings increase x MSS / window.
+        // One window of bytes is acknowledged per round trip, so each byte adds increase x MSS / window.
         let growth = self.increase * control.mss_bytes as f64 / control.cwnd_bytes as f64;
         self.fraction += ack.acked_bytes as f64 * growth;
         let whole = self.fraction as u64;
@@ -48,7 +48,7 @@ impl Controller for Aimd {
     }
 
     fn on_congestion(&mut self, control: &mut Control, _congestion: &Congestion) {
-        // During fast recovery the transport leads the window down to this.
+        // During fast recovery the transport reduces the window to this value.
         control.ssthresh_bytes = self.reduced(control.cwnd_bytes, control);
     }
 
@@ -87,8 +87,8 @@ fn main() -> Result<(), Error> {
         let outcome = Simulation::new(WORLD).control("mine", move |_| Box::new(Aimd::new(increase, decrease))).run()?;
         assert!(outcome.verdict().passed(), "{}", outcome.verdict());
 
-        let cubic = outcome.flow("cubic").expect("the world has it");
-        let mine = outcome.flow("mine").expect("the world has it");
+        let cubic = outcome.flow("cubic").expect("the scenario has this flow");
+        let mine = outcome.flow("mine").expect("the scenario has this flow");
         assert_eq!(mine.congestion, Some("aimd"));
         println!(
             "{increase:>8}   {decrease:>8}   {:>8.2} Mbit/s   {:>5.2} Mbit/s   {:>8}",

@@ -1,4 +1,4 @@
-//! An observer of one's own: a histogram of one-way delays for each flow, drawn as bars.
+//! A user-defined observer: a histogram of one-way delays for each flow, printed as bars.
 //!
 //!     cargo run -p fullpipe --example observer
 
@@ -7,7 +7,7 @@ use fullpipe::units::{FlowId, Instant};
 use fullpipe::{Error, Simulation};
 use std::collections::BTreeMap;
 
-/// Packets by flow and by one-way delay in steps of 5 ms.
+/// The number of packets by flow and by one-way delay, in steps of 5 ms.
 #[derive(Debug, Default)]
 struct Delays {
     flows: BTreeMap<FlowId, BTreeMap<u64, u64>>,

@@ -1,6 +1,6 @@
-//! A queue discipline of one's own: CHOKe, which keeps flows that do not respond to drops from taking a whole link
-//! without knowing any flow. A packet that comes is compared with one drawn from the queue: if both are of one flow,
-//! both are dropped. (Pan, Prabhakar and Psounis, INFOCOM 2000; here from a fixed length on, without RED around it.)
+//! A user-defined queue discipline: CHOKe, which limits unresponsive flows without state per flow. An arriving packet
+//! is compared with a random packet of the queue. If both belong to the same flow, both are dropped. (Pan, Prabhakar
+//! and Psounis, INFOCOM 2000; here with a fixed threshold, without RED.)
 //!
 //!     cargo run -p fullpipe --example queue_discipline
 
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 struct Choke {
     limit: Limit,
-    /// From this length on packets are compared.
+    /// The queue length from which packets are compared.
     threshold_packets: usize,
     random: Stream,
     queue: VecDeque<Queued>,
@@ -34,8 +34,8 @@ impl QueueDiscipline for Choke {
         if self.queue.len() >= self.threshold_packets.max(1) {
             let drawn = self.random.below(self.queue.len() as u64) as usize;
             if self.queue[drawn].key == packet.key {
-                // `early`: there was room for them.
-                let victim = self.queue.remove(drawn).expect("it was drawn from the queue");
+                // `early`: the queue had room for the packets.
+                let victim = self.queue.remove(drawn).expect("the drawn index is in the queue");
                 self.bytes -= u64::from(victim.wire_bytes);
                 dropped.push(Queued { early: true, ..victim });
                 dropped.push(Queued { early: true, ..packet });
@@ -65,7 +65,7 @@ impl QueueDiscipline for Choke {
     }
 }
 
-/// Eight TCP flows, and datagrams at twice the rate of the bottleneck.
+/// Eight TCP flows, and UDP datagrams at twice the rate of the bottleneck.
 const WORLD: &str = r#"
     duration = "20s"
 
@@ -104,7 +104,7 @@ fn main() -> Result<(), Error> {
 
         let goodput = |name: &str| outcome.flow(name).and_then(|row| row.goodput_bps).unwrap_or(0.0) / 1e6;
         let downloads: f64 = (1..=8).map(|n| goodput(&format!("download.{n}"))).sum();
-        let bottleneck = outcome.link("bottleneck").expect("the world has it");
+        let bottleneck = outcome.link("bottleneck").expect("the scenario has this link");
         println!(
             "{discipline:<10}   {downloads:>8.2} Mbit/s   {:>5.2} Mbit/s   {:>7}   {:>6.1} ms",
             goodput("flood"),

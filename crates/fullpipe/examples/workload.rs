@@ -1,5 +1,5 @@
-//! A workload of one's own: datagrams whose rate climbs like a saw's teeth, from a lowest to a highest rate within a
-//! period and back at once. It finds the rate at which a link begins to drop.
+//! A user-defined workload: datagrams whose rate is a sawtooth. It rises from the lowest to the highest rate within a
+//! period, then returns at once. The example finds the rate at which a link begins to drop packets.
 //!
 //!     cargo run -p fullpipe --example workload
 
@@ -7,7 +7,7 @@ use fullpipe::units::{Duration, Instant};
 use fullpipe::workload::{Application, Figure, Io, Progress};
 use fullpipe::{Error, Simulation};
 
-/// Sends; the rate rises in a straight line over each period.
+/// The sender; its rate rises linearly in each period.
 #[derive(Debug)]
 struct Sawtooth {
     lowest_bps: f64,
@@ -39,7 +39,7 @@ impl Application for Sawtooth {
     }
 }
 
-/// Receives, and keeps the longest time between two datagrams.
+/// The receiver; it records the longest time between two datagrams.
 #[derive(Debug, Default)]
 struct Meter {
     progress: Progress,
@@ -61,7 +61,7 @@ impl Application for Meter {
         self.progress
     }
 
-    // These reach `figures.csv` and `Outcome::figure_rows`; the unit ends the name.
+    // The metrics in `figures.csv` and `Outcome::figure_rows`. Each name ends with its unit.
     fn figures(&self, _end: Instant) -> Vec<Figure> {
         vec![
             Figure { name: "datagrams", value: self.datagrams as f64 },
@@ -70,7 +70,7 @@ impl Application for Meter {
     }
 }
 
-/// The flow's own workload stands for the plugged-in one; that it has no end counts for both.
+/// The user-defined workload replaces the workload of the flow. Neither ends before the run.
 const WORLD: &str = r#"
     duration = "20s"
 
@@ -107,7 +107,7 @@ fn main() -> Result<(), Error> {
             outcome.flow("saw").and_then(|row| row.goodput_bps).unwrap_or(0.0) / 1e6,
             figure("datagrams").unwrap_or(0.0),
             figure("longest_gap_s").unwrap_or(0.0) * 1e3,
-            outcome.link("link1").expect("the world has it").counters.queue_drops,
+            outcome.link("link1").expect("the scenario has this link").counters.queue_drops,
         );
     }
     Ok(())

@@ -45,10 +45,10 @@ use fullpipe_scenario::schema::{Content, Entry, Node, Place};
 use fullpipe_scenario::{Errors, Language, Override, Scenario};
 use fullpipe_units::{Duration, Rate};
 
-/// The name of a scenario built in code, where errors name the file.
+/// The name of a scenario that is built in code; errors contain it instead of a file name.
 const NAME: &str = "scenario";
 
-/// A value of a key: text, a number, a boolean, a quantity, a [`Table`], or a list of such.
+/// A value of a key: text, a number, a boolean, a quantity, a [`Table`], or a list of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value(Node);
 
@@ -86,7 +86,7 @@ macro_rules! integers {
     ($($type:ty)*) => {
         $(
             impl From<$type> for Value {
-                /// An integer that exceeds TOML's 64-bit range becomes a string of its digits, which no key accepts.
+                /// An integer outside TOML's 64-bit range becomes a string of its digits, which no key accepts.
                 fn from(number: $type) -> Self {
                     i64::try_from(number)
                         .map_or_else(|_| Value::from(number.to_string()), |number| Value::new(Content::Integer(number)))
@@ -152,18 +152,18 @@ impl<T: Into<Value>> FromIterator<T> for Value {
     }
 }
 
-/// A table of keys and values, in the order in which they were first set.
+/// A table of keys and values, in the order in which the keys were first set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table(Vec<Entry>);
 
 impl Table {
-    /// A table without keys.
+    /// Creates a table without keys.
     pub fn new() -> Self {
         Table::default()
     }
 
-    /// Sets a key, and replaces its previous value. The path is dotted: `tcp.mss` is the key `mss` of the table `tcp`, and
-    /// `link.0.delay` the key `delay` of the first table of the list `link`.
+    /// Sets a key, and replaces its previous value. The path is dotted: `tcp.mss` is the key `mss` of the table `tcp`,
+    /// and `link.0.delay` is the key `delay` of the first table in the list `link`.
     #[must_use]
     pub fn set(mut self, path: &str, value: impl Into<Value>) -> Self {
         let parts: Vec<&str> = path.split('.').collect();
@@ -213,7 +213,7 @@ fn put(entries: &mut Vec<Entry>, path: &[&str], node: Node) {
     }
 }
 
-/// The table at or below a value in which a path continues, and the rest of the path.
+/// The table in which a path continues, at or below a value, and the rest of the path.
 fn part<'n, 'p>(node: &'n mut Node, path: &'p [&'p str]) -> Option<(&'n mut Vec<Entry>, &'p [&'p str])> {
     match (&mut node.content, path) {
         (Content::Table(entries), [_, ..]) => Some((entries, path)),
@@ -277,13 +277,13 @@ tables! {
 }
 
 impl Topology {
-    /// Any topology, by its name in the reference. Set its keys with [`set`](Topology::set).
+    /// Creates any topology, by its name in the reference. Set its keys with [`set`](Topology::set).
     pub fn new(kind: &str) -> Self {
         Topology(Table::new().set("kind", kind))
     }
 
-    /// A dumbbell: the hosts `left1`, `left2`, ... and `right1`, `right2`, ... at the two ends of the link `bottleneck`.
-    /// It has one pair of hosts unless [`pairs`](Topology::pairs) sets another number.
+    /// Creates a dumbbell: the hosts `left1`, `left2`, ... and `right1`, `right2`, ... on the two sides of the link
+    /// `bottleneck`. It has one pair of hosts unless [`pairs`](Topology::pairs) sets another number.
     pub fn dumbbell(access: Link, bottleneck: Link) -> Self {
         Topology::new("dumbbell").set("access", access).set("bottleneck", bottleneck)
     }
@@ -294,50 +294,50 @@ impl Topology {
         self.set("pairs", pairs)
     }
 
-    /// A chain: the host `source`, routers, and the host `sink`, connected by `link1`, `link2`, ....
+    /// Creates a chain: the host `source`, routers, and the host `sink`, connected by `link1`, `link2`, ....
     pub fn chain(links: impl IntoIterator<Item = Link>) -> Self {
         Topology::new("chain").set("link", links.into_iter().collect::<Value>())
     }
 
-    /// A star: the hosts `host1`, `host2`, ..., each connected to the router `hub`.
+    /// Creates a star: the hosts `host1`, `host2`, ..., each connected to the router `hub`.
     pub fn star(hosts: usize, access: Link) -> Self {
         Topology::new("star").set("hosts", hosts).set("access", access)
     }
 
-    /// A parking lot: the links `bottleneck1`, ... (as many as `hops`) from the host `source` to the host `sink`, and hosts
-    /// for cross traffic at each of these links.
+    /// Creates a parking lot: `hops` links `bottleneck1`, ... from the host `source` to the host `sink`, and hosts for
+    /// cross traffic at each of these links.
     pub fn parking_lot(hops: usize, bottleneck: Link, access: Link) -> Self {
         Topology::new("parking-lot").set("hops", hops).set("bottleneck", bottleneck).set("access", access)
     }
 }
 
 impl Link {
-    /// A link with this rate and propagation delay.
+    /// Creates a link with this rate and propagation delay.
     pub fn new(rate: impl Into<Value>, delay: impl Into<Value>) -> Self {
         Link(Table::new().set("rate", rate).set("delay", delay))
     }
 
-    /// Sets the name of a link between two nodes, and the nodes at which its forward direction begins and ends.
+    /// Sets the name of a link between two nodes, and the nodes at which its forward direction starts and ends.
     #[must_use]
     pub fn between(self, name: &str, from: &str, to: &str) -> Self {
         self.set("name", name).set("from", from).set("to", to)
     }
 
-    /// Sets the limit of the queue, under any discipline and without one: packets, bytes, time, or a multiple of the
+    /// Sets the limit of the queue, with or without a discipline. It is in packets, bytes or time, or a multiple of the
     /// bandwidth-delay product (a [`BdpMultiple`], or text such as `"2BDP"`).
     #[must_use]
     pub fn limit(self, limit: impl Into<Value>) -> Self {
         self.set("discipline.limit", limit)
     }
 
-    /// Sets the round-trip time of the bandwidth-delay product. Unset, it is the largest base round-trip time of the flows
-    /// through the link.
+    /// Sets the round-trip time of the bandwidth-delay product. The default is the largest base round-trip time of the
+    /// flows through the link.
     #[must_use]
     pub fn bdp_rtt(self, round_trip: impl Into<Value>) -> Self {
         self.set("bdp_rtt", round_trip)
     }
 
-    /// Sets the limit of the device's drop-tail queue, which is the queue if there is no discipline.
+    /// Sets the limit of the device's drop-tail queue. Without a discipline this is the only queue.
     #[must_use]
     pub fn queue(self, limit: impl Into<Value>) -> Self {
         self.set("queue", limit)
@@ -369,7 +369,7 @@ impl Link {
 }
 
 impl Flow {
-    /// A flow from one host to another, by name or pattern.
+    /// Creates a flow from one host to another, by name or pattern.
     pub fn new(from: &str, to: &str) -> Self {
         Flow(Table::new().set("from", from).set("to", to))
     }
@@ -386,7 +386,7 @@ impl Flow {
         self.set("count", count)
     }
 
-    /// Sets the time at which it starts.
+    /// Sets the start time.
     #[must_use]
     pub fn start(self, start: impl Into<Value>) -> Self {
         self.set("start", start)
@@ -410,7 +410,7 @@ impl Flow {
         self.set("workload", workload)
     }
 
-    /// Sets the size of a bulk transfer; without it the transfer does not end.
+    /// Sets the size of a bulk transfer. Without a size the transfer does not end.
     #[must_use]
     pub fn size(self, size: impl Into<Value>) -> Self {
         self.set("size", size)
@@ -418,17 +418,18 @@ impl Flow {
 }
 
 impl Probe {
-    /// Samples flows, by name or pattern.
+    /// Creates a probe that samples flows, by name or pattern.
     pub fn flow<M: Into<Value>>(flows: &str, metrics: impl IntoIterator<Item = M>) -> Self {
         Probe::of("flow", flows, metrics)
     }
 
-    /// Samples directions of links, by name or pattern.
+    /// Creates a probe that samples directions of links, by name or pattern.
     pub fn link<M: Into<Value>>(links: &str, metrics: impl IntoIterator<Item = M>) -> Self {
         Probe::of("link", links, metrics)
     }
 
-    /// Samples the objects with these names, for example UEs; `key` is the key of the probe that holds the names.
+    /// Creates a probe that samples the objects with these names, for example UEs; `key` is the key of the probe for
+    /// these names.
     pub fn of<M: Into<Value>>(key: &str, names: &str, metrics: impl IntoIterator<Item = M>) -> Self {
         Probe(Table::new().set(key, names).set("metrics", metrics.into_iter().collect::<Value>()))
     }
@@ -447,18 +448,18 @@ impl Default for ScenarioBuilder {
 }
 
 impl ScenarioBuilder {
-    /// A scenario without keys. It needs at least a network and a flow.
+    /// Creates a scenario without keys. It needs at least a network and a flow.
     pub fn new() -> Self {
         ScenarioBuilder(Table::new())
     }
 
-    /// Sets the title, one line for reports.
+    /// Sets the title, a single line for reports.
     #[must_use]
     pub fn title(self, title: &str) -> Self {
         self.set("title", title)
     }
 
-    /// Sets the time at which the run ends at the latest.
+    /// Sets the maximum duration of the run.
     #[must_use]
     pub fn duration(self, duration: impl Into<Value>) -> Self {
         self.set("duration", duration)
@@ -531,20 +532,20 @@ impl ScenarioBuilder {
         text + &headed
     }
 
-    /// The scenario with every default filled in.
+    /// Returns the scenario with all defaults filled in.
     ///
     /// # Errors
-    /// All errors, at the dotted paths of their values.
+    /// All errors in the scenario. Their positions are the dotted paths of the values.
     pub fn build(&self) -> Result<Scenario, Errors> {
         self.load(&Language::default(), &[])
     }
 
-    /// As [`ScenarioBuilder::build`], after overrides, in this language.
+    /// As [`ScenarioBuilder::build`], with overrides, in this language.
     pub(crate) fn load(&self, language: &Language, overrides: &[Override]) -> Result<Scenario, Errors> {
         match language.load(&self.to_toml(), NAME, overrides) {
             Ok(loaded) => Ok(loaded.scenario),
             Err(mut errors) => {
-                // The author has not seen the generated text, so replace its line by the path. Errors in overrides have
+                // The author has not seen the generated text, so the path replaces its line. Errors in overrides have
                 // no line.
                 for error in errors.0.iter_mut().filter(|error| error.line > 0) {
                     (error.line, error.column) = (0, 0);

@@ -27,9 +27,10 @@
 //!
 //! # Stability
 //!
-//! Of all Fullpipe crates only this one has a stable interface, by semantic versioning: a program that compiles with one
-//! release compiles with every later release that Cargo considers compatible. The interface is what this documentation shows;
-//! `crates/fullpipe/api.txt` lists it. Hidden items exist for the `fullpipe` command and may change in any release, and so may
+//! This is the only Fullpipe crate with a stable interface, by semantic versioning: a program that compiles with one
+//! release compiles with every later release that Cargo considers compatible. This documentation shows the interface;
+//! `crates/fullpipe/api.txt` lists it. Hidden items exist for the `fullpipe` command. They and the other crates may
+//! change in any release. Results may change with any release: [`BUILD`] identifies the build that produced them.
 //! the other crates. Results may change with any release: [`BUILD`] identifies the build that produced them.
 
 /// Congestion controls.
@@ -43,7 +44,7 @@ pub mod congestion {
     pub use fullpipe_congestion::*;
 }
 
-/// Queue disciplines, and media: links with a model of their own, such as an access network.
+/// Queue disciplines, and media: links with their own model, such as an access network.
 pub mod network {
     pub use fullpipe_network::{
         Endpoint, Ends, Envelope, Fate, Fated, Fifo, Frame, Handle, Limit, Medium, NatCounters, QueueDiscipline,
@@ -84,7 +85,7 @@ pub mod scenario {
     pub use fullpipe_scenario::*;
 }
 
-/// Access networks: what one declares of itself, reads from a scenario, and reports.
+/// Access networks: their declarations, their settings in a scenario, and their reports.
 pub mod access {
     pub use fullpipe_archive::reference::{ColumnReference, TableReference};
     pub use fullpipe_archive::{

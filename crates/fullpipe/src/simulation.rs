@@ -13,7 +13,7 @@ use fullpipe_workload::Application;
 use std::fmt;
 use std::path::Path;
 
-/// Why a simulation has no outcome.
+/// The reason why a simulation has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -27,12 +27,12 @@ pub enum Error {
         /// The message of the operating system.
         reason: String,
     },
-    /// The library has no embedded scenario of this name.
+    /// The library has no embedded scenario with this name.
     #[non_exhaustive]
     UnknownScenario {
-        /// The name that was given.
+        /// The unknown name.
         name: String,
-        /// The nearest name, if one is near.
+        /// The nearest valid name, if one is similar enough.
         nearest: Option<&'static str>,
     },
     /// The scenario or an override has errors.
@@ -145,7 +145,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A simulation of a scenario given as text or by a [`ScenarioBuilder`].
+    /// Creates a simulation of a scenario that is given as text or by a [`ScenarioBuilder`].
     pub fn new(scenario: impl Into<Source>) -> Self {
         Simulation {
             source: scenario.into(),
@@ -156,7 +156,7 @@ impl Simulation {
         }
     }
 
-    /// A simulation of a scenario in a file.
+    /// Creates a simulation of a scenario in a file.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -168,10 +168,10 @@ impl Simulation {
         }
     }
 
-    /// A simulation of a scenario that is part of the library; [`embedded`](crate::embedded) lists them.
+    /// Creates a simulation of an embedded scenario; [`embedded`](crate::embedded) lists them.
     ///
     /// # Errors
-    /// If there is no such scenario.
+    /// If there is no embedded scenario with this name.
     pub fn embedded(name: &str) -> Result<Self, Error> {
         match crate::embedded::scenario(name) {
             Some(text) => Ok(Simulation::new(Source(Content::Text { text: text.to_owned(), file: name.to_owned() }))),
@@ -182,22 +182,23 @@ impl Simulation {
         }
     }
 
-    /// Overrides a value of the scenario, as `--set` does. The path is dotted; the value is written as in the file. Text
-    /// that is not a TOML value, such as `10Mbit/s`, needs no quotes.
+    /// Overrides a value of the scenario, as `--set` does. The path is dotted, and the value is written as in the file.
+    /// Text that is not a TOML value, such as `10Mbit/s`, needs no quotes.
     #[must_use]
     pub fn set(mut self, path: &str, value: impl fmt::Display) -> Self {
         self.overrides.push(Override { path: path.to_owned(), value: value.to_string() });
         self
     }
 
-    /// Lets the auditor check every packet, not only sums. It then needs memory for every packet in the network.
+    /// Enables the audit of every packet, in addition to that of sums. The auditor then needs memory for every packet
+    /// in the network.
     #[must_use]
     pub fn audit_packets(mut self) -> Self {
         self.options.audit_packets = true;
         self
     }
 
-    /// Plugs in a congestion control, see [`Plugins::control`].
+    /// Replaces the congestion control of a flow, see [`Plugins::control`].
     #[must_use]
     pub fn control(
         mut self,
@@ -208,7 +209,7 @@ impl Simulation {
         self
     }
 
-    /// Plugs in a stream scheduler of the QUIC model, see [`Plugins::scheduler`].
+    /// Replaces the stream scheduler of the QUIC model, see [`Plugins::scheduler`].
     #[must_use]
     pub fn scheduler(
         mut self,
@@ -219,7 +220,7 @@ impl Simulation {
         self
     }
 
-    /// Plugs in a queue discipline, see [`Plugins::queue`].
+    /// Replaces the queue discipline of a link, see [`Plugins::queue`].
     #[must_use]
     pub fn queue(
         mut self,
@@ -230,7 +231,7 @@ impl Simulation {
         self
     }
 
-    /// Plugs in the applications of a flow, see [`Plugins::workload`].
+    /// Replaces the applications of a flow, see [`Plugins::workload`].
     #[must_use]
     pub fn workload(
         mut self,
@@ -241,24 +242,24 @@ impl Simulation {
         self
     }
 
-    /// Adds an access network that the program declares: the scenario can have tables under its name.
+    /// Adds an access network that the program defines. The scenario can have tables under its name.
     ///
     /// # Panics
-    /// If that name is already a key of a scenario.
+    /// If the name is already a key of a scenario.
     #[must_use]
     pub fn access_network(mut self, component: &'static AccessNetworkComponent) -> Self {
         self.language = self.language.access_network(component);
         self
     }
 
-    /// Plugs in an observer, see [`Plugins::observe`].
+    /// Adds an observer, see [`Plugins::observe`].
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + Send + 'static) -> Self {
         self.plugins = self.plugins.observe(observer);
         self
     }
 
-    /// The scenario with every default filled in.
+    /// Returns the scenario with all defaults filled in.
     ///
     /// # Errors
     /// All errors in the text and the overrides, with their positions.
@@ -271,10 +272,10 @@ impl Simulation {
         }
     }
 
-    /// Runs the simulation. [`Outcome::verdict`] has the result of the auditor.
+    /// Runs the simulation. [`Outcome::verdict`] is the result of the auditor.
     ///
     /// # Errors
-    /// If the scenario has errors, a plug-in names a flow or link that does not exist, or the network cannot be built.
+    /// If the scenario has errors, a plug-in refers to a flow or link that does not exist, or the network cannot be built.
     pub fn run(self) -> Result<Outcome, Error> {
         let scenario = self.scenario()?;
         Ok(run_with(&scenario, &self.options, self.plugins)?)

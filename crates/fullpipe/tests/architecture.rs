@@ -1,13 +1,13 @@
 //! Tests that every path in ARCHITECTURE.md exists, and that every test file is built.
 //!
-//! A path is the target of a link, or a text in backquotes that contains a slash or ends in `.rs`. Paths are relative to the
-//! root of the repository or to `crates/`.
+//! A path is the target of a link, or a text in backquotes that contains a slash or ends with `.rs`. Paths are relative
+//! to the root of the repository or to `crates/`.
 
 use std::path::Path;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Whether a text in backquotes is a path of the repository. Code with spaces is not, nor are folders of records.
+/// Whether a text in backquotes is a path in the repository. Code with spaces and folders of records are not paths.
 fn is_path(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     text.chars().all(is_plain) && (text.contains('/') || text.ends_with(".rs")) && !text.starts_with("runs/")
@@ -23,7 +23,7 @@ fn exists(path: &str) -> bool {
 }
 
 #[test]
-fn every_path_of_the_architecture_page_exists() {
+fn every_path_in_the_architecture_page_exists() {
     let page = std::fs::read_to_string(format!("{ROOT}/ARCHITECTURE.md")).expect("the page is in the repository");
     let outside_of_code: String =
         page.split("```").enumerate().filter(|(part, _)| part % 2 == 0).map(|(_, text)| text).collect();
@@ -43,7 +43,7 @@ fn paths_are_recognized_and_checked_for_existence() {
     assert!(!is_path("Network::send") && !is_path("cargo fullpipe") && !is_path("runs/KEY"));
 }
 
-/// Crates with `autotests = false` build only the tests that they name.
+/// Crates with `autotests = false` build only the tests that their manifest lists.
 #[test]
 fn every_test_file_is_a_module_of_the_test_binary_or_a_target() {
     let folders = |path: &Path| -> Vec<_> {
@@ -59,7 +59,7 @@ fn every_test_file_is_a_module_of_the_test_binary_or_a_target() {
                 continue;
             }
             let name = file.file_stem().expect("a file has a name").to_string_lossy();
-            let path = file.strip_prefix(&krate).expect("it is in the crate").display().to_string();
+            let path = file.strip_prefix(&krate).expect("the test file is in the crate").display().to_string();
             let is_module = all.lines().any(|line| line == format!("mod {name};"));
             modules += usize::from(is_module);
             assert!(

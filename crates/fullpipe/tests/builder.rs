@@ -7,7 +7,7 @@ use fullpipe::{Simulation, embedded};
 use std::path::Path;
 use toml_edit::{DocumentMut, Item};
 
-/// Converts a value of a file into one of the builder.
+/// Converts a value of a file into a value of the builder.
 fn value(value: &toml_edit::Value) -> Value {
     use toml_edit::Value as Toml;
     match value {
@@ -15,7 +15,7 @@ fn value(value: &toml_edit::Value) -> Value {
         Toml::Integer(number) => (*number.value()).into(),
         Toml::Float(number) => (*number.value()).into(),
         Toml::Boolean(boolean) => (*boolean.value()).into(),
-        // The builder has no dates. No key accepts one, nor this text.
+        // The builder has no dates. No key accepts a date or this text.
         Toml::Datetime(date) => date.value().to_string().into(),
         Toml::Array(list) => list.iter().map(self::value).collect(),
         Toml::InlineTable(entries) => {
@@ -48,11 +48,11 @@ fn rebuilt(file: &DocumentMut) -> ScenarioBuilder {
 fn every_embedded_scenario_can_be_built_in_code() {
     let mut scenarios = 0;
     for name in embedded::scenario_names() {
-        let text = embedded::scenario(name).expect("it is listed");
+        let text = embedded::scenario(name).expect("the listed scenario exists");
         let file = load(text, name, &[]).unwrap_or_else(|errors| panic!("{name}: {errors}"));
-        let builder = rebuilt(&text.parse().expect("it loads, so it is TOML"));
+        let builder = rebuilt(&text.parse().expect("a valid scenario is TOML"));
         let built = builder.build().unwrap_or_else(|errors| panic!("{name}: {errors}"));
-        assert!(built == file.scenario, "{name}: another description");
+        assert!(built == file.scenario, "{name}: the descriptions differ");
         let written = load(&builder.to_toml(), name, &[]).unwrap_or_else(|errors| panic!("{name}: {errors}"));
         assert_eq!(written.resolved, file.resolved, "{name}");
         scenarios += 1;
@@ -60,8 +60,8 @@ fn every_embedded_scenario_can_be_built_in_code() {
     assert!(scenarios >= 20, "only {scenarios} scenarios are embedded");
 }
 
-/// The parts of errors that are the same for a file and for a builder. Positions differ, and so does the quoted text, because
-/// the builder formats values in its own way.
+/// The parts of errors that are equal for a file and for a builder. Positions differ, and so does the quoted text,
+/// because the builder formats values differently.
 fn comparable(errors: &[Error]) -> Vec<(String, Vec<String>, Option<String>)> {
     let mut parts: Vec<_> = errors.iter().map(|e| (e.path.clone(), e.expected.clone(), e.suggestion.clone())).collect();
     parts.sort();
@@ -72,8 +72,8 @@ fn comparable(errors: &[Error]) -> Vec<(String, Vec<String>, Option<String>)> {
 fn a_builder_reports_the_same_errors_as_a_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenario/tests/wrong");
     let mut files = 0;
-    for entry in std::fs::read_dir(folder).expect("the folder is there") {
-        let path = entry.expect("it can be listed").path();
+    for entry in std::fs::read_dir(folder).expect("the folder is readable") {
+        let path = entry.expect("the folder is readable").path();
         // Skip files that are not valid TOML: builder calls cannot express them.
         let Some(text) = std::fs::read_to_string(&path).ok() else { continue };
         let Ok(document) = text.parse::<DocumentMut>() else { continue };
@@ -150,13 +150,13 @@ fn lossy_link() -> ScenarioBuilder {
 }
 
 #[test]
-fn a_built_scenario_writes_the_same_records_as_its_file() {
+fn built_scenario_writes_the_same_records_as_its_file() {
     for (name, builder) in [("quick-start", quick_start()), ("two-flows", two_flows()), ("lossy-link", lossy_link())] {
-        let file = Simulation::embedded(name).expect("it is embedded");
+        let file = Simulation::embedded(name).expect("the scenario is embedded");
         assert!(builder.build().expect("it is valid") == file.scenario().expect("it is valid"), "{name}");
         let run = |simulation: Simulation| simulation.set("duration", "12s").run().expect("it can run").tables();
         let (built, read) = (run(Simulation::new(builder)), run(file));
-        assert!(built == read, "{name}: other records");
+        assert!(built == read, "{name}: the records differ");
         let written: Vec<&str> = built.iter().filter(|(_, text)| text.len() > 200).map(|(file, _)| *file).collect();
         assert!(written.starts_with(&["flows.csv", "series.csv"]), "{name}: {written:?}");
     }
@@ -183,7 +183,7 @@ fn the_position_of_an_error_is_the_dotted_path_of_its_value() {
     assert!(wrong.contains("did you mean size? (expected one of "), "{wrong}");
     let wrong = error(chain().flow(Flow::new("source", "snik")));
     assert!(wrong.starts_with("scenario.flow.0.to: "), "{wrong}");
-    // A missing key has a path, too.
+    // The error of a missing key also has a path.
     let wrong = error(ScenarioBuilder::new().topology(Topology::new("star").set("hosts", 2)).flow(flow()));
     assert!(wrong.starts_with("scenario.topology.access: topology.access is missing"), "{wrong}");
     // Numbers that TOML cannot represent or the schema does not accept.
@@ -201,14 +201,14 @@ fn the_position_of_an_error_in_an_override_is_the_override() {
 }
 
 #[test]
-fn a_path_reaches_into_tables_and_lists_and_an_invalid_one_becomes_a_key() {
+fn set_follows_paths_through_tables_and_lists_and_keeps_invalid_paths_as_keys() {
     let table = Table::new()
         .set("a.b.c", 1)
         .set("a.b.d", [0.5])
         .add("list", Table::new().set("x", "y"))
         .set("list.0.z", true)
         .set("a.b.c", 2)
-        // There is no second table, and a number has no keys.
+        // The list has no second table, and a number has no keys.
         .set("list.1.z", 3)
         .set("a.b.c.e", 4);
     let file = ScenarioBuilder::new().set("table", table).to_toml();
@@ -221,7 +221,7 @@ fn a_path_reaches_into_tables_and_lists_and_an_invalid_one_becomes_a_key() {
 }
 
 #[test]
-fn missing_scenarios_are_errors_with_a_suggestion() {
+fn missing_scenario_gives_an_error_with_a_suggestion() {
     let unknown = Simulation::embedded("quik-start").expect_err("there is none");
     assert_eq!(unknown.to_string(), "unknown embedded scenario \"quik-start\"; did you mean \"quick-start\"?");
     let unread = Simulation::open("no/such/file.toml").expect_err("there is none");
@@ -230,7 +230,7 @@ fn missing_scenarios_are_errors_with_a_suggestion() {
 
 /// 2 x (1 + 18 + 1) ms x 10 Mbit/s = 50 000 bytes, under a discipline and without one.
 #[test]
-fn a_limit_in_bdp_is_one_method_for_all_disciplines() {
+fn limit_sets_a_bdp_multiple_with_and_without_a_discipline() {
     let bottleneck = || Link::new("10Mbit/s", "18ms").limit(BdpMultiple::new(0.5));
     for link in [bottleneck(), bottleneck().discipline("fq-codel"), Link::new("10Mbit/s", "18ms").limit("0.5BDP")] {
         let scenario = ScenarioBuilder::new()

@@ -1,7 +1,7 @@
-//! Implements and runs every trait that a user's program can implement, with names of the crate `fullpipe` alone.
+//! Implements and runs every trait that a user's program can implement, with items of the crate `fullpipe` only.
 //!
-//! Every method is implemented with its whole signature, including methods that have defaults. If the crate does not export
-//! a type of a signature, this file does not compile.
+//! All methods are implemented with their full signatures, including methods with default implementations. If the crate
+//! does not export a type of a signature, this file does not compile.
 
 use fullpipe::congestion::{
     Ack, Congestion, Control, Controller, DeliveryRate, PacketState, RecoveryExit, Signals, Timeout,
@@ -225,7 +225,7 @@ impl Medium for Pipe {
     }
 }
 
-/// A chain of one link with one flow.
+/// A chain with one link and one flow.
 fn chain(flow: Flow) -> Simulation {
     let link = Link::new("10Mbit/s", "20ms").queue("50kB");
     let scenario = ScenarioBuilder::new().duration("10s").topology(Topology::chain([link])).flow(flow.name("only"));
@@ -239,40 +239,41 @@ fn run(simulation: Simulation) -> Outcome {
 }
 
 #[test]
-fn a_plugged_in_congestion_control_limits_the_rate_to_its_window() {
+fn user_congestion_control_limits_the_rate_to_its_window() {
     let bulk = || chain(Flow::new("source", "sink"));
     let fixed = run(bulk().control("only", |_: &ConnectionContext<'_>| Box::new(Fixed(25_000))));
-    let goodput = |outcome: &Outcome| outcome.flow("only").and_then(|row| row.goodput_bps).expect("it sent");
-    // 25 000 bytes in each round trip of 40 ms are 5 Mbit/s.
+    let goodput =
+        |outcome: &Outcome| outcome.flow("only").and_then(|row| row.goodput_bps).expect("the flow has a goodput");
+    // 25 000 bytes per round trip of 40 ms are 5 Mbit/s.
     assert!(goodput(&fixed) < 5.0e6, "{}", goodput(&fixed));
     assert!(goodput(&run(bulk())) > 8.0e6);
 }
 
 #[test]
-fn a_plugged_in_discipline_and_observer_receive_every_packet() {
+fn user_discipline_and_observer_receive_every_packet() {
     let udp = Flow::new("source", "sink").protocol("udp").workload("constant-rate");
     let outcome = run(chain(udp.set("payload", 1000).set("interval", "10ms").set("packets", 900))
         .queue("link1", |context: &QueueContext<'_>| Box::new(Hundredth(Fifo::new(context.limit), 0)))
         .observe(Count::default()));
-    let count: &Count = outcome.observers().next().expect("it was plugged in");
+    let count: &Count = outcome.observers().next().expect("the observer was added");
     // The discipline drops every hundredth of 900 packets, although the queue is empty.
     assert_eq!((count.sent, count.delivered, count.dropped, count.transmitted), (900, 891, 9, 891));
     let _ = Limit::Unlimited;
 }
 
 #[test]
-fn a_plugged_in_application_sends_its_bytes() {
+fn user_application_sends_its_bytes() {
     let simulation = chain(Flow::new("source", "sink").size(5)).observe(Count::default());
     let outcome = run(simulation.workload("only", |context: &WorkloadContext<'_>| {
         assert!(context.over_stream());
         [Box::new(Ten::default()), Box::new(Sink::new(true))]
     }));
-    let count: &Count = outcome.observers().next().expect("it was plugged in");
+    let count: &Count = outcome.observers().next().expect("the observer was added");
     assert_eq!(count.payload_bytes, 10);
 }
 
 #[test]
-fn a_medium_can_be_implemented_with_exported_names() {
+fn medium_can_be_implemented_with_exported_items() {
     let mut pipe = Pipe::default();
     let frame = Frame {
         token: 7,
@@ -289,7 +290,7 @@ fn a_medium_can_be_implemented_with_exported_names() {
     assert_eq!(fates, [Fated { token: 7, at, fate: Fate::Delivered }]);
 }
 
-/// A page of two objects, each on a stream of its own. The larger object is written first.
+/// A page with two objects, each on its own stream. The larger object is written first.
 fn page() -> Simulation {
     let objects = [Table::new().set("size", "300kB"), Table::new().set("size", "30kB").set("main", true)];
     let page = Flow::new("source", "sink").protocol("quic").set("quic.stack", "model").workload("web");
@@ -303,7 +304,7 @@ fn page() -> Simulation {
 }
 
 #[test]
-fn a_plugged_in_scheduler_changes_the_completion_times_of_streams() {
+fn user_scheduler_changes_the_completion_times_of_streams() {
     let ends = |simulation: Simulation| {
         run(simulation).completion_rows().map(|row| row.completion.completed).collect::<Vec<Instant>>()
     };
@@ -317,7 +318,7 @@ fn a_plugged_in_scheduler_changes_the_completion_times_of_streams() {
 }
 
 #[test]
-fn a_scheduler_for_a_flow_of_the_real_stack_is_an_error() {
+fn user_scheduler_for_a_flow_of_the_real_stack_is_an_error() {
     let noq = || chain(Flow::new("source", "sink").protocol("quic"));
     let Err(error) = noq().scheduler("only", |_| Box::new(Last)).run() else { panic!("noq has its own scheduler") };
     assert!(matches!(&error, Error::Run(RunError::Scheduler { .. })), "{error}");

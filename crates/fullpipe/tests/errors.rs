@@ -1,4 +1,4 @@
-//! Errors of the library in programs: they convert by `?` into boxed errors, and into those of `anyhow`.
+//! Tests the conversion of the library's errors: `?` converts them into boxed errors, and into those of `anyhow`.
 
 use fullpipe::{Simulation, lab, scenario};
 use std::error::Error;

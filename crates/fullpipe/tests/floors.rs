@@ -42,10 +42,10 @@ fn crates_depend_only_on_lower_layers() {
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .output()
         .expect("cargo metadata runs");
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
-    let packages = metadata["packages"].as_array().expect("there are packages");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let packages = metadata["packages"].as_array().expect("the metadata contain packages");
     let mut layers: BTreeMap<&str, u32> = LAYERS.into_iter().collect();
-    // A crate that is added, such as an access network, states its layer in its own manifest.
+    // A crate that a user adds, such as an access network, states its layer in its manifest.
     layers.extend(packages.iter().filter_map(|package| {
         let layer = package["metadata"]["fullpipe"]["layer"].as_u64()?;
         Some((package["name"].as_str()?, layer as u32))
@@ -57,7 +57,7 @@ fn crates_depend_only_on_lower_layers() {
             panic!("{name} has no layer: add it to LAYERS, or package.metadata.fullpipe.layer to its manifest")
         });
         seen += 1;
-        for dependency in package["dependencies"].as_array().expect("a list") {
+        for dependency in package["dependencies"].as_array().expect("the dependencies are a list") {
             if dependency["kind"].as_str() == Some("dev") {
                 continue;
             }

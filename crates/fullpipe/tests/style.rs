@@ -1,21 +1,21 @@
-//! Tests that pages, messages and comments have none of the phrases in `phrases.txt`, which readers did not understand.
+//! Tests that pages, messages and comments contain none of the phrases in `phrases.txt`, which readers did not understand.
 
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The list itself, this test, and the page that quotes messages of earlier versions.
 const EXEMPT: [&str; 3] = ["phrases.txt", "style.rs", "CHANGELOG.md"];
-/// The ends of names of files with texts that a person reads.
+/// The extensions of files with texts for readers.
 const TEXTS: [&str; 4] = ["rs", "md", "toml", "txt"];
 
-/// Each phrase with what is written instead.
+/// Each phrase with its replacement.
 fn phrases() -> Vec<(String, &'static str)> {
     let lines = include_str!("phrases.txt").lines().filter(|line| !line.starts_with('#'));
     let pair = |line: &'static str| line.split_once(" => ").unwrap_or_else(|| panic!("no replacement: {line}"));
     lines.map(pair).map(|(phrase, instead)| (phrase.to_lowercase(), instead)).collect()
 }
 
-/// A text in small letters as one line: without marks of comments, and without the marks that continue a string.
+/// A text in lowercase on one line, without comment markers and without the markers that continue a string.
 fn one_line(text: &str) -> String {
     let words = text.lines().flat_map(|line| {
         let line = line.trim().trim_end_matches('\\');
@@ -41,7 +41,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn no_text_has_a_phrase_of_the_list() {
+fn no_text_contains_a_phrase_of_the_list() {
     let phrases = phrases();
     assert!(phrases.len() > 20, "{}", phrases.len());
     let mut texts = Vec::new();
@@ -49,7 +49,7 @@ fn no_text_has_a_phrase_of_the_list() {
     assert!(texts.len() > 500, "only {} texts", texts.len());
     let mut found = Vec::new();
     for file in texts {
-        // Some tests have files that are not UTF-8.
+        // Some test files are not UTF-8.
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
         let text = one_line(&text);
         let hits = phrases.iter().filter(|(phrase, _)| text.contains(phrase));
@@ -59,7 +59,7 @@ fn no_text_has_a_phrase_of_the_list() {
 }
 
 #[test]
-fn a_phrase_is_found_across_lines_of_comments_and_strings() {
+fn phrase_is_found_across_lines_of_comments_and_strings() {
     let text =
         "/// It asks for a sign\n    /// of life.\nlet text = \"all their ways out \\\n    lead by the router\";";
     let line = one_line(text);

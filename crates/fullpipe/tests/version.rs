@@ -6,7 +6,7 @@ fn file(path: &str) -> String {
     std::fs::read_to_string(format!("{ROOT}/{path}")).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The rest of the first line that begins so.
+/// The rest of the first line that begins with `begin`.
 fn value(text: &str, begin: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(begin));
     line.unwrap_or_else(|| panic!("no line begins with {begin:?}")).trim_matches('"').to_owned()

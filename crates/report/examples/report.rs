@@ -1,5 +1,5 @@
-//! Builds the report of a folder of records: `cargo run -p fullpipe-report --example report -- DIR`. Without a folder,
-//! of a copy of the test records in the system's temporary folder.
+//! Builds the report of a folder of records: `cargo run -p fullpipe-report --example report -- DIR`. Without a folder
+//! it uses a copy of the test records in the system's temporary folder.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
-//! Two folders of records compared: the differences between runs of the same point and seed, with paired intervals.
+//! Compares two folders of records: the differences between runs of the same point and seed, with paired intervals.
 //!
-//! Runs with the same seed share their random streams, so their difference varies less than either of them. The interval of
-//! the mean difference is that of a paired t-test: mean ± t · s / √n, with s the sample standard deviation of the n
-//! differences and t the 97.5 % quantile of Student's distribution with n - 1 degrees of freedom.
+//! Runs with the same seed share their random streams, so their difference varies less than each run. The interval of
+//! the mean difference is that of a paired t-test: mean ± t · s / √n. s is the sample standard deviation of the n
+//! differences, and t is the 97.5 % quantile of Student's distribution with n - 1 degrees of freedom.
 
 use crate::error::ReportError;
 use crate::input::{Records, distinct};
@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The difference of a metric at a point from that of another folder of records, over pairs of runs with the same seed.
+/// The difference of a metric at a point from that in another folder of records, over pairs of runs with the same seed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Difference {
@@ -25,18 +25,18 @@ pub struct Difference {
     pub unit: String,
     /// Number of pairs.
     pub pairs: usize,
-    /// Mean over this folder's runs.
+    /// Mean over the runs of this folder.
     pub mean: f64,
-    /// Mean over the other folder's runs.
+    /// Mean over the runs of the other folder.
     pub other_mean: f64,
-    /// Mean of the differences, this folder's value less the other's.
+    /// Mean of the differences: the value of this folder minus that of the other folder.
     pub difference: f64,
-    /// Half width of the 95 % interval of the mean difference; `None` of one pair.
+    /// Half width of the 95 % interval of the mean difference; `None` for a single pair.
     pub ci95: Option<f64>,
 }
 
 impl Difference {
-    /// The mean difference as a share of the other folder's mean; `None` if that is zero.
+    /// The mean difference as a fraction of the other folder's mean; `None` if that mean is zero.
     pub fn relative(&self) -> Option<f64> {
         let share = self.difference / self.other_mean.abs();
         share.is_finite().then_some(share)
@@ -48,22 +48,22 @@ impl Difference {
     }
 }
 
-/// Two folders compared.
+/// The comparison of two folders.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Comparison {
     /// The other folder.
     pub(crate) other: PathBuf,
-    /// By metric, then by point, in the order of this folder.
+    /// The differences by metric, then by point, in the order of this folder.
     pub(crate) differences: Vec<Difference>,
-    /// Runs of this folder without a partner.
+    /// The number of runs of this folder without a pair.
     pub(crate) unpaired: usize,
-    /// Runs of the other folder without a partner.
+    /// The number of runs of the other folder without a pair.
     pub(crate) unpaired_there: usize,
-    /// Pairs that were left out because a run in them is not to be trusted.
+    /// The number of pairs that were excluded because one of their runs is invalid.
     pub(crate) doubtful: usize,
 }
 
-/// Compares the records of a folder with those of another one.
+/// Compares the records of a folder with those of another folder.
 pub(crate) fn compare(records: &Records, folder: &Path) -> Result<Comparison, ReportError> {
     let other = Records::read(folder)?;
     let (pairs, unpaired_there) = pair(&records.results.rows, &other.results.rows);
@@ -111,8 +111,8 @@ pub(crate) fn compare(records: &Records, folder: &Path) -> Result<Comparison, Re
     Ok(Comparison { other: folder.to_path_buf(), doubtful: all - sound.len(), differences, unpaired, unpaired_there })
 }
 
-/// The runs of two folders that have point and seed in common, and how many of the second have no partner. If several runs have the
-/// same point and seed, they are paired in their order.
+/// The pairs of runs with equal point and seed, and the number of runs of the second folder without a pair. If several
+/// runs have the same point and seed, they are paired in their order.
 fn pair<'a>(here: &'a [ResultRow], there: &'a [ResultRow]) -> (Vec<(&'a ResultRow, &'a ResultRow)>, usize) {
     let mut waiting: BTreeMap<(&Point, u64), Vec<&ResultRow>> = BTreeMap::new();
     for row in there.iter().rev() {
@@ -124,7 +124,7 @@ fn pair<'a>(here: &'a [ResultRow], there: &'a [ResultRow]) -> (Vec<(&'a ResultRo
     (pairs, unpaired)
 }
 
-/// Point and seed of the first run, for a message.
+/// The point and seed of the first run, for a message.
 fn some_runs(rows: &[ResultRow]) -> String {
     match rows {
         [] => "no runs".to_owned(),
@@ -184,19 +184,19 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_paired_by_point_and_seed() {
+    fn pair_matches_runs_by_point_and_seed() {
         let here = [row("load=1", 5), row("load=1", 6), row("load=2", 5), row("load=1", 5)];
         let there = [row("load=1", 6), row("load=1", 5), row("load=1", 5), row("load=3", 5)];
         let (pairs, unpaired) = pair(&here, &there);
         let place =
             |rows: &[ResultRow], row: &ResultRow| rows.iter().position(|known| std::ptr::eq(known, row)).unwrap();
         let places: Vec<_> = pairs.iter().map(|(a, b)| (place(&here, a), place(&there, b))).collect();
-        // Two runs of one point and seed are paired in their order.
+        // Two runs with the same point and seed are paired in their order.
         assert_eq!((places, unpaired), (vec![(0, 1), (1, 0), (3, 2)], 1));
     }
 
     #[test]
-    fn a_difference_has_a_direction_if_its_interval_excludes_zero() {
+    fn difference_has_a_direction_if_its_interval_excludes_zero() {
         let difference = |difference, ci95| Difference {
             point: Point::default(),
             metric: String::new(),

@@ -1,5 +1,5 @@
-//! Plots in other formats than SVG. PDF and PNG show text on machines without fonts: the build contains the fonts (Ubuntu Light, and
-//! Hack for the characters that it lacks).
+//! Converts plots to formats other than SVG. PDF and PNG contain text on machines without fonts, because the build
+//! includes the fonts (Ubuntu Light, and Hack for characters that it lacks).
 
 /// A format of plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ impl PlotFormat {
     /// All formats.
     pub const ALL: [Self; 3] = [Self::Svg, Self::Pdf, Self::Png];
 
-    /// The ending of its files, and its name.
+    /// The extension of its files, which is also its name.
     pub fn ending(self) -> &'static str {
         match self {
             PlotFormat::Svg => "svg",
@@ -25,7 +25,7 @@ impl PlotFormat {
         }
     }
 
-    /// Whether this build can write it: PDF and PNG need the feature `plots`.
+    /// Whether this build supports it: PDF and PNG need the feature `plots`.
     pub fn is_available(self) -> bool {
         self == PlotFormat::Svg || cfg!(feature = "plots")
     }
@@ -34,7 +34,7 @@ impl PlotFormat {
 #[cfg(feature = "plots")]
 pub(crate) use present::convert;
 
-/// A picture in another format.
+/// Converts a picture to another format.
 #[cfg(not(feature = "plots"))]
 pub(crate) fn convert(svg: &str, format: PlotFormat) -> Result<Vec<u8>, String> {
     match format {
@@ -50,7 +50,7 @@ mod present {
     use resvg::usvg::{Options, Tree, fontdb};
     use std::sync::{Arc, LazyLock};
 
-    /// Pixels of a PNG for each unit of the picture: text of 13 units is legible on slides and in print.
+    /// Pixels of a PNG per unit of the picture. Text of 13 units is then legible on slides and in print.
     const SCALE: f32 = 2.0;
 
     /// Only the fonts of the build, so that a picture does not depend on the machine.
@@ -62,12 +62,12 @@ mod present {
         Arc::new(fonts)
     });
 
-    /// A picture in another format.
+    /// Converts a picture to another format.
     pub(crate) fn convert(svg: &str, format: PlotFormat) -> Result<Vec<u8>, String> {
         if format == PlotFormat::Svg {
             return Ok(svg.as_bytes().to_vec());
         }
-        // Families that are not there fall back to this one.
+        // Missing font families are replaced by this one.
         let options = Options { font_family: "Ubuntu".to_owned(), fontdb: Arc::clone(&FONTS), ..Options::default() };
         let tree = Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
         if format == PlotFormat::Pdf {
@@ -92,7 +92,7 @@ mod present {
             )
         }
 
-        /// Dark pixels of the picture of a text.
+        /// The number of dark pixels in the picture of a text.
         fn ink(words: &str) -> usize {
             let png = convert(&text(words), PlotFormat::Png).unwrap();
             let picture = Pixmap::decode_png(&png).unwrap();
@@ -101,10 +101,10 @@ mod present {
         }
 
         #[test]
-        fn pictures_have_text_without_fonts_of_the_machine() {
+        fn png_contains_text_without_fonts_of_the_machine() {
             assert_eq!(ink(""), 0);
             assert!(ink("Goodput") > 100, "{}", ink("Goodput"));
-            // Characters that plots use have glyphs of their own, not the box of a missing one.
+            // Characters in plots have their own glyphs and not the box of a missing glyph.
             let missing = ink("\u{e123}");
             for c in "0aÄ⁰¹²³⁴⁵⁶⁷⁸⁹⁻µ−·±×…–→".chars() {
                 let ink = ink(&c.to_string());
@@ -113,7 +113,7 @@ mod present {
         }
 
         #[test]
-        fn a_pdf_contains_its_font() {
+        fn pdf_contains_its_font() {
             let pdf = convert(&text("Goodput"), PlotFormat::Pdf).unwrap();
             assert!(pdf.starts_with(b"%PDF-"));
             let has = |name: &str| pdf.windows(name.len()).any(|w| w == name.as_bytes());
@@ -121,7 +121,7 @@ mod present {
         }
 
         #[test]
-        fn what_is_no_picture_is_an_error() {
+        fn invalid_picture_is_an_error() {
             assert!(convert("<svg", PlotFormat::Png).is_err());
         }
     }

@@ -1,27 +1,27 @@
-//! What can go wrong while a report is built: a record is missing, unreadable or not what the contract says. Every
-//! error names the file and says what was expected, because the person who reads it has only the folder.
+//! Errors when a report is built: a record is missing, unreadable or does not match its declaration. Every error
+//! contains the file name and what was expected, because the reader may only have the folder.
 
 use fullpipe_archive::RecordError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why no report could be built.
+/// The reason why no report was built.
 #[derive(Debug)]
 pub enum ReportError {
-    /// A record cannot be read or is not what it should be.
+    /// A record cannot be read or is invalid.
     Record(RecordError),
-    /// The report itself could not be written.
+    /// A file of the report cannot be written.
     Write {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// A plot could not be converted to another format.
+    /// A plot cannot be converted to another format.
     Plot {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }

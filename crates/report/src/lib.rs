@@ -1,9 +1,10 @@
-//! Tables, plots and the self-contained HTML report.
+//! Builds the self-contained HTML report with its tables and plots.
 //!
-//! [`build`] turns the records in a folder into `report.html` and `plots/*.svg`, with the numbers of each plot beside it as CSV. It reads files only: `study.toml`,
-//! `results.csv`, `summary.csv`, `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for a study and for a single run
-//! alike. The same records give the same bytes. A missing or corrupt record is an error that names the file; nothing in a
-//! record can make it panic, and every text from a record is escaped.
+//! [`build`] converts the records in a folder into `report.html` and `plots/*.svg`, with the numbers of each plot as
+//! CSV. It reads only files: `study.toml`, `results.csv`, `summary.csv` and
+//! `runs/KEY/{run.json,flows.csv,series.csv,links.csv}`, for studies and for single runs. Equal records give equal
+//! bytes. A missing or corrupt record is an error that contains the file name. No record can cause a panic, and every
+//! text from a record is escaped.
 
 mod compare;
 mod convert;
@@ -28,35 +29,35 @@ use std::path::{Path, PathBuf};
 pub struct Built {
     /// The page.
     pub html: PathBuf,
-    /// The pictures, in the order of the page.
+    /// The plots, in the order of the page.
     pub plots: Vec<PathBuf>,
-    /// Why a result is not to be trusted, one sentence each with the run's key; empty if all are.
+    /// The reasons why results are invalid, one sentence each with the key of the run; empty if all runs are valid.
     pub distrust: Vec<String>,
     /// The differences from the folder of [`Options::compare`].
     pub differences: Vec<Difference>,
 }
 
-/// What a report says beyond the records.
+/// Content of a report beyond the records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// What is not modelled: plain text with Markdown's paragraphs, `#` headings and lists. Without it the page names
-    /// the file to read.
+    /// The limitations of the model: plain text with Markdown's paragraphs, `#` headings and lists. Without it the page
+    /// refers to the file with the limitations.
     pub limitations: Option<&'a str>,
-    /// Another folder of records: the report has the differences from it, and `comparison.csv` their numbers.
+    /// Another folder of records. The report shows the differences from it, and `comparison.csv` contains them as numbers.
     pub compare: Option<&'a Path>,
-    /// The formats of plots. SVG is always written, since it is that of the page.
+    /// The formats of plots. SVG is always written, because the page uses it.
     pub formats: &'a [PlotFormat],
 }
 
 /// Writes `report.html` and `plots/*.svg` from the records in a folder.
 ///
 /// # Errors
-/// A record that is missing, unreadable or not what the contract says, or a page that cannot be written.
+/// If a record is missing, unreadable or does not match its declaration, or if a file of the report cannot be written.
 pub fn build(folder: &Path) -> Result<Built, ReportError> {
     build_with(folder, Options::default())
 }
 
-/// Like [`build`], with more to say.
+/// As [`build`], with additional content.
 ///
 /// # Errors
 /// As [`build`].
@@ -87,7 +88,7 @@ pub fn build_with(folder: &Path, options: Options<'_>) -> Result<Built, ReportEr
     let comparison_file = folder.join(compare::Comparison::FILE);
     match &comparison {
         Some(comparison) => write_whole(&comparison_file, comparison.to_csv().as_bytes())?,
-        // That of an earlier report must not stay beside this one.
+        // The file of an earlier report does not belong to this one.
         None if comparison_file.exists() => {
             fs::remove_file(&comparison_file).map_err(|cause| ReportError::write(&comparison_file, cause))?;
         }
@@ -102,7 +103,7 @@ pub fn build_with(folder: &Path, options: Options<'_>) -> Result<Built, ReportEr
     Ok(Built { html: file, plots, distrust, differences })
 }
 
-/// A picture of an earlier report must not stay beside the new ones. Only our own are removed.
+/// Removes the plots of an earlier report, because they do not belong to the new one. Other files are kept.
 fn remove_old_plots(folder: &Path) -> Result<(), ReportError> {
     let entries = fs::read_dir(folder).map_err(|cause| ReportError::read(folder, cause))?;
     for entry in entries {
@@ -111,7 +112,7 @@ fn remove_old_plots(folder: &Path) -> Result<(), ReportError> {
             && fs::read(&file).is_ok_and(|text| text.windows(OURS.len()).take(2000).any(|w| w == OURS))
         {
             fs::remove_file(&file).map_err(|cause| ReportError::write(&file, cause))?;
-            // What was made with it.
+            // Files that were derived from the plot.
             for ending in ["csv", "pdf", "png"] {
                 let beside = file.with_extension(ending);
                 if beside.exists() {

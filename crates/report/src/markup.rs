@@ -1,10 +1,10 @@
-//! Text for HTML and SVG. Everything that comes from a record is the user's text and passes through [`escape`]; the
-//! rest of the crate writes its own tags.
+//! Escapes text for HTML and SVG. All text from records is user input and passes through [`escape`]; the rest of the
+//! crate writes its own tags.
 
 use std::fmt::Write;
 
-/// Escapes a text for element content and for attribute values in double quotes. Characters that XML 1.0 does not
-/// allow (section 2.2: most control characters) become a replacement character, so that an SVG stays well-formed.
+/// Escapes a text for element content and for attribute values in double quotes. Characters that XML 1.0 forbids
+/// (section 2.2: most control characters) are replaced, so that an SVG is well-formed.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -16,7 +16,7 @@ pub(crate) fn escape(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            // Bidirectional overrides could make a name show as another one.
+            // Bidirectional overrides can display a name as a different one.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
@@ -25,7 +25,7 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Escapes a text and makes links of the web addresses in it.
+/// Escapes a text and converts web addresses in it into links.
 pub(crate) fn escape_with_links(text: &str) -> String {
     let mut out = String::new();
     for piece in text.split_inclusive(char::is_whitespace) {
@@ -45,8 +45,8 @@ pub(crate) fn escape_with_links(text: &str) -> String {
     out
 }
 
-/// Escapes a text and renders the little Markdown that our own texts use within a line: `code`, **bold** and links
-/// (their words; an address of the web stays a link). A mark without its partner stays as it is.
+/// Escapes a text and renders the inline Markdown of Fullpipe's own texts: `code`, **bold** and links. Of a link only
+/// the text is shown, unless its target is a web address. A mark without its counterpart is unchanged.
 pub(crate) fn markdown(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -56,7 +56,7 @@ pub(crate) fn markdown(text: &str) -> String {
         rest = match span(from, &mut out) {
             Some(after) => after,
             None => {
-                // A lone mark, and all of its kind that follow: "***" begins nothing.
+                // A mark without a counterpart, and all following marks of the same kind: "***" does not start a span.
                 let mark = &from[..1];
                 let after = from.trim_start_matches(mark);
                 out.push_str(&escape(&from[..from.len() - after.len()]));
@@ -67,8 +67,8 @@ pub(crate) fn markdown(text: &str) -> String {
     out + &escape_with_links(rest)
 }
 
-/// Renders the code, bold text or link with which a text begins, and gives what follows it; `None` if it begins with
-/// none.
+/// Renders the code, bold text or link at the beginning of a text, and returns the rest. `None` if the text does not
+/// begin with one.
 fn span<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     let closed = |opening: &str, closing: &str| {
         let (inside, after) = text.strip_prefix(opening)?.split_once(closing)?;
@@ -97,7 +97,7 @@ fn span<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     Some(after)
 }
 
-/// A name made of letters, digits and hyphens only, for file names and for `id` attributes; never empty.
+/// Converts a name to letters, digits and hyphens, for file names and `id` attributes; never empty.
 pub(crate) fn slug(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars().take(80) {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markup_in_a_name_stays_text() {
+    fn escape_keeps_markup_in_a_name_as_text() {
         assert_eq!(
             escape("<script>alert('x')&\"</script>"),
             "&lt;script&gt;alert(&#39;x&#39;)&amp;&quot;&lt;/script&gt;"
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_web_addresses_become_links() {
+    fn escape_with_links_links_web_addresses_only() {
         assert_eq!(
             escape_with_links("see (https://a.example/?a=1&b=2), javascript:alert(1)"),
             "see (<a href=\"https://a.example/?a=1&amp;b=2\">https://a.example/?a=1&amp;b=2</a>), javascript:alert(1)"
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_little_markdown_of_texts_is_rendered() {
+    fn markdown_renders_code_bold_and_links() {
         for (text, html) in [
             ("**Captures** (`--pcap`) show", "<strong>Captures</strong> (<code>--pcap</code>) show"),
             ("**`a` b**, c", "<strong><code>a</code> b</strong>, c"),
@@ -146,7 +146,7 @@ mod tests {
             ("[a](https://b.example/?c=1&d)", "<a href=\"https://b.example/?c=1&amp;d\">a</a>"),
             ("[https://b.example](https://b.example)", "<a href=\"https://b.example\">https://b.example</a>"),
             ("https://b.example **c**", "<a href=\"https://b.example\">https://b.example</a> <strong>c</strong>"),
-            // Marks that begin nothing.
+            // Marks that do not start a span.
             ("2 * 3 ** 4 ` 5 [6] *** `", "2 * 3 ** 4 ` 5 [6] *** `"),
             ("a** b** **", "a** b** **"),
             ("[a](b c) [d](", "[a](b c) [d]("),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_makes_no_markup_of_its_own() {
+    fn markdown_does_not_pass_markup_through() {
         for text in [
             "**<script>** `</code><script>` [<script>](https://x\"><script>)",
             "[a](javascript:alert(1))",
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn slugs_are_safe_file_names() {
+    fn slug_gives_a_safe_file_name() {
         assert_eq!(slug("../../etc/Passwd"), "etc-passwd");
         assert_eq!(slug("Throughput (UDP)"), "throughput-udp");
         assert_eq!(slug("…"), "plot");

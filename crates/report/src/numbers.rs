@@ -1,35 +1,35 @@
-//! Numbers as a paper prints them: as many digits as mean something, thousands in groups, a real minus sign. A mean is
-//! rounded where its interval says that digits stop meaning anything (two significant digits of the half width).
+//! Formats numbers as in a paper: with the significant digits, thousands in groups, and a minus sign (U+2212). A mean
+//! is rounded according to its interval: to two significant digits of the half width.
 
-/// Groups of thousands are parted by a narrow no-break space (SI brochure, section 5.4.4).
+/// The separator of groups of thousands: a narrow no-break space (SI brochure, section 5.4.4).
 const GROUP: char = '\u{202f}';
-/// As wide as a digit in fonts with tabular figures.
+/// A space as wide as a digit in fonts with tabular figures.
 const FIGURE_SPACE: char = '\u{2007}';
-/// As wide as a full stop.
+/// A space as wide as a full stop.
 const PUNCTUATION_SPACE: char = '\u{2008}';
-/// No value is shown with more digits than this, however narrow its interval.
+/// The maximum number of digits of a value, even if its interval is narrower.
 const MOST_DIGITS: i32 = 7;
 
-/// `10^exponent`, correctly rounded (repeated multiplication would not be).
+/// `10^exponent`, correctly rounded. Repeated multiplication would not be.
 pub(crate) fn power_of_ten(exponent: i32) -> f64 {
     format!("1e{exponent}").parse().unwrap_or(f64::NAN)
 }
 
-/// The exponent of the first digit once `value` has been rounded to `digits` significant digits: 0.0996 has −2 with
-/// two digits (0.10 has −1). 0 for zero.
+/// The exponent of the first digit after `value` is rounded to `digits` significant digits. 0.0996 has −2 with three
+/// digits, and −1 with two digits (0.10). Zero has 0.
 fn exponent_after_rounding(value: f64, digits: usize) -> i32 {
     let text = format!("{:.*e}", digits.saturating_sub(1), value);
     text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
 }
 
-/// A number with a fixed count of decimals, thousands grouped.
+/// A number with a fixed number of decimals, with thousands in groups.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
     let plain = format!("{value:.decimals$}");
     let (negative, digits) = match plain.strip_prefix('-') {
-        // Not "−0.00".
+        // Avoid "−0.00".
         Some(rest) => (rest.bytes().any(|b| b.is_ascii_digit() && b != b'0'), rest),
         None => (false, plain.as_str()),
     };
@@ -39,7 +39,7 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
         out.push('\u{2212}');
     }
     for (i, c) in whole.chars().enumerate() {
-        // Four digits stay together: 1448, but 14 480.
+        // Four digits are not grouped: 1448, but 14 480.
         if i > 0 && whole.len() > 4 && (whole.len() - i) % 3 == 0 {
             out.push(GROUP);
         }
@@ -52,7 +52,7 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     out
 }
 
-/// A number with so many significant digits; whole parts are never rounded away.
+/// A number with this many significant digits. The integer part is never rounded.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -68,12 +68,12 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
     fixed(value, usize::try_from(last - exponent).unwrap_or(0))
 }
 
-/// A measured value without an interval: a whole number as it is, others with so many significant digits.
+/// A measured value without an interval: integers are exact, other numbers have this many significant digits.
 pub(crate) fn exact(value: f64, digits: usize) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { fixed(value, 0) } else { significant(value, digits) }
 }
 
-/// Like [`significant`], without the zeros at the end: for values that are exact by nature (a rate of 1000 Mbit/s).
+/// As [`significant`], without trailing zeros: for exact values, such as a rate of 1000 Mbit/s.
 pub(crate) fn trimmed(value: f64, digits: usize) -> String {
     let text = significant(value, digits);
     if !text.contains('.') || text.contains('×') {
@@ -95,8 +95,8 @@ pub(crate) fn superscript(exponent: i32) -> String {
     exponent.to_string().chars().map(raise).collect()
 }
 
-/// Mean and half width with the same decimals: two significant digits of the half width, and at most seven of the
-/// mean. Without an interval, the mean with six.
+/// Mean and half width with the same number of decimals: two significant digits of the half width, at most seven digits
+/// of the mean. Without an interval, the mean has six digits.
 pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, Option<String>) {
     match half_width {
         Some(half) if half > 0.0 && half.is_finite() && mean.is_finite() => {
@@ -107,7 +107,7 @@ pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, 
             }
             let decimals = usize::try_from(if mean == 0.0 { wanted } else { wanted.min(most) }).unwrap_or(0);
             let interval = fixed(half, decimals);
-            // An interval far below the last digit shown is not zero.
+            // An interval much smaller than the last digit is not shown as zero.
             let shown = if interval.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
                 interval
             } else {
@@ -120,7 +120,7 @@ pub(crate) fn mean_and_interval(mean: f64, half_width: Option<f64>) -> (String, 
     }
 }
 
-/// A share in per cent with its sign, to the hundredth below ten per cent: "+0.12 %".
+/// A ratio in percent with its sign, to 0.01 % below ten percent: "+0.12 %".
 pub(crate) fn signed_percent(share: f64) -> String {
     if !share.is_finite() {
         return "–".to_owned();
@@ -138,8 +138,8 @@ pub(crate) fn signed_percent(share: f64) -> String {
     format!("{sign}{} %", fixed(percent.abs(), decimals))
 }
 
-/// Pads numbers on the right so that their decimal points stand under each other in a right-aligned column of
-/// tabular figures. Texts that are not plain numbers stay as they are.
+/// Pads numbers on the right such that decimal points align in a right-aligned column with tabular figures. Other texts
+/// are unchanged.
 pub(crate) fn align(column: &mut [String]) {
     let is_number = |text: &str| {
         let mut chars = text.chars();
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_that_mean_something() {
+    fn numbers_have_the_requested_significant_digits() {
         assert_eq!(significant(776.5314, 4), "776.5");
         assert_eq!(significant(0.041_373_7, 4), "0.04137");
         assert_eq!(significant(14_720_000.0, 3), "14\u{202f}720\u{202f}000");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_decides_the_digits() {
+    fn mean_has_the_digits_of_its_interval() {
         let shown = |mean, half| {
             let (mean, half) = mean_and_interval(mean, half);
             format!("{mean} ± {}", half.unwrap_or_else(|| "?".to_owned()))
@@ -191,19 +191,19 @@ mod tests {
         assert_eq!(shown(776.5314, Some(0.2345)), "776.53 ± 0.23");
         assert_eq!(shown(776.5314, Some(23.45)), "777 ± 23");
         assert_eq!(shown(123_456.0, Some(2345.0)), "123\u{202f}456 ± 2345");
-        // 0.0996 has two significant digits at 0.10.
+        // The two significant digits of 0.0996 are 0.10.
         assert_eq!(shown(5.0, Some(0.0996)), "5.00 ± 0.10");
         assert_eq!(shown(5.0, Some(0.0)), "5 ± 0");
         assert_eq!(shown(5.25, None), "5.25000 ± ?");
         assert_eq!(shown(6499.0, None), "6499 ± ?");
-        // Seven digits of the mean are enough; the interval is then smaller than the last one.
+        // The mean has at most seven digits; the interval is then smaller than the last digit.
         assert_eq!(shown(1.0, Some(1e-9)), "1.000000 ± < 0.000001");
         assert_eq!(shown(0.0, Some(0.012)), "0.000 ± 0.012");
         assert_eq!(shown(1e-20, Some(1e-22)), "1.000 × 10⁻²⁰ ± 1.0 × 10⁻²²");
     }
 
     #[test]
-    fn per_cent_with_sign() {
+    fn signed_percent_has_sign_and_fixed_precision() {
         assert_eq!(signed_percent(0.001_23), "+0.12 %");
         assert_eq!(signed_percent(-0.5), "−50.0 %");
         assert_eq!(signed_percent(0.0), "0 %");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn decimal_points_stand_under_each_other() {
+    fn align_pads_numbers_to_the_decimal_point() {
         let mut column = vec!["776.5".to_owned(), "41.3737".to_owned(), "12".to_owned(), "–".to_owned()];
         align(&mut column);
         assert_eq!(column[0], "776.5\u{2007}\u{2007}\u{2007}");

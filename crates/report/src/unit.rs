@@ -1,9 +1,9 @@
-//! Units of metrics and their SI prefixes. Records hold base units (bit/s, s, B); a reader wants Mbit/s, ms and kB. A
-//! prefix is chosen once for an axis or a column, from its largest value, so that all numbers in it compare.
+//! Units of metrics and their SI prefixes. Records contain base units (bit/s, s, B); readers expect Mbit/s, ms and kB.
+//! One prefix is selected for an axis or a column, from its largest value, so that its numbers are comparable.
 
 use crate::numbers::{power_of_ten, superscript};
 
-/// A unit as it is shown, and how it may be prefixed.
+/// A unit as it is shown, and its possible prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
     base: String,
@@ -12,27 +12,27 @@ pub(crate) struct Unit {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefixes {
-    /// k, M, G and up.
+    /// k, M, G and larger.
     Large,
     /// m, µ, n.
     Small,
-    /// A power of ten in front ("10⁶ packets").
+    /// A power of ten before the unit ("10⁶ packets").
     Power,
-    /// None at all (per cent, or a unit that has a prefix already).
+    /// No prefix (percent, or a unit that already has a prefix).
     Fixed,
 }
 
-/// A unit with the prefix that suits a set of values.
+/// A unit with the prefix for a set of values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scaled {
-    /// What stands in a heading: "Mbit/s"; empty for a plain number.
+    /// The unit in a heading: "Mbit/s"; empty for a dimensionless number.
     pub(crate) label: String,
-    /// Exponent of ten by which values are divided.
+    /// Exponent of the power of ten by which values are divided.
     exponent: i32,
 }
 
 impl Unit {
-    /// Understands the unit column of `summary.csv` and the ending of a metric's name.
+    /// Parses the unit column of `summary.csv` or the suffix of a metric's name.
     pub(crate) fn new(name: &str) -> Self {
         let (base, prefixes) = match name.trim() {
             "" | "1" | "ratio" => ("", Prefixes::Power),
@@ -51,7 +51,7 @@ impl Unit {
         Self { base: base.to_owned(), prefixes }
     }
 
-    /// The unit that the contract puts at the end of a metric's name: `goodput_bps`, `srtt_s`, `cwnd_bytes`.
+    /// The unit at the end of a metric's name: `goodput_bps`, `srtt_s`, `cwnd_bytes`.
     pub(crate) fn of_metric(name: &str) -> Self {
         match name.rsplit_once('_') {
             Some((
@@ -63,14 +63,14 @@ impl Unit {
         }
     }
 
-    /// The prefix for values of up to `largest` in size: the largest is then at least 1 and below 1000 where there is
-    /// such a prefix.
+    /// The prefix for values of up to `largest`. The largest value is then at least 1 and below 1000, if there is such
+    /// a prefix.
     pub(crate) fn scale_for(&self, largest: f64) -> Scaled {
         let thousands = thousands_below(largest.abs());
         let prefix = match (self.prefixes, thousands) {
             (Prefixes::Large, n @ 1..=5) => ["k", "M", "G", "T", "P"][n as usize - 1],
             (Prefixes::Small, n @ -3..=-1) => ["m", "µ", "n"][-n as usize - 1],
-            // Counts are read with ease up to a million, shares down to a thousandth.
+            // Counts are readable up to a million, and ratios down to a thousandth.
             (Prefixes::Power, -1..=1) | (Prefixes::Large | Prefixes::Small | Prefixes::Fixed, _) => {
                 return self.unscaled();
             }
@@ -83,7 +83,7 @@ impl Unit {
         Scaled { label: format!("{prefix}{}", self.base), exponent: thousands * 3 }
     }
 
-    /// Without a prefix.
+    /// The unit without a prefix.
     pub(crate) fn unscaled(&self) -> Scaled {
         Scaled { label: self.base.clone(), exponent: 0 }
     }
@@ -92,7 +92,7 @@ impl Unit {
 impl Scaled {
     /// A value in this unit.
     pub(crate) fn value(&self, base_value: f64) -> f64 {
-        // One correctly rounded operation with an exact power of ten, so that 0.3 s is 300 ms and nothing beside it.
+        // A single correctly rounded operation with an exact power of ten, so that 0.3 s is exactly 300 ms.
         if self.exponent >= 0 {
             base_value / power_of_ten(self.exponent)
         } else {
@@ -100,14 +100,14 @@ impl Scaled {
         }
     }
 
-    /// A number with its unit: "9.4 Mbit/s".
+    /// Appends the unit to a number: "9.4 Mbit/s".
     pub(crate) fn with_unit(&self, number: &str) -> String {
         if self.label.is_empty() { number.to_owned() } else { format!("{number} {}", self.label) }
     }
 
     /// Puts the unit behind a name: "Throughput (Mbit/s)".
     pub(crate) fn heading(&self, name: &str) -> String {
-        // "Received packets (packets)" says nothing new.
+        // The unit is redundant in "Received packets (packets)".
         let said = name.to_lowercase().split(' ').any(|word| word == self.label);
         if self.label.is_empty() || said { name.to_owned() } else { format!("{name} ({})", self.label) }
     }
@@ -121,13 +121,13 @@ fn thousands_below(value: f64) -> i32 {
     (-30..30).rev().find(|n| value >= power_of_ten(n * 3)).unwrap_or(0)
 }
 
-/// Endings of names that are units.
+/// Suffixes of names that are units.
 const UNIT_ENDINGS: [&str; 16] = [
     "bps", "kbps", "mbps", "gbps", "kibps", "mibps", "gibps", "bytes", "bits", "s", "ms", "us", "ns", "db", "percent",
     "hz",
 ];
 
-/// A metric's name in words: `goodput_bps` is "Goodput", `queue_delay_s` "Queue delay".
+/// The name of a metric in words: `goodput_bps` is "Goodput", `queue_delay_s` is "Queue delay".
 pub(crate) fn words(metric: &str) -> String {
     let stem = match metric.rsplit_once('_') {
         Some((stem, ending)) if UNIT_ENDINGS.contains(&ending) => stem,
@@ -156,7 +156,7 @@ pub(crate) fn words(metric: &str) -> String {
     text
 }
 
-/// The words of a name within a sentence: "buffer", "BDP share".
+/// The words of a name in the form that they have within a sentence: "buffer", "BDP share".
 pub(crate) fn in_words(name: &str) -> String {
     name.split(['_', ' ']).map(with_capitals).collect::<Vec<_>>().join(" ")
 }
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_follow_the_largest_value() {
+    fn scaled_unit_has_the_prefix_for_the_largest_value() {
         let check = |unit: &str, largest, label: &str, value, shown| {
             let scaled = Unit::new(unit).scale_for(largest);
             assert_eq!((scaled.label.as_str(), scaled.value(value)), (label, shown), "{unit} {largest}");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn units_and_words_from_names() {
+    fn metric_names_give_units_and_words() {
         assert_eq!(Unit::of_metric("cwnd_bytes").unscaled().label, "B");
         assert_eq!(Unit::of_metric("goodput_bps").unscaled().label, "bit/s");
         assert_eq!(Unit::of_metric("cqi").unscaled().label, "");

@@ -1,6 +1,6 @@
-//! What a scenario file says, checked and with every default filled in: plain values, no positions, no text to parse.
-//! One-line topologies have become nodes and links here. `lab` builds a world from it; the auditor reads from it what
-//! was promised.
+//! The plain description of a checked scenario: values with all defaults filled in, without positions or text to parse.
+//! One-line topologies are expanded into nodes and links. The crate `lab` builds the simulated network from it, and the
+//! auditor takes its expected values from it.
 
 use fullpipe_network::access::AccessNetwork;
 pub use fullpipe_network::discipline::settings::Discipline;
@@ -21,79 +21,81 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// A whole scenario.
+/// A scenario.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Scenario {
-    /// One line for reports.
+    /// Title in one line, for reports.
     pub title: String,
-    /// When the run ends at the latest (it ends earlier when nothing is left to happen).
+    /// Maximum duration of the run. The run ends earlier if no events remain.
     pub duration: Duration,
-    /// Seed of every random stream.
+    /// The seed of all random streams.
     pub seed: u64,
-    /// Hosts and routers; a [`NodeId`] is an index into this.
+    /// Hosts and routers. A [`NodeId`] is an index into this list.
     pub nodes: Vec<Node>,
-    /// Point-to-point links, one entry per direction; the two directions of a link are neighbours (2k, 2k + 1).
+    /// Point-to-point links, one entry per direction. The two directions of a link are adjacent (2k, 2k + 1).
     pub links: Vec<Link>,
-    /// The limits of queues that the file states as multiples of a bandwidth-delay product, in bytes already in `links` and
-    /// `ethernets`.
+    /// The queue limits that the file states as multiples of a bandwidth-delay product. In `links` and `ethernets`
+    /// these limits are already in bytes.
     pub bdp_limits: Vec<BdpLimit>,
     /// Shared Ethernet segments.
     pub ethernets: Vec<EthernetSpecification>,
-    /// Access networks; the network numbers their media in this order.
+    /// Access networks. The network numbers their media in this order.
     pub access: Vec<AccessNetwork>,
-    /// Routers that translate addresses.
+    /// Routers that translate addresses (NATs).
     pub nats: Vec<NatSpecification>,
-    /// Traffic, in the order of the file.
+    /// Flows, in the order of the file.
     pub flows: Vec<Flow>,
-    /// Longest random processing time of each host that sends data; `None`: as long as one packet takes at the slowest
-    /// link or medium that its flows share with others, none where there is none.
+    /// Maximum random processing time of each host that sends data. `None`: the transmission time of one packet at the
+    /// slowest link or medium that the host's flows share with others, or zero if they share none.
     pub processing_jitter: Option<Duration>,
-    /// Each flow starts later by a random part of this many base round-trip times; 0: at its start.
+    /// The start of each flow is delayed by a random part of this many base round-trip times; 0 disables the delay.
     pub phase_jitter: f64,
-    /// What to sample.
+    /// Metrics to sample.
     pub probes: Vec<Probe>,
-    /// What to sum up of links.
+    /// Links to measure, and from when on.
     pub measurement: Measurement,
-    /// How the wall clock is kept, when the scenario runs in real time.
+    /// Handling of the wall clock in real time.
     pub real_time: RealTime,
-    /// Real programs at hosts, in the order of the file.
+    /// Real programs on hosts, in the order of the file.
     pub programs: Vec<Program>,
 }
 
 impl Scenario {
-    /// Files that it names and whose content is not in the file with every default written out: traces of connections, in
-    /// the order of the flows, which are read while it runs; then traces of fading.
+    /// Files that the scenario refers to and whose content is not in the resolved file. First come connection traces,
+    /// in the order of the flows; they are read during the run. Then come fading traces.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let flows = self.flows.iter().filter_map(|flow| flow.workload.file());
         flows.chain(self.access.iter().flat_map(|access| access.files()))
     }
 
-    /// The routes of its network, without building it.
+    /// The routes of the network, without building the network.
     #[doc(hidden)]
     pub fn routing(&self) -> Routing {
         routing(&self.nodes, &self.links, &self.ethernets, &self.access)
     }
 
-    /// The ends of a flow that send most of its data, `from` and `to`: see [`main_senders`].
+    /// Whether the end at `from` and the end at `to` of a flow send most of its data: see [`main_senders`].
     pub fn main_senders(&self, flow: usize) -> [bool; 2] {
         main_senders(&self.flows, flow)
     }
 
-    /// The part of the run that rates, means and ratios are of: its start, and its end if the run lasts for the whole duration.
+    /// The part of the run to which rates, means and ratios apply: its start, and its end if the run lasts for the
+    /// whole duration.
     pub fn measured_interval(&self) -> (Duration, Duration) {
         (self.measurement.from, self.duration)
     }
 
-    /// Whether real software stands at a node in real time, instead of our model: a program, a socket of the kernel, or
-    /// whatever is beyond an interface.
+    /// Whether a node is real software in real time and not our model: a program, a kernel socket, or a host beyond an
+    /// interface.
     pub fn is_real(&self, node: NodeId) -> bool {
         self.nodes.get(node.index()).is_some_and(|node| node.real)
     }
 
-    /// Why virtual time cannot play this scenario, in words; `None`: it can.
+    /// The reason why the scenario cannot run in virtual time; `None` if it can.
     pub fn needs_real_time(&self) -> Option<String> {
-        // Where a program tells figures of a flow, the model can play that flow in its place; those in the background help.
+        // If a program reports metrics of a flow, the model can run that flow instead. Programs in the background
+        // support them.
         let tells = |program: &Program| program.figures_of.is_some();
         if self.programs.iter().any(tells) && self.programs.iter().all(|program| tells(program) || program.background) {
             return None;
@@ -110,7 +112,7 @@ impl Scenario {
     }
 }
 
-/// The routes of a network that is not built.
+/// Returns the routes of a network that is not built yet.
 pub(crate) fn routing(
     nodes: &[Node],
     links: &[Link],
@@ -144,35 +146,35 @@ pub(crate) fn routing(
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Node {
-    /// Its name, unique.
+    /// Unique name.
     pub name: String,
-    /// Whether it forwards packets for others (and runs no transport).
+    /// Whether the node forwards packets. A router runs no transport.
     pub router: bool,
-    /// Whether real software stands here in real time (see [`Scenario::is_real`]).
+    /// Whether the node is real software in real time (see [`Scenario::is_real`]).
     pub real: bool,
-    /// What the file says about its place in the real world; few nodes have that, so it lies apart.
+    /// Addresses and interface in the file. Few nodes have them, so they are stored separately.
     pub identity: Option<Box<Identity>>,
 }
 
 impl Node {
-    /// Its IPv4 address; `None`: by its number, [`fullpipe_network::address::ipv4`].
+    /// The IPv4 address; `None` if it follows from the node's number ([`fullpipe_network::address::ipv4`]).
     pub fn ipv4(&self) -> Option<Ipv4Addr> {
         self.identity.as_ref()?.ipv4
     }
 
-    /// Its IPv6 address; `None`: by its number, [`fullpipe_network::address::ipv6`].
+    /// The IPv6 address; `None` if it follows from the node's number ([`fullpipe_network::address::ipv6`]).
     pub fn ipv6(&self) -> Option<Ipv6Addr> {
         self.identity.as_ref()?.ipv6
     }
 
-    /// The interface of this machine that stands for the host in real time; `None`: a host with real software becomes a
-    /// network namespace.
+    /// The interface of this machine to which the host is connected in real time. `None`: a host with real software is
+    /// a network namespace.
     pub fn interface(&self) -> Option<&str> {
         self.identity.as_ref()?.interface.as_deref()
     }
 }
 
-/// Addresses of a node and the interface that stands for it, where the file gives any.
+/// Addresses of a node and its interface, if the file states them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
@@ -188,46 +190,47 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Link {
-    /// Name, unique: the file's name for the direction from `from` to `to`, that name + ".reverse" for the other.
+    /// Unique name: the name in the file for the direction from `from` to `to`, with the suffix `.reverse` for the
+    /// other direction.
     pub name: String,
-    /// Where it begins.
+    /// The node that transmits.
     pub from: NodeId,
-    /// Where it ends.
+    /// The node that receives.
     pub to: NodeId,
-    /// Serialisation rate.
+    /// Serialization rate.
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
-    /// Largest IP packet.
+    /// Maximum size of an IP packet, in bytes.
     pub mtu_bytes: u32,
-    /// Bytes that framing adds to each IP packet on the wire (and in byte-limited queues).
+    /// Bytes that framing adds to each IP packet, on the link and in byte-limited queues.
     pub framing_bytes: u32,
-    /// Limit of the drop-tail queue; the packet in transmission does not count.
+    /// Limit of the drop-tail queue. The packet in transmission does not count.
     pub queue: QueueLimit,
-    /// A discipline above the device queue, whose queue then exerts backpressure on the discipline instead of dropping.
-    /// `None`: the device queue alone.
+    /// A discipline above the device queue. The device queue then exerts backpressure on the discipline instead of
+    /// dropping packets. `None`: the device queue alone.
     pub discipline: Option<Discipline>,
-    /// Rate and delay over time.
+    /// Changes of rate and delay over time.
     pub course: Course,
-    /// What happens to frames after their transmission.
+    /// Impairments of frames after their transmission.
     pub impairments: Impairments,
 }
 
-/// A limit of a queue that a file states as a multiple of a bandwidth-delay product.
+/// A queue limit that a file states as a multiple of a bandwidth-delay product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BdpLimit {
-    /// Name of the direction of a link, or of the segment.
+    /// Name of the link direction or the segment.
     pub link: String,
-    /// The key of the link that states it, such as `discipline.limit`.
+    /// The key of the link that states the limit, such as `discipline.limit`.
     pub key: String,
-    /// The multiple.
+    /// The multiple of the bandwidth-delay product.
     pub multiple: BdpMultiple,
-    /// Rate of the link; of a varying rate the mean.
+    /// Rate of the link. For a varying rate it is the mean.
     pub rate: Rate,
-    /// Round-trip time of the product.
+    /// Round-trip time in the bandwidth-delay product.
     pub round_trip: Duration,
-    /// Bytes of the limit.
+    /// The limit in bytes.
     pub bytes: u64,
 }
 
@@ -240,44 +243,45 @@ impl fmt::Display for BdpLimit {
     }
 }
 
-/// One declared conversation, or a group of like ones.
+/// A flow.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Flow {
-    /// Name, unique: that of the file, with ".N" (N from 1) appended if the file's flow stands for several.
+    /// Unique name: the name in the file. If the file's flow declares several flows, ".N" is appended (N from 1).
     pub name: String,
-    /// Who opens it: where data come from, except for a download through a tunnel.
+    /// The host that opens the flow: the sender of bulk data, or the client of requests. A download through a tunnel is
+    /// opened by its receiver.
     pub from: NodeId,
-    /// Who accepts it: where data go, except for a download through a tunnel.
+    /// The host that accepts the flow.
     pub to: NodeId,
     /// Version of IP.
     pub ip: IpVersion,
-    /// Band of the flow's packets, both ways, where a link serves by strict priority of flows.
+    /// Priority band of the flow's packets in both directions, at links with strict priority of flows.
     pub priority: Option<u32>,
-    /// When it starts.
+    /// Start time.
     pub start: Duration,
-    /// Longest random time that is added to the start.
+    /// Maximum random time that is added to the start.
     pub start_jitter: Duration,
-    /// What is sent.
+    /// The workload.
     pub workload: Workload,
-    /// Over what.
+    /// The transport.
     pub transport: Transport,
-    /// Number of the flow that is the tunnel which this one goes through; its packets then begin at the tunnel's proxy.
+    /// Index of the flow that is the tunnel of this flow. The packets of this flow then begin at the tunnel's proxy.
     pub via: Option<usize>,
-    /// How its payloads travel through that tunnel; `None`: as the tunnel's settings say.
+    /// How the tunnel carries the payloads of this flow; `None`: according to the tunnel's settings.
     pub via_mode: Option<TunnelMode>,
-    /// Port of the acceptor, which is at `to`.
+    /// Port of the acceptor at `to`.
     pub port: u16,
-    /// Who plays the end at `from` in real time.
+    /// What runs the end at `from` in real time.
     pub from_by: Player,
-    /// Who plays the end at `to` in real time.
+    /// What runs the end at `to` in real time.
     pub to_by: Player,
 }
 
-/// The ends of a flow that send most of its data, `from` and `to`. The direction from such an end is a main direction of the
-/// flow. The workload declares them
-/// ([`WorkloadSettings::main_senders`](fullpipe_workload::WorkloadSettings::main_senders)); those of a tunnel are those of the
-/// flows that it carries.
+/// Whether the end at `from` and the end at `to` of a flow send most of its data. The direction from such an end is a
+/// main direction of the flow. The workload declares these ends
+/// ([`WorkloadSettings::main_senders`](fullpipe_workload::WorkloadSettings::main_senders)). The ends of a tunnel are
+/// those of the flows that it carries.
 pub fn main_senders(flows: &[Flow], flow: usize) -> [bool; 2] {
     let described = &flows[flow];
     let own = described.workload.main_senders();
@@ -291,8 +295,8 @@ pub fn main_senders(flows: &[Flow], flow: usize) -> [bool; 2] {
     carried.reduce(|all, one| [all[0] || one[0], all[1] || one[1]]).unwrap_or(own)
 }
 
-/// The name of one direction of a flow, or of the end that sends it: that of the flow from `from` (end 0), with `.reverse` from
-/// `to` (end 1). `flows.csv` and `series.csv` have it.
+/// The name of one direction of a flow, or of the end that sends in it. For the end at `from` (0) it is the name of the
+/// flow; for the end at `to` (1) it has the suffix `.reverse`. `flows.csv` and `series.csv` use these names.
 pub fn direction_name(flow: &str, end: usize) -> String {
     match end {
         0 => flow.to_owned(),
@@ -300,32 +304,33 @@ pub fn direction_name(flow: &str, end: usize) -> String {
     }
 }
 
-/// Who plays an end of a flow in real time. In virtual time the model plays what the kernel would.
+/// What runs an end of a flow in real time. In virtual time, the model runs kernel ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Player {
-    /// Our model.
+    /// The model.
     Model,
-    /// A socket of this machine's kernel, driven as the workload says.
+    /// A socket of this machine's kernel, with the flow's workload.
     Kernel,
-    /// A [`Program`] of the host, or whatever is beyond the host's interface.
+    /// A [`Program`] on the host, or the host beyond the interface.
     Program,
 }
 
-/// Over which transport a flow runs.
+/// The transport of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transport {
     /// UDP.
     Udp,
     /// TCP with these settings.
     Tcp(std::sync::Arc<Tcp>),
-    /// QUIC with these settings, played by a real stack.
+    /// QUIC with these settings.
     Quic(std::sync::Arc<Quic>),
-    /// A tunnel (CONNECT-UDP) with these settings, which other flows go through; real programs play client and proxy.
+    /// A tunnel (CONNECT-UDP) with these settings, through which other flows are sent. In real time, real programs are
+    /// client and proxy.
     Masque(std::sync::Arc<Masque>),
 }
 
 impl Transport {
-    /// Which one it is.
+    /// The protocol.
     pub fn protocol(&self) -> Protocol {
         match self {
             Transport::Udp => Protocol::Udp,
@@ -335,28 +340,29 @@ impl Transport {
         }
     }
 
-    /// Whether it carries streams.
+    /// Whether the transport carries byte streams.
     pub fn is_stream(&self) -> bool {
         matches!(self, Transport::Tcp(_) | Transport::Quic(_))
     }
 }
 
-/// What to sample, and how often.
+/// Metrics to sample, and the sampling interval.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Probe {
-    /// Of what.
+    /// The subject.
     pub subject: Subject,
-    /// Of a flow: which end (0: `from`, 1: `to`). Packets are those that it sends; a window or the like is its own.
+    /// For a flow, the end (0: `from`, 1: `to`). Packet metrics count the packets that this end sends; other metrics
+    /// are of its own state.
     pub end: usize,
-    /// Names of metrics as in `series.csv`.
+    /// Names of metrics, as in `series.csv`.
     pub metrics: Vec<String>,
-    /// From one sample to the next.
+    /// Sampling interval.
     pub interval: Duration,
 }
 
 impl Probe {
-    /// What `series.csv` calls the subject.
+    /// The name of the subject in `series.csv`.
     pub fn subject_name(&self, scenario: &Scenario) -> String {
         match self.subject {
             Subject::Flow(flow) => direction_name(&scenario.flows[flow].name, self.end),
@@ -369,37 +375,37 @@ impl Probe {
     }
 }
 
-/// What is summed up of links.
+/// The links to measure, and from when on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Measurement {
-    /// From when on; what happens before does not count.
+    /// Start of the measured interval.
     pub from: Duration,
-    /// Of which links: ascending indices into [`Scenario::links`].
+    /// The measured links: ascending indices into [`Scenario::links`].
     pub links: Vec<usize>,
 }
 
-/// What a probe watches.
+/// The subject of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A flow: index into [`Scenario::flows`].
+    /// A flow, as an index into [`Scenario::flows`].
     Flow(usize),
-    /// A link: index into [`Scenario::links`].
+    /// A link direction, as an index into [`Scenario::links`].
     Link(usize),
-    /// A shared segment: index into [`Scenario::ethernets`].
+    /// A shared segment, as an index into [`Scenario::ethernets`].
     Ethernet(usize),
-    /// One way to or from a station of an access network.
+    /// One direction to or from a station of an access network.
     Station {
         /// Index into [`Scenario::access`].
         access: usize,
-        /// The station's number there.
+        /// Number of the station in the access network.
         station: usize,
-        /// Which way.
+        /// The direction.
         way: Way,
     },
 }
 
-/// What probes call a way to or from a station: the downlink by its host's name.
+/// The name of a direction to or from a station in probes. The downlink has the name of the station's host.
 pub fn station_name(host: &str, way: Way) -> String {
     match way {
         Way::Down => host.to_owned(),
@@ -407,36 +413,36 @@ pub fn station_name(host: &str, way: Way) -> String {
     }
 }
 
-/// How the wall clock is kept in real time, and what the run then records.
+/// Handling of the wall clock in real time, and what the run records.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RealTime {
-    /// What follows from a verdict "late".
+    /// The consequence if the run fell behind real time.
     pub policy: LatenessPolicy,
-    /// An event or packet more than this late counts as late.
+    /// An event or packet is late if its lateness exceeds this time.
     pub late_after: Duration,
-    /// Largest share of late events or packets with which the verdict is still good, 0 to 1.
+    /// Maximum ratio of late events or packets with which the run counts as on time, 0 to 1.
     pub late_share: f64,
-    /// A gap of the emulator's own loop longer than this is a stall.
+    /// A gap in the emulator's event loop that is longer than this is a stall.
     pub stall_after: Duration,
-    /// What becomes of the time of a stall.
+    /// How the model's clock treats a stall.
     pub after_stall: AfterStall,
-    /// How the namespaces of hosts are joined to the emulator.
+    /// How the namespaces of hosts are attached to the emulator.
     pub attachment: Attachment,
-    /// Whether every arrival is written with its stamp, for replay in virtual time.
+    /// Whether the run records every arrival with its timestamp, for replay in virtual time.
     pub record_arrivals: bool,
 }
 
-/// What follows from a verdict "late".
+/// The consequence if the run fell behind real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatenessPolicy {
     /// The results are marked.
     BestEffort,
-    /// The run has failed.
+    /// The run fails.
     HardLimit,
 }
 
-/// How the namespaces of hosts are joined to the emulator.
+/// How the namespaces of hosts are attached to the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
     /// A pair of virtual Ethernet interfaces and a packet socket.
@@ -445,50 +451,50 @@ pub enum Attachment {
     Tun,
 }
 
-/// What becomes of the time of a stall.
+/// How the model's clock treats a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterStall {
-    /// The model's clock went on: overdue packets leave at once.
+    /// The clock includes the stall, and overdue packets leave immediately.
     CatchUp,
-    /// The model's clock stood still meanwhile.
+    /// The clock is paused during the stall.
     Pause,
 }
 
-/// A real program at a host.
+/// A real program on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Program {
-    /// Its name, unique among programs.
+    /// Name, unique among programs.
     pub name: String,
-    /// Where it runs.
+    /// The host that runs it.
     pub host: NodeId,
-    /// What is executed.
+    /// The command line.
     pub command: Command,
-    /// Variables that it has in addition, name and value; each name once.
+    /// Additional environment variables, as names and values. Names are unique.
     pub environment: Vec<(String, String)>,
-    /// Where it starts, relative to the folder of the scenario file.
+    /// Working directory, relative to the folder of the scenario file.
     pub directory: String,
-    /// Names of the programs that must be ready before it starts; no program waits for itself, directly or by others.
+    /// Names of the programs that must be ready before this program starts. The dependencies contain no cycle.
     pub after: Vec<String>,
-    /// When it counts as ready.
+    /// The condition for readiness.
     pub ready: Ready,
-    /// It must be ready this long after its start.
+    /// Time limit for readiness, from the start of the program.
     pub ready_timeout: Duration,
-    /// It does not start before this time of the run.
+    /// Earliest start, in time of the run.
     pub start: Duration,
-    /// So long after its start it is ended, and the run has failed.
+    /// Time limit, from the start of the program. When it expires, the program is ended and the run fails.
     pub timeout: Duration,
-    /// Whether it is ended with the run. The run ends when all programs that are not in the background have ended.
+    /// Whether the program is ended with the run. The run ends when all programs that are not in the background have ended.
     pub background: bool,
-    /// What it must end with, 0 to 255; one in the background may end with anything.
+    /// The required exit status, 0 to 255. For a program in the background, every status is accepted.
     pub exit_status: i32,
-    /// Number of the flow whose figures it tells, in the last line of its standard output that is a JSON object.
+    /// Index of the flow whose metrics the program reports, in the last line of its standard output that is a JSON object.
     pub figures_of: Option<usize>,
 }
 
 impl Program {
-    /// A program in the foreground that starts with the run, counts as ready once started, and must end with exit status 0 within
-    /// a time.
+    /// Creates a program in the foreground that starts with the run. It is ready once it has started, and must end with
+    /// exit status 0 within `timeout`.
     pub fn new(name: impl Into<String>, host: NodeId, command: Command, timeout: Duration) -> Program {
         Program {
             name: name.into(),
@@ -508,17 +514,17 @@ impl Program {
     }
 }
 
-/// What a program executes.
+/// The command line of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// The program and its arguments; at least one word, the first not empty.
+    /// The program and its arguments: at least one word, and the first word is not empty.
     Words(Vec<String>),
-    /// A text for the shell.
+    /// A command line for the shell.
     Shell(String),
 }
 
 impl Command {
-    /// The program and its arguments: a shell's text is handed to `/bin/sh -c`.
+    /// The program and its arguments. A shell command line is an argument of `/bin/sh -c`.
     pub fn words(&self) -> Vec<String> {
         match self {
             Command::Words(words) => words.clone(),
@@ -527,17 +533,17 @@ impl Command {
     }
 }
 
-/// When a program counts as ready.
+/// The condition for the readiness of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// As soon as it has started.
+    /// The program has started.
     Started,
-    /// When it listens at this TCP port.
+    /// The program listens on this TCP port.
     TcpPort(u16),
-    /// When it has bound this UDP port.
+    /// The program has bound this UDP port.
     UdpPort(u16),
-    /// When it has written a line with this text.
+    /// The program has written a line that contains this text.
     Output(String),
-    /// When it has ended as it must.
+    /// The program has ended successfully.
     Exit,
 }

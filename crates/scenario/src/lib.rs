@@ -1,7 +1,7 @@
-//! The scenario language: one schema, spans, errors and a plain description.
+//! The scenario language: the schema of scenario files, their errors, and a plain description.
 //!
-//! [`load`] turns the text of a scenario file into a [`Scenario`], or says what is wrong with it and where. [`schema`]
-//! is the crate underneath, for other files as well.
+//! [`load`] converts the text of a scenario file into a [`Scenario`], or returns errors with their places. [`schema`]
+//! is the underlying crate, which other files use as well.
 
 pub mod access;
 pub mod description;

@@ -1,10 +1,11 @@
-//! The scenario strings of quic-network-simulator, for example `simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25`, as
-//! scenario files of this language.
+//! Converts the scenario strings of quic-network-simulator, for example `simple-p2p --delay=15ms --bandwidth=10Mbps
+//! --queue=25`, into scenario files of this language.
 //!
-//! Names, options, units and what is required are those of the simulator (<https://github.com/quic-interop/quic-network-simulator>,
-//! behaviour only). Options may be written with `-` or `_`. What comes out is an ordinary file: the hosts `client` and
-//! `server` with the simulator's addresses, an interface of this machine for each, two routers, and between them the link
-//! whose loss stands behind its queue, rate and delay.
+//! Names, options, units and required options are those of the simulator
+//! (<https://github.com/quic-interop/quic-network-simulator>, behavior only). Options can be written with `-` or `_`.
+//! The result is an ordinary scenario file. It contains the hosts `client` and `server` with the simulator's addresses,
+//! an interface of this machine for each, and two routers. The link between the routers has the queue, rate and delay,
+//! followed by the loss model.
 
 mod options;
 mod quantity;
@@ -15,7 +16,7 @@ use crate::schema::node::quote;
 use options::Options;
 use std::fmt::{self, Write};
 
-/// Names of the scenarios.
+/// The names of the scenarios.
 pub const NAMES: [&str; 8] = [
     "simple-p2p",
     "drop-rate",
@@ -27,7 +28,7 @@ pub const NAMES: [&str; 8] = [
     "udp-cross-traffic",
 ];
 
-/// What is wrong with a scenario string: one sentence.
+/// The error in a scenario string, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong(String);
 
@@ -39,38 +40,39 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// Who client and server are.
+/// The client and the server.
 #[derive(Clone, Copy, Debug)]
 pub enum Hosts<'a> {
-    /// Whoever is beyond two interfaces of this machine.
+    /// Hosts beyond two interfaces of this machine.
     Interfaces {
-        /// The client's.
+        /// The interface of the client.
         left: &'a str,
-        /// The server's.
+        /// The interface of the server.
         right: &'a str,
     },
     /// Programs in namespaces of this machine, as command lines for the shell. The run ends with the client.
     Programs {
-        /// The client.
+        /// The command line of the client.
         client: &'a str,
-        /// The server.
+        /// The command line of the server.
         server: &'a str,
     },
 }
 
-/// Address of the simulator on the client's network and on the server's; the hosts send everything there.
+/// The addresses of the simulator on the client's network and on the server's network. They are the default gateways of
+/// the hosts.
 pub const GATEWAYS: [[&str; 2]; 2] = [["193.167.0.2", "fd00:cafe:cafe::2"], ["193.167.100.2", "fd00:cafe:cafe:100::2"]];
 
-/// Name of the flow that cross traffic is.
+/// The name of the flow with cross traffic.
 pub const CROSS_TRAFFIC: &str = "cross";
 
-/// After this the simulator stops by itself.
+/// The time limit of the simulator.
 const DURATION: &str = "36000s";
 
-/// The scenario file that a scenario string means.
+/// Converts a scenario string into a scenario file.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error in the string.
 ///
 /// ```
 /// use fullpipe_scenario::simulator::{Hosts, translate};
@@ -87,7 +89,7 @@ pub fn translate(text: &str, hosts: Hosts<'_>, seed: u64) -> Result<String, Wron
     let extra = extra(&mut options)?;
     options.done()?;
     let mut out = String::new();
-    write_file(&mut out, text, hosts, seed, &path, &extra).expect("a string takes text");
+    write_file(&mut out, text, hosts, seed, &path, &extra).expect("writing to a string cannot fail");
     Ok(out)
 }
 
@@ -95,7 +97,7 @@ pub fn translate(text: &str, hosts: Hosts<'_>, seed: u64) -> Result<String, Wron
 struct Path {
     delay: String,
     rate: String,
-    /// Packets that wait: the queue's, and one on the device below it.
+    /// The number of packets that can wait: in the queue, plus one in the device queue below it.
     waiting: u64,
 }
 
@@ -120,15 +122,15 @@ fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What a scenario adds.
+/// What a scenario adds to the link.
 #[derive(Default)]
 struct Extra {
-    /// Keys of the direction to the server and of that to the client.
+    /// Keys of the direction to the server and of the direction to the client.
     to_server: String,
     to_client: String,
-    /// A key of the link as a whole.
+    /// A key of the whole link.
     link: String,
-    /// Further hosts, links and flows.
+    /// Additional hosts, links and flows.
     more: String,
 }
 
@@ -164,7 +166,7 @@ fn extra(options: &mut Options) -> Result<Extra, Wrong> {
     }
 }
 
-/// A corrupted byte is among the first 51 of a payload.
+/// A corrupted byte is within the first 51 bytes of a payload.
 const CORRUPTED_BYTES: u32 = 51;
 
 fn each_way(options: &mut Options, key: impl Fn(String, String) -> String) -> Result<Extra, Wrong> {
@@ -209,7 +211,7 @@ fn rebind(options: &mut Options) -> Result<Extra, Wrong> {
     Ok(Extra { link, ..Extra::default() })
 }
 
-/// A link that costs nothing but the 12 ns that 1500 bytes take.
+/// A link whose only effect is the 12 ns that the transmission of 1500 bytes takes.
 fn free_link(name: &str, from: &str, to: &str) -> String {
     format!(
         "\n[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1Tbit/s\"\ndelay = \"0s\"\nframing = \"0B\"\n\
@@ -231,7 +233,8 @@ fn tcp_cross_traffic() -> String {
     )
 }
 
-/// The simulator's UDP begins 20 s after the simulation, unless the option `start` says otherwise.
+/// The simulator's UDP traffic begins 20 s after the start of the simulation, unless the option `start` states another
+/// time.
 const CROSS_START: u64 = 20_000_000_000;
 
 fn udp_cross_traffic(rate: &str, start: &str) -> String {

@@ -1,4 +1,5 @@
-//! The keys of transports: each sets its own field and no other, has a name of its own, and settings survive a file.
+//! Tests the keys of transports: each key sets its own field only, has a unique name, and settings are unchanged after
+//! they are written and read.
 
 use fullpipe_schema::component::Reader;
 use fullpipe_schema::settings::{Access, Key, SettingsTable, fields};
@@ -8,14 +9,14 @@ use fullpipe_units::{Duration, QueueLimit};
 use std::fmt::Debug;
 use {fullpipe_quic as quic, fullpipe_tcp as tcp};
 
-/// Writes these settings as a file and reads them again, then gives each key another value. Says what is wrong.
+/// Writes these settings as a file and reads them again, then sets each key to another value. Returns the first fault.
 fn verify<S: Default + PartialEq + Debug>(of: &SettingsTable<S>, settings: &S) -> Result<(), String> {
     let usual = of.write(settings);
     let text = resolved(of.table, &usual);
     let Loaded { root, sources, .. } = load(of.table, &text, "file", &[]).map_err(|errors| errors.to_string())?;
     let read = |tree: &Tree| {
         let mut check = Check::new(&sources);
-        of.read(&mut Reader { tree, path: "", check: &mut check }).expect("no keys contradict each other")
+        of.read(&mut Reader { tree, path: "", check: &mut check }).expect("the keys are consistent")
     };
     let again = read(&root);
     if again != *settings {
@@ -41,7 +42,7 @@ fn verify<S: Default + PartialEq + Debug>(of: &SettingsTable<S>, settings: &S) -
     Ok(())
 }
 
-/// A value of this kind other than a given one.
+/// A value of this kind that differs from the given one.
 fn another(kind: &Kind, usual: Option<&Data>) -> Data {
     let next = |value: u64, min: u64, max: u64| if value < max { value + 1 } else { min };
     match (kind, usual) {
@@ -62,7 +63,7 @@ fn another(kind: &Kind, usual: Option<&Data>) -> Data {
         }
         (Kind::Choice(list), usual) => {
             let names = list.iter().filter(|choice| choice.available).map(|choice| Data::Choice(choice.name));
-            names.into_iter().find(|name| usual != Some(name)).expect("there are two names")
+            names.into_iter().find(|name| usual != Some(name)).expect("the key has at least two names")
         }
         (Kind::Either(first, _), usual) => another(first, usual),
         (kind, usual) => panic!("no other value of {kind:?} than {usual:?}"),
@@ -96,7 +97,7 @@ const fn key(name: &'static str, access: Access<Two>) -> Key<Two> {
     Key::setting(name, Kind::Boolean, "", access)
 }
 
-/// A mistake in a declaration, and a table that has it.
+/// A declaration with a mistake, in a table.
 macro_rules! mistaken {
     ($one:expr, $other:expr) => {{
         static KEYS: [Key<Two>; 2] = [$one, $other];
@@ -108,11 +109,11 @@ macro_rules! mistaken {
 }
 
 #[test]
-fn a_mistake_in_a_declaration_is_noticed() {
+fn verify_detects_a_mistake_in_a_declaration() {
     assert_eq!(mistaken!(key("one", at!(one)), key("other", at!(other))), Ok(()));
     let twice = mistaken!(key("one", at!(one)), key("one", at!(other)));
     assert!(twice.is_err(), "{twice:?}");
-    // The later key overwrites what the first has set.
+    // The second key overwrites the value of the first key.
     let same = mistaken!(key("one", at!(one)), key("other", at!(one)));
     assert_eq!(same, Err("one sets nothing".to_string()));
     let ignored = mistaken!(

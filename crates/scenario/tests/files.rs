@@ -1,4 +1,4 @@
-//! The scenario files of the repository, and what a few small files mean.
+//! Tests the scenario files of the repository, and the descriptions of a few small files.
 
 use fullpipe_network::discipline::fifo::FifoSpecification;
 use fullpipe_network::{BernoulliLoss, Frames, Impairments, Limit, PeriodicLoss, Selection};
@@ -30,14 +30,14 @@ fn tcp(flow: &Flow) -> &Tcp {
     }
 }
 
-/// Payload of a flow of constant rate.
+/// The payload of a constant-rate flow.
 fn payload(flow: &Flow) -> u32 {
     flow.workload.downcast_ref::<ConstantRateSpec>().expect("a constant rate").payload_bytes
 }
 
 /// 2 opportunities in 3 ms: 2 x 1504 x 8 bits / 3 ms = 8 021 333 bit/s; 3 in 4 ms: 9 024 000 bit/s.
 #[test]
-fn the_rate_of_a_link_with_a_trace_is_optional_and_defaults_to_the_mean_of_the_trace() {
+fn rate_of_a_link_with_a_trace_defaults_to_the_mean_of_the_trace() {
     let rates = |link: &str| -> Vec<u64> {
         let text = format!(
             "[topology]\nkind = 'chain'\nlink = [{{ delay = '1ms', {link} }}]\n[[flow]]\nfrom = 'source'\nto = 'sink'\n"
@@ -47,7 +47,7 @@ fn the_rate_of_a_link_with_a_trace_is_optional_and_defaults_to_the_mean_of_the_t
     assert_eq!(rates("trace = [1, 3]"), [8_021_333; 2]);
     assert_eq!(rates("trace = [1, 3], reverse = { trace = [1, 2, 4] }"), [8_021_333, 9_024_000]);
     assert_eq!(rates("trace = [1, 3], reverse = { rate = '1Mbit/s' }"), [8_021_333, 1_000_000]);
-    // A rate that is given holds for both directions, as before.
+    // An explicit rate applies to both directions, as before.
     assert_eq!(rates("rate = '5Mbit/s', trace = [1, 3], reverse = { trace = [1, 2, 4] }"), [5_000_000; 2]);
     let text = "[topology]\nkind = 'dumbbell'\naccess = { delay = '1ms' }\nbottleneck = { trace = [1], delay = '1ms' }\n\
                 [[flow]]\nfrom = 'left1'\nto = 'right1'\n";
@@ -60,7 +60,7 @@ fn the_rate_of_a_link_with_a_trace_is_optional_and_defaults_to_the_mean_of_the_t
 }
 
 #[test]
-fn every_file_loads_and_says_the_same_when_written_out() {
+fn every_scenario_file_loads_and_equals_its_resolved_file() {
     let mut files = Vec::new();
     for folder in [folder(), folder().join("bench")] {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -81,7 +81,7 @@ fn every_file_loads_and_says_the_same_when_written_out() {
     }
 }
 
-/// One-way delay along links given by name.
+/// One-way delay along links with these names.
 fn delay(scenario: &Scenario, links: &[&str]) -> Duration {
     links.iter().fold(Duration::ZERO, |sum, name| sum + link(scenario, name).delay)
 }
@@ -91,7 +91,7 @@ fn link<'a>(scenario: &'a Scenario, name: &str) -> &'a Link {
 }
 
 #[test]
-fn the_bench_is_that_of_the_contract() {
+fn bench_scenarios_have_the_documented_values() {
     // tcp-1: 1 Gbit/s 0.5 ms; 100 Mbit/s 9 ms, 250 kB; 1 Gbit/s 0.5 ms; MSS 1448; 60 s.
     let one = file("bench/tcp-1.toml");
     assert_eq!(one.duration, Duration::from_secs(60));
@@ -117,7 +117,7 @@ fn the_bench_is_that_of_the_contract() {
         assert_eq!(link(&many, "bottleneck").queue, QueueLimit::Bytes(queue));
         assert_eq!(many.flows.len(), flows);
         assert_eq!(many.flows[0].start, Duration::ZERO);
-        // The last of n starts at 100 ms * (n - 1) / n.
+        // The last of n flows starts at 100 ms * (n - 1) / n.
         let last = Duration::from_nanos(100_000_000 * (flows as u64 - 1) / flows as u64);
         assert_eq!(many.flows[flows - 1].start, last);
     }
@@ -147,7 +147,7 @@ fn the_bench_is_that_of_the_contract() {
 }
 
 #[test]
-fn a_dumbbell_is_hosts_routers_and_links() {
+fn dumbbell_expands_into_hosts_routers_and_links() {
     let scenario = good(
         "[topology]\nkind = 'dumbbell'\npairs = 2\naccess = { rate = '1Gbit/s', delay = '1ms' }\n\
          access_right = { rate = '2Gbit/s', delay = '2ms' }\n\
@@ -186,7 +186,7 @@ fn a_dumbbell_is_hosts_routers_and_links() {
     let reverse = link(&scenario, "bottleneck.reverse");
     assert_eq!((reverse.rate, reverse.delay), (Rate::from_megabits_per_second(1), Duration::from_millis(5)));
     assert_eq!(reverse.queue, QueueLimit::Packets(10));
-    // Five flows over two pairs in turn; starts 2 ms apart.
+    // Five flows alternate between two pairs; starts are 2 ms apart.
     let flows: Vec<(&str, u32, u32, u64)> = scenario
         .flows
         .iter()
@@ -197,14 +197,14 @@ fn a_dumbbell_is_hosts_routers_and_links() {
     assert_eq!(flows, expected);
 }
 
-/// Names of the ends of each link, first directions only.
+/// The names of the ends of each link, for forward directions only.
 fn joined(scenario: &Scenario) -> Vec<(String, String, String)> {
     let name = |node: NodeId| scenario.nodes[node.index()].name.clone();
     scenario.links.iter().step_by(2).map(|link| (link.name.clone(), name(link.from), name(link.to))).collect()
 }
 
 #[test]
-fn a_star_joins_every_host_to_the_hub() {
+fn star_connects_every_host_to_the_hub() {
     let star = good(
         "[topology]\nkind = 'star'\nhosts = 3\naccess = { rate = '1Gbit/s', delay = '1ms' }\n
         [[flow]]\nfrom = 'host1'\nto = 'host3'",
@@ -216,7 +216,7 @@ fn a_star_joins_every_host_to_the_hub() {
 }
 
 #[test]
-fn a_parking_lot_has_cross_traffic_at_every_bottleneck() {
+fn parking_lot_has_cross_traffic_at_every_bottleneck() {
     let lot = good(
         "[topology]\nkind = 'parking-lot'\nhops = 2\naccess = { rate = '1Gbit/s', delay = '1ms' }
         bottleneck = { rate = '10Mbit/s', delay = '5ms', reverse = { rate = '2Mbit/s' } }\n
@@ -253,7 +253,7 @@ fn periodic(every: u64, offset: u64) -> Impairments {
 }
 
 #[test]
-fn loss_is_in_one_direction_unless_the_other_says_so() {
+fn loss_applies_to_one_direction_unless_the_other_has_it() {
     let scenario = good(
         "[topology]\nkind = 'chain'\nlink = [\
          { rate = '1Mbit/s', delay = '1ms', loss = { kind = 'bernoulli', probability = 0.5 }, discipline = { kind = \
@@ -268,13 +268,13 @@ fn loss_is_in_one_direction_unless_the_other_says_so() {
         bernoulli(0.5),
         Impairments::default(),
         Impairments::default(),
-        // Without an offset the tenth frame is the first to be lost.
+        // Without an offset, the tenth frame is the first that is lost.
         periodic(10, 10),
         periodic(10, 3),
         Impairments::default(),
     ];
     assert_eq!(impairments, expected);
-    // The discipline is the same in both directions.
+    // Both directions have the same discipline.
     let fifo = Some(Arc::new(FifoSpecification { limit: Limit::Packets(7) }) as Discipline);
     assert_eq!((&scenario.links[0].discipline, &scenario.links[1].discipline), (&fifo, &fifo));
     assert_eq!(scenario.links[2].discipline, None);
@@ -283,7 +283,7 @@ fn loss_is_in_one_direction_unless_the_other_says_so() {
 }
 
 #[test]
-fn an_ethernet() {
+fn ethernet_file_has_the_described_segment() {
     let text = "[topology]\nkind = 'ethernet'\nhosts = ['client', 'server']\nrate = '1Gbit/s'\ndelay = '2us'\n\
                 discipline = { kind = 'fifo', limit = '10240packets' }\narp = { fixed_delays = ['7ms', '2ms'] }\n\
                 [[flow]]\nfrom = 'client'\nto = 'server'\n[[probe]]\nethernet = '*'\nmetrics = ['drops']";
@@ -305,7 +305,7 @@ fn an_ethernet() {
 const PAIR: &str = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n";
 
 #[test]
-fn links_are_measured_once_each_in_the_order_of_the_scenario() {
+fn measured_links_are_unique_and_in_scenario_order() {
     let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n");
     assert_eq!(good(&text).scenario.measurement, Default::default());
     let measured =
@@ -315,7 +315,7 @@ fn links_are_measured_once_each_in_the_order_of_the_scenario() {
 }
 
 #[test]
-fn a_pattern_asks_each_flow_for_what_it_has() {
+fn probe_pattern_samples_the_metrics_that_each_flow_has() {
     let text = format!(
         "{PAIR}[[flow]]\nname = 'a'\nfrom = 'source'\nto = 'sink'\n[[flow]]\nname = 'b'\nfrom = 'source'\nto = 'sink'\n\
          workload = 'voice'\n[[flow]]\nname = 'c'\nfrom = 'source'\nto = 'sink'\nworkload = 'tunnel'\n\
@@ -327,7 +327,7 @@ fn a_pattern_asks_each_flow_for_what_it_has() {
     let metrics = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
     let expected = [
         (Subject::Flow(0), 0, metrics(&["cwnd_bytes", "drops"])),
-        // Both speak, and a tunnel that carries nothing could carry either way.
+        // Both ends send, and a tunnel without flows could carry data in both directions.
         (Subject::Flow(1), 0, metrics(&["drops"])),
         (Subject::Flow(1), 1, metrics(&["drops"])),
         (Subject::Flow(2), 0, metrics(&["cwnd_bytes", "drops"])),
@@ -336,15 +336,15 @@ fn a_pattern_asks_each_flow_for_what_it_has() {
         (Subject::Flow(2), 0, metrics(&["proxy_cwnd_bytes"])),
     ];
     assert_eq!(probes, expected);
-    // What none has is an error, as without a pattern.
+    // A metric that no flow has is an error, as without a pattern.
     let wrong = text.replace("'control_state', 'proxy_cwnd_bytes'", "'srtt_s', 'queue_bytes'");
     let errors = fullpipe_scenario::load(&wrong, "wrong.toml", &[]).expect_err("links have queues").to_string();
     assert!(errors.contains("queue_bytes is not a metric of a TCP flow"), "{errors}");
 }
 
 #[test]
-fn a_host_s_name_comes_before_the_role_of_an_end() {
-    // The host called server opens this connection.
+fn probe_end_prefers_a_host_name_to_a_role() {
+    // The host with the name `server` opens this connection.
     let text = "host = [{ name = 'server' }, { name = 'phone' }]\nlink = [{ name = 'air', from = 'server', to = 'phone', \
                 rate = '1Mbit/s', delay = '1ms' }]\nduration = '1s'\n[[flow]]\nname = 'it'\nfrom = 'server'\nto = 'phone'\n[[probe]]\n\
                 flow = 'it'\nmetrics = ['srtt_s']\nend = ";
@@ -354,7 +354,7 @@ fn a_host_s_name_comes_before_the_role_of_an_end() {
 }
 
 #[test]
-fn one_value_has_one_spelling_when_written_out() {
+fn equal_values_have_one_spelling_in_the_resolved_file() {
     let resolved = |probability: &str, rate: &str| {
         let loss = format!("{{ kind = 'bernoulli', probability = {probability} }}");
         let text =
@@ -369,7 +369,7 @@ fn one_value_has_one_spelling_when_written_out() {
 }
 
 #[test]
-fn a_write_is_not_larger_than_the_send_buffer() {
+fn write_size_does_not_exceed_the_send_buffer() {
     let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\ntcp = {{ send_buffer = '10kB' }}\n");
     assert_eq!(
         good(&text).scenario.flows[0].workload.downcast_ref(),
@@ -383,19 +383,19 @@ fn a_write_is_not_larger_than_the_send_buffer() {
 }
 
 #[test]
-fn a_rate_becomes_an_interval() {
+fn constant_rate_converts_to_an_interval() {
     let text = format!(
         "{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = 1000\n\
          rate = '3Mbit/s'\npackets = 9\n"
     );
-    // 8000 bits at 3 Mbit/s: 2 666 666.67 ns.
+    // 8000 bits at 3 Mbit/s take 2 666 666.67 ns.
     let interval = Duration::from_nanos(2_666_667);
     let workload = ConstantRateSpec { payload_bytes: 1000, interval, count: Some(9) };
     assert_eq!(good(&text).scenario.flows[0].workload.downcast_ref(), Some(&workload));
 }
 
 #[test]
-fn patterns_pair_in_the_order_of_numbers() {
+fn patterns_pair_hosts_in_natural_order() {
     let mut text = String::from("[[router]]\nname = 'hub'\n");
     for name in ["a10", "b2", "a2", "b10", "c"] {
         text += &format!("[[host]]\nname = '{name}'\n[[link]]\nname = 'link-{name}'\nfrom = '{name}'\nto = 'hub'\n");
@@ -433,7 +433,7 @@ fn patterns_pair_in_the_order_of_numbers() {
 }
 
 #[test]
-fn overrides_reach_every_kind_of_place() {
+fn overrides_set_values_at_every_kind_of_path() {
     let text = std::fs::read_to_string(folder().join("two-flows.toml")).unwrap();
     let set = |list: &[&str]| {
         let overrides: Vec<Override> = list.iter().map(|text| Override::parse(text).unwrap()).collect();
@@ -458,7 +458,7 @@ fn overrides_reach_every_kind_of_place() {
     assert_eq!((scenario.duration, scenario.seed), (Duration::from_secs(5), 7));
     assert_eq!(scenario.title, "a = b");
     assert_eq!(link(&scenario, "uplink").rate, Rate::from_megabits_per_second(10));
-    // The other direction follows the first unless it says otherwise.
+    // The reverse direction inherits from the forward direction unless it has its own value.
     assert_eq!(link(&scenario, "uplink.reverse").rate, Rate::from_megabits_per_second(10));
     assert_eq!(link(&scenario, "uplink.reverse").delay, Duration::from_millis(1));
     assert_eq!(link(&scenario, "alice-edge").impairments, bernoulli(0.25));
@@ -468,18 +468,18 @@ fn overrides_reach_every_kind_of_place() {
     assert_eq!(payload(&scenario.flows[2]), 99);
     assert_eq!(scenario.probes[0].metrics, ["drops"]);
     assert_eq!(scenario.probes[3].metrics, ["marks", "queue_delay_s"]);
-    // A pattern reaches all whose names match, at any depth.
+    // A pattern selects all matching names, at any depth.
     let scenario = set(&["link.*-edge.delay=3ms", "link.u?link.rate=1Mbit/s", "flow.*.start=1s"]);
     assert_eq!(link(&scenario, "alice-edge").delay, Duration::from_millis(3));
     assert_eq!(link(&scenario, "bob-edge").delay, Duration::from_millis(3));
     assert_ne!(link(&scenario, "uplink").delay, Duration::from_millis(3));
     assert_eq!(link(&scenario, "uplink").rate, Rate::from_megabits_per_second(1));
     assert!(scenario.flows.iter().all(|flow| flow.start == Duration::from_secs(1)));
-    // A key may come before the one that decides whether there is such a key.
+    // An override may precede the override that makes its key valid.
     let scenario =
         set(&["flow.0.payload=99", "flow.0.interval=1ms", "flow.0.workload=constant-rate", "flow.0.tcp.nagle=true"]);
     assert_eq!(payload(&scenario.flows[0]), 99);
-    // Unless a later one has replaced all of it.
+    // An override has no effect if a later one has replaced its parent.
     let scenario = set(&[
         "link.0.loss.every=4",
         "link.0.loss={ kind = 'periodic', every = 7 }",
@@ -488,13 +488,13 @@ fn overrides_reach_every_kind_of_place() {
     ]);
     let impairments = |link: usize| scenario.links[2 * link].impairments.clone();
     assert_eq!((impairments(0), impairments(1)), (periodic(7, 7), periodic(5, 5)));
-    // The later of two wins.
+    // The last of two overrides has precedence.
     assert_eq!(set(&["duration=5s", "duration=6s"]).duration, Duration::from_secs(6));
 }
 
 #[test]
-fn large_files_load() {
-    // 20 000 hosts around one router, written out link by link, and flows between them.
+fn large_file_loads() {
+    // 20 000 hosts around one router, link by link, with flows between them.
     let mut text = String::from("[[router]]\nname = 'hub'\n");
     for n in 0..20_000 {
         text += &format!("[[host]]\nname = 'h{n}'\n[[link]]\nname = 'l{n}'\nfrom = 'h{n}'\nto = 'hub'\n");
@@ -508,7 +508,7 @@ fn large_files_load() {
     assert!(errors.to_string().contains("h0 at both ends"), "{errors}");
     let text = text.replace("from = 'h*'\nto = 'h0'", "from = 'h1*'\nto = 'h0'");
     let scenario = good(&text).scenario;
-    // Those that begin with 1, of one to five digits: 1 + 10 + 100 + 1000 + 10 000.
+    // Hosts whose numbers begin with 1, with one to five digits: 1 + 10 + 100 + 1000 + 10 000.
     assert_eq!(scenario.flows.len(), 10_000 + 11_111);
     assert_eq!(scenario.links.len(), 40_000);
 }

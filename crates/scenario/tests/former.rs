@@ -1,7 +1,7 @@
-//! Scenarios of the last version: each key that has been renamed is still accepted, with a hint.
+//! Tests with scenarios of the previous version: each renamed key is still accepted, with a hint.
 //!
-//! For each former key there are two files in `former`: `KEY.toml` as the last version accepted it, and `KEY.now.toml` with the
-//! present spelling. Both give the same scenario.
+//! For each former key there are two files in `former`: `KEY.toml` in the spelling of the previous version, and
+//! `KEY.now.toml` in the current spelling. Both give the same scenario.
 
 use fullpipe_scenario::schema::{Field, Kind, Table};
 use fullpipe_scenario::{load, root_table};
@@ -33,7 +33,7 @@ fn tables_of(kind: &'static Kind) -> Vec<&'static Table> {
 }
 
 #[test]
-fn files_with_former_keys_load_with_a_hint_and_equal_those_with_present_keys() {
+fn file_with_a_former_key_loads_with_a_hint_and_equals_the_current_one() {
     let mut keys = BTreeSet::new();
     former_keys(root_table(), &mut Vec::new(), &mut keys);
     assert!(!keys.is_empty());
@@ -52,6 +52,6 @@ fn files_with_former_keys_load_with_a_hint_and_equal_those_with_present_keys() {
         assert!(hint.contains(&format!("{key} is now called ")), "{hint}");
         assert!(present.hints.is_empty(), "{key}: {:?}", present.hints);
     }
-    let files = std::fs::read_dir(&folder).expect("the folder").count();
+    let files = std::fs::read_dir(&folder).expect("the folder is readable").count();
     assert_eq!(files, 2 * keys.len(), "a file of {} belongs to no former key", folder.display());
 }

@@ -1,4 +1,5 @@
-//! No text panics, allocates absurdly or takes long; and whatever is accepted says the same when it is written out.
+//! Tests with hostile input: no text causes a panic, excessive memory use or a long run time, and an accepted file
+//! equals its resolved file.
 
 use fullpipe_scenario::{Errors, Override, load};
 use proptest::prelude::*;
@@ -9,7 +10,7 @@ fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
 }
 
-/// Whether the text is accepted. Checks what must hold of any answer.
+/// Whether the text is accepted. Checks the conditions that hold for every result.
 fn answered(text: &str, overrides: &[Override]) -> bool {
     match load(text, "any.toml", overrides) {
         Ok(loaded) => {
@@ -23,7 +24,7 @@ fn answered(text: &str, overrides: &[Override]) -> bool {
             assert!(!errors.is_empty() && errors.len() <= 100);
             let lines = text.lines().count().max(1);
             for error in &errors {
-                // A line of the file, or an override; never neither.
+                // An error is at a line of the file or in an override.
                 if error.line == 0 {
                     assert!(error.file.starts_with("--set "), "{error}");
                 } else {
@@ -44,7 +45,7 @@ fn answered(text: &str, overrides: &[Override]) -> bool {
 }
 
 #[test]
-fn nasty_files() {
+fn hostile_files_are_rejected_or_resolve_to_the_same_scenario() {
     let mut accepted = Vec::new();
     let mut count = 0;
     for entry in std::fs::read_dir(here().join("tests/corpus")).unwrap() {
@@ -69,7 +70,7 @@ fn nasty_files() {
     assert_eq!(accepted, expected);
 }
 
-/// Files to start from: all of the repository.
+/// Initial files: all scenario files of the repository.
 static SEEDS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let root = here().join("../../scenarios");
     let mut texts = Vec::new();
@@ -80,12 +81,12 @@ static SEEDS: LazyLock<Vec<String>> = LazyLock::new(|| {
             texts.push(std::fs::read_to_string(path).unwrap());
         }
     }
-    // The large ones once are enough; here they would only be slow.
+    // Large files are too slow for this test; other tests cover them.
     texts.retain(|text| !text.contains("10000") && !text.contains("1000000"));
     texts
 });
 
-/// Pieces that a file is made of, and some that it is not.
+/// Fragments of files, and fragments that are not valid.
 const PIECES: &[&str] = &[
     "[topology]",
     "kind",
@@ -262,7 +263,7 @@ fn changed(text: &str, changes: &[Change]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Changes that keep the text TOML: the value after an equals sign is replaced by another one.
+/// Changes that keep the text valid TOML: they replace the value after an equals sign.
 fn revalued(text: &str, at: &prop::sample::Index, value: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let with_value: Vec<usize> = (0..lines.len()).filter(|n| lines[*n].contains(" = ")).collect();
@@ -311,27 +312,27 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         answered(&String::from_utf8_lossy(&bytes), &[]);
     }
 
     #[test]
-    fn random_pieces(pieces in prop::collection::vec(piece(), 0..60)) {
+    fn random_fragments_do_not_panic(pieces in prop::collection::vec(piece(), 0..60)) {
         answered(&pieces.join(" "), &[]);
     }
 
     #[test]
-    fn changed_files(seed in any::<prop::sample::Index>(), changes in prop::collection::vec(change(), 1..6)) {
+    fn changed_files_do_not_panic(seed in any::<prop::sample::Index>(), changes in prop::collection::vec(change(), 1..6)) {
         answered(&changed(&SEEDS[seed.index(SEEDS.len())], &changes), &[]);
     }
 
     #[test]
-    fn other_values(seed in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), value in toml_value()) {
+    fn replaced_values_do_not_panic(seed in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), value in toml_value()) {
         answered(&revalued(&SEEDS[seed.index(SEEDS.len())], &at, &value), &[]);
     }
 
     #[test]
-    fn random_trees(entries in prop::collection::vec((0..14usize, toml_value()), 0..8)) {
+    fn random_trees_do_not_panic(entries in prop::collection::vec((0..14usize, toml_value()), 0..8)) {
         let keys = [
             "title", "duration", "seed", "topology", "host", "router", "link", "ethernet", "tcp", "flow", "probe", "program",
             "real_time", "measurement",
@@ -341,7 +342,7 @@ proptest! {
     }
 
     #[test]
-    fn random_overrides(
+    fn random_overrides_do_not_panic(
         seed in any::<prop::sample::Index>(),
         sets in prop::collection::vec((path(), prop_oneof![toml_value(), "\\PC{0,10}"]), 1..4),
     ) {

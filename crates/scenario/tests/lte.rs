@@ -1,4 +1,4 @@
-//! What files with LTE access networks mean.
+//! Tests the descriptions of files with LTE access networks.
 
 use fullpipe_lte::bearer::{Addresses, Classifier, PacketFilter, Ports, Qci, Ways};
 use fullpipe_lte::component::LTE;
@@ -25,9 +25,9 @@ fn good(text: &str) -> Loaded {
     load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// What a file states of its first access network.
+/// The settings of the first access network of a scenario.
 fn settings(scenario: &Scenario) -> &LteSettings {
-    (&*scenario.access[0] as &dyn Any).downcast_ref().expect("an LTE network")
+    (&*scenario.access[0] as &dyn Any).downcast_ref().expect("the access network is LTE")
 }
 
 fn carriers(settings: &LteSettings) -> [fullpipe_lte::config::Carrier; 2] {
@@ -43,9 +43,10 @@ fn megahertz(settings: &LteSettings) -> [f64; 2] {
 }
 
 #[test]
-fn the_benchmarks() {
+fn lte_bench_scenarios_have_the_documented_values() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/bench");
-    // lte-1, lte-50, lte-500: so many UEs at 99 m, the last spread over 50 m to 3 km; 100 RB, EPA 3 km/h, 90 Mbit/s in all.
+    // lte-1, lte-50, lte-500: the number of UEs, at 99 m, or for lte-500 spread over 50 m to 3 km. 100 RB, EPA 3 km/h,
+    // 90 Mbit/s in total.
     for (count, nearest, farthest) in [(1, 99.0, 99.0), (50, 99.0, 99.0), (500, 50.0, 3000.0)] {
         let scenario = good(&std::fs::read_to_string(folder.join(format!("lte-{count}.toml"))).unwrap()).scenario;
         let lte = settings(&scenario);
@@ -55,7 +56,7 @@ fn the_benchmarks() {
         let distance = |ue: usize| lte.config.ues[ue].course.points[0].1.x;
         assert_eq!((distance(0), distance(count - 1)), (nearest, farthest));
         assert_eq!((scenario.flows.len(), scenario.duration), (count, Duration::from_secs(10)));
-        // 1400 bytes of payload at 90 Mbit/s together: one every count x 124 444 ns.
+        // 1400 bytes of payload at 90 Mbit/s in total: one packet every count x 124 444 ns.
         let datagrams: &ConstantRateSpec = scenario.flows[0].workload.downcast_ref().unwrap();
         assert_eq!(datagrams.payload_bytes, 1400);
         assert!((datagrams.interval.as_secs_f64() / count as f64 - 1400.0 * 8.0 / 90e6).abs() < 1e-9);
@@ -63,7 +64,7 @@ fn the_benchmarks() {
 }
 
 #[test]
-fn an_lte_network() {
+fn lte_file_has_the_described_network() {
     let base = "[[host]]\nname = 'server'\n[[router]]\nname = 'pgw'\n[[host]]\nname = 'phone'\ncount = 5\n\
                 [[link]]\nname = 'sgi'\nfrom = 'server'\nto = 'pgw'\nrate = '1Gbit/s'\ndelay = '10ms'\n\
                 [[lte]]\nname = 'access'\ngateway = 'pgw'\n[[lte.cell]]\n";
@@ -74,15 +75,15 @@ fn an_lte_network() {
     let scenario = good(&text).scenario;
     let access = settings(&scenario);
     let lte = &access.config;
-    // Channels 100 and 18100 of band 1: 2110 MHz and 1920 MHz, and 100 steps of 100 kHz.
+    // Channels 100 and 18100 of band 1: 2110 MHz and 1920 MHz, plus 100 steps of 100 kHz.
     assert_eq!((resource_blocks(access), megahertz(access)), ([25, 25], [2120.0, 1930.0]));
     assert_eq!(access.fading, [FadingSource::None, FadingSource::None]);
     assert_eq!((lte.cells[0].name.as_str(), lte.cells[0].scheduler.as_str()), ("cell1", "pf"));
-    // Evenly from 100 to 500 m.
+    // Evenly distributed from 100 to 500 m.
     let at: Vec<(f64, Position)> = lte.ues.iter().map(|ue| ue.course.points[0]).collect();
     assert_eq!(at, [100.0, 200.0, 300.0, 400.0, 500.0].map(|x| (0.0, Position { x, y: 0.0, z: 1.5 })));
     assert_eq!(access.stations.iter().map(|node| node.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-    // 24 of 25 resource blocks are whole groups: 17 568 bits in a millisecond at most, 219 600 bytes in 100 ms.
+    // 24 of 25 resource blocks form whole groups: at most 17 568 bits per millisecond, 219 600 bytes in 100 ms.
     assert_eq!(lte.ues[0].bearers[0].limits.max_buffer_bytes, Some(219_600));
     let subjects: Vec<Subject> = scenario.probes.iter().map(|probe| probe.subject).collect();
     assert_eq!(subjects, Way::ALL.map(|way| Subject::Station { access: 0, station: 1, way }));
@@ -113,7 +114,7 @@ fn an_lte_network() {
     );
 }
 
-/// A network of `keys` with a cell and a UE of these.
+/// A network with `keys`, and with one cell and one UE that have the given keys.
 fn lte(keys: &str, cell: &str, ue: &str) -> Loaded {
     good(&format!(
         "[[host]]\nname = 'server'\n[[router]]\nname = 'pgw'\n[[host]]\nname = 'phone'\n[[link]]\nname = 'sgi'\nfrom = 'server'\nto = \
@@ -123,8 +124,8 @@ fn lte(keys: &str, cell: &str, ue: &str) -> Loaded {
 }
 
 #[test]
-fn the_radio_of_table_i() {
-    // Scharnitzky et al., Table I, row by row; the text has the UE at 99 m.
+fn preset_table_i_has_the_published_radio_parameters() {
+    // Scharnitzky et al., Table I, row by row. In the text of the paper the UE is at 99 m.
     let lte_of = |loaded: Loaded| settings(&loaded.scenario).clone();
     let table = lte("preset = 'table-i'", "", "");
     assert!(table.resolved.contains("allow_nonstandard_bandwidth = true"));
@@ -139,7 +140,7 @@ fn the_radio_of_table_i() {
     assert!(config.errors.data && config.errors.control);
     // Helper: PDSCH for CQI false.
     assert_eq!(cell.cqi_source, CqiSource::Control);
-    // eNB RRC: RLC_UM_ALWAYS, transmission mode 0, which is the first.
+    // eNB RRC: RLC_UM_ALWAYS; transmission mode 0, which is the first mode.
     assert_eq!((bearer.mode, ue.transmission_mode), (Mode::Unacknowledged, TransmissionMode::SingleAntenna));
     // Drop-tail queue: 16 packets.
     assert_eq!((bearer.limits.max_buffer_bytes, bearer.limits.max_buffer_sdus), (None, Some(16)));
@@ -148,14 +149,14 @@ fn the_radio_of_table_i() {
     let epa = FadingSource::Generated { profile: Profile::ExtendedPedestrianA, speed_kmh: 3.0, repeat_s: None };
     assert_eq!(radio.fading, [epa.clone(), epa]);
     // eNB device: bandwidth and EARFCN of both directions.
-    // Channels 9895 and 27785 of band 31: 462.5 MHz and 452.5 MHz, and 25 steps of 100 kHz.
+    // Channels 9895 and 27785 of band 31: 462.5 MHz and 452.5 MHz, plus 25 steps of 100 kHz.
     assert_eq!((resource_blocks(&radio), megahertz(&radio)), ([25, 25], [465.0, 455.0]));
     let at = |x| Position { x, y: 0.0, z: 1.5 };
     assert_eq!((&ue.course, cell.position), (&Course::at(at(99.0)), at(0.0)));
 
-    // 100 resource blocks, which band 31 has not, in both directions.
+    // 100 resource blocks in both directions, more than band 31 has.
     assert_eq!(resource_blocks(&lte_of(lte("preset = 'table-i'\nresource_blocks = 100", "", ""))), [100, 100]);
-    // Every key wins over the preset.
+    // Every key has precedence over the preset.
     let other = lte_of(lte(
         "preset = 'table-i'\nresource_blocks = 50\nuplink_resource_blocks = 25\nearfcn = 300\nuplink_earfcn = 18300\n\
          allow_nonstandard_bandwidth = false\npath_loss = { model = 'kun-2600' }\nfading = { kind = 'etu', speed = 30 }\n\
@@ -181,7 +182,7 @@ fn the_radio_of_table_i() {
         (bearer.mode, bearer.limits.max_buffer_bytes, bearer.limits.max_buffer_sdus),
         (Mode::Acknowledged, Some(1_000_000), None)
     );
-    // So does another preset nearer by.
+    // A preset in an inner table also has precedence.
     let smaller = lte_of(lte("preset = 'table-i'", "", "distance = 500\nrlc = { preset = 'reference-buffer' }"));
     let ue = &smaller.config.ues[0];
     let limits = ue.bearers[0].limits;
@@ -190,7 +191,7 @@ fn the_radio_of_table_i() {
 }
 
 #[test]
-fn when_fading_begins() {
+fn fading_begins_selects_the_start_of_fading() {
     let begins = |keys: &str| settings(&lte(keys, "", "distance = 99").scenario).config.fading_begins;
     assert_eq!(begins(""), FadingBegins::Run);
     assert_eq!(begins("fading_begins = 'first-packet'"), FadingBegins::Packet { least_bytes: 1 });
@@ -199,7 +200,7 @@ fn when_fading_begins() {
 }
 
 #[test]
-fn how_a_ue_comes_to_its_bearers() {
+fn attach_and_signalling_select_how_bearers_are_established() {
     let of = |keys: &str| settings(&lte("", "", &format!("distance = 99\n{keys}")).scenario).clone();
     assert_eq!(of("").config.ues[0].attach, Attach::Ideal);
     assert_eq!(of("attach = 'known-cell'").switched_on_s, [Distribution::Constant { value: 0.0 }]);
@@ -211,24 +212,24 @@ fn how_a_ue_comes_to_its_bearers() {
 }
 
 #[test]
-fn bearers_of_a_ue() {
+fn ue_has_its_default_and_dedicated_bearers() {
     let of = |keys: &str, ue: &str| {
         settings(&lte(keys, "scheduler = 'pss'", &format!("distance = 99\n{ue}")).scenario).clone()
     };
     let default = of("", "");
-    let [plain] = &default.config.ues[0].bearers[..] else { panic!("the default bearer") };
+    let [plain] = &default.config.ues[0].bearers[..] else { panic!("there is a default bearer only") };
     assert_eq!((plain.qci, plain.guaranteed.bits_per_second()), (Qci::DEFAULT, 0));
-    // Nothing to tell apart.
+    // With one bearer, no classifier is needed.
     assert_eq!(default.classifiers, []);
     let voice = "[[lte.ue.bearer]]\nqci = 1\nguaranteed_rate = '64kbit/s'\nrlc = { buffer = '10packets' }\n\
                  [[lte.ue.bearer.filter]]\ndirection = 'downlink'\nremote = 'server'\nlocal_ports = [5000, 5003]\n\
                  [[lte.ue.bearer.filter]]\nremote = '192.0.2.0/24'\nremote_ports = [80]\n";
     let settings = of("", &format!("rlc = {{ mode = 'am' }}\n{voice}"));
-    let [_, voice] = &settings.config.ues[0].bearers[..] else { panic!("one beside it") };
+    let [_, voice] = &settings.config.ues[0].bearers[..] else { panic!("there is one dedicated bearer") };
     assert_eq!((voice.qci.number(), voice.guaranteed), (1, Rate::from_bits_per_second(64_000)));
-    // What the UE says of its default bearer's RLC is not said of this.
+    // The UE's RLC settings of the default bearer do not apply to this bearer.
     assert_eq!((voice.mode, voice.limits.max_buffer_sdus), (Mode::Unacknowledged, Some(10)));
-    // The first host has 10.0.0.1 and fd66:756c:6c70::1.
+    // The addresses of the first host are 10.0.0.1 and fd66:756c:6c70::1.
     let one = |address: &str, bits| Some(Addresses::prefix(address.parse().unwrap(), bits).unwrap());
     let downlink =
         PacketFilter { ways: Ways::Downlink, local_ports: Ports::new(5000, 5003).unwrap(), ..PacketFilter::ANY };
@@ -240,7 +241,7 @@ fn bearers_of_a_ue() {
     ];
     classifier.add(2, &filters).unwrap();
     assert_eq!(settings.classifiers, [classifier]);
-    // A preset's RLC is that of all bearers.
+    // The RLC settings of a preset apply to all bearers.
     let filter = "[[lte.ue.bearer]]\nqci = 7\n[[lte.ue.bearer.filter]]\nremote = 'server'";
     let buffers = of("preset = 'table-i'", filter);
     let buffers = buffers.config.ues[0].bearers.iter().map(|bearer| bearer.limits.max_buffer_sdus);
@@ -248,7 +249,7 @@ fn bearers_of_a_ue() {
 }
 
 #[test]
-fn what_a_scheduler_of_a_cell_is_set_to() {
+fn scheduler_parameters_of_a_cell_reach_the_scheduler() {
     let cell = |keys: &str| settings(&lte("", keys, "distance = 99").scenario).config.cells[0].clone();
     let plain = cell("");
     assert_eq!((plain.scheduler_parameters, plain.downlink_groups), (Parameters::default(), None));
@@ -266,7 +267,7 @@ fn what_a_scheduler_of_a_cell_is_set_to() {
     assert_eq!(aware, Parameters { channel_awareness, waiting_unit_ms: 20, ..Parameters::default() });
 }
 
-/// The names that keys of a table and of those in it can have: for each key its path and its values as TOML.
+/// The names that keys of a table and of its inner tables accept: for each key its path and its values as TOML.
 fn names(table: &'static Table, path: &str) -> Vec<(String, Vec<String>)> {
     let quoted = |choices: &[Choice]| -> Vec<String> {
         choices.iter().filter(|choice| choice.available).map(|choice| format!("'{}'", choice.name)).collect()
@@ -297,7 +298,7 @@ fn names(table: &'static Table, path: &str) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// The keys that a variant must have.
+/// The required keys of a variant.
 fn least(variant: &Variant) -> String {
     let required = variant.fields().filter(|field| matches!(field.default, Default::Required));
     let value = |field: &Field| match field.key {
@@ -309,7 +310,7 @@ fn least(variant: &Variant) -> String {
 }
 
 #[test]
-fn each_declared_name_is_accepted_and_read_into_its_own_choice() {
+fn each_declared_name_is_accepted_and_selects_a_distinct_value() {
     let text = "[[host]]\nname = 'phone'\n[[router]]\nname = 'pgw'\n[[host]]\nname = 'server'\n[[link]]\nname = 'sgi'\nfrom = \
                 'server'\nto = 'pgw'\nrate = '1Gbit/s'\ndelay = '10ms'\n[[lte]]\nname = 'access'\ngateway = 'pgw'\n[[lte.cell]]\n\
                 [[lte.ue]]\nhost = 'phone'\nposition = [9, 9]\n[[lte.ue.bearer]]\nqci = 7\n[[lte.ue.bearer.filter]]\n\
@@ -324,7 +325,7 @@ fn each_declared_name_is_accepted_and_read_into_its_own_choice() {
             set.extend(scheduler.map(|value| Override { path: "lte.0.cell.0.scheduler".into(), value }));
             load(text, "names.toml", &set).unwrap_or_else(|errors| panic!("{path} = {value}: {errors}")).scenario.access
         };
-        // This one means one of the others, by the class of service.
+        // This value is an alias of another value, depending on the class of service.
         let values: Vec<&String> = values.iter().filter(|value| *value != "'by-loss-rate'").collect();
         let all: Vec<_> = values.iter().map(|value| read(value)).collect();
         for (one, other) in (0..all.len()).flat_map(|one| (0..one).map(move |other| (one, other))) {

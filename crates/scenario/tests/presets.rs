@@ -1,4 +1,4 @@
-//! The presets of TCP value by value, and where a setting of TCP comes from.
+//! Tests the TCP presets value by value, and the precedence of TCP settings.
 
 use fullpipe_scenario::description::{Flow, Tcp, Transport};
 use fullpipe_scenario::{Loaded, load};
@@ -19,7 +19,7 @@ fn tcp(flow: &Flow) -> &Tcp {
 const PAIR: &str = "[topology]\nkind = 'chain'\nlink = [{ rate = '1Mbit/s', delay = '1ms' }]\n";
 
 #[test]
-fn presets_and_where_a_setting_comes_from() {
+fn flow_setting_precedes_common_setting_precedes_preset() {
     let text = format!(
         "{PAIR}[tcp]\npreset = 'ns3'\nmss = 1000\n\
          [[flow]]\nname = 'inherits'\nfrom = 'source'\nto = 'sink'\n\
@@ -42,7 +42,7 @@ fn presets_and_where_a_setting_comes_from() {
         *differs,
         Tcp {
             congestion: "cubic".into(),
-            // ns-3's TcpCubic has HyStart, its TcpLinuxReno and TcpNewReno have none.
+            // ns-3's TcpCubic has HyStart; its TcpLinuxReno and TcpNewReno do not.
             hystart: true,
             connection: Config { nagle: true, ..inherits.connection.clone() },
             ..inherits.clone()
@@ -51,12 +51,12 @@ fn presets_and_where_a_setting_comes_from() {
     let own = tcp(&scenario.flows[2]);
     assert_eq!((own.connection.mss_bytes, own.congestion.as_str(), own.connection.sack), (1448, "cubic", false));
     assert_eq!((own.connection.loss_detection, own.connection.tail_loss_probe), (LossDetection::Rack, true));
-    // Probes need RACK: they go with it unless the file asks for them.
+    // Tail loss probes require RACK. They are disabled without RACK unless the file enables them.
     assert!(!tcp(&scenario.flows[3]).connection.tail_loss_probe);
 }
 
 #[test]
-fn hystart_of_the_preset_ns3_is_that_of_cubic_alone() {
+fn preset_ns3_enables_hystart_for_cubic_only() {
     let hystart = |table: &str, flow: &str| {
         let text = format!("{PAIR}[tcp]\npreset = 'ns3'\n{table}\n[[flow]]\nfrom = 'source'\nto = 'sink'\n{flow}\n");
         tcp(&good(&text).scenario.flows[0]).hystart
@@ -67,20 +67,20 @@ fn hystart_of_the_preset_ns3_is_that_of_cubic_alone() {
     assert!(hystart("congestion = 'cubic'", ""));
     assert!(!hystart("congestion = 'cubic'", "congestion = 'newreno'"));
     assert!(hystart("", "tcp = { preset = 'ns3', congestion = 'cubic' }"));
-    // What a file says counts.
+    // An explicit value has precedence.
     assert!(hystart("hystart = true", ""));
     assert!(!hystart("hystart = false", "congestion = 'cubic'"));
     assert!(!hystart("congestion = 'cubic'", "tcp = { hystart = false }"));
 }
 
 #[test]
-fn the_presets_value_by_value() {
+fn presets_have_the_documented_values() {
     let preset = |name: &str| {
         let text = format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\ntcp = {{ preset = '{name}' }}\n");
         tcp(&good(&text).scenario.flows[0]).clone()
     };
-    // Every field is written out, so that a new one needs a value and a source here. Names in capitals are constants of
-    // include/net/tcp.h in Linux 6.12, names that begin with tcp_ are its sysctls (Documentation/networking/ip-sysctl).
+    // All fields are listed, so that a new field needs a value and a source here. Names in capitals are constants in
+    // include/net/tcp.h of Linux 6.12. Names that begin with tcp_ are its sysctls (Documentation/networking/ip-sysctl).
     let linux = Tcp {
         congestion: "cubic".into(), // CONFIG_DEFAULT_TCP_CONG
         hystart: true, // tcp_cubic's parameter `hystart` is 1; here by RFC 9406, which `linux_hystart` changes
@@ -190,9 +190,9 @@ fn the_presets_value_by_value() {
     };
     assert_eq!(preset("ns3"), ns3);
 
-    // What the preset changes is what an application asks for with socket options. A socket without them has Nagle's
-    // algorithm (TCP_NODELAY off, tcp(7)), tcp_wmem's 4 MiB and tcp_rmem's 6 MiB, and offers at most 65 536 bytes at first:
-    // half of tcp_rmem's default of 131 072 (tcp_adv_win_scale 1).
+    // The preset changes settings that an application would set with socket options. A socket without these options
+    // uses Nagle's algorithm (TCP_NODELAY off, tcp(7)), with buffers of 4 MiB (tcp_wmem) and 6 MiB (tcp_rmem). It first
+    // advertises at most 65 536 bytes: half of tcp_rmem's default of 131 072 (tcp_adv_win_scale 1).
     let socket = Config {
         nagle: true,
         send_buffer_bytes: 4_194_304,
@@ -203,9 +203,9 @@ fn the_presets_value_by_value() {
     assert_eq!(Config::linux(), socket);
 }
 
-/// A TCP table that differs from the preset in every key, so that no setting can be mistaken for another.
+/// Tests with a TCP table that differs from the preset in every key, so that settings cannot be interchanged unnoticed.
 #[test]
-fn each_setting_reaches_its_own_place() {
+fn each_setting_sets_its_own_field() {
     let text = format!(
         "{PAIR}[tcp]\ncongestion = 'linux-reno'\nmss = 1001\ninitial_window = 3\nsend_buffer = 100002\n\
          receive_buffer = 100003\nsack = false\ntimestamp_tick = '4ms'\nwindow_scaling = false\n\
@@ -240,7 +240,7 @@ fn each_setting_reaches_its_own_place() {
     );
     assert_eq!((tcp.connection.time_wait, tcp.connection.tail_loss_probe, tcp.hystart), (ms(12), false, true));
     assert_eq!((tcp.connection.pacing, tcp.connection.pacing_quantum_segments, tcp.receiver_closes), (true, 13, true));
-    // One key at a time: it changes its own field and no other.
+    // One key at a time changes its own field only.
     let plain = good(&format!("{PAIR}[[flow]]\nfrom = 'source'\nto = 'sink'\n")).scenario.flows.remove(0);
     let plain = self::tcp(&plain);
     type Change = fn(&mut Tcp);
@@ -257,7 +257,7 @@ fn each_setting_reaches_its_own_place() {
         ("user_timeout = '7s'", |tcp| tcp.connection.user_timeout = Some(Duration::from_secs(7))),
         ("fin_wait_2_timeout = '7s'", |tcp| tcp.connection.fin_wait_2_timeout = Some(Duration::from_secs(7))),
         ("keep_alive = '7s'", |tcp| {
-            // RFC 9293 section 3.8.4 leaves the rest open: 75 s and nine probes, tcp_keepalive_intvl and _probes.
+            // RFC 9293 section 3.8.4 leaves the other values open: 75 s and nine probes, tcp_keepalive_intvl and _probes.
             let (idle, interval) = (Duration::from_secs(7), Duration::from_secs(75));
             tcp.connection.keep_alive = Some(KeepAlive { idle, interval, probes: 9 });
         }),

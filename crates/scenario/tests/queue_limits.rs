@@ -1,4 +1,4 @@
-//! Limits of queues of links: one key for all disciplines, and multiples of a bandwidth-delay product.
+//! Tests queue limits of links: one key for all disciplines, and multiples of a bandwidth-delay product.
 
 use fullpipe_network::discipline::settings::Capacity;
 use fullpipe_scenario::description::{Link, QueueLimit, Scenario};
@@ -6,14 +6,14 @@ use fullpipe_scenario::{Loaded, Override, load};
 
 fn good(text: &str) -> Loaded {
     let loaded = load(text, "limits.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
-    // What is written out says the same, with the multiples, not with bytes.
+    // The resolved file describes the same scenario, with the multiples and not with bytes.
     let again = load(&loaded.resolved, "resolved.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!((&again.scenario, &again.resolved), (&loaded.scenario, &loaded.resolved));
     loaded
 }
 
 fn link<'s>(scenario: &'s Scenario, name: &str) -> &'s Link {
-    scenario.links.iter().find(|link| link.name == name).expect("a link")
+    scenario.links.iter().find(|link| link.name == name).expect("the link exists")
 }
 
 fn bytes(scenario: &Scenario, name: &str) -> u64 {
@@ -32,11 +32,11 @@ fn dumbbell(bottleneck: &str) -> String {
 }
 
 #[test]
-fn a_bdp_of_a_dumbbell_is_its_rate_times_the_propagation_there_and_back() {
+fn bdp_of_a_dumbbell_is_rate_times_round_trip_propagation() {
     // 2 x (1 + 18 + 1) ms = 40 ms; 10 Mbit/s x 40 ms = 400 000 bits = 50 000 bytes.
     let loaded = good(&dumbbell("queue = '2BDP', reverse = { rate = '1Mbit/s' }"));
     assert_eq!(bytes(&loaded.scenario, "bottleneck"), 100_000);
-    // The other direction takes over the multiple, and has a rate of its own: 2 x 1 Mbit/s x 40 ms.
+    // The reverse direction inherits the multiple and has its own rate: 2 x 1 Mbit/s x 40 ms.
     assert_eq!(bytes(&loaded.scenario, "bottleneck.reverse"), 10_000);
     assert!(loaded.resolved.contains("queue = \"2BDP\""), "{}", loaded.resolved);
     let said: Vec<String> = loaded.scenario.bdp_limits.iter().map(ToString::to_string).collect();
@@ -45,13 +45,13 @@ fn a_bdp_of_a_dumbbell_is_its_rate_times_the_propagation_there_and_back() {
         "bottleneck.reverse: queue = 2BDP is 10000 bytes (1Mbit/s x 40ms)",
     ];
     assert_eq!(said, expected);
-    // Another round-trip time: 0.25 x 10 Mbit/s x 100 ms = 31 250 bytes.
+    // With another round-trip time: 0.25 x 10 Mbit/s x 100 ms = 31 250 bytes.
     let loaded = good(&dumbbell("queue = '0.25BDP', bdp_rtt = '100ms'"));
     assert_eq!(bytes(&loaded.scenario, "bottleneck"), 31_250);
 }
 
 #[test]
-fn the_longest_round_trip_of_the_flows_through_a_link_counts() {
+fn bdp_uses_the_longest_round_trip_of_the_flows_through_a_link() {
     let lot = |flows: &[(&str, &str)]| {
         let flows: String =
             flows.iter().map(|(from, to)| format!("[[flow]]\nfrom = '{from}'\nto = '{to}'\n")).collect();
@@ -71,10 +71,10 @@ fn the_longest_round_trip_of_the_flows_through_a_link_counts() {
         ("cross-source3", "cross-sink3"),
         ("source", "sink"),
     ];
-    // Over one bottleneck 2 x (1 + 5 + 1) ms = 14 ms, over three 2 x (1 + 15 + 1) ms = 34 ms; 8 Mbit/s are 1 byte a us.
+    // Over one bottleneck 2 x (1 + 5 + 1) ms = 14 ms, over three 2 x (1 + 15 + 1) ms = 34 ms. 8 Mbit/s are 1 byte per us.
     assert_eq!(lot(&[first, second, third]).unwrap(), [14, 14, 14]);
     assert_eq!(lot(&[first, second, third, whole]).unwrap(), [34, 34, 34]);
-    // A flow in the other direction passes through the link as well: its acknowledgments do.
+    // A flow in the opposite direction uses the link as well, because its acknowledgments pass through it.
     assert_eq!(lot(&[("sink", "source")]).unwrap(), [34, 34, 34]);
     let error = lot(&[first, third]).unwrap_err().0.remove(0);
     assert_eq!(error.path, "topology.bottleneck.discipline.limit");
@@ -86,7 +86,7 @@ fn the_longest_round_trip_of_the_flows_through_a_link_counts() {
 }
 
 #[test]
-fn a_path_through_routers_segments_and_a_tunnel_counts_every_hop() {
+fn bdp_counts_every_hop_through_routers_segments_and_tunnels() {
     let text = "
         [[host]]\nname = 'client'\n[[router]]\nname = 'a'\n[[host]]\nname = 'proxy'\n[[host]]\nname = 'server'
         [[link]]\nname = 'l1'\nfrom = 'client'\nto = 'a'\nrate = '8Mbit/s'\ndelay = '3ms'\nqueue = '1BDP'
@@ -95,7 +95,7 @@ fn a_path_through_routers_segments_and_a_tunnel_counts_every_hop() {
         [[link]]\nname = 'l3'\nfrom = 'a'\nto = 'server'\nrate = '8Mbit/s'\ndelay = '7ms'\nqueue = '1BDP'
         [[flow]]\nname = 'tunnel'\nfrom = 'client'\nto = 'proxy'\nworkload = 'tunnel'\n";
     let inner = "[[flow]]\nfrom = 'client'\nto = 'server'\nprotocol = 'quic'\nvia = 'tunnel'\nquic.stack = 'noq'\n";
-    // Client to proxy and back: 3 + 5 + 5 + 4 = 17 ms; from there to the server and back: 2 x (5 + 7) = 24 ms.
+    // From client to proxy and back: 3 + 5 + 5 + 4 = 17 ms. From the proxy to the server and back: 2 x (5 + 7) = 24 ms.
     let scenario = good(&format!("{text}{inner}")).scenario;
     assert_eq!(["l1", "l2", "l3", "l1.reverse"].map(|name| bytes(&scenario, name)), [41_000; 4]);
     let lan = "
@@ -107,20 +107,21 @@ fn a_path_through_routers_segments_and_a_tunnel_counts_every_hop() {
 }
 
 #[test]
-fn a_varying_rate_counts_with_its_mean() {
-    // 10 Mbit/s for 15 s and 2 Mbit/s for 5 s of a run of 20 s: 8 Mbit/s, 1 byte a us, 40 ms.
+fn bdp_of_a_varying_rate_uses_its_mean() {
+    // 10 Mbit/s for 15 s and 2 Mbit/s for 5 s of a run of 20 s: 8 Mbit/s on average, 1 byte per us, 40 ms.
     let text = dumbbell("queue = '1BDP', schedule = [{ at = '15s', rate = '2Mbit/s' }]");
     assert_eq!(bytes(&good(&format!("duration = '20s'\n{text}")).scenario, "bottleneck"), 40_000);
-    // Two opportunities in 3 ms: 2 x 1504 bytes / 3 ms x 40 ms = 40 106.7 bytes; the rate is in whole bits a second.
+    // Two opportunities in 3 ms: 2 x 1504 bytes / 3 ms x 40 ms = 40 106.7 bytes. The rate is a whole number of bits per
+    // second.
     let loaded = good(&dumbbell("queue = '1BDP', trace = [1, 3]"));
     assert_eq!(bytes(&loaded.scenario, "bottleneck"), 8_021_333 * 40 / 8000);
 }
 
 #[test]
-fn one_key_limits_the_queue_under_every_discipline() {
+fn discipline_limit_applies_to_every_discipline() {
     for kind in ["none", "fifo", "red", "ared", "codel", "fq-codel", "pie", "dualpi2", "step", "priority"] {
         let bands = if kind == "priority" { "bands = [{ kind = 'codel', limit = 'unlimited' }]," } else { "" };
-        // 40 ms at 10 Mbit/s: all but the first are the same 50 000 bytes.
+        // 40 ms at 10 Mbit/s: all limits except the first are the same 50 000 bytes.
         for limit in ["9packets", "50kB", "40ms", "1BDP"] {
             let loaded = good(&dumbbell(&format!("discipline = {{ kind = '{kind}', {bands} limit = '{limit}' }}")));
             let bottleneck = link(&loaded.scenario, "bottleneck");
@@ -137,7 +138,7 @@ fn one_key_limits_the_queue_under_every_discipline() {
 }
 
 #[test]
-fn queue_is_the_limit_of_the_device_and_says_so_where_another_is_expected() {
+fn queue_limits_the_device_and_gives_a_hint_below_a_discipline() {
     let hints = |bottleneck: &str| -> Vec<String> {
         good(&dumbbell(bottleneck)).hints.iter().map(ToString::to_string).collect()
     };
@@ -155,7 +156,7 @@ fn queue_is_the_limit_of_the_device_and_says_so_where_another_is_expected() {
         ]
     );
     assert_eq!(link(&good(&dumbbell(both)).scenario, "bottleneck").queue, QueueLimit::Packets(9));
-    // The other direction's own queue is not the first one's limit.
+    // The reverse direction's own queue replaces the inherited limit.
     let own = good(&dumbbell("discipline = { limit = '9packets' }, reverse = { queue = '3packets' }"));
     assert_eq!(own.hints, []);
     let queues = ["bottleneck", "bottleneck.reverse"].map(|name| link(&own.scenario, name).queue);
@@ -163,7 +164,7 @@ fn queue_is_the_limit_of_the_device_and_says_so_where_another_is_expected() {
 }
 
 #[test]
-fn a_multiple_is_a_limit_of_links_only() {
+fn bdp_multiple_is_accepted_for_links_only() {
     let error = load(&dumbbell("queue = '0BDP'"), "zero", &[]).unwrap_err();
     assert!(error.to_string().contains("is zero"), "{error}");
     let text = dumbbell("queue = '1BDP'") + "protocol = 'quic'\n[masque]\nqueue_limit = '1BDP'\n";

@@ -1,6 +1,6 @@
-//! Finds quantities in messages that a person cannot read: nanoseconds and bytes with many digits.
+//! Finds quantities in messages that are not readable: nanoseconds and bytes with many digits.
 
-/// A raw quantity: five digits of nanoseconds, or six digits of bytes.
+/// A raw quantity: at least five digits of nanoseconds, or at least six digits of bytes.
 pub(crate) fn raw_quantity(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -20,7 +20,7 @@ pub(crate) fn raw_quantity(text: &str) -> Option<&str> {
 }
 
 #[test]
-fn raw_quantities_are_found() {
+fn raw_quantity_finds_nanoseconds_and_bytes_with_many_digits() {
     for (text, raw) in [
         ("took 219797607ns", true),
         ("took 12345 ns,", true),

@@ -1,4 +1,4 @@
-//! What the keys of real time mean, and what the same file says in virtual time.
+//! Tests the keys for real time, and the behavior of the same file in virtual time.
 
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::{Loaded, load};
@@ -12,7 +12,7 @@ access = { rate = '1Gbit/s', delay = '1ms' }
 bottleneck = { rate = '10Mbit/s', delay = '8ms' }
 ";
 
-/// Loads a file, and what is written out of it: both say the same.
+/// Loads a file and its resolved file, and checks that both are equal.
 fn good(text: &str) -> Loaded {
     let loaded = load(text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let again = load(&loaded.resolved, "resolved.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
@@ -25,7 +25,7 @@ fn node(scenario: &Scenario, name: &str) -> NodeId {
     NodeId(scenario.nodes.iter().position(|node| node.name == name).unwrap() as u32)
 }
 
-/// The settings of real time: what counts as late, and what follows from it; then how hosts are attached.
+/// The settings for real time: lateness limits, their consequences, and the attachment of hosts.
 fn settings(read: &RealTime) -> (Duration, f64, Duration, LatenessPolicy, AfterStall, Attachment, bool) {
     let RealTime { policy, late_after, late_share, stall_after, after_stall, attachment, record_arrivals, .. } = *read;
     (late_after, late_share, stall_after, policy, after_stall, attachment, record_arrivals)
@@ -37,7 +37,7 @@ fn real(scenario: &Scenario) -> Vec<&str> {
 }
 
 #[test]
-fn defaults_of_a_file_without_these_keys() {
+fn file_without_real_time_keys_has_the_documented_defaults() {
     let loaded = good(&format!("{NETWORK}[[flow]]\nfrom = 'left1'\nto = 'right1'\n"));
     let scenario = &loaded.scenario;
     let [late, stall] = [1, 25].map(Duration::from_millis);
@@ -53,7 +53,7 @@ fn defaults_of_a_file_without_these_keys() {
 }
 
 #[test]
-fn each_key_of_real_time_reaches_its_place() {
+fn each_real_time_key_sets_its_own_field() {
     let keys = "policy = 'hard-limit'\nlate_after = '2ms'\nlate_share = 0.5\nstall_after = '3ms'\nafter_stall = 'pause'\n\
                 attachment = 'tun'\n\
                 record_arrivals = true\n";
@@ -64,7 +64,7 @@ fn each_key_of_real_time_reaches_its_place() {
 }
 
 #[test]
-fn programs_and_their_defaults() {
+fn programs_have_the_documented_defaults() {
     // A file with programs needs no flow.
     let text = format!(
         "duration = '7s'\n{NETWORK}
@@ -109,12 +109,12 @@ exit_status = 4
     assert_eq!(scenario.programs[1].command.words(), ["fetch", "", "it"]);
     assert_eq!(real(scenario), ["left1", "right1"]);
     assert_eq!(scenario.needs_real_time().as_deref(), Some("right1 is a real program"));
-    // One in the background may end with anything, so nothing is written out for it.
+    // A program in the background accepts any exit status, so the resolved file contains none.
     assert_eq!(loaded.resolved.matches("exit_status").count(), 1);
 }
 
 #[test]
-fn each_kind_of_readiness() {
+fn each_kind_of_readiness_is_read() {
     for (text, expected) in [
         ("kind = 'started'", Ready::Started),
         ("kind = 'tcp-port', port = 1", Ready::TcpPort(1)),
@@ -127,7 +127,7 @@ fn each_kind_of_readiness() {
 }
 
 #[test]
-fn kernel_ends_are_real_hosts_and_run_in_virtual_time_too() {
+fn kernel_ends_are_real_hosts_and_also_run_in_virtual_time() {
     let flows = "[[flow]]\nfrom = 'left1'\nto = 'right1'\nfrom_by = 'kernel'\nport = 5001\n\
                  [[flow]]\nfrom = 'left2'\nto = 'right2'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = 100\n\
                  rate = '1Mbit/s'\nto_by = 'kernel'\n";
@@ -138,7 +138,7 @@ fn kernel_ends_are_real_hosts_and_run_in_virtual_time_too() {
     assert_eq!((scenario.flows[0].port, scenario.flows[1].port), (5001, 9));
 }
 
-/// Two hosts and a router, with further keys of each.
+/// Two hosts and a router, each with additional keys.
 fn own(a: &str, b: &str, router: &str) -> String {
     let link = "rate = '1Mbit/s'\ndelay = '1ms'\n";
     format!(
@@ -148,7 +148,7 @@ fn own(a: &str, b: &str, router: &str) -> String {
 }
 
 #[test]
-fn addresses_have_one_spelling_and_numbers_give_the_rest() {
+fn addresses_are_canonical_and_default_to_the_node_number() {
     let network = own("ipv4 = '192.0.2.7'\nipv6 = '2001:DB8:0::0:7'", "", "ipv4 = '10.0.0.3'");
     let loaded = good(&format!("{network}[[flow]]\nfrom = 'a'\nto = 'b'\n"));
     let nodes = &loaded.scenario.nodes;
@@ -156,22 +156,22 @@ fn addresses_have_one_spelling_and_numbers_give_the_rest() {
     assert_eq!(nodes[0].ipv6(), Some("2001:db8::7".parse().unwrap()));
     assert!(loaded.resolved.contains("\"2001:db8::7\""), "{}", loaded.resolved);
     assert_eq!((nodes[1].ipv4(), nodes[1].ipv6(), nodes[1].interface()), (None, None, None));
-    // The router is the third node: the address is the one that it has by its number.
+    // The router is the third node, so the address is its default address.
     assert_eq!(nodes[2].ipv4(), Some("10.0.0.3".parse().unwrap()));
 }
 
 #[test]
-fn an_address_by_number_is_free_when_its_node_has_another() {
+fn default_address_is_free_if_its_node_has_an_explicit_one() {
     let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\n";
     good(&format!("{}{flow}", own("ipv4 = '10.0.0.2'", "ipv4 = '10.0.0.1'", "")));
-    // b has an address of its own in the other family only.
+    // b has an explicit address of the other family only.
     let text = format!("{}{flow}", own("ipv4 = '10.0.0.2'", "ipv6 = 'fd00::1'", ""));
     let errors = load(&text, "test.toml", &[]).unwrap_err();
     assert!(errors.to_string().contains("the address 10.0.0.2 already belongs to b (its default address)"), "{errors}");
 }
 
 #[test]
-fn whatever_is_beyond_an_interface_plays_a_programs_end() {
+fn host_beyond_an_interface_runs_a_program_end() {
     let network = own("interface = 'eth0'", "", "");
     let scenario = good(&format!("{network}[[flow]]\nfrom = 'a'\nto = 'b'\nfrom_by = 'program'\n")).scenario;
     assert_eq!(scenario.nodes[0].interface(), Some("eth0"));
@@ -180,7 +180,7 @@ fn whatever_is_beyond_an_interface_plays_a_programs_end() {
     assert_eq!(reason.as_deref(), Some("a real program is an end of flow flow1"));
 }
 
-/// Client, proxy and server of a tunnelled transfer can all be programs, which tell figures of its flows.
+/// Client, proxy and server of a tunneled transfer can all be programs that report metrics of its flows.
 #[test]
 fn programs_play_tunnels_and_what_goes_through_them() {
     let players = "from_by = 'program'\nto_by = 'program'\n";
@@ -196,7 +196,7 @@ fn programs_play_tunnels_and_what_goes_through_them() {
         [Some(1), Some(0), Some(1)]
     );
     assert_eq!(loaded.scenario.flows[1].via, Some(0));
-    // So the model can play them all.
+    // The model can therefore run all of them.
     assert_eq!(loaded.scenario.needs_real_time(), None);
     let silent = "[[program]]\nname = 'silent'\nhost = 'left1'\ncommand = ['x']\n";
     let loaded = good(&format!("{NETWORK}{tunnel}{through}{programs}{silent}"));

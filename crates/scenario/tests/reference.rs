@@ -1,9 +1,9 @@
-//! The reference page in docs/ is the schema's.
+//! Tests that the reference page in docs/ matches the schema.
 
 use std::path::Path;
 
 #[test]
-fn the_reference_page_is_up_to_date() {
+fn reference_page_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario-reference.md");
     let page = fullpipe_scenario::reference_markdown();
     if std::env::var_os("FULLPIPE_UPDATE").is_some() {
@@ -18,7 +18,7 @@ fn the_reference_page_is_up_to_date() {
 }
 
 #[test]
-fn every_link_of_the_page_leads_to_a_heading() {
+fn every_link_in_the_page_refers_to_a_heading() {
     let page = fullpipe_scenario::reference_markdown();
     let headings: Vec<String> = page
         .lines()
@@ -33,7 +33,7 @@ fn every_link_of_the_page_leads_to_a_heading() {
 }
 
 #[test]
-fn each_metric_of_probes_is_listed_once_with_everything_that_has_it() {
+fn each_probe_metric_is_listed_once_with_all_its_subjects() {
     let mut networks = fullpipe_scenario::access::ACCESS_NETWORKS.to_vec();
     let listed = fullpipe_scenario::probe_metrics(&networks);
     for (index, (metric, _)) in listed.iter().enumerate() {
@@ -41,7 +41,7 @@ fn each_metric_of_probes_is_listed_once_with_everything_that_has_it() {
     }
     networks.retain(|network| network.declaration.name == "lte");
     let listed = fullpipe_scenario::probe_metrics(&networks);
-    let text = |name: &str| &*listed.iter().find(|(metric, _)| metric.name == name).expect("it is declared").1;
+    let text = |name: &str| &*listed.iter().find(|(metric, _)| metric.name == name).expect("the metric is declared").1;
     assert_eq!(text("throughput_bps"), "bits per second since the last sample (links, flows, segments, UEs).");
     assert!(text("queue_bytes").ends_with(" (links, UEs)."));
     assert!(text("queue_delay_s").ends_with(" (links, UEs)."));

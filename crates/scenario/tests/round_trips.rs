@@ -1,11 +1,11 @@
-//! The same scenario by two routes: a key changed in the file, and the same key changed by an override.
+//! Tests that a key that is changed in the file and the same key that is changed by an override give the same scenario.
 
 use fullpipe_scenario::{Override, load};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Value};
 
-/// The scenarios of the repository as written out, with every default; without the large ones, for the sake of time.
+/// The resolved scenarios of the repository, with all defaults. Large ones are omitted to save time.
 fn resolved() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut paths: Vec<PathBuf> = [root]
@@ -54,7 +54,7 @@ fn edited(text: &str, path: &[String], value: &str) -> String {
 }
 
 #[test]
-fn an_override_does_what_an_edit_of_the_file_does() {
+fn override_equals_an_edit_of_the_file() {
     let files = resolved();
     let values: Vec<Vec<(Vec<String>, String)>> = files
         .iter()
@@ -64,7 +64,7 @@ fn an_override_does_what_an_edit_of_the_file_does() {
             found
         })
         .collect();
-    // All values of the same key in any of the files, which are of the right kind.
+    // All values of the same key in all files, so that they have the correct kind.
     let mut by_key: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (path, value) in values.iter().flatten() {
         let known = by_key.entry(path.last().unwrap()).or_default();

@@ -1,5 +1,5 @@
-//! Wrong files, one for each mistake that a file can have: where it is found, what the offending token is, what is
-//! expected, what is suggested and what is said.
+//! Invalid files, one for each possible mistake, with the expected place, wrong token, accepted values, suggestion and
+//! message.
 
 use crate::raw_quantity::raw_quantity;
 use fullpipe_scenario::{Error, Override, load};
@@ -7,20 +7,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 struct Wrong {
-    /// Name in tests/wrong, without ending.
+    /// File name in tests/wrong, without its extension.
     file: &'static str,
     /// Line of the first error.
     line: usize,
-    /// The offending token as it stands in the file; empty where something is missing.
+    /// The wrong token as in the file; empty if something is missing.
     found: &'static str,
-    /// The whole expected set, in order; with [`MORE`] at its end, part of it in order (of catalogues that grow).
+    /// All accepted values in order. With [`MORE`] at the end, a subsequence of them, for catalogues that grow.
     expected: &'static [&'static str],
     suggestion: Option<&'static str>,
-    /// Part of the sentence.
+    /// Part of the message.
     says: &'static str,
 }
 
-/// Others may stand between and after those that are named.
+/// Other values may be between and after those that are listed.
 const MORE: &str = "...";
 
 fn as_expected(found: &[String], expected: &[&str]) -> bool {
@@ -325,7 +325,7 @@ fn errors(text: &str, overrides: &[&str]) -> Vec<Error> {
 }
 
 #[test]
-fn each_wrong_file_is_answered() {
+fn each_wrong_file_gives_the_expected_error() {
     let mut complaints = Vec::new();
     for wrong in FILES {
         let text = std::fs::read_to_string(folder().join(wrong.file).with_extension("toml")).unwrap();
@@ -364,7 +364,7 @@ fn each_wrong_file_is_answered() {
 }
 
 #[test]
-fn each_file_of_the_folder_is_in_the_table() {
+fn every_wrong_file_is_in_the_table() {
     let listed: BTreeSet<String> = FILES.iter().map(|wrong| wrong.file.to_string()).collect();
     let stored: BTreeSet<String> = std::fs::read_dir(folder())
         .unwrap()
@@ -374,10 +374,10 @@ fn each_file_of_the_folder_is_in_the_table() {
     assert_eq!(listed.len(), FILES.len());
 }
 
-/// Every message of the wrong files is in `wrong-messages.txt`, to be read as a whole. With RENEW=1 (or FULLPIPE_UPDATE=1) in the
-/// environment this test writes the file.
+/// Compares all messages of the invalid files with `wrong-messages.txt`, which can be read as a whole. With RENEW=1 (or
+/// FULLPIPE_UPDATE=1) in the environment this test writes the file.
 #[test]
-fn the_messages_of_wrong_files_are_those_of_the_golden_file() {
+fn messages_of_wrong_files_equal_the_golden_file() {
     let golden = folder().with_file_name("wrong-messages.txt");
     let mut files: Vec<&str> = FILES.iter().map(|wrong| wrong.file).collect();
     files.sort_unstable();
@@ -403,10 +403,10 @@ fn the_messages_of_wrong_files_are_those_of_the_golden_file() {
     assert!(messages == stored, "messages differ from {} (RENEW=1 writes it){difference}", golden.display());
 }
 
-/// Rule 6 of the style of messages: where, what, and what is accepted or the nearest valid value. Distinct messages are counted
-/// without what they quote: names, numbers, paths and lists.
+/// Rule 6 of the style of messages: the place, the problem, and what is accepted or the nearest valid value. Distinct
+/// messages are counted without quoted names, numbers, paths and lists.
 #[test]
-fn at_least_a_hundred_different_messages_state_place_problem_and_what_is_accepted() {
+fn messages_state_place_problem_and_what_is_accepted() {
     let messages = std::fs::read_to_string(folder().with_file_name("wrong-messages.txt")).unwrap();
     let mut kinds = BTreeSet::new();
     for line in messages.lines() {
@@ -430,7 +430,7 @@ const GOOD: &str = "[topology]\nkind = 'dumbbell'\naccess = { rate = '1Gbit/s', 
                     [[flow]]\nname = 'bulk'\nfrom = 'left1'\nto = 'right1'\n";
 
 #[test]
-fn each_wrong_override_is_answered() {
+fn each_wrong_override_gives_the_expected_error() {
     let link = ["rate", "delay", "mtu", "framing", "queue", "discipline", "reverse", "loss", "schedule", MORE];
     for (set, found, expected, suggestion, says) in [
         ("topology.bottleneck.rat=1Mbit/s", "rat", &link[..], Some("rate"), "rat is not a key of a topology link"),
@@ -490,7 +490,7 @@ fn each_wrong_override_is_answered() {
         ("tcp=5", "5", &["a table (tcp)"], None, "is an integer"),
     ] {
         let errors = errors(GOOD, &[set]);
-        let error = errors.first().unwrap_or_else(|| panic!("{set} is accepted"));
+        let error = errors.first().unwrap_or_else(|| panic!("{set} is accepted but must be rejected"));
         assert_eq!((error.line, error.column), (0, 0), "{error}");
         assert_eq!(error.file, format!("--set {set}"));
         assert_eq!(error.found, found, "{error}");
@@ -504,17 +504,17 @@ fn each_wrong_override_is_answered() {
 }
 
 #[test]
-fn all_mistakes_are_reported_in_order() {
+fn all_mistakes_of_a_file_are_reported_in_order() {
     let text = "duration = 5\nseed = -1\n[topology]\nkind = 'dumbbell'\naccess = { rate = 'x', delay = '1ms' }\nfoo = 1\n\
                 [[flow]]\nfrom = 'left1'\n";
     let errors = errors(text, &["title=5"]);
     let lines: Vec<usize> = errors.iter().map(|error| error.line).collect();
-    // Line 3 lacks the bottleneck, line 7 the flow's `to`; the override comes last.
+    // Line 3 lacks the bottleneck, line 7 the flow's `to`. The error of the override comes last.
     assert_eq!(lines, [1, 2, 3, 5, 6, 7, 0]);
 }
 
 #[test]
-fn a_file_of_mistakes_is_answered_soon() {
+fn file_with_many_mistakes_is_rejected_quickly() {
     let mut text = String::new();
     for n in 0..100_000 {
         text += &format!("key{n} = {n}\n");
@@ -528,8 +528,8 @@ fn a_file_of_mistakes_is_answered_soon() {
 }
 
 #[test]
-fn a_network_whose_routes_would_fill_the_memory_is_refused() {
-    // 10 000 links in a row: 9999 routers with a table of 10 001 entries each are 10^8 entries.
+fn network_with_too_many_routes_is_rejected() {
+    // 10 000 links in a chain: 9999 routers with a table of 10 001 entries each are 10^8 entries.
     let mut text = String::from("[topology]\nkind = 'chain'\n");
     for _ in 0..10_000 {
         text += "[[topology.link]]\nrate = '1Mbit/s'\ndelay = '1ms'\n";

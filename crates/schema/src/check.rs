@@ -4,23 +4,23 @@ use crate::error::{COMPARED, Error, Errors, Hint, MOST_ERRORS, nearest, some_of}
 use crate::node::{Place, Sources};
 use crate::tree::Tree;
 
-/// Collects errors that involve several keys. [`load`](crate::load) finds errors within one key before.
+/// Collects errors that involve several keys. [`load`](crate::load) reports errors within one key before that.
 #[derive(Debug)]
 pub struct Check<'a> {
-    /// The texts that places refer to.
+    /// The source texts that a [`Place`] refers to.
     pub sources: &'a Sources,
     errors: Vec<Error>,
-    /// Advice about what is accepted.
+    /// Advice about accepted spellings.
     pub hints: Vec<Hint>,
 }
 
 impl<'a> Check<'a> {
-    /// A check without errors.
+    /// Creates a check without errors.
     pub fn new(sources: &'a Sources) -> Self {
         Check { sources, errors: Vec::new(), hints: Vec::new() }
     }
 
-    /// Whether the check keeps no further errors.
+    /// Whether the limit of errors is reached; further errors are dropped.
     pub fn full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS
     }
@@ -32,8 +32,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Adds an error about the text at a place. An error equal to the one before is dropped: one table can declare many
-    /// links, each of which would report it.
+    /// Adds an error about the text at a place. An error equal to the previous one is dropped: one table can declare
+    /// many links, and each of them would report it.
     pub fn error(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
         let error = self.sources.error(place, path, message, expected);
         if self.errors.last() != Some(&error) {
@@ -41,12 +41,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Adds an error at the value of a key of the table at a path.
+    /// Adds an error at the value of a key in the table at `path`.
     pub fn error_at(&mut self, tree: &Tree, path: &str, key: &str, message: impl Into<String>, expected: &str) {
         self.error(tree.place_of(key), &format!("{path}.{key}"), message, vec![expected.to_string()]);
     }
 
-    /// Adds a hint about the text at a place, once: one table can declare many links.
+    /// Adds a hint about the text at a place, once. One table can declare many links.
     pub fn hint(&mut self, place: Place, path: &str, message: impl Into<String>) {
         let hint = self.sources.hint(place, path, message);
         if !self.hints.contains(&hint) {
@@ -54,7 +54,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Adds an error about a name that does not exist, with some of the names that do and the nearest one.
+    /// Adds an error about an unknown name, with the nearest valid name and some of the others.
     pub fn unknown_name<'n>(
         &mut self,
         place: Place,
@@ -70,7 +70,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Adds an error about a value that is missing.
+    /// Adds an error about a missing value.
     pub fn missing(&mut self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) {
         if !self.full() {
             let mut error = self.sources.error(place, path, message, expected);
@@ -79,7 +79,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// How many errors there are.
+    /// Number of errors so far.
     pub fn count(&self) -> usize {
         self.errors.len()
     }
@@ -89,7 +89,7 @@ impl<'a> Check<'a> {
         self.errors.is_empty()
     }
 
-    /// Ends the check.
+    /// Ends the check and returns the errors.
     ///
     /// # Errors
     /// The errors, in the order of the file.

@@ -1,8 +1,8 @@
-//! Components that a file selects by name: the declaration of each, and the catalogue of all components of a kind. The
-//! catalogue provides the table's variants, the conversion into settings, lists and the reference page.
+//! Components that a file selects by name: the declaration of each, and the catalogue of all components of a kind. From
+//! the catalogue follow the table's variants, the conversion into settings, lists and the reference page.
 //!
-//! The source file of a component has its [`Declaration`] and the function that converts its checked keys into typed
-//! settings. No other code matches on its name.
+//! The source file of a component contains its [`Declaration`] and the function that converts its checked keys into
+//! typed settings. No other code matches on its name.
 //!
 //! ```
 //! use fullpipe_schema::component::{Catalogue, Component, Declaration, Invalid, Reader, variants};
@@ -57,46 +57,46 @@ use std::fmt;
 pub struct Declaration {
     /// The name that selects it in a file.
     pub name: &'static str,
-    /// The version that it implements ("RFC 8289 (2018)"); if empty, the version of the program.
+    /// The version that it implements ("RFC 8289 (2018)"); if empty, the version of Fullpipe.
     pub version: &'static str,
-    /// The publication that describes it; if empty, it is Fullpipe's own.
+    /// The publication that describes it; if empty, the component is Fullpipe's own.
     pub source: &'static str,
-    /// What it is, in one sentence, for the reference page and lists.
+    /// Description in one sentence, for the reference page and lists.
     pub text: &'static str,
-    /// Its keys, in groups so that components can share some.
+    /// Its keys, in groups that several components can share.
     pub fields: &'static [&'static [Field]],
 }
 
 impl Declaration {
-    /// A declaration without content, for struct update syntax.
+    /// An empty declaration, for struct update syntax.
     pub const EMPTY: Declaration = Declaration { name: "", version: "", source: "", text: "", fields: &[] };
 
-    /// The variant of a table whose selecting key has this name as its value.
+    /// The variant of a table whose selecting key has this component's name as its value.
     pub const fn variant(&self) -> Variant {
         Variant { name: self.name, text: self.text, fields: self.fields }
     }
 
-    /// The value of a key that has no further keys.
+    /// The component's name as a choice of a key. The table has no further keys for it.
     pub const fn choice(&self) -> Choice {
         Choice::new(self.name, self.text)
     }
 
-    /// The text without its full stop, for use within a line.
+    /// The description without its final full stop, for use within a line.
     pub fn summary(&self) -> &'static str {
         self.text.trim_end_matches('.')
     }
 }
 
-/// A component: its declaration, and the conversion of its checked keys into settings of type `S`. `C` is further input of
-/// the conversion, such as the rate of the link.
+/// A component: its declaration, and the conversion of its checked keys into settings of type `S`. `C` is additional
+/// input of the conversion, such as the rate of the link.
 pub struct Component<S: 'static, C: 'static> {
     /// The declaration.
     pub declaration: Declaration,
-    /// Converts the keys into settings.
+    /// Converts the checked keys into settings.
     pub read: fn(&mut Reader<'_, '_>, &C) -> Result<S, Invalid>,
 }
 
-/// A component without a version and a source of its own.
+/// Creates a component without a version and a source of its own.
 pub const fn choice<S, C>(
     name: &'static str,
     text: &'static str,
@@ -112,11 +112,11 @@ impl<S, C> fmt::Debug for Component<S, C> {
     }
 }
 
-/// The keys of a table contradict each other; the [`Check`] has the errors.
+/// The error that keys of a table contradict each other. The [`Check`] contains the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invalid;
 
-/// A table that is being read.
+/// A checked table whose keys are being converted, with its path for errors.
 #[derive(Debug)]
 pub struct Reader<'a, 'c> {
     /// Its checked keys.
@@ -128,12 +128,12 @@ pub struct Reader<'a, 'c> {
 }
 
 impl<'c> Reader<'_, 'c> {
-    /// The dotted path of a key.
+    /// Returns the dotted path of a key.
     pub fn path_of(&self, key: &str) -> String {
         format!("{}.{key}", self.path)
     }
 
-    /// A reader of a table within this one.
+    /// Creates a reader of a table within this one.
     pub fn within<'b>(&'b mut self, tree: &'b Tree, path: &'b str) -> Reader<'b, 'c> {
         Reader { tree, path, check: self.check }
     }
@@ -145,12 +145,12 @@ impl<'c> Reader<'_, 'c> {
     }
 }
 
-/// All components of one kind, in the order of lists and of the reference page.
+/// All components of one kind, in the order of lists and the reference page.
 #[derive(Debug)]
 pub struct Catalogue<S: 'static, C: 'static> {
     /// The key that holds a component's name.
     pub key: &'static str,
-    /// The components, in groups so that catalogues can share some.
+    /// The components, in groups that several catalogues can share.
     pub components: &'static [&'static [&'static Component<S, C>]],
 }
 
@@ -160,30 +160,31 @@ impl<S, C> Catalogue<S, C> {
         self.components.iter().flat_map(|group| group.iter().copied())
     }
 
-    /// The declarations of the components.
+    /// The declarations of the components in order.
     pub fn declarations(&self) -> impl Iterator<Item = &'static Declaration> + use<S, C> {
         self.iter().map(|component| &component.declaration)
     }
 
-    /// Converts a checked table into the settings of the component that its selecting key names.
+    /// Converts a checked table into the settings of the component that the selecting key names.
     ///
     /// # Errors
-    /// If its keys contradict each other.
+    /// [`Invalid`] if keys of the table contradict each other.
     ///
     /// # Panics
     /// If the table's variants are not those of this catalogue ([`variants`]).
     pub fn read(&self, reader: &mut Reader<'_, '_>, context: &C) -> Result<S, Invalid> {
         let name = reader.tree.choice(self.key);
         let component = self.iter().find(|component| component.declaration.name == name);
-        let component = component.unwrap_or_else(|| panic!("the schema has {name}, the catalogue does not"));
+        let component =
+            component.unwrap_or_else(|| panic!("component {name} is in the schema but not in the catalogue"));
         (component.read)(reader, context)
     }
 }
 
-/// The variants of a table whose selecting key names a component; `N` is the number of components.
+/// Returns the variants of a table whose selecting key names a component. `N` is the number of components.
 ///
 /// # Panics
-/// If `N` is not that number; at compile time if the table is a static.
+/// If `N` is not the number of components. For a static table this is an error at compile time.
 pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) -> [Variant; N] {
     let mut list = [Declaration::EMPTY.variant(); N];
     let (mut group, mut n) = (0, 0);
@@ -196,11 +197,11 @@ pub const fn variants<S, C, const N: usize>(components: &[&[&Component<S, C>]]) 
         }
         group += 1;
     }
-    assert!(n == N, "the number of variants is not that of the components");
+    assert!(n == N, "the number of variants differs from the number of components");
     list
 }
 
-/// The values of a key that names a component ([`variants`]) whose further keys are in the same table ([`fields`]).
+/// The choices of a key that names a component ([`variants`]) if the component's keys are in the same table ([`fields`]).
 pub const fn names<const N: usize>(variants: &[Variant; N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
     let mut n = 0;
@@ -211,7 +212,8 @@ pub const fn names<const N: usize>(variants: &[Variant; N]) -> [Choice; N] {
     list
 }
 
-/// The keys of all variants, for a table that has them whichever is chosen; `N` is their number ([`field_count`]).
+/// The keys of all variants, for a table that has all of them independently of the choice. `N` is their number
+/// ([`field_count`]).
 pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
     let mut list = [Field::optional("", Kind::Raw, "", ""); N];
     let (mut variant, mut n) = (0, 0);
@@ -231,7 +233,7 @@ pub const fn fields<const N: usize>(variants: &[Variant]) -> [Field; N] {
     list
 }
 
-/// The number of keys of all variants.
+/// Number of keys of all variants.
 pub const fn field_count(variants: &[Variant]) -> usize {
     let (mut variant, mut n) = (0, 0);
     while variant < variants.len() {
@@ -245,7 +247,7 @@ pub const fn field_count(variants: &[Variant]) -> usize {
     n
 }
 
-/// The choices of a key, from a list of choices and their values. [`Tree::chosen`] looks up the value.
+/// The choices of a key, from a list of choices and their values. [`Tree::chosen`] returns the value of a choice.
 pub const fn choices<T, const N: usize>(values: &[(Choice, T); N]) -> [Choice; N] {
     let mut list = [Choice::new("", ""); N];
     let mut n = 0;
@@ -257,27 +259,27 @@ pub const fn choices<T, const N: usize>(values: &[(Choice, T); N]) -> [Choice; N
 }
 
 impl Value {
-    /// What the chosen name stands for.
+    /// Returns the value of the chosen name.
     ///
     /// # Panics
-    /// If the schema's choices are not those of the list ([`choices`]).
+    /// If the list ([`choices`]) does not contain the name.
     pub fn chosen<T: Clone>(&self, values: &[(Choice, T)]) -> T {
         let name = self.choice();
         let found = values.iter().find(|(choice, _)| choice.name == name);
-        found.unwrap_or_else(|| panic!("the schema has {name}, the list does not")).1.clone()
+        found.unwrap_or_else(|| panic!("{name} is in the schema but not in the list")).1.clone()
     }
 }
 
 impl Tree {
-    /// The value of the name that the file chose for a key.
+    /// Returns the value of the name that the file chose for a key.
     ///
     /// # Panics
-    /// If the name is not in the list from which the schema's choices were made ([`choices`]).
+    /// If the list from which the schema's choices were made ([`choices`]) does not contain the name.
     pub fn chosen<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> T {
         self.required(key).chosen(values)
     }
 
-    /// The same of a key that may be absent.
+    /// As [`Tree::chosen`], for a key that may be absent.
     pub fn chosen_if_given<T: Clone>(&self, key: &str, values: &[(Choice, T)]) -> Option<T> {
         self.get(key).map(|_| self.chosen(key, values))
     }
@@ -286,7 +288,7 @@ impl Tree {
 /// Equality of trait objects: with `trait Settings: Comparable`, `impl PartialEq for dyn Settings` can use
 /// [`Comparable::equals`].
 pub trait Comparable: Any {
-    /// Whether both are of the same type and equal.
+    /// Whether both values have the same type and are equal.
     fn equals(&self, other: &dyn Any) -> bool;
 }
 

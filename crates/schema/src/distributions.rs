@@ -7,13 +7,13 @@ use fullpipe_units::{Distribution, Duration, math};
 
 /// A shape parameter.
 const SHAPE: Kind = Kind::number(0.01, 1000.0);
-/// Standard deviation of a logarithm.
+/// The standard deviation of a logarithm.
 const SIGMA: Kind = Kind::number(0.0, 20.0);
-/// A size that may be drawn: up to 2^50 bytes.
+/// A size drawn from a distribution: up to 2^50 bytes.
 const BYTES: Kind = Kind::size(0, 1 << 50);
-/// A number that may be drawn.
+/// A number drawn from a distribution.
 const NUMBER: Kind = Kind::number(0.0, 1e6);
-/// A time that may be drawn.
+/// A time drawn from a distribution.
 const TIME: Kind = Kind::duration(Duration::ZERO, Duration::from_secs(10_000_000));
 
 /// A size: constant or drawn.
@@ -113,7 +113,7 @@ distributions!(SIZES, BYTES, "random size", "A size drawn anew each time.");
 distributions!(COUNTS, NUMBER, "random number", "A number drawn anew each time.");
 distributions!(TIMES, TIME, "random time", "A time drawn anew each time.");
 
-/// Bytes, seconds, or a number.
+/// A plain value in bytes or seconds, or as a number.
 fn plain(value: &Value) -> f64 {
     match &value.data {
         Data::Size(bytes) => *bytes as f64,
@@ -147,7 +147,7 @@ fn drawn(tree: &Tree) -> Distribution {
     }
 }
 
-/// A time in seconds. Only a constant one can be written.
+/// A time in seconds. Only a constant can be written.
 impl Setting for Distribution {
     fn read(value: &Value) -> Self {
         match &value.data {
@@ -164,7 +164,7 @@ impl Setting for Distribution {
     }
 }
 
-/// What a key describes, in bytes or seconds, or a number, if [`distribution`] has nothing against it.
+/// Returns the distribution of a key, in bytes, seconds or as a number, after [`distribution`] has accepted it.
 pub fn checked(tree: &Tree, key: &str) -> Distribution {
     match tree.get(key) {
         Some(value) => Distribution::read(value),
@@ -172,7 +172,7 @@ pub fn checked(tree: &Tree, key: &str) -> Distribution {
     }
 }
 
-/// The distribution that a key describes, in bytes or seconds, or a number. `None` on an error.
+/// Returns the distribution that a key describes, in bytes, seconds or as a number. `None` on an error.
 pub fn distribution(tree: &Tree, key: &str, path: &str, check: &mut Check) -> Option<Distribution> {
     let value = tree.get(key)?;
     let Data::Table(table) = &value.data else { return Some(checked(tree, key)) };

@@ -1,4 +1,4 @@
-//! The errors of a file: place, what was found, what was expected, and the nearest valid name.
+//! Errors in a file: the place, what was found, what is accepted, and the nearest valid name.
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ pub struct Error {
     pub line: usize,
     /// Column in characters, from 1; 0 for an override.
     pub column: usize,
-    /// Dotted path of the field, where there is one.
+    /// Dotted path of the key; empty if the error is not at a key.
     pub path: String,
-    /// The wrong token as written in the file; empty if something is missing.
+    /// The wrong token as it is written in the file; empty if something is missing.
     pub found: String,
-    /// What is accepted: one description, or the valid names.
+    /// What is accepted: a description, or the valid names.
     pub expected: Vec<String>,
-    /// The problem in words, without place, expectation and suggestion.
+    /// The problem in words, without the place, what is accepted and the suggestion.
     pub message: String,
-    /// The nearest valid name or value, if one is near.
+    /// The nearest valid name or value, if one is similar enough.
     pub suggestion: Option<String>,
 }
 
@@ -40,7 +40,7 @@ fn escape(text: &str) -> String {
 }
 
 impl Error {
-    /// What is wrong, what was expected and what is nearest, without the place.
+    /// The problem, what is accepted and the nearest valid name, without the place.
     pub fn problem(&self) -> String {
         let expected = match self.expected.as_slice() {
             [] => None,
@@ -49,7 +49,8 @@ impl Error {
             several => Some(format!("one of {}", several.join(", "))),
         };
         let message = &self.message;
-        // The nearest name comes first, because a list of names may be long. A list of nothing else repeats it.
+        // The nearest name comes first, because a list of names can be long. A list that contains only this name is
+        // omitted.
         escape(&match (&self.suggestion, expected) {
             (Some(near), Some(expected)) if *near != expected => {
                 format!("{message}; did you mean {near}? (expected {expected})")
@@ -63,14 +64,14 @@ impl Error {
 
 impl std::error::Error for Error {}
 
-/// Advice about a file that is accepted as it is, such as the present spelling of a key.
+/// Advice about a file that is accepted as it is, such as the current spelling of a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hint {
     /// Name of the file; for an override the text `--set PATH=VALUE`.
     pub file: String,
     /// Line, from 1; 0 for an override.
     pub line: usize,
-    /// Dotted path of the field.
+    /// Dotted path of the key.
     pub path: String,
     /// The advice, in one sentence.
     pub message: String,
@@ -87,15 +88,15 @@ impl fmt::Display for Hint {
     }
 }
 
-/// The errors of a file in its order; never empty.
+/// The errors of a file, in the order of the file; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(pub Vec<Error>);
 
-/// The largest number of errors that are kept. More errors than this usually have one common cause.
+/// The largest number of errors that are kept. More errors usually have one common cause.
 pub(crate) const MOST_ERRORS: usize = 100;
 
 impl Errors {
-    /// Sorts the errors in the order of the file, those of overrides last.
+    /// Sorts the errors in the order of the file; those of overrides come last.
     pub(crate) fn sorted(mut errors: Vec<Error>) -> Self {
         errors.sort_by_key(|error| (error.line == 0, error.line, error.column));
         Errors(errors)
@@ -117,10 +118,10 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// The number of names that are compared to find the nearest: enough for any file written by hand.
+/// The number of names among which [`nearest`] searches. It suffices for any file written by hand.
 pub const COMPARED: usize = 2000;
 
-/// The first eight names, and the number of the others, for [`Error::expected`].
+/// The first eight names, and how many others there are, for [`Error::expected`].
 pub fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
     const FEW: usize = 8;
     let more = names.len().saturating_sub(FEW);
@@ -131,9 +132,10 @@ pub fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String>
     some
 }
 
-/// The candidate with the smallest Damerau-Levenshtein distance to `found`; the first of several. The distance is at most
-/// a third of the length of `found`, but two is always accepted, or one if `found` is shorter than four characters. If `found`
-/// begins with a number, candidates with other digits are different values and not near: "20" is no misspelling of "30".
+/// The candidate with the smallest Damerau-Levenshtein distance to `found`; the first one if several are equal. The
+/// distance may be at most a third of the length of `found`. A distance of two is always accepted, or one if `found`
+/// has fewer than four characters. If `found` begins with a number, candidates with other digits are different values:
+/// "20" is not a misspelling of "30".
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = found.chars().count();
     if length > 64 {
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_one_sentence() {
+    fn an_error_displays_as_one_sentence() {
         let mut error = Error {
             file: "a.toml".into(),
             line: 12,

@@ -1,11 +1,11 @@
-//! The JSON Schema of a declared file format, for editors: completion, hover texts and checks of a TOML file while it is written.
+//! The JSON Schema of a declared file format. Editors use it for completion, hover texts and checks of a TOML file.
 //!
-//! The schema accepts every file that [`load`](crate::load) accepts. It also accepts some that `load` rejects, because JSON Schema
-//! cannot compare two keys and has no bounds for quantities such as `"10ms"`.
+//! The schema accepts every file that [`load`](crate::load) accepts. It also accepts some files that `load` rejects,
+//! because JSON Schema cannot compare two keys and cannot bound quantities such as `"10ms"`.
 //!
-//! Draft 7 (<https://json-schema.org/draft-07>) is the version that taplo, the TOML tool behind most editors, supports best. Each
-//! table is a definition. A table with variants has the keys of all variants, and a condition for each variant that excludes the
-//! keys of the others, so that an error is reported at the key and not at the whole table.
+//! Draft 7 (<https://json-schema.org/draft-07>) is the version that taplo, the TOML tool of most editors, supports
+//! best. Each table is a definition. A table with variants has the keys of all variants. For each variant a condition
+//! excludes the keys of the other variants, so that an error is reported at the key and not at the whole table.
 
 use crate::quantity;
 use crate::tree::{Data, Tree};
@@ -14,7 +14,7 @@ use crate::{Choice, Default, Field, Kind, LONGEST_LIST, Table, Variants};
 use fullpipe_units::Duration;
 use serde_json::{Map, Value, json};
 
-/// The JSON Schema of a file, with its title and a description.
+/// Returns the JSON Schema of a file, with its title and a description.
 pub fn json_schema(root: &'static Table, title: &str, description: &str) -> Value {
     let mut tables = Tables { known: vec![(root, String::new())] };
     let mut definitions = Map::new();
@@ -33,18 +33,18 @@ pub fn json_schema(root: &'static Table, title: &str, description: &str) -> Valu
     Value::Object(schema)
 }
 
-/// The tables that have a definition, in the order of their first mention.
+/// The tables that have a definition, in the order of first mention.
 struct Tables {
     known: Vec<(&'static Table, String)>,
 }
 
 impl Tables {
-    /// A reference to the definition of a table.
+    /// Returns a reference to the definition of a table.
     fn reference(&mut self, table: &'static Table) -> Value {
         let known = self.known.iter().find(|(known, _)| std::ptr::eq(*known, table)).map(|(_, name)| name.clone());
         let name = known.unwrap_or_else(|| {
             let base = table.name.replace(' ', "-");
-            // Two tables may have the same name.
+            // Two tables can have the same name.
             let taken = |name: &String| self.known.iter().any(|(_, known)| known == name);
             let numbered = (2..).map(|number| format!("{base}-{number}"));
             let name = std::iter::once(base.clone()).chain(numbered).find(|name| !taken(name)).unwrap_or(base);
@@ -76,7 +76,7 @@ fn table_schema(table: &'static Table, tables: &mut Tables) -> Map<String, Value
             let kind = kind_schema(&field.kind, tables);
             let same: Vec<&'static Field> = fields().filter(|other| other.key == field.key).collect();
             let is_one_kind = same.iter().all(|other| kind_schema(&other.kind, tables) == kind);
-            // The conditions below have the kind in each variant; here it would only hide their errors.
+            // The conditions below contain the kind in each variant. A kind here would hide their errors.
             let schema = match is_one_kind {
                 true => field_schema(field, defaults.as_ref(), tables),
                 false => json!({ "description": same.iter().map(|other| other.text).collect::<Vec<_>>().join(" ") }),
@@ -106,13 +106,13 @@ fn table_schema(table: &'static Table, tables: &mut Tables) -> Map<String, Value
     schema
 }
 
-/// Adds a field under its key and its former keys.
+/// Adds a field with its key and its former keys.
 fn add_field(field: &'static Field, schema: Value, properties: &mut Map<String, Value>) {
     properties.insert(field.key.into(), schema);
     add_former(field, properties);
 }
 
-/// Adds the former keys of a field. They accept any value, because each has a rule of its own for its values.
+/// Adds the former keys of a field. They accept any value, because each has its own conversion of values.
 fn add_former(field: &'static Field, properties: &mut Map<String, Value>) {
     for former in field.former {
         let text = format!("Former spelling of `{}`.", field.key);
@@ -124,7 +124,7 @@ fn is_required(field: &Field) -> bool {
     matches!(field.default, Default::Required) && field.former.is_empty()
 }
 
-/// The key that selects a variant.
+/// The schema of the key that selects a variant.
 fn variant_key(variants: &'static Variants) -> Value {
     let choices: Vec<Choice> = variants.list.iter().map(|variant| Choice::new(variant.name, variant.text)).collect();
     let mut schema = choice(&choices);
@@ -135,10 +135,10 @@ fn variant_key(variants: &'static Variants) -> Value {
     Value::Object(schema)
 }
 
-/// What holds if a variant is selected: its keys have its kinds, and no key of another variant is there.
+/// The condition if a variant is selected: its keys have its kinds, and keys of other variants are absent.
 fn condition(variants: &'static Variants, name: &str, tables: &mut Tables) -> Value {
     let mut selected = json!({ "properties": { variants.key: { "const": name } } });
-    // Without the key, the default is selected.
+    // If the key is absent, the default is selected.
     if variants.default != Some(name) {
         selected["required"] = json!([variants.key]);
     }
@@ -178,7 +178,7 @@ fn field_schema(field: &'static Field, defaults: Option<&Tree>, tables: &mut Tab
     }
     let schema = kind_schema(&field.kind, tables);
     let mut schema = match schema {
-        // Draft 7 ignores what stands beside a reference.
+        // Draft 7 ignores the siblings of a reference.
         Value::Object(schema) if schema.contains_key("$ref") => {
             let mut around = Map::new();
             around.insert("allOf".into(), json!([schema]));
@@ -194,7 +194,7 @@ fn field_schema(field: &'static Field, defaults: Option<&Tree>, tables: &mut Tab
     Value::Object(schema)
 }
 
-/// A default as it is written in a file.
+/// A default in the form of a value in a file.
 fn to_json(data: &Data) -> Option<Value> {
     Some(match data {
         Data::Text(text) => json!(text),
@@ -240,13 +240,13 @@ fn kind_schema(kind: &'static Kind, tables: &mut Tables) -> Value {
         Kind::Duration { min, .. } => {
             let mut schema = json!({ "type": "string", "pattern": quantity::duration_pattern() });
             if *min > Duration::ZERO {
-                // A duration above zero has a digit above zero.
+                // A duration above zero contains a digit above zero.
                 schema["allOf"] = json!([{ "pattern": "[1-9]" }]);
             }
             schema
         }
         Kind::Rate => json!({ "type": "string", "pattern": quantity::rate_pattern() }),
-        // The bounds hold for an integer, the pattern for a text.
+        // The bounds apply to an integer, the pattern to a text.
         Kind::Size { min, max } => {
             json!({ "type": ["string", "integer"], "pattern": quantity::size_pattern(), "minimum": min, "maximum": max })
         }
@@ -265,7 +265,7 @@ fn kind_schema(kind: &'static Kind, tables: &mut Tables) -> Value {
     }
 }
 
-/// Names, each with its text where the editor shows it.
+/// The names of a choice, each with its text in the form that editors show.
 fn choice(choices: &[Choice]) -> Map<String, Value> {
     let names: Vec<&str> = choices.iter().map(|choice| choice.name).collect();
     let texts: Vec<&str> = choices.iter().map(|choice| choice.text).collect();
@@ -330,7 +330,7 @@ mod tests {
     const FORMER: &[FormerKey] = &[FormerKey { key: "part_of_all", value: Content::clone }];
 
     #[test]
-    fn tables_are_definitions_and_variants_are_conditions() {
+    fn schema_has_tables_as_definitions_and_variants_as_conditions() {
         let schema = json_schema(&FILE, "T", "D");
         assert_eq!(schema["properties"]["part"]["items"]["$ref"], "#/definitions/part");
         assert_eq!(schema["properties"]["best"]["allOf"][0]["$ref"], "#/definitions/part");
@@ -341,10 +341,10 @@ mod tests {
         let part = &schema["definitions"]["part"];
         assert_eq!(part["required"], json!(["name"]));
         assert_eq!(part["properties"]["kind"]["enum"], json!(["plain", "timed", "sized"]));
-        // A duration or a size: the conditions say which.
+        // A duration or a size, depending on the conditions.
         assert_eq!(part["properties"]["value"], json!({ "description": "The time. The size." }));
         let [plain, timed, sized] = [0, 1, 2].map(|number| &part["allOf"][number]);
-        // Without `kind`, the condition of the default applies.
+        // If `kind` is absent, the condition of the default applies.
         assert_eq!(plain["if"], json!({ "properties": { "kind": { "const": "plain" } } }));
         assert_eq!(plain["then"]["properties"]["value"], false);
         assert_eq!(timed["if"]["required"], json!(["kind"]));

@@ -1,6 +1,6 @@
-//! Declared file formats. A schema is data: keys, kinds, units, defaults and texts. From it this crate derives the check
-//! of a file, its error messages, the typed values, the resolved file with every default, overrides by dotted path, the
-//! reference page, and a JSON Schema for editors.
+//! Declared file formats. A schema is data: keys, kinds, units, defaults and texts. From a schema this crate derives
+//! the check of a file, its error messages, the typed values, the resolved file with all defaults, overrides by dotted
+//! path, the reference page, and a JSON Schema for editors.
 //!
 //! ```
 //! use fullpipe_schema::{self as schema, Kind, Table, keys};
@@ -56,17 +56,17 @@ pub use walk::{default_data, is_name};
 
 use fullpipe_units::{Duration, Rate};
 
-/// The longest duration that a file may state: 10^8 s, more than three years. Sums of a few such durations stay far below
-/// 2^64 ns.
+/// The longest duration that a file may contain: 10^8 s, more than three years. Sums of a few such durations stay far
+/// below 2^64 ns.
 pub const LONGEST: Duration = Duration::from_secs(100_000_000);
-/// The highest rate that a file may state: 1000 Tbit/s.
+/// The highest rate that a file may contain: 1000 Tbit/s.
 pub const FASTEST: Rate = Rate::from_bits_per_second(1_000_000_000_000_000);
-/// The largest size that a file may state: 10^18 bytes.
+/// The largest size that a file may contain: 10^18 bytes.
 pub const LARGEST: u64 = 1_000_000_000_000_000_000;
 /// The largest number of elements of a list in a file.
 pub const LONGEST_LIST: usize = 1_000_000;
 
-/// What a field may hold.
+/// The values that a field accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Any text.
@@ -77,37 +77,38 @@ pub enum Kind {
     Boolean,
     /// An integer within bounds.
     Integer {
-        /// Smallest.
+        /// Smallest value.
         min: i64,
-        /// Largest.
+        /// Largest value.
         max: i64,
     },
     /// A finite number within bounds.
     Number {
-        /// Smallest.
+        /// Smallest value.
         min: f64,
-        /// Largest.
+        /// Largest value.
         max: f64,
     },
     /// A duration within bounds, "10ms".
     Duration {
-        /// Shortest.
+        /// Shortest duration.
         min: Duration,
-        /// Longest.
+        /// Longest duration.
         max: Duration,
     },
     /// A rate from 1 bit/s to [`FASTEST`], "100Mbit/s".
     Rate,
     /// A size in bytes within bounds, "250kB" or an integer.
     Size {
-        /// Smallest.
+        /// Smallest size.
         min: u64,
-        /// Largest.
+        /// Largest size.
         max: u64,
     },
-    /// A queue limit such as "100packets", "250kB", "100ms" or "unlimited"; not zero.
+    /// A queue limit such as "100packets", "250kB", "100ms" or "unlimited"; zero is rejected.
     QueueLimit,
-    /// The queue limit of a link: a queue limit, or a multiple of its bandwidth-delay product such as "2BDP"; not zero.
+    /// The queue limit of a link: a queue limit, or a multiple of its bandwidth-delay product such as "2BDP"; zero is
+    /// rejected.
     LinkQueueLimit,
     /// One of several names.
     Choice(&'static [Choice]),
@@ -117,7 +118,7 @@ pub enum Kind {
     Tables(&'static Table),
     /// An array of at most [`LONGEST_LIST`] values of one kind.
     List(&'static Kind),
-    /// A table whose keys the author of the file chooses.
+    /// A table whose keys are chosen by the author of the file.
     Map(&'static Kind),
     /// The first kind if the value's TOML type fits it, otherwise the second.
     Either(&'static Kind, &'static Kind),
@@ -126,9 +127,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Any duration that a file may state.
+    /// Any duration up to [`LONGEST`].
     pub const DURATION: Kind = Kind::duration(Duration::ZERO, LONGEST);
-    /// A number, or a quantity with a unit whose kind follows from another key, such as "20Mbit/s".
+    /// A number, or a quantity with a unit, such as "20Mbit/s". Another key defines the kind of the quantity.
     pub const NUMBER_OR_QUANTITY: Kind = Kind::Either(&Kind::number(f64::NEG_INFINITY, f64::INFINITY), &Kind::Text);
     /// A duration that is not zero.
     pub const INTERVAL: Kind = Kind::duration(Duration::from_nanos(1), LONGEST);
@@ -165,14 +166,14 @@ impl Kind {
 pub struct Choice {
     /// The name.
     pub name: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub text: &'static str,
-    /// Whether this version implements it. Choosing a name that is not available is an error of its own.
+    /// Whether this version implements it. A name that is reserved for a later version has its own error message.
     pub available: bool,
 }
 
 impl Choice {
-    /// A name that can be chosen.
+    /// An available name.
     pub const fn new(name: &'static str, text: &'static str) -> Self {
         Choice { name, text, available: true }
     }
@@ -183,22 +184,23 @@ impl Choice {
     }
 }
 
-/// The value of a field that a file does not give.
+/// The value of a field that is absent from a file.
 #[derive(Clone, Copy, Debug)]
 pub enum Default {
-    /// The field must be given.
+    /// The field is required.
     Required,
-    /// This value: the content of the string for texts, names, choices and quantities, otherwise TOML's `true`, `5`,
-    /// `0.5` or `[]`.
+    /// This value. For texts, names, choices and quantities it is the content of the TOML string; otherwise it is TOML,
+    /// such as `true`, `5`, `0.5` or `[]`.
     Value(&'static str),
-    /// For tables, arrays of tables, maps and lists: an empty one. The fields of an empty table have their defaults.
+    /// An empty table, array of tables, map or list. The fields of an empty table have their defaults.
     Empty,
-    /// The field is absent from the tree; the string describes the effect. The program may fill it in from other fields.
+    /// The field is absent from the tree, with the effect that the string describes. The program can derive it from
+    /// other fields.
     Absent(&'static str),
-    /// The field is absent from the tree until the program fills it in ([`SettingsTable`]): from the table for all if this is
-    /// the table of one, else with this value.
+    /// The field is absent from the tree until the program fills it in ([`SettingsTable`]). For the table of one flow
+    /// the value comes from the table for all flows; otherwise it is this value.
     Inherited(&'static str),
-    /// The field is absent from the tree; the program fills in the default value of the table's settings
+    /// The field is absent from the tree until the program fills in the default value of the table's settings
     /// ([`Table::defaults`]).
     Setting,
 }
@@ -208,30 +210,30 @@ pub enum Default {
 pub struct Field {
     /// The key.
     pub key: &'static str,
-    /// What it may hold.
+    /// The values that it accepts.
     pub kind: Kind,
-    /// Its value if the file does not give it.
+    /// Its value if it is absent from the file.
     pub default: Default,
-    /// Its unit ("segments"), if the value does not include one.
+    /// Its unit ("segments"), if the value is written without a unit.
     pub unit: &'static str,
-    /// What it means, for the reference page.
+    /// Its meaning, for the reference page.
     pub text: &'static str,
-    /// Former spellings of the key, which a file may still use: each gives a [`Hint`], never an error.
+    /// Former spellings of the key, which a file may still use. Each one gives a [`Hint`] and no error.
     pub former: &'static [FormerKey],
 }
 
 /// A former spelling of a key.
 #[derive(Clone, Copy, Debug)]
 pub struct FormerKey {
-    /// The key as it was spelled.
+    /// The former spelling.
     pub key: &'static str,
-    /// The value under the present key. A value that the former key did not accept stays as it is, and gives the error
-    /// of the present key.
+    /// Converts the value into the value of the current key. A value that the former key did not accept is not
+    /// converted, and the current key reports the error.
     pub value: fn(&Content) -> Content,
 }
 
 impl Field {
-    /// A field that must be given.
+    /// A required field.
     pub const fn required(key: &'static str, kind: Kind, text: &'static str) -> Self {
         Field { key, kind, default: Default::Required, unit: "", text, former: &[] }
     }
@@ -241,22 +243,22 @@ impl Field {
         Field { key, kind, default: Default::Value(value), unit: "", text, former: &[] }
     }
 
-    /// A table, array of tables, map or list that is empty if the file does not give it.
+    /// A table, array of tables, map or list that is empty if it is absent from the file.
     pub const fn empty(key: &'static str, kind: Kind, text: &'static str) -> Self {
         Field { key, kind, default: Default::Empty, unit: "", text, former: &[] }
     }
 
-    /// A field that may be absent; `absent` describes the effect.
+    /// A field that may be absent; `absent` describes the effect of its absence.
     pub const fn optional(key: &'static str, kind: Kind, absent: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: Default::Absent(absent), unit: "", text, former: &[] }
     }
 
-    /// A field of [`SettingsTable`] with its default value.
+    /// A field of a [`SettingsTable`] with its default value.
     pub const fn inherited(key: &'static str, kind: Kind, value: &'static str, text: &'static str) -> Self {
         Field { key, kind, default: Default::Inherited(value), unit: "", text, former: &[] }
     }
 
-    /// A field that has the default value of the table's settings ([`Table::defaults`]).
+    /// A field whose default is the default value of the table's settings ([`Table::defaults`]).
     pub const fn setting(key: &'static str, kind: Kind, text: &'static str) -> Self {
         Field { key, kind, default: Default::Setting, unit: "", text, former: &[] }
     }
@@ -267,7 +269,7 @@ impl Field {
         self
     }
 
-    /// Whether the key is or was spelled so.
+    /// Whether the current or a former spelling of the key is `key`.
     pub(crate) fn is_named(&self, key: &str) -> bool {
         self.key == key || self.former.iter().any(|former| former.key == key)
     }
@@ -279,8 +281,9 @@ impl Field {
     }
 }
 
-/// A group of [`Field`]s of a [`Table`]. Each is its text as a doc comment, its key, its unit in brackets if it has one, its
-/// kind, and the function of [`Field`] that makes it with what that takes. Other fields stand for themselves.
+/// A group of [`Field`]s of a [`Table`]. A declaration consists of the text as a doc comment, the key, the unit in
+/// brackets if there is one, the kind, and a constructor of [`Field`] with its further arguments. Constants of type
+/// [`Field`] can be listed too.
 ///
 /// ```
 /// use fullpipe_schema::{Field, Kind, keys};
@@ -316,7 +319,7 @@ macro_rules! keys {
     ($($items:tt)*) => { $crate::keys!(@ [] $($items)*) };
 }
 
-/// A list of [`Choice`]s with what each stands for: its text as a doc comment, its name, its value.
+/// A list of [`Choice`]s with their values. A declaration consists of the text as a doc comment, the name and the value.
 ///
 /// ```
 /// use fullpipe_schema::{Choice, named};
@@ -336,7 +339,7 @@ macro_rules! named {
     };
 }
 
-/// Lines of a doc comment without the space before the first.
+/// Returns the lines of a doc comment without the leading space of the first line.
 #[doc(hidden)]
 pub const fn joined(lines: &'static str) -> &'static str {
     lines.trim_ascii_start()
@@ -347,36 +350,36 @@ pub const fn joined(lines: &'static str) -> &'static str {
 pub struct Table {
     /// The name of such a table, for errors and headings: "link".
     pub name: &'static str,
-    /// What it is, for the reference page.
+    /// Description, for the reference page.
     pub text: &'static str,
-    /// Its keys, in groups so that tables can share some.
+    /// Its keys, in groups that several tables can share.
     pub fields: &'static [&'static [Field]],
     /// Further keys that depend on the value of one key.
     pub variants: Option<&'static Variants>,
-    /// Keys that are reserved for later versions. Using one is an error of its own.
+    /// Keys that are reserved for later versions. Each one has its own error message.
     pub later: &'static [&'static str],
     /// The values of [`Default::Setting`] ([`SettingsTable::defaults`]).
     pub defaults: Option<fn() -> Tree>,
 }
 
 impl Table {
-    /// A table without keys, for struct update syntax.
+    /// An empty table, for struct update syntax.
     pub const EMPTY: Table = Table { name: "", text: "", fields: &[], variants: None, later: &[], defaults: None };
 
-    /// The fields that all variants of the table have.
+    /// The fields that the table has for every variant.
     pub fn common(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().flat_map(|group| group.iter())
     }
 }
 
-/// A key whose value selects which further keys a table has.
+/// A key whose value selects the further keys of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Variants {
     /// The selecting key.
     pub key: &'static str,
-    /// Its default; `None` if the file must give it.
+    /// Its default; `None` if it is required.
     pub default: Option<&'static str>,
-    /// What it selects, for the reference page.
+    /// The meaning of the selection, for the reference page.
     pub text: &'static str,
     /// Its values.
     pub list: &'static [Variant],
@@ -389,26 +392,26 @@ pub struct Variants {
 pub struct Variant {
     /// The value.
     pub name: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub text: &'static str,
     /// Further keys.
     pub fields: &'static [&'static [Field]],
 }
 
 impl Variant {
-    /// A value with this name, text and further keys.
+    /// A variant with this name, text and further keys.
     pub const fn new(name: &'static str, text: &'static str, fields: &'static [&'static [Field]]) -> Self {
         Variant { name, text, fields }
     }
 
-    /// The fields that only this variant has.
+    /// The fields of this variant only.
     pub fn fields(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().flat_map(|group| group.iter())
     }
 }
 
 impl Variants {
-    /// The variant of this name.
+    /// The variant with this name.
     pub fn find(&self, name: &str) -> Option<&'static Variant> {
         self.list.iter().find(|variant| variant.name == name)
     }

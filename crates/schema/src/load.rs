@@ -1,4 +1,4 @@
-//! Reads a file and its overrides against a schema.
+//! Reads a file and its overrides, and checks them against a schema.
 
 use crate::Table;
 use crate::error::{Error, Errors, Hint};
@@ -13,19 +13,19 @@ use toml_edit::Document;
 pub struct Loaded {
     /// Its values.
     pub root: Tree,
-    /// The texts that its places refer to, for the errors of later checks.
+    /// The source texts that its places refer to, for the errors of later checks.
     pub sources: Sources,
-    /// What is accepted and should be spelled otherwise, in the order of the file's tables.
+    /// Advice about spellings that are accepted but outdated, in the order of the file's tables.
     pub hints: Vec<Hint>,
 }
 
 /// A file longer than this is rejected before it is parsed.
 const LONGEST_FILE: usize = 256 << 20;
 
-/// Reads a file and its overrides against a schema.
+/// Reads a file with its overrides and checks them against a schema.
 ///
 /// # Errors
-/// All errors of the file in its order, up to a hundred; only the first if the file is not valid TOML.
+/// All errors of the file, in the order of the file, up to a hundred. If the file is not valid TOML, only the first error.
 pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
     if text.len() > LONGEST_FILE {
         let sources = Sources::new(file, "", &[]);
@@ -52,7 +52,7 @@ fn syntax_error(error: &toml_edit::TomlError, sources: &Sources, text: &str) -> 
     let mut start = span.start.min(text.len());
     let mut end = span.end.clamp(start, text.len());
     if text.get(start..end).is_none_or(|found| found.trim().is_empty()) {
-        // The parser points at blank space, so report the text before it on the line.
+        // The parser reports a position in blank space, so report the text before it on the line.
         while !text.is_char_boundary(start) {
             start -= 1;
         }

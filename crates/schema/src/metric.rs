@@ -1,6 +1,7 @@
-//! Metrics that probes sample: what each declares, and how it is read from a report.
+//! Metrics that probes sample: their declarations, and how each is read from a report.
 //!
-//! A crate that has a report of something (an endpoint, a link) has one table of metrics over it. Nothing else names them.
+//! A crate with a report of a subject (an endpoint, a link) has one table of metrics over that report. No other code
+//! contains their names.
 //!
 //! ```
 //! use fullpipe_schema::metric::{MetricDeclaration, ProbeMetric, Reading, Sample};
@@ -21,66 +22,67 @@
 use fullpipe_units::Duration;
 use std::fmt;
 
-/// What a metric declares.
+/// The declaration of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricDeclaration {
     /// The name by which a file chooses it.
     pub name: &'static str,
-    /// Its unit; empty: it has none.
+    /// Its unit; empty if it has none.
     pub unit: &'static str,
-    /// What it is, in one sentence.
+    /// Description in one sentence.
     pub text: &'static str,
 }
 
-/// A metric of whatever has a report of type `R`.
+/// A metric of a subject that has a report of type `R`.
 pub struct ProbeMetric<R: 'static> {
-    /// What it declares.
+    /// The declaration.
     pub declaration: MetricDeclaration,
-    /// How it is read from the report.
+    /// How the metric is read from the report.
     pub reading: Reading<R>,
 }
 
 /// How a metric is read from a report of type `R`.
 pub enum Reading<R: 'static> {
-    /// The value; `None`: there is none yet, and no sample is written.
+    /// The value. `None` if there is no value yet; then no sample is written.
     Value(fn(&R) -> Option<f64>),
-    /// Bytes since the start; the sample is the rate since the last one, in bit/s.
+    /// Bytes since the start. The sample is the rate since the previous sample, in bit/s.
     Rate(fn(&R) -> u64),
-    /// A sample whose kind depends on the report; `None`: there is none yet.
+    /// A sample whose kind depends on the report. `None` if there is no value yet.
     Sample(fn(&R) -> Option<Sample>),
-    /// The sum of some times and their number, both since the start; the sample is the mean of those since the last one, in seconds.
-    /// No sample is written if there are none.
+    /// The sum and the number of some times since the start. The sample is the mean of the times since the previous
+    /// sample, in seconds. If there are none, no sample is written.
     MeanTime(fn(&R) -> Times),
 }
 
-/// What a metric reads from a report.
+/// The value that a metric reads from a report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sample {
     /// The value.
     Value(f64),
-    /// Bytes since the start; the sample is the rate since the last one, in bit/s.
+    /// Bytes since the start. The written sample is the rate since the previous one, in bit/s.
     Bytes(u64),
-    /// Times since the start; the sample is the mean of those since the last one, in seconds. None since then: no sample.
+    /// Times since the start. The written sample is the mean of the times since the previous one, in seconds. If there
+    /// are none, no sample is written.
     Times(Times),
 }
 
-/// Times that are summed up, such as those that packets have waited.
+/// A sum of times, such as the waiting times of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// Their sum.
     pub sum: Duration,
-    /// How many there are.
+    /// Their number.
     pub count: u64,
 }
 
 impl Times {
-    /// Adds one.
+    /// Adds a time.
     pub fn add(&mut self, time: Duration) {
         self.sum += time;
         self.count += 1;
     }
 
-    /// The mean, in seconds, of those that came after `earlier`; `None` if none did.
+    /// The mean of the times added after `earlier`, in seconds; `None` if there are none.
     pub fn mean_since(self, earlier: Times) -> Option<f64> {
         let count = self.count.checked_sub(earlier.count).filter(|count| *count > 0)?;
         Some((self.sum - earlier.sum).as_secs_f64() / count as f64)
@@ -93,7 +95,7 @@ impl<R> ProbeMetric<R> {
         ProbeMetric { declaration, reading: Reading::Value(value) }
     }
 
-    /// The present value.
+    /// The current value.
     pub fn sample(&self, report: &R) -> Option<Sample> {
         match self.reading {
             Reading::Value(value) => value(report).map(Sample::Value),
@@ -103,12 +105,12 @@ impl<R> ProbeMetric<R> {
         }
     }
 
-    /// What each of them declares.
+    /// The declarations of the metrics.
     pub fn declarations(metrics: &'static [Self]) -> impl Iterator<Item = &'static MetricDeclaration> {
         metrics.iter().map(|metric| &metric.declaration)
     }
 
-    /// The metric of this name.
+    /// The metric with this name.
     pub fn find<'a>(metrics: &'a [Self], name: &str) -> Option<&'a Self> {
         metrics.iter().find(|metric| metric.declaration.name == name)
     }

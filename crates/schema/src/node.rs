@@ -1,18 +1,18 @@
-//! A TOML file as a tree in which each value has its place: a position in the file, or an override.
+//! A TOML file as a tree in which each value has a place: a position in the file, or an override.
 //!
-//! `toml_edit`'s own tree loses its spans when it is edited. Overrides edit this tree, which keeps them.
+//! `toml_edit`'s own tree loses its spans when it is edited. This tree keeps the places when overrides edit it.
 
 use crate::error::{Error, Errors, Hint, nearest};
 use toml_edit::{Document, Item, Table, Value};
 
-/// Where a value came from.
+/// Where a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Bytes of the file.
     File {
-        /// First byte.
+        /// Index of the first byte.
         start: u32,
-        /// One after the last.
+        /// Index after the last byte.
         end: u32,
     },
     /// The override with this index.
@@ -25,16 +25,16 @@ impl Default for Place {
     }
 }
 
-/// A value of TOML with its place.
+/// A TOML value with its place.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
+    /// The value.
     pub content: Content,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
 }
 
-/// What a value of TOML is.
+/// The content of a TOML value.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// A string.
@@ -128,7 +128,7 @@ impl Node {
             .filter_map(|(key, _)| table.get_key_value(key))
             .map(|(key, item)| Node::entry(key, item, own.unwrap_or(parent)))
             .collect();
-        // A table without a header of its own, such as `a` in `[a.b]`, has the place of its first entry.
+        // A table without its own header, such as `a` in `[a.b]`, has the place of its first entry.
         let place = own.or_else(|| entries.first().map(|entry| entry.key_place)).unwrap_or(parent);
         Node { content: Content::Table(entries), place }
     }
@@ -153,7 +153,7 @@ impl Node {
         Node { content, place }
     }
 
-    /// The value of an override: TOML, or a bare word, which is a string.
+    /// The value of an override: TOML, or a bare word, which becomes a string.
     pub(crate) fn from_override(text: &str, place: Place) -> Self {
         let mut node = match text.trim().parse::<Value>() {
             Ok(value) => Node::from_value(&value, place),
@@ -175,7 +175,7 @@ impl Node {
         }
     }
 
-    /// The value of a key, if this is a table that has it.
+    /// The value of a key; `None` if this is not a table or does not have the key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.content {
             Content::Table(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node),
@@ -183,7 +183,7 @@ impl Node {
         }
     }
 
-    /// The text, if this is a string.
+    /// The text; `None` if this is not a string.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -191,7 +191,7 @@ impl Node {
         }
     }
 
-    /// The TOML type with its article, for messages.
+    /// The TOML type with its indefinite article, for messages.
     pub fn type_name(&self) -> &'static str {
         match self.content {
             Content::Text(_) => "a string",
@@ -252,7 +252,7 @@ pub fn quote_key(key: &str) -> String {
     if bare { key.to_string() } else { quote(key) }
 }
 
-/// Formats a number so that TOML reads the same number as a float, not as an integer.
+/// Formats a number such that TOML reads it as the same float and not as an integer.
 pub fn format_float(number: f64) -> String {
     if number.is_nan() {
         "nan".to_string()
@@ -273,10 +273,10 @@ pub struct Override {
 }
 
 impl Override {
-    /// Reads "PATH=VALUE".
+    /// Parses "PATH=VALUE".
     ///
     /// # Errors
-    /// If there is no equals sign or no path.
+    /// If the equals sign or the path is missing.
     pub fn parse(text: &str) -> Result<Self, Errors> {
         match text.split_once('=') {
             Some((path, value)) if !path.trim().is_empty() => {
@@ -296,7 +296,7 @@ impl Override {
     }
 }
 
-/// The texts that places refer to: the file and the overrides.
+/// The source texts that places refer to: the file and the overrides.
 #[derive(Clone, Debug)]
 pub struct Sources {
     file: String,
@@ -314,14 +314,14 @@ impl Sources {
         &self.file
     }
 
-    /// The sources of a file with this name and text, and of the overrides.
+    /// Creates the sources from the name and text of a file and from the overrides.
     pub fn new(file: &str, text: &str, overrides: &[Override]) -> Self {
         let mut line_starts = vec![0];
         line_starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
         Sources { file: file.to_string(), text: text.to_string(), line_starts, overrides: overrides.to_vec() }
     }
 
-    /// Line and column in characters, both from 1, of a byte of the file.
+    /// Line and column of a byte of the file. Both are counted from 1; the column is in characters.
     pub fn position(&self, byte: usize) -> (usize, usize) {
         let mut byte = byte.min(self.text.len());
         while !self.text.is_char_boundary(byte) {
@@ -344,13 +344,13 @@ impl Sources {
         }
     }
 
-    /// A hint about the text at a place.
+    /// Creates a hint about the text at a place.
     pub fn hint(&self, place: Place, path: &str, message: impl Into<String>) -> Hint {
         let Error { file, line, path, message, .. } = self.error(place, path, message, Vec::new());
         Hint { file, line, path, message }
     }
 
-    /// An error at a place, with the text there as the wrong token.
+    /// Creates an error at a place. The text at the place is the wrong token.
     pub fn error(&self, place: Place, path: &str, message: impl Into<String>, expected: Vec<String>) -> Error {
         let (file, line, column) = match place {
             Place::File { start, .. } => {
@@ -374,7 +374,7 @@ impl Sources {
         }
     }
 
-    /// An error about a name that is not valid, with the nearest valid name.
+    /// Creates an error about an unknown name, with the nearest valid name.
     pub fn unknown_name(
         &self,
         place: Place,

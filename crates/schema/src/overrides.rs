@@ -1,5 +1,4 @@
-//! `--set PATH=VALUE`: puts a value into the tree of a file before the file is checked. The schema defines which paths
-//! exist.
+//! `--set PATH=VALUE`: puts a value into the tree of a file before the file is checked. The schema defines the valid paths.
 
 use crate::error::{Error, nearest};
 use crate::node::{Content, Entry, Node, Override, Place, Sources};
@@ -7,9 +6,9 @@ use crate::pattern;
 use crate::walk::{unknown_key, with_article};
 use crate::{Kind, Table, Variant};
 
-/// Applies the overrides in order and returns the errors in their paths. An override whose path does not exist yet is
-/// tried again after the others, because one of them may select the variant that has its key. An override has no effect
-/// if a later one, already applied, has set its path or a table around it.
+/// Applies the overrides in order and returns the errors in their paths. If the path of an override does not exist yet,
+/// the override is applied after the others, because one of them may select the variant with its key. An override has
+/// no effect if a later one, already applied, has set its path or a table around it.
 pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, overrides: &[Override]) -> Vec<Error> {
     let mut waiting: Vec<usize> = (0..overrides.len()).collect();
     let mut applied: Vec<usize> = Vec::new();
@@ -41,7 +40,7 @@ pub(crate) fn apply(schema: &'static Table, root: &mut Node, sources: &Sources, 
     }
 }
 
-/// The parts of a dotted path; a part in quotation marks may contain dots.
+/// The parts of a dotted path. A part in quotation marks may contain dots.
 fn segments(path: &str) -> Vec<String> {
     match toml_edit::Key::parse(path) {
         Ok(keys) => keys.iter().map(|key| key.get().to_string()).collect(),
@@ -78,7 +77,7 @@ impl Setter<'_> {
             let name = node.get(variants.key).map_or(variants.default, Node::as_text)?;
             variants.find(name)
         });
-        // The key that selects the variant is not among the fields.
+        // The key that selects the variant is not in the list of fields.
         if schema.variants.is_some_and(|variants| variants.key == key) {
             if let Some(part) = rest.first() {
                 return Err(self.error(part, format!("{key} is not a table"), Vec::new()));
@@ -97,7 +96,7 @@ impl Setter<'_> {
             return Err(error);
         };
         if rest.is_empty() {
-            // It also replaces a value under another spelling of the key.
+            // This also replaces a value under another spelling of the key.
             if let Content::Table(entries) = &mut node.content {
                 entries.retain(|entry| entry.key == *key || !field.is_named(&entry.key));
             }
@@ -107,12 +106,12 @@ impl Setter<'_> {
         self.in_kind(&field.kind, self.entry(node, key), key, rest)
     }
 
-    /// The value of a key. If it is absent, this adds an empty table under that key.
+    /// Returns the value of a key. If the key is absent, adds an empty table under it.
     fn entry<'n>(&self, node: &'n mut Node, key: &str) -> &'n mut Node {
         if !matches!(node.content, Content::Table(_)) {
             return node;
         }
-        let Content::Table(entries) = &mut node.content else { unreachable!("it is a table") };
+        let Content::Table(entries) = &mut node.content else { unreachable!("the node is a table") };
         let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
             let node = Node { content: Content::Table(Vec::new()), place: self.place };
             entries.push(Entry { key: key.to_string(), key_place: self.place, node });
@@ -171,7 +170,7 @@ impl Setter<'_> {
         }
     }
 
-    /// All elements of an array whose names match a pattern; an error if there is none.
+    /// All elements of an array whose names match a pattern; an error if none matches.
     fn matching<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<Vec<&'n mut Node>, Box<Error>> {
         let Content::Array(list) = &mut node.content else {
             return Err(self.error(part, format!("no {key} matches {part}: the file has no {key}"), Vec::new()));
@@ -186,7 +185,7 @@ impl Setter<'_> {
         Ok(found)
     }
 
-    /// An element of an array by its index or its name.
+    /// An element of an array, selected by its index or its name.
     fn element<'n>(&self, node: &'n mut Node, key: &str, part: &str) -> Result<&'n mut Node, Box<Error>> {
         let list: &[Node] = match &node.content {
             Content::Array(list) => list,

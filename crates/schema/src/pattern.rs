@@ -1,5 +1,5 @@
-//! Patterns over names, in which `*` matches any characters and `?` one character; and the natural order of names, in
-//! which `left2` precedes `left10`.
+//! Patterns over names, in which `*` matches any number of characters and `?` one character; and the natural order of
+//! names, in which `left2` precedes `left10`.
 
 use std::cmp::Ordering;
 
@@ -8,12 +8,12 @@ pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Whether `pattern` matches the whole of `name`. It allocates no memory, and takes at most time proportional to the
+/// Whether `pattern` matches the whole `name`. It allocates no memory, and its time is at most proportional to the
 /// product of the lengths.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
-    // The position of the latest star, and the end of the characters that it matches so far.
+    // The position of the most recent star, and the end of the characters that it matches so far.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {
         if p < pattern.len() && pattern[p] == b'*' {
@@ -33,7 +33,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// Compares names in natural order: runs of digits compare as numbers.
+/// Compares names in natural order: runs of digits are compared as numbers.
 pub fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut rest_a, mut rest_b) = (a, b);
     loop {
@@ -49,7 +49,7 @@ pub fn natural_order(a: &str, b: &str) -> Ordering {
             return order;
         }
         if piece_a.is_empty() {
-            // Only leading zeros can still differ.
+            // The names can differ only in leading zeros here.
             return a.cmp(b);
         }
         rest_a = &rest_a[piece_a.len()..];
@@ -57,7 +57,7 @@ pub fn natural_order(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The longest prefix that is all digits or has no digits, and whether it is all digits.
+/// The longest prefix of digits only or of non-digits only, and whether it consists of digits.
 fn piece(text: &str) -> (&str, bool) {
     let digits = text.starts_with(|c: char| c.is_ascii_digit());
     let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_pattern_matches_whole_names() {
+    fn pattern_matches_whole_names_only() {
         for (pattern, name, expected) in [
             ("left*", "left1", true),
             ("left*", "left", true),
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(names, ["a", "left", "left1", "left1a", "left1b", "left02", "left2", "left10", "leg1"]);
     }
 
-    /// The recursive definition, to compare with.
+    /// The recursive definition, as a reference.
     fn slow(pattern: &[u8], name: &[u8]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),

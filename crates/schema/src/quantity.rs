@@ -4,12 +4,12 @@
 use crate::error::nearest;
 use fullpipe_units::{BdpMultiple, Duration, LinkQueueLimit, QueueLimit, Rate};
 
-/// Why a text is not a quantity.
+/// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// The reason, if it is more specific than the wrong syntax or unit.
+    /// The reason, if it is more specific than a wrong syntax or unit.
     pub reason: Option<String>,
-    /// A valid text that may have been intended.
+    /// A valid text that was probably intended.
     pub suggestion: Option<String>,
 }
 
@@ -62,7 +62,7 @@ const SIZES: Units = &[
 
 const PACKETS: Units = &[("packets", 1), ("packet", 1)];
 
-/// Multiples of a bandwidth-delay product, in millionths.
+/// Units of multiples of a bandwidth-delay product, in millionths.
 const BDP: Units = &[("BDP", 1_000_000)];
 
 /// Splits a text into its number and its unit: "-1.5 ms" gives ("-1.5", "ms").
@@ -72,10 +72,10 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// Why a number cannot be scaled; [`parse`] names the unit.
+/// The reason that a number has too many decimals. [`parse`] adds the unit.
 const NOT_WHOLE: &str = "it is not a multiple of the smallest unit";
 
-/// `number` times `scale`, exactly.
+/// The exact product of `number` and `scale`.
 fn scaled(number: &str, scale: u64) -> Result<u64, Malformed> {
     if number.starts_with('-') {
         return Err(Malformed::because("it is negative"));
@@ -98,7 +98,7 @@ fn scaled(number: &str, scale: u64) -> Result<u64, Malformed> {
     for digit in whole.bytes().chain(fraction.bytes()) {
         value = value * 10 + u128::from(digit - b'0');
     }
-    // The digits, at most 35, fit into 128 bits. Their product with the scale may not, so it is checked.
+    // At most 35 digits fit into 128 bits. Their product with the scale may not, so it is checked.
     let product = value.checked_mul(u128::from(scale)).ok_or_else(|| Malformed::because("it is too large"))?;
     let divisor = 10u128.pow(fraction.len() as u32);
     if product % divisor != 0 {
@@ -136,7 +136,7 @@ fn parse(text: &str, units: &[Units]) -> Result<(u64, usize), Malformed> {
     Err(Malformed { reason, suggestion: nearest(unit, names).map(|unit| format!("\"{number}{unit}\"")) })
 }
 
-/// A duration such as "10ms".
+/// Parses a duration such as "10ms".
 ///
 /// # Errors
 /// If the text is not a duration, or not a whole number of nanoseconds below 2^64.
@@ -144,13 +144,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, Malformed> {
     parse(text, &[DURATIONS]).map(|(nanoseconds, _)| Duration::from_nanos(nanoseconds))
 }
 
-/// A rate such as "100Mbit/s".
+/// Parses a rate such as "100Mbit/s".
 ///
 /// # Errors
 /// If the text is not a rate, or not a whole number of bits per second below 2^64.
 pub fn parse_rate(text: &str) -> Result<Rate, Malformed> {
     let (number, unit) = split(text);
-    // The nearest unit to "MB/s" would be "Mb/s", an eighth of the intended rate, so suggest none.
+    // The nearest unit to "MB/s" would be "Mb/s", an eighth of the intended rate, so there is no suggestion.
     if scaled(number, 1_000_000_000).is_ok()
         && ["B/s", "Bps", "byte/s", "bytes/s"].iter().any(|end| unit.ends_with(end))
     {
@@ -159,7 +159,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, Malformed> {
     parse(text, &[RATES]).map(|(bits, _)| Rate::from_bits_per_second(bits))
 }
 
-/// A size such as "250kB", in bytes.
+/// Parses a size such as "250kB" into bytes.
 ///
 /// # Errors
 /// If the text is not a size, or not a whole number of bytes below 2^64.
@@ -167,7 +167,7 @@ pub fn parse_size(text: &str) -> Result<u64, Malformed> {
     parse(text, &[SIZES]).map(|(bytes, _)| bytes)
 }
 
-/// A queue limit: "100packets", "250kB", "100ms" or "unlimited".
+/// Parses a queue limit: "100packets", "250kB", "100ms" or "unlimited".
 ///
 /// # Errors
 /// If the text is not a queue limit.
@@ -179,7 +179,7 @@ pub fn parse_queue_limit(text: &str) -> Result<QueueLimit, Malformed> {
     fixed(value, family)
 }
 
-/// A queue limit from its value and the place of its unit among packets, sizes and durations.
+/// A queue limit from its value and the index of its unit family: packets, sizes or durations.
 fn fixed(value: u64, family: usize) -> Result<QueueLimit, Malformed> {
     match family {
         0 => match u32::try_from(value) {
@@ -191,10 +191,10 @@ fn fixed(value: u64, family: usize) -> Result<QueueLimit, Malformed> {
     }
 }
 
-/// The queue limit of a link: a queue limit, or a multiple of the bandwidth-delay product such as "2BDP".
+/// Parses the queue limit of a link: a queue limit, or a multiple of the bandwidth-delay product such as "2BDP".
 ///
 /// # Errors
-/// If the text is neither.
+/// If the text is neither a queue limit nor such a multiple.
 pub fn parse_link_queue_limit(text: &str) -> Result<LinkQueueLimit, Malformed> {
     if text.trim() == "unlimited" {
         return Ok(LinkQueueLimit::Fixed(QueueLimit::Unlimited));
@@ -212,27 +212,27 @@ fn pattern(units: &[Units], words: &[&str]) -> String {
     format!(r"^\s*(\+?[0-9]+(\.[0-9]*)?\s*({}){words})\s*$", units.join("|"))
 }
 
-/// What [`parse_duration`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_duration`] accepts, without its bounds.
 pub(crate) fn duration_pattern() -> String {
     pattern(&[DURATIONS], &[])
 }
 
-/// What [`parse_rate`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_rate`] accepts, without its bounds.
 pub(crate) fn rate_pattern() -> String {
     pattern(&[RATES], &[])
 }
 
-/// What [`parse_size`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_size`] accepts, without its bounds.
 pub(crate) fn size_pattern() -> String {
     pattern(&[SIZES], &[])
 }
 
-/// What [`parse_queue_limit`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_queue_limit`] accepts, without its bounds.
 pub(crate) fn queue_limit_pattern() -> String {
     pattern(&[PACKETS, SIZES, DURATIONS], &["unlimited"])
 }
 
-/// What [`parse_link_queue_limit`] accepts, but for its bounds.
+/// The pattern of texts that [`parse_link_queue_limit`] accepts, without its bounds.
 pub(crate) fn link_queue_limit_pattern() -> String {
     pattern(&[PACKETS, SIZES, DURATIONS, BDP], &["unlimited"])
 }
@@ -249,7 +249,8 @@ pub fn format_size(bytes: u64) -> String {
     format!("{bytes}B")
 }
 
-/// Formats a size for a message: exact, in bytes below 100 kB, beyond that with few digits before the point: "65537B", "1.234567MB".
+/// Formats a size for a message without rounding: in bytes below 100 kB, otherwise with few digits before the point.
+/// Examples: "65537B", "1.234567MB".
 pub fn readable_size(bytes: u64) -> String {
     if bytes < 100_000 {
         return format!("{bytes}B");
@@ -259,7 +260,7 @@ pub fn readable_size(bytes: u64) -> String {
     format!("{}{}{name}", bytes / scale, fraction.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Formats a queue limit as [`parse_queue_limit`] reads it.
+/// Formats a queue limit in the syntax of [`parse_queue_limit`].
 pub fn format_queue_limit(limit: QueueLimit) -> String {
     match limit {
         QueueLimit::Packets(packets) => format!("{packets}packets"),
@@ -269,7 +270,7 @@ pub fn format_queue_limit(limit: QueueLimit) -> String {
     }
 }
 
-/// Formats the queue limit of a link as [`parse_link_queue_limit`] reads it.
+/// Formats the queue limit of a link in the syntax of [`parse_link_queue_limit`].
 pub fn format_link_queue_limit(limit: LinkQueueLimit) -> String {
     match limit {
         LinkQueueLimit::Fixed(limit) => format_queue_limit(limit),
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn durations_parse_exactly_or_are_rejected_with_a_reason() {
         for (text, nanoseconds) in [
             ("10ms", 10_000_000),
             ("2us", 2_000),
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn rates() {
+    fn rates_parse_in_bits_per_second_only() {
         for (text, bits) in [
             ("100Mbit/s", 100_000_000),
             ("100Mbps", 100_000_000),
@@ -341,7 +342,7 @@ mod tests {
         assert_eq!(parse_rate("10 Mbps/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
         assert_eq!(parse_rate("10mbit/s").unwrap_err().suggestion, Some("\"10Mbit/s\"".into()));
         assert_eq!(reason(parse_rate("0.5bit/s").unwrap_err()), "it is not a multiple of 1bit/s");
-        // Bytes per second have no suggestion: every unit of rate counts bits.
+        // Bytes per second have no suggestion, because all units of rate count bits.
         for text in ["10MB/s", "10MBps", "1B/s"] {
             assert_eq!(
                 parse_rate(text),
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_parse_and_format_in_decimal_and_binary_units() {
         for (text, bytes) in [("250kB", 250_000), ("1500B", 1500), ("64KiB", 65_536), ("5MB", 5_000_000)] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
             assert_eq!(format_size(bytes), text);
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn queue_limits() {
+    fn queue_limits_parse_in_packets_sizes_and_durations() {
         for (text, limit) in [
             ("100packets", QueueLimit::Packets(100)),
             ("250kB", QueueLimit::Bytes(250_000)),
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn multiples_of_a_bandwidth_delay_product_are_limits_of_links_only() {
+    fn bandwidth_delay_products_are_limits_of_links_only() {
         for (text, millionths) in
             [("2BDP", 2_000_000), ("0.25 BDP", 250_000), ("64BDP", 64_000_000), ("0.000001BDP", 1)]
         {
@@ -409,7 +410,7 @@ mod tests {
             prop_assert_eq!(parse_rate(&rate.to_string()), Ok(rate));
         }
 
-        /// Compares with the integer arithmetic of a fraction over a power of ten, times the unit.
+        /// Compares with integer arithmetic: a fraction over a power of ten, times the unit.
         #[test]
         fn a_fraction_is_exact_or_rejected(
             whole in 0..1_000_000_u64,
@@ -425,7 +426,7 @@ mod tests {
             prop_assert_eq!(parse_duration(&text).ok(), expected, "{}", text);
         }
 
-        /// Formats every text that parses, and parses it again.
+        /// Formats every text that parses, and parses the result again.
         #[test]
         fn parsed_quantities_round_trip(
             text in "\\PC*",

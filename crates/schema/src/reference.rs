@@ -6,7 +6,8 @@ use crate::resolve::one_line;
 use crate::tree::Tree;
 use crate::{Default, Field, Kind, Table};
 
-/// One section for each table of the schema, in order of first mention. The first section is the file itself.
+/// The reference page with one section for each table of the schema, in order of first mention. The first section is
+/// the file itself.
 pub fn reference(schema: &'static Table) -> String {
     let mut page = String::new();
     let mut queue: Vec<(&'static Table, String)> = vec![(schema, String::new())];
@@ -100,7 +101,7 @@ fn default_text(field: &'static Field, defaults: Option<&Tree>) -> String {
         Default::Absent(text) => text.to_string(),
         Default::Setting => {
             let value = defaults.and_then(|defaults| defaults.get(field.key));
-            let value = value.unwrap_or_else(|| panic!("the table's settings have no {}", field.key));
+            let value = value.unwrap_or_else(|| panic!("the settings of the table lack the key {}", field.key));
             format!("`{}`", one_line(Some(&field.kind), value))
         }
         Default::Value(value) | Default::Inherited(value) => match field.kind {
@@ -111,7 +112,7 @@ fn default_text(field: &'static Field, defaults: Option<&Tree>) -> String {
     }
 }
 
-/// A kind in words, in Markdown; tables are links to their sections.
+/// A kind in words, in Markdown. Tables are links to their sections.
 pub fn kind_text(kind: &Kind) -> String {
     match kind {
         Kind::Text => "text".to_string(),
@@ -185,7 +186,7 @@ fn choices(field: &Field, page: &mut String) {
 }
 
 fn capitalised(text: &str) -> String {
-    // Names of protocols are written in capitals.
+    // Names of protocols are written in capital letters.
     if ["tcp", "udp", "arp", "quic"].contains(&text) {
         return text.to_uppercase();
     }

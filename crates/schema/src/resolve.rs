@@ -1,12 +1,12 @@
-//! Writes a checked tree as TOML with every default, in the order of the schema. The same values always give the same
-//! text, and reading that text gives the same values.
+//! Writes a checked tree as TOML with all defaults, in the order of the schema. Equal values always give equal text,
+//! and parsing the text gives the same values.
 
 use crate::node::{format_float, quote, quote_key};
 use crate::quantity::{format_link_queue_limit, format_queue_limit, format_size};
 use crate::tree::{Data, Tree, Value};
 use crate::{Field, Kind, Table};
 
-/// The TOML file with the values of `tree`, in which every default is written out.
+/// Returns the TOML file with the values of `tree`, including all defaults.
 pub fn resolved(schema: &'static Table, tree: &Tree) -> String {
     let mut text = String::new();
     table(schema, tree, "", &mut text);
@@ -31,7 +31,7 @@ fn fields<'a>(schema: &'static Table, tree: &'a Tree) -> Vec<(&'static str, Opti
     list
 }
 
-/// The kind of a value; resolves [`Kind::Either`] to one of its two kinds.
+/// The kind of a value. For [`Kind::Either`] it is one of its two kinds.
 fn actual(kind: &'static Kind, data: &Data) -> &'static Kind {
     match kind {
         Kind::Either(first, second) => {
@@ -47,8 +47,8 @@ fn actual(kind: &'static Kind, data: &Data) -> &'static Kind {
     }
 }
 
-/// A table's fields: first the values on one line, then the tables under headers, because a header ends its parent's
-/// values.
+/// The fields of a table: first the values on one line, then the tables under headers. A header ends the values of its
+/// parent.
 fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
     let fields = fields(schema, tree);
     for (key, field, value) in &fields {
@@ -66,7 +66,7 @@ fn table(schema: &'static Table, tree: &Tree, prefix: &str, text: &mut String) {
     }
 }
 
-/// A value under headers of its own.
+/// A value under its own headers.
 fn below_header(kind: &'static Kind, data: &Data, path: &str, text: &mut String) {
     match (actual(kind, data), data) {
         (Kind::Table(schema), Data::Table(tree)) => {
@@ -103,7 +103,7 @@ fn header(header: &str, text: &mut String) {
     text.push('\n');
 }
 
-/// Whether a value gets a header of its own. A table of up to three fields without such values is written inline. An empty
+/// Whether a value gets its own header. A table of up to three fields without such values is written inline. An empty
 /// array of tables can only be written as `[]`.
 fn under_header(kind: Option<&'static Kind>, value: &Value) -> bool {
     match (kind.map(|kind| actual(kind, &value.data)), &value.data) {
@@ -124,7 +124,7 @@ fn under_header_as_table(schema: &'static Table, tree: &Tree) -> bool {
     fields.len() > 3 || fields.iter().any(|(_, field, value)| under_header(field.map(|f| &f.kind), value))
 }
 
-/// A value as TOML on one line. `None` is the kind of a key that selects a table's variant.
+/// A value as TOML on one line. `kind` is `None` for the key that selects the variant of a table.
 pub fn one_line(kind: Option<&'static Kind>, value: &Value) -> String {
     let kind = kind.map(|kind| actual(kind, &value.data));
     match &value.data {

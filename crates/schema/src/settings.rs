@@ -1,9 +1,9 @@
-//! Settings that a table of a file states, such as those of a transport: one for all flows, and one after a `[[flow]]`
-//! for that one.
+//! Settings that a file states in a table, such as those of a transport: one table applies to all flows, and one within
+//! a `[[flow]]` applies to that flow.
 //!
-//! Each key is declared once, together with the field of the settings that it stands for ([`Key`], [`at!`](crate::at!)).
-//! The settings' own default values are therefore the defaults of the keys, and reading a table and writing one cannot
-//! differ. Where a value comes from, first found wins: the flow's own key, the key in the table for all, the default.
+//! Each key is declared once, together with the corresponding field of the settings ([`Key`], [`at!`](crate::at!)). The
+//! default values of the settings are therefore the defaults of the keys, and reading and writing a table cannot
+//! disagree. The value is the first of: the flow's own key, the key in the table for all flows, the default.
 //!
 //! ```
 //! use fullpipe_schema::component::{Reader, choices};
@@ -61,16 +61,16 @@ use crate::{Choice, Data, Field, Kind, Place, Table, Tree, Value};
 use fullpipe_units::{Duration, QueueLimit};
 use std::fmt;
 
-/// A key of settings of type `S`: what it declares, and the field that it stands for.
+/// A key of settings of type `S`: its declaration and the corresponding field.
 pub struct Key<S: 'static> {
     /// The declaration.
     pub field: Field,
-    /// Gets and sets the field.
+    /// Reads and writes the field.
     pub access: Access<S>,
 }
 
 impl<S> Key<S> {
-    /// A key that has the default value of the settings.
+    /// A key whose default is the default value of the settings.
     pub const fn setting(key: &'static str, kind: Kind, text: &'static str, access: Access<S>) -> Self {
         Key { field: Field::setting(key, kind, text), access }
     }
@@ -81,17 +81,17 @@ impl<S> Key<S> {
     }
 }
 
-/// How a key gets and sets a field of settings of type `S` ([`at!`](crate::at!)).
+/// How a key reads and writes a field of settings of type `S` ([`at!`](crate::at!)).
 #[derive(Clone, Copy, Debug)]
 pub struct Access<S: 'static> {
-    /// What a file would say for these settings; `None`: the key would be absent.
+    /// Returns the value in a file that corresponds to these settings; `None` if the key is absent from the file.
     pub get: fn(&S, &Kind) -> Option<Data>,
-    /// Sets the field to what a file says.
+    /// Sets the field to the value in a file.
     pub set: fn(&mut S, Option<&Value>),
 }
 
-/// A list of [`Key`]s, as [`keys!`](crate::keys!) is one of fields: the [`Access`] follows after `=>`. Other keys stand for
-/// themselves.
+/// A list of [`Key`]s, in the syntax of [`keys!`](crate::keys!) with the [`Access`] after `=>`. Constants of type
+/// [`Key`] can be listed too.
 #[macro_export]
 macro_rules! setting_keys {
     (@ [$($keys:tt)*]) => { [$($keys)*] };
@@ -109,8 +109,8 @@ macro_rules! setting_keys {
     ($($items:tt)*) => { $crate::setting_keys!(@ [] $($items)*) };
 }
 
-/// The [`Access`] to the field of settings at a path; a list of names and what each stands for
-/// ([`choices`](crate::component::choices)) follows if its values are names.
+/// The [`Access`] to the field at a path of the settings. If its values are names, a list of the names and their values
+/// ([`choices`](crate::component::choices)) follows.
 #[macro_export]
 macro_rules! at {
     ($($path:ident).+) => {
@@ -127,15 +127,15 @@ macro_rules! at {
     };
 }
 
-/// A type of settings' fields whose values a file can state.
+/// A type of a settings field whose values can be written in a file.
 pub trait Setting: Sized {
-    /// What a value of a file stands for.
+    /// Converts a value of a file.
     fn read(value: &Value) -> Self;
 
-    /// What a file would say for it, where a key holds this kind of value; `None`: the key would be absent.
+    /// Returns the value in a file, for a key of this kind; `None` if the key is absent from the file.
     fn write(&self, kind: &Kind) -> Option<Data>;
 
-    /// Takes what a file says; a key that is absent changes nothing.
+    /// Sets the field to a value of a file. If the key is absent, the field is unchanged.
     fn assign(&mut self, value: Option<&Value>) {
         if let Some(value) = value {
             *self = Self::read(value);
@@ -202,7 +202,7 @@ macro_rules! integers {
 
 integers! { u16 u32 u64 usize }
 
-/// A text, or one of the names that the kind lists.
+/// A text, or one of the names of the kind.
 impl Setting for String {
     fn read(value: &Value) -> Self {
         match &value.data {
@@ -221,15 +221,15 @@ impl Setting for String {
     }
 }
 
-/// The name that stands for a value.
+/// The name of a value.
 pub fn named<T: PartialEq>(value: &T, names: &[(Choice, T)]) -> Option<Data> {
     names.iter().find(|(_, other)| other == value).map(|(choice, _)| Data::Choice(choice.name))
 }
 
-/// Takes what a name stands for; a key that is absent changes nothing.
+/// Sets the field to the value of a name. If the key is absent, the field is unchanged.
 ///
 /// # Panics
-/// If the schema's choices are not those of the list ([`choices`](crate::component::choices)).
+/// If the list ([`choices`](crate::component::choices)) does not contain the name.
 pub fn set_named<T: Clone>(field: &mut T, value: Option<&Value>, names: &[(Choice, T)]) {
     if let Some(value) = value {
         *field = value.chosen(names);
@@ -247,18 +247,18 @@ pub const fn fields<S, const N: usize>(keys: &[Key<S>; N]) -> [Field; N] {
     list
 }
 
-/// Keys of settings of type `S`, or of a part of them.
+/// Keys of settings of type `S`, or of a part of these settings.
 pub trait Keys<S>: Sync {
-    /// What they declare.
+    /// The declarations of the keys.
     fn fields(&self) -> Vec<Field>;
 
-    /// Fills in every key that these settings state.
+    /// Writes these settings into the tree: every key that has a value.
     fn write(&self, settings: &S, tree: &mut Tree);
 
-    /// Sets every field to what a checked table says.
+    /// Sets every field to the value in a checked table.
     ///
     /// # Errors
-    /// If keys contradict each other.
+    /// [`Invalid`] if keys contradict each other.
     fn read(&self, settings: &mut S, reader: &mut Reader<'_, '_>) -> Result<(), Invalid>;
 }
 
@@ -281,13 +281,13 @@ impl<S, const N: usize> Keys<S> for [Key<S>; N] {
     }
 }
 
-/// Keys of a part `P` of settings of type `S`, such as the settings of another crate.
+/// Keys of a part `P` of settings of type `S`, such as settings that another crate declares.
 pub struct Part<S: 'static, P: 'static> {
     /// The keys.
     pub keys: &'static dyn Keys<P>,
-    /// The part.
+    /// Returns the part.
     pub get: fn(&S) -> &P,
-    /// The part, to be changed.
+    /// Returns the part for modification.
     pub get_mut: fn(&mut S) -> &mut P,
 }
 
@@ -309,7 +309,7 @@ impl<S, P> Keys<S> for Part<S, P> {
 pub struct SettingsTable<S: 'static> {
     /// The table.
     pub table: &'static Table,
-    /// Its keys and the fields that they stand for.
+    /// Its keys with the corresponding fields.
     pub keys: &'static [&'static dyn Keys<S>],
 }
 
@@ -320,21 +320,22 @@ impl<S> fmt::Debug for SettingsTable<S> {
 }
 
 impl<S> SettingsTable<S> {
-    /// The table that states these settings, without a place.
+    /// Returns the table that states these settings, without a place.
     pub fn write(&self, settings: &S) -> Tree {
         let mut tree = Tree::default();
         self.fill_in(&mut tree, settings);
         tree
     }
 
-    /// Fills in every key that a table leaves open with what these settings state.
+    /// Fills in every absent key of a table from these settings.
     pub fn fill_in(&self, tree: &mut Tree, settings: &S) {
         self.keys.iter().for_each(|keys| keys.write(settings, tree));
     }
 }
 
 impl<S: Default> SettingsTable<S> {
-    /// Fills in every absent key: from `inherited` if that has the key and `takes` accepts it, otherwise by the default.
+    /// Fills in every absent key: from `inherited` if it has the key and `takes` accepts the key, otherwise with the
+    /// default.
     pub fn fill(&self, tree: &mut Tree, inherited: Option<&Tree>, takes: impl Fn(&str) -> bool) {
         if let Some(inherited) = inherited {
             for (key, value) in inherited.iter().filter(|(key, _)| takes(key)) {
@@ -344,14 +345,14 @@ impl<S: Default> SettingsTable<S> {
         self.fill_in(tree, &S::default());
     }
 
-    /// A table in which every key has its default.
+    /// Returns a table in which every key has its default.
     pub fn defaults(&self, place: Place) -> Tree {
         let mut tree = Tree::at(place);
         self.fill(&mut tree, None, |_| true);
         tree
     }
 
-    /// The table for all flows, with its defaults filled in.
+    /// Returns the table for all flows, with its defaults filled in.
     pub fn common(&self, root: &Tree) -> Tree {
         let Some(Data::Table(given)) = root.get(self.table.name).map(|value| &value.data) else {
             return self.defaults(root.place);
@@ -361,10 +362,10 @@ impl<S: Default> SettingsTable<S> {
         tree
     }
 
-    /// The settings that a filled table states.
+    /// Returns the settings that a filled table states.
     ///
     /// # Errors
-    /// If keys contradict each other.
+    /// [`Invalid`] if keys contradict each other.
     pub fn read(&self, reader: &mut Reader<'_, '_>) -> Result<S, Invalid> {
         let mut settings = S::default();
         self.keys.iter().try_for_each(|keys| keys.read(&mut settings, reader))?;

@@ -1,4 +1,4 @@
-//! The content of a file after the check against a schema: typed values with their places, defaults filled in.
+//! The content of a file after the check against a schema: typed values with their places, with defaults filled in.
 
 use crate::node::{Node, Place};
 use fullpipe_units::{Duration, LinkQueueLimit, QueueLimit, Rate};
@@ -6,15 +6,15 @@ use fullpipe_units::{Duration, LinkQueueLimit, QueueLimit, Rate};
 /// A checked value.
 #[derive(Clone, Debug)]
 pub struct Value {
-    /// What it is.
+    /// The value.
     pub data: Data,
-    /// Where it came from; a default's place is that of its table.
+    /// Its place. The place of a default is that of its table.
     pub place: Place,
-    /// Whether the file or an override gives it; false for a default.
+    /// Whether the value is in the file or an override; false for a default.
     pub given: bool,
 }
 
-/// What a checked value is.
+/// A typed value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
     /// A text or a name.
@@ -23,7 +23,7 @@ pub enum Data {
     Boolean(bool),
     /// An integer.
     Integer(i64),
-    /// A number, finite.
+    /// A finite number.
     Number(f64),
     /// A duration.
     Duration(Duration),
@@ -35,7 +35,7 @@ pub enum Data {
     QueueLimit(QueueLimit),
     /// A queue limit of a link.
     LinkQueueLimit(LinkQueueLimit),
-    /// One of the names that the schema lists.
+    /// One of the names in the schema.
     Choice(&'static str),
     /// A table.
     Table(Tree),
@@ -49,12 +49,12 @@ pub enum Data {
     Raw(Node),
 }
 
-/// A value under a name chosen by the author of the file.
+/// A value under a name that is chosen by the author of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
     /// The name.
     pub name: String,
-    /// Where the name is.
+    /// The place of the name.
     pub name_place: Place,
     /// The value.
     pub value: Value,
@@ -70,13 +70,13 @@ impl PartialEq for Value {
 /// A checked table: the schema's keys that are present or have a default.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Where its header is, or its opening brace.
+    /// The place of its header, or of its opening brace.
     pub place: Place,
     fields: Vec<(&'static str, Value)>,
 }
 
 impl PartialEq for Tree {
-    /// Compares without places and order.
+    /// Compares without places and without order.
     fn eq(&self, other: &Self) -> bool {
         self.fields.len() == other.fields.len()
             && self.fields.iter().all(|(key, value)| other.get(key).is_some_and(|other| other == value))
@@ -90,11 +90,11 @@ macro_rules! accessors {
                 $(#[$text])*
                 ///
                 /// # Panics
-                /// If the schema declares another kind: an error of the program, not of the file.
+                /// If the schema declares another kind. This is a programming error, not an error in the file.
                 pub fn $name(&self) -> $type {
                     match &self.data {
                         Data::$variant($value) => $read,
-                        other => panic!("the schema does not make this a {}: {other:?}", stringify!($variant)),
+                        other => panic!("the schema declares another kind than {}: {other:?}", stringify!($variant)),
                     }
                 }
             )*
@@ -105,7 +105,7 @@ macro_rules! accessors {
                 $(#[$text])*
                 ///
                 /// # Panics
-                /// If it is absent (the schema neither requires it nor gives a default) or of another kind.
+                /// If the key is absent (the schema neither requires it nor has a default) or of another kind.
                 pub fn $name(&self, key: &str) -> $type {
                     self.required(key).$name()
                 }
@@ -148,7 +148,7 @@ accessors! {
 }
 
 impl Tree {
-    /// An empty table at a place.
+    /// Creates an empty table at a place.
     pub fn at(place: Place) -> Self {
         Tree { place, fields: Vec::new() }
     }
@@ -163,7 +163,7 @@ impl Tree {
         self.fields.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// The table of a key to be changed, if it has one.
+    /// Mutable access to the table of a key, if present.
     pub fn table_mut(&mut self, key: &str) -> Option<&mut Tree> {
         match &mut self.get_mut(key)?.data {
             Data::Table(tree) => Some(tree),
@@ -171,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// The tables of a key to be changed; none if it has none.
+    /// Mutable access to the tables of a key; empty if the key is absent.
     pub fn tables_mut(&mut self, key: &str) -> &mut [Tree] {
         match self.get_mut(key).map(|value| &mut value.data) {
             Some(Data::Tables(tables)) => tables,
@@ -179,21 +179,22 @@ impl Tree {
         }
     }
 
-    /// Whether the file or an override gives this key.
+    /// Whether the key is in the file or an override.
     pub fn is_given(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| value.given)
     }
 
-    /// The place of a key's value, or of the table if it has none.
+    /// The place of a key's value, or of the table if the key is absent.
     pub fn place_of(&self, key: &str) -> Place {
         self.get(key).map_or(self.place, |value| value.place)
     }
 
     pub(crate) fn required(&self, key: &str) -> &Value {
-        self.get(key).unwrap_or_else(|| panic!("the schema lets {key} be absent, the program does not"))
+        self.get(key)
+            .unwrap_or_else(|| panic!("the key {key} is absent; the schema permits this, but the program requires it"))
     }
 
-    /// Sets a key and replaces its value.
+    /// Sets the value of a key, and replaces an existing value.
     pub fn set(&mut self, key: &'static str, value: Value) {
         match self.get_mut(key) {
             Some(old) => *old = value,
@@ -215,7 +216,7 @@ impl Tree {
         Some(self.fields.remove(at).1)
     }
 
-    /// Keys and values.
+    /// The keys with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.fields.iter().map(|(key, value)| (*key, value))
     }

@@ -1,4 +1,4 @@
-//! Checks a file against a schema: returns a [`Tree`] of the values, or collects an [`Error`] for each mistake.
+//! Checks a file against a schema: returns a [`Tree`] of the values, or one [`Error`] for each mistake.
 
 use crate::error::{Error, Hint, MOST_ERRORS, nearest};
 use crate::node::{Content, Entry, Node, Place, Sources};
@@ -55,7 +55,7 @@ fn between<T: PartialOrd + Copy>(
     }
 }
 
-/// A duration in hours or minutes where it is a whole number of them: "1h" instead of "3600s".
+/// A duration in hours or minutes if it is a whole number of them: "1h" instead of "3600s".
 fn hours(duration: Duration) -> String {
     match duration.as_nanos() / 1_000_000_000 {
         seconds if duration != Duration::from_secs(seconds) || seconds < 60 => duration.to_string(),
@@ -65,7 +65,7 @@ fn hours(duration: Duration) -> String {
     }
 }
 
-/// An integer as TOML accepts it, from seven digits on in groups of three: "1_000_000".
+/// An integer in TOML syntax. From seven digits on, digits are in groups of three: "1_000_000".
 fn grouped(number: i64) -> String {
     let digits = number.to_string();
     if digits.trim_start_matches('-').len() < 7 {
@@ -81,7 +81,7 @@ fn grouped(number: i64) -> String {
     text
 }
 
-/// The values that a kind accepts, in words; for a choice its names.
+/// The values that a kind accepts, in words. For a choice these are its names.
 pub(crate) fn expected(kind: &Kind) -> Vec<String> {
     let one = match kind {
         Kind::Text => "a string".to_string(),
@@ -99,7 +99,7 @@ pub(crate) fn expected(kind: &Kind) -> Vec<String> {
         }
         Kind::Rate => "a rate such as \"100Mbit/s\"".to_string(),
         Kind::Size { min, max } => {
-            // An example beyond the bounds would mislead.
+            // An example outside the bounds would mislead.
             let what = if (*min..=*max).contains(&250_000) { "a size such as \"250kB\"" } else { "a size" };
             between(what, [*min, *max], [1, crate::LARGEST], format_size)
         }
@@ -164,14 +164,14 @@ impl Walker<'_> {
         }
     }
 
-    /// An error about a value: "PATH = X REASON".
+    /// Adds an error about a value: "PATH = X REASON".
     fn wrong(&mut self, node: &Node, path: &Path, reason: &str, kind: &Kind, suggestion: Option<String>) {
         if self.full() {
             return;
         }
         let path = path.to_string();
         let found = self.sources.found(node.place);
-        // Reasons are sentences about "it".
+        // Reasons are sentences that begin with "it".
         let reason = reason.strip_prefix("it ").unwrap_or(reason);
         let message = match (kind, &node.content) {
             (Kind::Choice(_), Content::Text(_)) if reason.is_empty() => format!("unknown value {found} for {path}"),
@@ -185,14 +185,15 @@ impl Walker<'_> {
     }
 
     fn wrong_type(&mut self, node: &Node, path: &Path, kind: &Kind) {
-        // An integer without a unit has no suggestion, because the unit is unknown. Zero is the same in every unit.
+        // An integer without a unit has no suggestion, because the unit is unknown. Zero is an exception: it is the
+        // same in every unit.
         let suggestion = match (kind, &node.content) {
             (Kind::Duration { .. }, Content::Integer(0)) => Some("\"0s\"".to_string()),
             (Kind::Boolean, Content::Text(text)) => nearest(text, ["true", "false"]).map(str::to_string),
             (Kind::Tables(_), Content::Table(_)) if matches!(path, Path::Key(Path::Root, _)) => {
                 Some(format!("[[{path}]]"))
             }
-            // A name in place of the table that it selects.
+            // A name instead of the table that it selects.
             (Kind::Table(table), Content::Text(text)) => table
                 .variants
                 .filter(|variants| variants.find(text).is_some())
@@ -212,7 +213,7 @@ impl Walker<'_> {
         self.push(error);
     }
 
-    /// Checks a table. `None` if it has an error.
+    /// Checks a table. Returns `None` if it has an error.
     pub(crate) fn table(&mut self, schema: &'static Table, node: &Node, path: &Path) -> Option<Tree> {
         let Content::Table(entries) = &node.content else {
             self.wrong_type(node, path, &Kind::Table(schema));
@@ -263,7 +264,7 @@ impl Walker<'_> {
         good.then_some(tree)
     }
 
-    /// The value of a field under a former spelling of its key, with a hint. Both spellings together are an error.
+    /// The value of a field under a former spelling of its key, with a hint. It is an error to use both spellings.
     fn former(&mut self, field: &'static Field, entries: &[Entry], path: &Path, good: &mut bool) -> Option<Node> {
         if field.former.is_empty() {
             return None;
@@ -357,7 +358,7 @@ impl Walker<'_> {
         Ok(Some(Value { data, place, given: false }))
     }
 
-    /// Checks a value of a kind. `None` if it has an error.
+    /// Checks a value of a kind. Returns `None` if it has an error.
     pub(crate) fn value(&mut self, kind: &'static Kind, node: &Node, path: &Path) -> Option<Value> {
         let data = self.data(kind, node, path)?;
         Some(Value { data, place: node.place, given: true })
@@ -445,7 +446,7 @@ impl Walker<'_> {
     }
 }
 
-/// The error about a key that a table does not have.
+/// The error about a key that the table does not have.
 pub(crate) fn unknown_key(
     sources: &Sources,
     schema: &'static Table,
@@ -464,7 +465,7 @@ pub(crate) fn unknown_key(
     if let Some(variants) = schema.variants {
         let owner = variants.list.iter().find(|variant| variant.fields().any(|field| field.key == key));
         match (variant, owner) {
-            // The variant has an error of its own, and the key may belong to the intended variant.
+            // The variant has its own error, and the key may belong to the intended variant.
             (None, Some(_)) => return None,
             (Some(variant), Some(_)) => {
                 valid.extend(variant.fields().map(|field| field.key));
@@ -486,7 +487,7 @@ pub(crate) fn unknown_key(
     Some(sources.unknown_name(place, path, format!("{shown} is not a key of {table}"), key, &valid))
 }
 
-/// Checks a value that has no parts; returns the value or the reason, and a suggestion.
+/// Checks a value without parts. Returns the value or the reason, and a suggestion.
 fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<String>) {
     let result = match (kind, content) {
         (Kind::Text, Content::Text(text)) => Ok(Data::Text(text.clone())),
@@ -505,7 +506,7 @@ fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<Strin
             within(&(*number as f64), min, max).map(|number| Data::Number(*number))
         }
         (Kind::Number { min, max }, Content::Float(number)) => {
-            // Adding zero turns minus zero into zero, so that it is not written as `-0.0`.
+            // Adding zero converts minus zero to zero, which prevents `-0.0` in the output.
             if number.is_nan() || number.is_infinite() {
                 Err("it is not a finite number".to_string())
             } else {
@@ -555,7 +556,7 @@ fn scalar(kind: &Kind, content: &Content) -> (Result<Data, String>, Option<Strin
     (result, None)
 }
 
-/// Whether a queue has this limit, or why not.
+/// Whether a queue can have this limit, or the reason why not.
 fn acceptable(limit: QueueLimit) -> Result<(), String> {
     match limit {
         QueueLimit::Packets(0) | QueueLimit::Bytes(0) | QueueLimit::Time(Duration::ZERO) => {
@@ -586,8 +587,8 @@ fn within<'a, T: PartialOrd>(value: &'a T, min: &T, max: &T) -> Result<&'a T, St
     }
 }
 
-/// Whether a text is a valid name of a host, a flow and so on. A name has no dots, because the program appends parts after
-/// a dot. It begins with a letter, so that it differs from an index.
+/// Whether a text is a valid name of a host, a flow and so on. A name contains no dots, because the program appends
+/// parts after a dot. It begins with a letter, which distinguishes it from an index.
 pub fn is_name(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -597,7 +598,7 @@ pub fn is_name(text: &str) -> bool {
 /// The value of a declared default.
 ///
 /// # Panics
-/// If the kind does not accept the declared default; a test checks the default of every field.
+/// If the kind does not accept the default. A test checks the default of every field.
 pub fn default_data(kind: &Kind, text: &str) -> Data {
     let content = match kind {
         Kind::Choice(choices) => {
@@ -613,6 +614,6 @@ pub fn default_data(kind: &Kind, text: &str) -> Data {
     };
     match scalar(kind, &content).0 {
         Ok(data) => data,
-        Err(reason) => panic!("the schema's default {text} is refused: {reason}"),
+        Err(reason) => panic!("the schema's default {text} is rejected: {reason}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Generates `docs/records.md`, the page that documents every file.
+//! Generates `docs/records.md`, the reference page of all files.
 
 use super::TableReference;
 use super::declared::{run_tables, study_tables};
@@ -9,8 +9,8 @@ use crate::warning::WarningKind;
 use fullpipe_schema::{Kind, Table, kind_text};
 use std::fmt::Write;
 
-/// The page `docs/records.md`. `components` are the tables of a run that other crates declare, `metrics` those of
-/// `figures.csv`, a table for each workload or transport whose ends report them.
+/// The page `docs/records.md`. `components` are the tables of a run that other crates declare. `metrics` are the
+/// metrics of `figures.csv`: a table for each workload or transport whose endpoints report them.
 pub fn page(components: &[TableReference], metrics: &[TableReference]) -> String {
     let mut out = String::from(PAGE);
     for table in study_tables().iter().chain(&run_tables()).chain(components) {
@@ -74,7 +74,7 @@ const STUDY_FILE: &str = "The study as resolved: a study file that repeats the s
                           of an array; NAME is chosen by the author. A key is left out where it does not apply. \
                           [Studies](studies.md) has the defaults of files that people write.";
 
-/// The rows of a table's keys and, below each, of the tables that it holds.
+/// The rows of a table's keys. The rows of a contained table follow the row of its key.
 fn keys_of_toml(out: &mut String, path: &str, table: &Table) {
     for field in table.common() {
         let path = format!("{path}{}", field.key);

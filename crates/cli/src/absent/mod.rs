@@ -1,5 +1,5 @@
-//! What takes the place of parts that this build does not have: the same functions, which return an error that names the build that
-//! has the part.
+//! Replacements for parts that this build does not contain: functions with the same signatures, which return an error
+//! with the feature that contains the part.
 
 #[cfg(not(feature = "stack"))]
 pub(crate) mod masque;
@@ -22,7 +22,7 @@ pub(crate) fn missing_plots() -> Failure {
     missing("PDF and PNG plots", "plots")
 }
 
-/// The error of a command that needs a part, with the feature that has it.
+/// Returns the error of a command that needs a missing part, with the feature that contains it.
 fn missing(part: &str, feature: &str) -> Failure {
     Failure::usage(format!(
         "this build has no {part} (feature `{feature}`): use `cargo fullpipe-all` instead of `cargo fullpipe`"

@@ -1,4 +1,4 @@
-//! Real time in a build without it, and on systems other than Linux.
+//! Real time in a build without it and on systems other than Linux.
 
 use crate::exit::Failure;
 use fullpipe::study::{Laboratory, Study, VirtualLaboratory};

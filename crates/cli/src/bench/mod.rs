@@ -1,7 +1,8 @@
-//! `fullpipe bench`: the fixed benchmark scenarios, through the same code as `fullpipe run`, counters and auditor on.
+//! `fullpipe bench`: the fixed benchmark scenarios, with the same code as `fullpipe run`, including counters and auditor.
 //!
-//! Each scenario runs in a process of its own, so that its peak memory is its own. A measurement repeats the run until
-//! a CPU second has passed, building the world excluded; the figure is the median of five measurements.
+//! Each scenario runs in its own process, so that its peak memory is measured alone. A measurement repeats the run
+//! until one CPU second has passed, without the time to build the network. The result is the median of five
+//! measurements.
 
 use crate::exit::Failure;
 use crate::measurement::{LTE, MASQUE, NAMES, RELAY, cpu_seconds, median, peak_rss_bytes, row};
@@ -13,12 +14,12 @@ use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// Whether a benchmark runs by the wall clock and has figures of its own.
+/// Whether a benchmark runs in real time and reports its own metrics.
 fn is_real(name: &str) -> bool {
     [RELAY, MASQUE, LTE].contains(&name)
 }
 
-/// Whether a machine or a build may be unable to run a benchmark.
+/// Whether some machines or builds cannot run the benchmark.
 fn can_be_left_out(name: &str) -> bool {
     let text = embedded::scenario(&format!("bench/{name}"));
     let loaded = text.and_then(|text| scenario::load(text, name, &[]).ok());
@@ -28,7 +29,7 @@ fn can_be_left_out(name: &str) -> bool {
 const MEASUREMENTS: usize = 5;
 const CPU_SECONDS_PER_MEASUREMENT: f64 = 1.0;
 
-/// Runs the named benchmarks (all if none is named) and prints a table or JSON.
+/// Runs the benchmarks with these names (all if empty) and prints a table or JSON.
 pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<(), Failure> {
     for name in names {
         if !NAMES.contains(&name.as_str()) {
@@ -42,7 +43,7 @@ pub(crate) fn bench(names: &[String], json_wanted: bool, quiet: bool) -> Result<
     let mut rows = Vec::new();
     for (index, name) in chosen.iter().enumerate() {
         let row = match measure_in_child(name) {
-            // Machines without namespaces and builds without the QUIC stack still run the others.
+            // Machines without namespaces and builds without the QUIC stack can run the other benchmarks.
             Err(failure) if names.is_empty() && can_be_left_out(name) => {
                 eprintln!("{failure}");
                 continue;
@@ -111,7 +112,7 @@ fn measure_in_child(name: &str) -> Result<Value, Failure> {
         .map_err(|error| Failure::machine(format!("the process for {name} printed no result: {error}")))
 }
 
-/// Measures one benchmark here and prints one JSON object.
+/// Measures one benchmark in this process and prints one JSON object.
 pub(crate) fn measure(name: &str) -> Result<(), Failure> {
     if name == MASQUE {
         return masque::measure().map(|row| print_line!("{row}"));
@@ -136,7 +137,7 @@ pub(crate) fn measure(name: &str) -> Result<(), Failure> {
             if !outcome.verdict().passed() {
                 return Err(Failure::untrusted(outcome.verdict()));
             }
-            // A tunnel lives on after the transfer that it was there for.
+            // A tunnel remains open after the transfer that it carries.
             let over = outcome.flow_rows().filter_map(|row| row.completion).max();
             last = Some((outcome.totals(), over.map_or(outcome.ended(), |over| Instant::ZERO.saturating_add(over))));
         }

@@ -1,4 +1,4 @@
-//! What the real programs take.
+//! The command lines of the MASQUE and HTTP/3 programs.
 
 use super::words;
 use clap::{Args, Subcommand};

@@ -1,12 +1,11 @@
-//! `--figures`: what a program has to say of its work as one line of JSON, by the names that `figures.csv` has. What is not known
-//! is left out.
+//! `--figures`: the metrics of a program as one line of JSON, with the names of `figures.csv`. Unknown values are omitted.
 
 use fullpipe_sockets::programs::{ConnectionFigures, Got, TunnelFigures};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Figures by their names.
+/// Metrics by name.
 #[derive(Debug, Default)]
 pub(super) struct Figures(Map<String, Value>);
 
@@ -27,7 +26,7 @@ impl Figures {
         figures
     }
 
-    /// `processor` is the CPU time of the process: a proxy's costs are not those of its network alone.
+    /// The metrics of a proxy. `processor` is the CPU time of the process, because a proxy also costs CPU time.
     pub(super) fn of_proxy(tunnels: &TunnelFigures, processor: Duration) -> Figures {
         let mut figures = Figures::default();
         figures.tunnel(tunnels);
@@ -58,11 +57,11 @@ impl Figures {
         self.count("tunnel_peak_queue_bytes", figures.peak_queue_bytes);
     }
 
-    /// Prints them, at once: the process may be killed next.
+    /// Prints the metrics and flushes, because the process may be killed next.
     pub(super) fn print(self) {
         let line = Value::Object(self.0).to_string();
         let mut output = io::stdout().lock();
-        // Who no longer reads wants no figures.
+        // If the reader has closed the pipe, the metrics are not needed.
         let _ = writeln!(output, "{line}").and_then(|()| output.flush());
     }
 }
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_runs() {
+    fn figure_names_equal_those_of_runs() {
         let Figures(figures) = Figures::of_get(&got(Some(Duration::from_millis(20))));
         assert_eq!(
             Value::Object(figures.clone()).to_string(),
@@ -95,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_adds_its_cpu_time_under_a_name_of_its_own() {
+    fn proxy_reports_cpu_time_with_a_distinct_name() {
         let Figures(figures) = Figures::of_proxy(&TunnelFigures::default(), Duration::from_millis(1_250));
         assert_eq!(figures["program_processor_s"], 1.25);
         assert!(metric_names().all(|known| known != "program_processor_s"));
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn unknown_values_are_omitted() {
         let Figures(figures) = Figures::of_get(&got(None));
         assert!(!figures.contains_key("quic_mean_rtt_s") && !figures.contains_key("tunnel_mean_rtt_s"));
         assert_eq!(figures.len(), 6);

@@ -50,7 +50,7 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     verdict.map_err(Failure::run)
 }
 
-/// The body that a server gives which generates it.
+/// The expected body of a server that generates it.
 fn expected(url: &str) -> Result<Check, Failure> {
     let uri: Option<http::Uri> = url.parse().ok();
     let length = uri.and_then(|uri| generated::length_at(uri.path()));
@@ -77,8 +77,8 @@ fn via(arguments: &GetArguments, text: &str) -> Result<Via, Failure> {
     let settings = configuration::Client {
         mode: arguments.mode,
         token: arguments.token.clone(),
-        // Sooner than the connection within, so that a proxy that is gone is not taken for a server that is: sending something
-        // after a silence begins it anew, once.
+        // The tunnel's timeout is shorter than that of the inner connection, so that the failure of a proxy is not
+        // reported as that of the server. A packet that is sent after silence restarts the idle timeout once.
         tunnel: Tunnel {
             connection_idle: arguments.idle_timeout / 2,
             keep_alive: Some(arguments.idle_timeout / 6),

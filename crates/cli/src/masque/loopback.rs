@@ -1,10 +1,11 @@
-//! The benchmark `masque-loopback`: what our proxy carries over real sockets, beside masque-go's proxy.
+//! The benchmark `masque-loopback`: the goodput of Fullpipe's proxy over real sockets, compared with that of
+//! masque-go's proxy.
 //!
-//! Our HTTP/3 server, the proxy and our HTTP/3 client are processes on loopback; the client gets 100 MB through the
-//! proxy in datagram mode. The two proxies take turns, seven times each, after one transfer each that does not count;
-//! medians are reported. The connection within the tunnel has packets of 1200 bytes, since masque-go's proxy ends a
-//! tunnel's direction from the target at the first payload that does not fit. masque-go is built by the Go toolchain
-//! from its pinned version; without it, ours is measured alone.
+//! Fullpipe's HTTP/3 server, the proxy and the HTTP/3 client are processes on loopback. The client gets 100 MB through
+//! the proxy in datagram mode. The two proxies alternate, with seven transfers each after one warm-up transfer each;
+//! medians are reported. The connection in the tunnel has packets of 1200 bytes, because masque-go's proxy ends the
+//! direction from the target at the first payload that does not fit. The Go toolchain builds masque-go at a pinned
+//! version. If that fails, only Fullpipe's proxy is measured.
 
 use crate::exit::Failure;
 use crate::measurement;
@@ -19,7 +20,8 @@ use std::time::Duration;
 const ROUNDS: usize = 7;
 const BYTES: u64 = 100_000_000;
 
-/// How often masque-go's proxy, which does not say when it is ready, is tried. Where nobody answers a try takes seconds.
+/// The number of attempts to reach masque-go's proxy, which does not report when it is ready. An attempt without a
+/// response takes seconds.
 const TRIES: u32 = 5;
 
 const GO_MODULE: [(&str, &str); 2] =
@@ -29,7 +31,7 @@ fn failed(what: &str) -> impl Fn(std::io::Error) -> Failure + '_ {
     move |error| Failure::machine(format!("masque-loopback: {what}: {error}"))
 }
 
-/// A folder that is gone when this is.
+/// A folder that is removed when the value is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -50,17 +52,17 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files.
+        // If the folder cannot be removed, it remains among the temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A process that ends with this.
+/// A process that is ended when the value is dropped.
 struct Running {
     child: Child,
     address: String,
     metrics: Option<String>,
-    /// Kept open, since a server that cannot write its log would end. The few lines that it writes fit into the pipe.
+    /// Kept open, because a server that cannot write its log would end. Its few lines fit into the pipe.
     _log: Option<BufReader<ChildStderr>>,
 }
 
@@ -76,7 +78,7 @@ fn ourselves() -> Result<Command, Failure> {
 }
 
 impl Running {
-    /// One of our servers, which says where it listens.
+    /// Starts a Fullpipe server, which prints its address.
     fn start(arguments: &[&str]) -> Result<Running, Failure> {
         let mut child = ourselves()?
             .args(arguments)
@@ -96,16 +98,16 @@ impl Running {
         Ok(running)
     }
 
-    /// How it has ended, if it has.
+    /// The exit status of the process if it has ended.
     fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// CPU seconds of the process so far, on systems with proc(5).
+    /// CPU time of the process so far in seconds, on systems with proc(5).
     #[cfg(unix)]
     fn cpu_seconds(&self) -> Option<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
-        // The name, in parentheses, may hold anything; user and system time are fields 14 and 15 of all (proc(5)).
+        // The name, in parentheses, can contain any character. User and system time are the fields 14 and 15 (proc(5)).
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks: u64 = [11, 12].into_iter().filter_map(|field| fields.get(field)?.parse::<u64>().ok()).sum();
         Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
@@ -134,7 +136,7 @@ fn line_after(log: &mut impl BufRead, words: &str) -> Result<String, Failure> {
     Err(Failure::machine(format!("masque-loopback: a server ended: {}", said.trim_end())))
 }
 
-/// Builds masque-go's proxy, or says why not.
+/// Builds masque-go's proxy, or returns the reason why it cannot be built.
 fn build_masque_go(folder: &Folder) -> Result<PathBuf, String> {
     let module = folder.0.join("masque-go");
     fs::create_dir(&module).map_err(|error| error.to_string())?;
@@ -153,7 +155,7 @@ fn build_masque_go(folder: &Folder) -> Result<PathBuf, String> {
     }
 }
 
-/// Where `masque proxy` and masque-go's take requests.
+/// The template of requests to `masque proxy` and to masque-go's proxy.
 fn template(address: &str) -> String {
     format!("https://{address}/.well-known/masque/udp/{{target_host}}/{{target_port}}/")
 }
@@ -187,7 +189,7 @@ impl Bench {
         Running::start(&[&["masque", "proxy"], &identity[..], &more].concat())
     }
 
-    /// masque-go's proxy, or why it is not there.
+    /// Starts masque-go's proxy, or returns the reason why it is not available.
     fn masque_go(&self) -> Result<Running, String> {
         let program = build_masque_go(&self.folder)?;
         let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
@@ -213,7 +215,7 @@ impl Bench {
         self.goodput_bps(Some(&running)).map(|_| running).map_err(|error| error.to_string())
     }
 
-    /// One transfer, through a proxy or without one.
+    /// Runs one transfer, through a proxy or without one.
     fn goodput_bps(&self, proxy: Option<&Running>) -> Result<f64, Failure> {
         let url = format!("https://{}/body", self.server.address);
         let mut command = ourselves()?;
@@ -233,7 +235,7 @@ impl Bench {
     }
 }
 
-/// Payloads that our proxy has carried in either direction.
+/// The number of payloads that Fullpipe's proxy has forwarded in either direction.
 fn carried(proxy: &Running) -> Option<u64> {
     let address: SocketAddr = proxy.metrics.as_ref()?.parse().ok()?;
     let mut stream = TcpStream::connect(address).ok()?;
@@ -244,7 +246,7 @@ fn carried(proxy: &Running) -> Option<u64> {
     Some(number("fullpipe_masque_payloads_to_target_total ")? + number("fullpipe_masque_payloads_from_target_total ")?)
 }
 
-/// What the transfers through one proxy gave.
+/// The results of the transfers through one proxy.
 #[derive(Default)]
 struct Figures {
     goodputs_bps: Vec<f64>,
@@ -266,7 +268,7 @@ impl Figures {
     }
 }
 
-/// Measures and gives the benchmark's row.
+/// Runs the measurement and returns the benchmark's row.
 pub(crate) fn measure() -> Result<Value, Failure> {
     let bench = Bench::new()?;
     let ours = bench.our_proxy()?;
@@ -331,7 +333,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_row_is_told_with_and_without_masque_go() {
+    fn row_is_described_with_and_without_masque_go() {
         let mut row = json!({
             "goodput_bps": 8e8, "cpu_seconds": 3.5, "direct_goodput_bps": 2e9, "masque_go_goodput_bps": 4e8,
             "masque_go_cpu_seconds": 14.0, "ratio_to_masque_go": 2.0,
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ends_before_it_listens_is_an_error() {
+    fn server_that_ends_before_it_listens_is_an_error() {
         let mut log = &b"note: something\nlistening on 127.0.0.1:5\nmetrics on 127.0.0.1:6\n"[..];
         assert_eq!(line_after(&mut log, "listening on ").as_deref(), Ok("127.0.0.1:5"));
         assert_eq!(line_after(&mut log, "metrics on ").as_deref(), Ok("127.0.0.1:6"));
@@ -357,13 +359,13 @@ mod tests {
     }
 
     #[test]
-    fn a_process_tells_its_cpu_time() {
-        let child = Command::new("sleep").arg("10").spawn().expect("it starts");
+    fn running_process_reports_its_cpu_time() {
+        let child = Command::new("sleep").arg("10").spawn().expect("the command starts");
         let mut running = Running { child, address: String::new(), metrics: None, _log: None };
         assert!(running.ended().is_none());
         assert!(cfg!(not(target_os = "linux")) || running.cpu_seconds().is_some_and(|seconds| seconds < 1.0));
         assert!(Path::new("/proc").exists() == running.peak_rss_bytes().is_some());
-        running.child.kill().and_then(|()| running.child.wait()).expect("it is ours");
+        running.child.kill().and_then(|()| running.child.wait()).expect("the child process can be ended");
         assert!(running.ended().is_some_and(|status| !status.success()));
     }
 }

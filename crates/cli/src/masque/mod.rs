@@ -1,5 +1,5 @@
-//! The real programs, `masque proxy|connect` and `http3 serve|get`, and their benchmark. Reads what the user gave; the work is done by
-//! `fullpipe_sockets::programs`.
+//! The programs `masque proxy|connect` and `http3 serve|get`, and their benchmark. This module converts the arguments;
+//! `fullpipe_sockets::programs` does the work.
 
 pub(crate) mod arguments;
 mod figures;
@@ -49,7 +49,7 @@ fn failure(failure: programs::Failure) -> Failure {
     }
 }
 
-/// The line by which scripts know that a server is ready.
+/// Prints the line that informs scripts that a server is ready.
 fn listening(address: SocketAddr) {
     eprintln!("listening on {address}");
 }
@@ -62,10 +62,10 @@ fn trust(trusted: &Trusted) -> Trust {
     }
 }
 
-/// Names and addresses that a machine has for itself.
+/// The names and addresses of the local machine.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// A server's certificate, from files or made now.
+/// The certificate of a server, read from files or generated.
 fn identity(arguments: &Identity) -> Result<tls::Identity, Failure> {
     let wanted = "give --cert and --key, or --self-signed for a certificate that is made now";
     match (&arguments.cert, &arguments.key, &arguments.self_signed) {
@@ -84,7 +84,7 @@ fn template(text: &str) -> Result<Template, Failure> {
     Template::parse(text).map_err(|error| Failure::usage(format!("{text}: {error}")))
 }
 
-/// Lines on standard error; connections and tunnels that came and went in order only with `--verbose`.
+/// Prints lines on standard error. Connections and tunnels without errors are printed only with `--verbose`.
 struct Lines {
     verbose: bool,
 }

@@ -1,4 +1,4 @@
-//! Settings of connections, from what the user gave.
+//! Converts arguments into settings of connections.
 
 use super::arguments::{self, Buffers};
 use crate::exit::Failure;
@@ -6,7 +6,7 @@ use fullpipe_masque::configuration::{MIN_MTU, MTU_FOR_INITIALS, Mtu, Tunnel};
 use fullpipe_sockets::programs::Control;
 use std::time::Duration;
 
-/// A congestion control, by its name in scenarios.
+/// The congestion control with this name in scenarios.
 pub(super) fn control(arguments: &arguments::Control) -> Result<Control, Failure> {
     let control = Control::named(&arguments.congestion, !arguments.no_hystart).map_err(super::failure)?;
     Ok(match arguments.initial_window {
@@ -15,7 +15,7 @@ pub(super) fn control(arguments: &arguments::Control) -> Result<Control, Failure
     })
 }
 
-/// A tunnel's, which may be none.
+/// The congestion control of a tunnel, which may be `none`.
 pub(super) fn tunnel_control(name: &str, arguments: &arguments::Control) -> Result<Control, Failure> {
     if name == "none" {
         return Ok(Control::none());
@@ -24,12 +24,12 @@ pub(super) fn tunnel_control(name: &str, arguments: &arguments::Control) -> Resu
     control(&arguments::Control { congestion, no_hystart, initial_window })
 }
 
-/// The settings of a connection with the size that the user chose.
+/// The settings of a tunnel with the packet size of the user.
 pub(super) fn tunnel(mtu: Option<u16>, defaults: Tunnel) -> Tunnel {
     Tunnel { mtu: mtu.map_or(defaults.mtu, Mtu::Fixed), ..defaults }
 }
 
-/// The same with the buffers that the user chose.
+/// The settings with the buffer sizes of the user.
 pub(super) fn buffered(buffers: &Buffers, defaults: Tunnel) -> Tunnel {
     Tunnel {
         stream_buffer: buffers.send_buffer.unwrap_or(defaults.stream_buffer),
@@ -38,14 +38,14 @@ pub(super) fn buffered(buffers: &Buffers, defaults: Tunnel) -> Tunnel {
     }
 }
 
-/// How long a connection between ends may be silent.
+/// The default idle timeout of an end-to-end connection.
 pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
-/// What it keeps until that is acknowledged, as in virtual time.
+/// The send buffer of an end-to-end connection, as in virtual time.
 const SEND_BUFFER_BYTES: u64 = 8 << 20;
 
-/// The settings of a connection between ends. It begins with packets that every path carries, be it a tunnel (RFC 9000
-/// section 14.1).
+/// The settings of an end-to-end connection. It begins with packets that every path supports, including tunnels (RFC
+/// 9000 section 14.1).
 pub(super) fn end_to_end(mtu: Option<u16>, buffers: &Buffers, silence: Duration) -> Tunnel {
     let defaults = Tunnel {
         mtu: Mtu::Discover(MIN_MTU),
@@ -56,7 +56,7 @@ pub(super) fn end_to_end(mtu: Option<u16>, buffers: &Buffers, silence: Duration)
     buffered(buffers, tunnel(mtu, defaults))
 }
 
-/// Says what a small tunnel means.
+/// Prints a warning about the effect of a small tunnel MTU.
 pub(super) fn warn_of_mtu(mtu: Mtu) {
     if mtu.initial() < MTU_FOR_INITIALS {
         eprintln!(

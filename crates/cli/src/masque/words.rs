@@ -1,4 +1,4 @@
-//! Values that the real programs read as words.
+//! Parses the values of options of the MASQUE and HTTP/3 programs.
 
 use fullpipe::scenario::description;
 use fullpipe::scenario::schema::{Choice, quantity};
@@ -30,19 +30,19 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `4MiB`, `400kB` or `65536`: no less than a packet.
+/// `4MiB`, `400kB` or `65536`: at least the size of a packet.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let bytes = text.parse().map_or_else(|_| quantity::parse_size(text), Ok);
     let size = bytes.ok().filter(|bytes| (u64::from(MIN_MTU)..=1 << 30).contains(bytes));
     size.ok_or_else(|| format!("expected bytes such as 400kB, from {MIN_MTU} to 1GiB"))
 }
 
-/// The same, for a window of flow control.
+/// As [`size`], for a flow control window.
 pub(super) fn window(text: &str) -> Result<u32, String> {
     size(text).and_then(|bytes| u32::try_from(bytes).map_err(|error| error.to_string()))
 }
 
-/// One of a few names, as scenarios have them.
+/// One of several names, with the spelling of scenarios.
 fn chosen<T: Copy>(text: &str, choices: &[(Choice, T)]) -> Result<T, String> {
     let names: Vec<&str> = choices.iter().map(|(choice, _)| choice.name).collect();
     let found = choices.iter().find(|(choice, _)| choice.name == text);
@@ -69,7 +69,7 @@ pub(super) fn mode(text: &str) -> Result<Mode, String> {
     chosen(text, &MODES)
 }
 
-/// Bytes of a UDP payload that QUIC works with.
+/// The size of a UDP payload that QUIC supports, in bytes.
 pub(super) fn mtu(text: &str) -> Result<u16, String> {
     let expected = || format!("expected {MIN_MTU} to 65527");
     text.parse().ok().filter(|mtu| (MIN_MTU..=65_527).contains(mtu)).ok_or_else(expected)
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queue_limits_are_bytes_a_time_or_none() {
+    fn queue_limit_is_bytes_a_time_or_none() {
         assert_eq!(queue_limit("none"), Ok(QueueLimit::None));
         assert_eq!(queue_limit("250000"), Ok(QueueLimit::Bytes(250_000)));
         assert_eq!(queue_limit("250kB"), Ok(QueueLimit::Bytes(250_000)));

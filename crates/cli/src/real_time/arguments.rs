@@ -1,4 +1,4 @@
-//! What the commands of real time take.
+//! The command lines of the real-time commands.
 
 use clap::Args;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `fullpipe doctor`: what this machine allows of what real time needs, and how exact it is.
+//! `fullpipe doctor`: the requirements of real time that this machine meets, and its timing error.
 
 use super::arguments::DoctorArguments;
 use super::relay::{Sums, through};
@@ -9,10 +9,10 @@ use fullpipe::lab::real_time::{Home, measure};
 use fullpipe::units::Duration;
 use serde_json::{Value, json};
 
-/// Datagrams of the calibration run, one each 100 us: three seconds.
+/// The number of datagrams of the calibration run: one every 100 us for three seconds.
 const DATAGRAMS: u64 = 30_000;
 
-/// What a calibration run shows: two hosts, 10 ms between them, 10 000 small datagrams a second.
+/// Runs the calibration: two hosts, a delay of 10 ms between them, 10 000 small datagrams per second.
 fn calibrate(home: &Home) -> Result<Value, Failure> {
     let set = ["link.path.delay=10ms"];
     let ran = through(home, &set, &mut Sums::default(), |home, [left, right]| {
@@ -36,7 +36,7 @@ fn calibrate(home: &Home) -> Result<Value, Failure> {
     }))
 }
 
-/// What the figures mean, for scenarios with delays of milliseconds.
+/// The interpretation of the results for scenarios with delays of milliseconds.
 fn advice(own_drops: u64, stalls: u64, [error_p50_us, error_p99_us]: [f64; 2]) -> &'static str {
     if own_drops > 0 {
         "The emulator lost packets that it could not read in time: expect fewer than 10 000 packets/s, and see load and \
@@ -69,7 +69,7 @@ fn calibration_text(found: &Value) -> String {
     )
 }
 
-/// `fullpipe doctor`. To be called before there is a second thread.
+/// `fullpipe doctor`. It must be called before a second thread exists.
 pub(crate) fn doctor(arguments: &DoctorArguments) -> Result<(), Failure> {
     let (findings, home) = doctor::examine();
     let calibration = home.as_ref().map(calibrate).transpose();

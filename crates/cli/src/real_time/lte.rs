@@ -1,9 +1,13 @@
-//! The benchmark `lte-real-time`: a saturated cell of 100 resource blocks by the wall clock, with one UE and with fifty.
+//! The benchmark `lte-real-time`: a saturated cell with 100 resource blocks in real time, with one and with fifty UEs.
 //!
-//! Server and UEs are network namespaces. Sockets of the kernel send 90 Mbit/s of datagrams in all, more than the cell can
-//! carry, for ten seconds. Reported are how long after its beginning the work of each subframe was done, how late packets left
-//! for the UEs, what the emulator lost, and what it cost: processor time of its thread, spinning before deadlines included, and
-//! the share of time in which it was busy.
+//! The server and the UEs are network namespaces. Kernel sockets send 90 Mbit/s of datagrams in total for ten seconds,
+//! more than the cell can carry. The benchmark reports:
+//!
+//! * the delay from the start of each subframe until its work was done;
+//! * the lateness of packets to the UEs;
+//! * the losses of the emulator;
+//! * the CPU time of its thread, including spinning before deadlines;
+//! * the ratio of time in which the thread was busy.
 
 use super::relay::micros;
 use crate::exit::Failure;
@@ -16,16 +20,16 @@ use fullpipe::units::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Numbers of UEs.
+/// The numbers of UEs.
 const UES: [u32; 2] = [1, 50];
-/// Offered in all, in bits of payload per second.
+/// The total offered load, in bits of payload per second.
 const OFFERED_BPS: u32 = 90_000_000;
 
 fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::machine(format!("lte-real-time: {error}"))
 }
 
-/// One of [`UES`].
+/// The result for one of [`UES`].
 struct Saturated {
     row: Value,
     seconds: f64,
@@ -41,7 +45,7 @@ fn spread(name: &str, spread: Spread, row: &mut Map<String, Value>) {
     }
 }
 
-/// The scenario with so many UEs, which share the rate.
+/// The scenario with this number of UEs, which share the rate.
 fn scenario(ues: u32) -> Result<Scenario, Failure> {
     let text = embedded::scenario("bench/lte-real-time").ok_or_else(|| failed("no embedded scenario"))?;
     let set = [format!("host.ue.count={ues}"), format!("flow.datagrams.rate={}bit/s", OFFERED_BPS / ues)];
@@ -79,7 +83,7 @@ fn saturate(home: &real_time::Home, ues: u32) -> Result<Saturated, Failure> {
     Ok(Saturated { row: Value::Object(row), seconds, packets: totals.data_packets, hops: totals.packet_hops })
 }
 
-/// Measures and gives the benchmark's row. To be called by a process with one thread.
+/// Runs the measurement and returns the benchmark's row. The process must have a single thread.
 pub(super) fn measure() -> Result<Value, Failure> {
     real_time::enter().map_err(failed)?;
     let home = real_time::Home::new().map_err(failed)?;
@@ -100,7 +104,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
     ))
 }
 
-/// The row in words: a line for each number of UEs.
+/// The row in words, with a line for each number of UEs.
 pub(super) fn describe(row: &Value) -> String {
     let cell = |cell: &Value| {
         let number = |key: &str| cell[key].as_f64().unwrap_or(f64::NAN);
@@ -132,21 +136,23 @@ mod tests {
     use fullpipe::scenario::description::Player;
     use fullpipe::workload::ConstantRateSpec;
 
-    /// The largest transport block of 100 resource blocks has 75 376 bits (3GPP TS 36.213), and there is one in each millisecond:
-    /// the cell is offered more than that, and by everybody alike.
+    /// The largest transport block with 100 resource blocks has 75 376 bits (3GPP TS 36.213), and there is one per
+    /// millisecond. The offered load exceeds this rate, and is equal for all UEs.
     #[test]
-    fn the_cell_is_saturated_whatever_the_number_of_ues() {
+    fn cell_is_saturated_with_any_number_of_ues() {
         for ues in UES {
-            let scenario = scenario(ues).unwrap_or_else(|_| panic!("{ues} UEs"));
+            let scenario = scenario(ues).unwrap_or_else(|_| panic!("the scenario with {ues} UEs is valid"));
             let access = &scenario.access[0];
             assert_eq!((scenario.flows.len(), access.stations().len()), (ues as usize, ues as usize));
-            // 97 896 bits in the densest transport block for its size, of all that 100 resource blocks can hold.
+            // 97 896 bits in the transport block with the highest code rate for its size, of all that 100 resource
+            // blocks can carry.
             assert!(access.promise(fullpipe::network::Way::Down).rate_bps >= 75_376_000);
             for flow in &scenario.flows {
                 assert_eq!([flow.from_by, flow.to_by], [Player::Kernel; 2]);
-                let datagrams: &ConstantRateSpec = flow.workload.downcast_ref().expect("datagrams at a constant rate");
+                let datagrams: &ConstantRateSpec = flow.workload.downcast_ref().expect("the workload is constant-rate");
                 let ConstantRateSpec { payload_bytes: 1400, interval, count: None } = *datagrams else { panic!() };
-                // 11 200 bits at 90 Mbit/s are 124 444.4 ns: so often a datagram of somebody's, to the nearest nanosecond.
+                // 11 200 bits at 90 Mbit/s are 124 444.4 ns: the interval between datagrams of all UEs, rounded to
+                // nanoseconds.
                 let expected_nanos = f64::from(ues) * 11_200.0 / 0.09;
                 assert!((interval.as_nanos() as f64 - expected_nanos).abs() <= 0.5, "{interval}");
             }

@@ -1,5 +1,5 @@
-//! Real time from the command line: the commands `doctor`, `shell` and `simulator`, runs in real time, and the benchmarks of the
-//! emulator.
+//! Real time on the command line: the commands `doctor`, `shell` and `simulator`, real-time runs, and the benchmarks of
+//! the emulator.
 
 pub(crate) mod arguments;
 mod doctor;
@@ -21,16 +21,16 @@ pub(crate) use simulator::simulate;
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Why the last run fell behind, if it did; known when it has ended.
+/// The reasons why the last run fell behind, if it did; set when the run has ended.
 type Behind = Arc<Mutex<Vec<String>>>;
 
-/// Leaves for namespaces of its own. Threads must not exist yet.
+/// Enters new namespaces. The process must have a single thread.
 fn enter() -> Result<Home, Failure> {
     let home = real_time::enter().and_then(|()| Home::new());
     home.map_err(|refused| Failure::machine(format!("real time is not possible here: {refused}")))
 }
 
-/// Why a run failed.
+/// Converts the error of a run.
 fn failure(error: RunError) -> Failure {
     match error {
         RunError::Machine(reason) => Failure::machine(reason),
@@ -38,7 +38,7 @@ fn failure(error: RunError) -> Failure {
     }
 }
 
-/// Leaves for namespaces of its own and makes a laboratory there. Threads must not exist yet.
+/// Enters new namespaces and creates a laboratory there. The process must have a single thread.
 fn laboratory(quiet: bool) -> Result<(Box<dyn Laboratory>, Behind), Failure> {
     let home = enter()?;
     let terminal = !quiet && std::io::stderr().is_terminal();
@@ -48,14 +48,14 @@ fn laboratory(quiet: bool) -> Result<(Box<dyn Laboratory>, Behind), Failure> {
         *known.lock().unwrap_or_else(PoisonError::into_inner) = lateness.verdict().reasons;
         if terminal {
             let mut stderr = std::io::stderr().lock();
-            // A terminal that is gone has no reader.
+            // A closed terminal has no reader.
             let _ = write!(stderr, "\r{}\x1b[K", line(now, lateness)).and_then(|()| stderr.flush());
         }
     };
     Ok((Box::new(RealLaboratory::new(BUILD, home, Box::new(live))), behind))
 }
 
-/// How the run stands, in a line.
+/// The current state of the run, in one line.
 fn line(now: fullpipe::units::Instant, lateness: &Lateness) -> String {
     let packets = lateness.packets();
     let (stalls, drops) = (lateness.stall_count(), lateness.drops());
@@ -69,8 +69,8 @@ fn line(now: fullpipe::units::Instant, lateness: &Lateness) -> String {
     )
 }
 
-/// Runs what `make` makes with a laboratory by the clock of this machine. `interfaces`: those of this machine that stand for hosts. To
-/// be called before there is a second thread.
+/// Runs the scenario of `make` in a laboratory on the wall clock. `interfaces` are those of this machine to which hosts
+/// are connected. It must be called before a second thread exists.
 pub(crate) fn run_with(
     interfaces: &[&str],
     quiet: bool,
@@ -79,7 +79,7 @@ pub(crate) fn run_with(
     let _blocked = simulator::forwarding::Blocked::between(interfaces);
     let (laboratory, behind) = laboratory(quiet)?;
     let made = make(&*laboratory);
-    // With a hard limit that is the failure itself.
+    // With a hard limit, falling behind is itself the failure.
     if made.is_ok() && !quiet {
         let reasons = behind.lock().unwrap_or_else(PoisonError::into_inner);
         reasons.iter().for_each(|reason| eprintln!("fell behind real time: {reason}"));
@@ -105,7 +105,7 @@ pub(crate) fn measure(name: &str) -> Result<Value, Failure> {
     if name == measurement::RELAY { relay::measure() } else { lte::measure() }
 }
 
-/// Its row in words.
+/// The row of a benchmark in words.
 pub(crate) fn describe(name: &str, row: &Value) -> String {
     if name == measurement::RELAY { relay::describe(row) } else { lte::describe(row) }
 }

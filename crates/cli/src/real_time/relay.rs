@@ -1,9 +1,12 @@
-//! The benchmark `relay`: what the emulator adds to a network of two real hosts.
+//! The benchmark `relay`: the delay and the rate limits that the emulator adds between two real hosts.
 //!
-//! Measured in turn with a direct pair of interfaces between the hosts, three times each, medians reported: the round trip of
-//! a small datagram, one each millisecond, with nothing and with the emulator between; the delay of 10 000 datagrams a second
-//! over a link of 10 ms; the rate at which a link of 100 Mbit/s, offered more, lets packets through for ten seconds; 100 000
-//! packets of 1500 bytes a second.
+//! Measurements through the emulator alternate with measurements over a direct pair of interfaces, three times each, and
+//! medians are reported. There are four measurements:
+//!
+//! * the round-trip time of a small datagram every millisecond, without and with the emulator;
+//! * the delay of 10 000 datagrams per second over a link of 10 ms;
+//! * the rate at which an overloaded link of 100 Mbit/s forwards packets for ten seconds;
+//! * the forwarding of 100 000 packets of 1500 bytes per second.
 
 use crate::exit::Failure;
 use crate::measurement::{self, median};
@@ -38,14 +41,14 @@ fn ends(hosts: &[HostNamespace]) -> io::Result<[measure::End<'_>; 2]> {
     }
 }
 
-/// What a measurement through the emulator gave, and how late the emulator was.
+/// The result of a measurement through the emulator, and the lateness of the emulator.
 pub(crate) struct Through<T> {
     pub(crate) result: T,
     pub(crate) lateness: Lateness,
     refused: u64,
 }
 
-/// Sums over all runs.
+/// The sums over all runs.
 #[derive(Default)]
 pub(crate) struct Sums {
     seconds: f64,
@@ -53,7 +56,7 @@ pub(crate) struct Sums {
     hops: u64,
 }
 
-/// Runs the scenario with these settings until the measurement that begins at its hosts is over.
+/// Runs the scenario with these settings until the measurement that starts on its hosts is complete.
 pub(crate) fn through<T: 'static>(
     home: &real_time::Home,
     set: &[&str],
@@ -91,7 +94,7 @@ pub(crate) fn through<T: 'static>(
     })
 }
 
-/// Two hosts joined directly.
+/// Creates two hosts with a direct connection.
 fn pair(home: &real_time::Home) -> io::Result<[HostNamespace; 2]> {
     let [left, right] = [[2, 1, 0, 0, 0, 1], [2, 1, 0, 0, 0, 2]];
     let settings = |address, mac, gateway_mac| HostSettings {
@@ -109,7 +112,7 @@ fn sorted(mut times: Vec<Duration>) -> Vec<Duration> {
     times
 }
 
-/// Measures and gives the benchmark's row. To be called by a process with one thread.
+/// Runs the measurement and returns the benchmark's row. The process must have a single thread.
 pub(super) fn measure() -> Result<Value, Failure> {
     real_time::enter().map_err(failed)?;
     let home = real_time::Home::new().map_err(failed)?;
@@ -137,7 +140,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
         relayed.push(micros(measure::quantile(&times, 0.5)));
         relayed_99.push(micros(measure::quantile(&times, 0.99)));
 
-        // 10 ms, and 128 bytes at 100 Gbit/s: 10 ns.
+        // 10 ms, plus 10 ns for 128 bytes at 100 Gbit/s.
         let stream = through(&home, &["link.path.delay=10ms"], &mut sums, |home, [left, right]| {
             measure::stream(home, left, right, 100, Duration::from_nanos(100_000), 50_000)
         })?;
@@ -146,7 +149,7 @@ pub(super) fn measure() -> Result<Value, Failure> {
         delay_50.push(error(0.5));
         delay_99.push(error(0.99));
 
-        // 1500 bytes each 109 us are 110 Mbit/s.
+        // 1500 bytes every 109 us are 110 Mbit/s.
         let set = ["link.path.rate=100Mbit/s", "link.path.queue=100packets"];
         let stream = through(&home, &set, &mut sums, |home, [left, right]| {
             measure::stream(home, left, right, 1472, Duration::from_nanos(109_090), 92_000)

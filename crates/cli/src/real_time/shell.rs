@@ -1,7 +1,7 @@
-//! `fullpipe shell`: a scenario in real time, with a shell at one of its hosts.
+//! `fullpipe shell`: runs a scenario in real time with a shell on one of its hosts.
 //!
-//! The scenario's background programs run; what else it would start is what the user now does by hand. The run lasts as long
-//! as the shell, and leaves no records.
+//! The background programs of the scenario run; the user replaces its other programs. The run lasts as long as the
+//! shell, and writes no records.
 
 use super::arguments::ShellArguments;
 use crate::exit::Failure;
@@ -14,10 +14,10 @@ use fullpipe::units::{Duration, Instant, NodeId};
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-/// What the shell is called among the programs; no name in a file has brackets.
+/// The name of the shell among the programs. Names in a file cannot contain brackets.
 const NAME: &str = "(shell)";
 
-/// Longest life of a shell: a year.
+/// The time limit of a shell: a year.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
@@ -36,13 +36,13 @@ pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
         ..RealTimeOptions::new(&options, &home, &mut each)
     };
     let outcome = real_time::run(Arc::new(scenario), asked).map_err(super::failure)?;
-    // The shell ends as its last command did, which is the user's own matter.
+    // The exit status of the shell is that of its last command, which is not a result of the run.
     let others = outcome.programs.iter().filter(|ended| ended.name != NAME || ended.started.is_none());
     let failures: Vec<&str> = others.filter_map(|ended| ended.failure.as_deref()).collect();
     if failures.is_empty() { Ok(()) } else { Err(Failure::run(failures.join("; "))) }
 }
 
-/// Makes the shell a program of the scenario; says the host's name.
+/// Adds the shell as a program of the scenario. Returns the name of the host.
 fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<String, Failure> {
     let hosts = || scenario.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str());
     let Some(number) = scenario.nodes.iter().position(|node| node.name == arguments.host && !node.router) else {
@@ -53,7 +53,7 @@ fn put_shell(scenario: &mut Scenario, arguments: &ShellArguments) -> Result<Stri
         return Err(Failure::usage(format!("unknown host {wrong:?}{hint} (one of: {all})")));
     };
     let host = NodeId(number as u32);
-    // A host is real or of the model.
+    // A host is either real or a model host.
     let played = scenario.flows.iter().find(|flow| {
         (flow.from == host && flow.from_by == Player::Model) || (flow.to == host && flow.to_by == Player::Model)
     });

@@ -1,4 +1,4 @@
-//! `fullpipe simulator`: a drop-in for quic-network-simulator's `sim` container.
+//! `fullpipe simulator`: a replacement for quic-network-simulator's `sim` container.
 
 pub(crate) mod forwarding;
 mod probe;
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The port that says that packets are forwarded.
+/// The port that is open when packets are forwarded.
 const READY_PORT: u16 = 57_832;
 
 pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
@@ -58,7 +58,7 @@ pub(crate) fn simulate(arguments: &SimulatorArguments) -> Result<(), Failure> {
     if let Some(logs) = logs {
         std::fs::create_dir_all(logs).map_err(|error| Failure::machine(format!("{}: {error}", logs.display())))?;
     }
-    // Packets can wait for the port from the moment that it is open; that the port opens says that they are looked at.
+    // Packets can wait for the port from the moment when it is open. The open port shows that they will be processed.
     let ready = RefCell::new(None);
     let said = RefCell::new(Ok(()));
     let mut each = |_, _: &Lateness| {
@@ -94,15 +94,15 @@ fn wait_for_server(stop: &AtomicBool) -> Result<(), Failure> {
     }
 }
 
-/// Opens the port for both families, or for IPv4 where there is no other. Nobody ever accepts: that a connection can be made
-/// is all.
+/// Opens the port for both families, or for IPv4 only if IPv6 is not available. Connections are never accepted; clients
+/// only test whether they can connect.
 fn open_ready_port() -> io::Result<TcpListener> {
     TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, READY_PORT)))
         .or_else(|_| TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, READY_PORT))))
 }
 
-/// The capture at the interface of a host, under the simulator's name for it. The format is pcapng, which every reader tells
-/// by its first bytes.
+/// Creates the capture at the interface of a host, with the simulator's file name. The format is pcapng, which readers
+/// recognize by its first bytes.
 fn capture(logs: &Path, host: &str) -> io::Result<FrameCapture> {
     let side = if host == "client" { "left" } else { "right" };
     let path = logs.join(format!("trace_node_{side}.pcap"));
@@ -110,7 +110,7 @@ fn capture(logs: &Path, host: &str) -> io::Result<FrameCapture> {
     Ok(Box::new(BufWriter::new(File::create(&path).map_err(told)?)))
 }
 
-/// Tells how it went: what the programs did, what cross traffic there was, and how late the emulator was.
+/// Prints the results: those of the programs, the cross traffic, and the lateness of the emulator.
 fn tell(result: &RealOutcome, logs: Option<&Path>) -> Result<(), Failure> {
     for ended in &result.programs {
         for (kind, text) in [("out", &ended.output), ("err", &ended.errors)] {

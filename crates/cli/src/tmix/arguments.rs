@@ -1,4 +1,4 @@
-//! What `fullpipe tmix` takes.
+//! The command lines of `fullpipe tmix`.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -163,7 +163,7 @@ static DIRECTIONS: [(&str, &str, Direction); 3] = [
     ("both", "The sum", Direction::Both),
 ];
 
-/// Reads one of a few names, each with its meaning.
+/// Parses one of several names, each with its meaning.
 fn one_of<T: Copy + Send + Sync>(known: &'static [(&str, &str, T)]) -> impl TypedValueParser<Value = T> {
     let names = known.iter().map(|(name, text, _)| PossibleValue::new(*name).help(*text));
     PossibleValuesParser::new(names).try_map(|name| {

@@ -1,4 +1,4 @@
-//! Files and folders of traces, and the progress of reading and writing them.
+//! Files and folders of traces, and progress when they are read and written.
 
 use super::arguments::Reading;
 use super::failure;
@@ -11,13 +11,13 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 
-/// Endings of trace files in a folder.
+/// The extensions of trace files in a folder.
 const ENDINGS: [&str; 4] = ["org", "orig", "alt", "cvec"];
 
 /// A file that is open for reading.
 pub(super) struct Input {
     pub(super) reader: BufReader<File>,
-    /// Its length in bytes, as far as the system tells.
+    /// Its length in bytes, if the system reports it.
     pub(super) length: u64,
 }
 
@@ -32,12 +32,13 @@ pub(super) fn open(path: &Path) -> Result<Input, Failure> {
     Ok(Input { reader: BufReader::with_capacity(1 << 16, file), length: about.len() })
 }
 
-/// Whether two paths lead to the same file.
+/// Whether two paths refer to the same file.
 pub(super) fn same(one: &Path, other: &Path) -> bool {
     matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The traces of files and folders, indexed. Their names must differ, since streams of random numbers are named by them.
+/// Opens and indexes the traces in files and folders. Their names must be distinct, because random streams are named
+/// after them.
 pub(super) fn open_traces(paths: &[PathBuf], reading: &Reading) -> Result<Vec<Indexed>, Failure> {
     let mut traces = Vec::new();
     let mut names = BTreeSet::new();
@@ -80,7 +81,7 @@ fn is_trace(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
 }
 
-/// Makes a folder for files of these names. One that holds anything else is refused.
+/// Creates a folder for files with these names. A folder with other files is rejected.
 pub(super) fn folder_for(folder: &Path, names: &[String]) -> Result<(), Failure> {
     let name = folder.display();
     if let Ok(entries) = fs::read_dir(folder) {
@@ -96,14 +97,14 @@ pub(super) fn folder_for(folder: &Path, names: &[String]) -> Result<(), Failure>
     fs::create_dir_all(folder).map_err(|error| Failure::machine(format!("cannot create {name}: {error}")))
 }
 
-/// Says how many malformed connections were left out, and what was wrong with the first.
+/// Prints the number of malformed connections that were skipped, and the error of the first one.
 pub(super) fn tell_skipped(name: &str, skipped: u64, first: Option<&Error>) {
     if let Some(first) = first {
         eprintln!("{name}: {skipped} malformed connections left out, the first: {first}");
     }
 }
 
-/// A file that appears under its name when it is complete.
+/// A file that gets its final name when it is complete.
 pub(super) struct Output {
     name: String,
     file: NewFile,
@@ -129,7 +130,7 @@ fn refused(name: &str, error: io::Error) -> Failure {
     Failure::machine(format!("cannot write {name}: {error}"))
 }
 
-/// How far a file is.
+/// The progress of reading or writing a file.
 pub(super) struct Counter {
     quiet: bool,
     bar: Option<ProgressBar>,
@@ -137,11 +138,11 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Of a work that is done at `total`.
+    /// Creates the progress of an operation that ends at `total`.
     pub(super) fn new(quiet: bool, what: &str, total: u64) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(total);
-            // The template is ours: if it were wrong, the bar would have no style.
+            // The template is constant. If it were invalid, the bar would have the default style.
             if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left  {msg}") {
                 bar.set_style(style);
             }
@@ -151,16 +152,16 @@ impl Counter {
         Counter { quiet, bar, calls: 0 }
     }
 
-    /// It is here now.
+    /// Sets the current position.
     pub(super) fn at(&mut self, position: u64) {
         self.calls = self.calls.wrapping_add(1);
-        // Drawing costs more than what is counted.
+        // Drawing takes longer than the counted work.
         if let Some(bar) = self.bar.as_ref().filter(|_| self.calls % 256 == 1) {
             bar.set_position(position);
         }
     }
 
-    /// It is done.
+    /// Ends the progress with this line.
     pub(super) fn done(&self, line: &str) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! `fullpipe tmix`: connection vectors, without a network.
+//! `fullpipe tmix`: commands for connection vectors, without a network.
 
 pub(crate) mod arguments;
 mod files;
@@ -11,10 +11,10 @@ use files::{Counter, Output};
 use fullpipe::tmix::{Error, Indexed, Order, Prefill, Reader, Schedule, Suite, Synthetic, Trace, generate};
 use fullpipe::units::Duration;
 
-/// What the suite uses of a trace, whatever more there is: another length would be another shuffle.
+/// The length of a trace that the suite uses, even if the trace is longer. Another length would change the shuffle.
 const TRACE_LENGTH: Duration = Duration::from_secs(3000);
 
-/// Does what is asked.
+/// Runs a `tmix` command.
 pub(crate) fn tmix(command: &TmixCommand) -> Result<(), Failure> {
     match command {
         TmixCommand::Stats(arguments) => stats::stats(arguments),
@@ -25,7 +25,7 @@ pub(crate) fn tmix(command: &TmixCommand) -> Result<(), Failure> {
     }
 }
 
-/// A machine that refuses is 1, a bad file or a bad wish 2.
+/// An I/O error has exit status 1; an invalid file or invalid arguments have exit status 2.
 fn failure(error: Error) -> Failure {
     match error {
         Error::Io { ref source, .. } if source.kind() == std::io::ErrorKind::NotFound => {

@@ -66,7 +66,7 @@ fn row(name: &str, skipped: u64, of: &Statistics) -> Value {
         "small_segments": of.small_segments,
         "first_start_s": of.first_start.unwrap_or_default().as_secs_f64(),
         "last_start_s": of.last_start.as_secs_f64(),
-        // A sum beyond 2^64 is no longer whole.
+        // A sum above 2^64 is not exact.
         "initiator_bytes": u64::try_from(of.initiator_bytes).unwrap_or(u64::MAX),
         "acceptor_bytes": u64::try_from(of.acceptor_bytes).unwrap_or(u64::MAX),
         "offered_forward_bps": forward,
@@ -128,7 +128,7 @@ fn seconds(of: &Statistics) -> String {
     format!("{:.6}", of.first_start.unwrap_or_default().as_secs_f64())
 }
 
-/// Whole numbers as such, others with three digits after the point.
+/// Integers as they are, other numbers with three decimals.
 fn number(value: f64) -> String {
     if value == value.round() { format!("{value:>12.0}") } else { format!("{value:>12.3}") }
 }

@@ -8,7 +8,7 @@ use fullpipe::tmix::{Attempt, Plan, Suite, Synthetic, Trace, find_target as sear
 use fullpipe::units::Duration;
 use serde_json::{Value, json};
 
-/// A load that a suite can ask for.
+/// Checks that a load is within the range of the suite.
 pub(super) fn check_load(load: f64) -> Result<(), Failure> {
     if (0.001..=10.0).contains(&load) {
         return Ok(());
@@ -68,7 +68,7 @@ fn print(plan: &Plan, json_wanted: bool) {
     }
 }
 
-/// The nearest number of seconds, so that it prints with no more digits than it has.
+/// Rounds to whole seconds, so that the printed number has no meaningless digits.
 fn seconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e9
 }

@@ -1,9 +1,9 @@
-//! Servers without files, bodies that are checked, and what programs say of their work.
+//! Tests servers without files, bodies that are checked, and the metrics that programs report.
 
 use crate::processes::*;
 use serde_json::Value;
 
-/// SHA-256 of the first million bytes of SplitMix64 from the seed 0, computed with Python's `hashlib`.
+/// SHA-256 of the first million bytes of SplitMix64 with the seed 0, computed with Python's `hashlib`.
 const MILLION: &str = "b3d0a1f7938cd4d8413a4dcffd4313e2e8ac0cb61cb1090eb140ea8e9154befb";
 
 fn object(line: &str) -> Value {
@@ -21,37 +21,37 @@ const TUNNEL: [&str; 4] =
     ["tunnel_mean_rtt_s", "tunnel_dropped_too_large", "tunnel_dropped_queue", "tunnel_peak_queue_bytes"];
 
 #[test]
-fn without_any_file_a_body_is_served_carried_checked_and_accounted_for() {
+fn generated_body_is_served_through_a_tunnel_checked_and_counted() {
     let here = ["--listen", "127.0.0.1:0", "--self-signed", "--figures"];
     let mut server = Server::start(&[&["http3", "serve"], &here[..], &["--generate"]].concat());
     let mut proxy = Server::start(&[&["masque", "proxy"], &here[..], &["--allow-private"]].concat());
     let (url, via) = (format!("https://{}/bytes/1000000", server.address), template(&proxy.address));
     let get = ["http3", "get", &url, "--insecure", "--check", "--json", "--figures"];
-    let output = command(&[&get[..], &["--via", &via]].concat()).output().expect("it starts");
+    let output = command(&[&get[..], &["--via", &via]].concat()).output().expect("the client starts");
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
     let printed = String::from_utf8(output.stdout).expect("text");
     let [got, figures] = printed.lines().collect::<Vec<_>>()[..] else { panic!("two lines: {printed}") };
     let (got, figures) = (object(got), object(figures));
     assert_eq!((&got["bytes"], &got["sha256"]), (&1_000_000.into(), &MILLION.into()));
     assert_eq!(names(&figures), [&["exchange_max_s"], &CONNECTION[..], &TUNNEL].concat());
-    // The exchange is the tunnel's set-up and then the transfer.
+    // The exchange consists of the tunnel's set-up and the transfer.
     let milliseconds = |value: &Value| value.as_f64().expect("a number");
     let parts = milliseconds(&got["tunnel"]["set_up_ms"]) + milliseconds(&got["completion_ms"]);
     assert!(milliseconds(&figures["exchange_max_s"]) * 1e3 >= parts, "{figures} {got}");
     assert!(milliseconds(&figures["quic_mean_rtt_s"]) > 0.0 && milliseconds(&figures["tunnel_mean_rtt_s"]) > 0.0);
 
-    // A line when the connection is over, without anybody asking.
+    // Each program prints a line at the end of the connection without a request.
     let (of_server, of_proxy) = (object(&server.printed()), object(&proxy.printed()));
     let proxy_names = [&TUNNEL[..], &["program_processor_s"]].concat();
     assert_eq!((names(&of_server), names(&of_proxy)), (CONNECTION.to_vec(), proxy_names.clone()));
-    // Some work was done, by one process, in less time than the test may take.
+    // The process did some work, in less time than the test may take.
     let processor = of_proxy["program_processor_s"].as_f64().expect("a number");
     assert!((1e-4..60.0).contains(&processor), "{of_proxy}");
-    // 1452 bytes are the most that a packet is tried with.
+    // The largest packet that is probed has 1452 bytes.
     let sent = |figures: &Value| figures["quic_packets_sent"].as_u64().expect("a count");
     assert!(sent(&of_server) > 1_000_000 / 1452, "{of_server}");
 
-    // A second connection is added to the first, and the last line, at the end, has both.
+    // A second connection is added to the first. The last line, at the end, contains both.
     let output = command(&get).output().expect("it starts");
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
     let printed = String::from_utf8(output.stdout).expect("text");
@@ -66,13 +66,13 @@ fn without_any_file_a_body_is_served_carried_checked_and_accounted_for() {
     assert_eq!(names(&object(printed.lines().last().expect("the figures at the end"))), proxy_names);
 }
 
-/// What nobody asked for is not printed, and without a connection there are counts but no round-trip time.
+/// Metrics are printed only on request. Without a connection there are counts but no round-trip time.
 #[test]
-fn figures_are_printed_where_they_are_asked_for_and_known() {
+fn figures_are_printed_only_on_request_and_if_known() {
     let here = ["--listen", "127.0.0.1:0", "--self-signed"];
     let quiet = Server::start(&[&["http3", "serve"], &here[..], &["--generate"]].concat());
     let url = format!("https://{}/bytes/10", quiet.address);
-    let output = command(&["http3", "get", &url, "--insecure"]).output().expect("it starts");
+    let output = command(&["http3", "get", &url, "--insecure"]).output().expect("the client starts");
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
     assert_eq!(quiet.end().1, "");
     let idle = Server::start(&[&["http3", "serve"], &here[..], &["--generate", "--figures"]].concat());
@@ -80,7 +80,7 @@ fn figures_are_printed_where_they_are_asked_for_and_known() {
 }
 
 #[test]
-fn another_body_is_refused_and_not_stored() {
+fn body_that_fails_the_check_is_rejected_and_not_stored() {
     let folder = folder("another");
     let bytes = folder.join("bytes");
     std::fs::create_dir(&bytes).expect("a folder");
@@ -88,7 +88,8 @@ fn another_body_is_refused_and_not_stored() {
     std::fs::write(bytes.join("9"), [0xaf, 0xcd, 0x1d, 0x7b]).expect("a file");
     let here = ["--listen", "127.0.0.1:0", "--self-signed", "127.0.0.1", "--root", text(&folder)];
     let server = Server::start(&[&["http3", "serve"], &here[..]].concat());
-    // The first word is e220a8397b1dcdaf, lowest byte first: the fourth byte of one file is another, the other file ends early.
+    // The first word is e220a8397b1dcdaf, lowest byte first. The fourth byte of one file differs, and the other file
+    // ends early.
     let out = folder.join("out");
     for (name, said) in [("4", "byte 3 (from 0) is another"), ("9", "it has 4 bytes, not 9")] {
         let url = format!("https://{}/bytes/{name}", server.address);
@@ -98,7 +99,7 @@ fn another_body_is_refused_and_not_stored() {
         assert!(errors(&output).contains(said), "{}", errors(&output));
         assert!(!out.exists());
     }
-    // Who generates has files for all other paths.
+    // A server that generates bodies serves files for all other paths.
     let both = Server::start(&[&["http3", "serve"], &here[..], &["--generate"]].concat());
     for (path, check, status) in [("bytes/4", true, 0), ("cert.pem", false, 0), ("bytes/10000000001", false, 1)] {
         let url = format!("https://{}/{path}", both.address);
@@ -110,9 +111,9 @@ fn another_body_is_refused_and_not_stored() {
     assert!(both.stop().contains("status=404"));
 }
 
-/// The running connections say who drives them.
+/// The connections report their congestion control.
 #[test]
-fn controls_are_those_of_scenarios() {
+fn connections_use_the_selected_congestion_controls() {
     let here = ["--listen", "127.0.0.1:0", "--self-signed"];
     let serve = ["--generate", "--congestion", "bbr1", "--initial-window", "4", "--send-buffer", "400kB"];
     let server = Server::start(&[&["http3", "serve"], &here[..], &serve].concat());
@@ -131,7 +132,7 @@ fn controls_are_those_of_scenarios() {
         let mut lines = printed.lines().map(object);
         let (got, figures) = (lines.next().expect("what came"), lines.next().expect("the figures"));
         assert_eq!([&got["congestion"], &got["tunnel"]["congestion"]], controls);
-        // Round-trip times are noted by the controls: without one there are none.
+        // The congestion control measures round-trip times; without one there are none.
         assert_eq!(names(&figures).contains(&"tunnel_mean_rtt_s"), controls[1] != "none");
     }
     proxy.stop();

@@ -1,4 +1,4 @@
-//! `fullpipe masque` and `fullpipe http3` as scripts see them: real processes on loopback.
+//! Tests the interface of `fullpipe masque` and `fullpipe http3` for scripts, with real processes on loopback.
 
 mod figures;
 mod processes;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::io::{Read, Write};
 
 #[test]
-fn ten_megabytes_through_the_proxy_in_both_modes() {
+fn get_transfers_ten_megabytes_through_the_proxy_in_both_modes() {
     let folder = folder("transfer");
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let root = folder.join("root");
@@ -35,7 +35,7 @@ fn ten_megabytes_through_the_proxy_in_both_modes() {
         assert_eq!((&got["status"], &got["bytes"]), (&200.into(), &10_000_000.into()));
         assert_eq!(got["sha256"], digest);
         assert_eq!(got["tunnel"]["mode"].as_str(), mode);
-        assert!(std::fs::read(&out).expect("it is there") == body);
+        assert!(std::fs::read(&out).expect("the file exists") == body);
         assert!(got["completion_ms"].as_f64() > got["handshake_ms"].as_f64());
     }
     let missing = format!("https://{}/nothing", server.address);
@@ -50,7 +50,7 @@ fn ten_megabytes_through_the_proxy_in_both_modes() {
 }
 
 #[test]
-fn private_targets_are_refused_unless_allowed() {
+fn private_targets_are_rejected_unless_allowed() {
     let folder = folder("refused");
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
@@ -62,17 +62,17 @@ fn private_targets_are_refused_unless_allowed() {
     assert_eq!(output.status.code(), Some(1));
     let said = errors(&output);
     assert!(said.contains("403") && said.contains("error=destination_ip_prohibited"), "{said}");
-    // Somebody else's certificate is nobody's.
+    // A certificate of an unknown authority is not trusted.
     let output = command(&["http3", "get", "https://127.0.0.1:9/", "--via", &via]).output().expect("it starts");
     assert_ne!(output.status.code(), Some(0));
     let log = proxy.stop();
     assert!(log.contains("event=refused") && log.contains("status=403"), "{log}");
 }
 
-/// A body that is written while it comes, and one that only a buffer holds until the end.
+/// One body is written while it arrives, and the other one is buffered until the end.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_said() {
+fn full_disk_is_reported() {
     let folder = folder("full");
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
@@ -90,9 +90,9 @@ fn a_full_disk_is_said() {
     server.stop();
 }
 
-/// The proxy ends within a body that would take hours. What has come of it replaces nothing.
+/// The proxy ends during a body that would take hours. The partial body replaces no file.
 #[test]
-fn who_ends_the_tunnel_is_named() {
+fn ended_tunnel_is_reported() {
     let folder = folder("ended");
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     std::fs::File::create(folder.join("body")).and_then(|file| file.set_len(1 << 40)).expect("a file with a hole");
@@ -111,18 +111,18 @@ fn who_ends_the_tunnel_is_named() {
     while metric(&metrics, "bytes_from_target_total") < 1_000_000 {}
     while part.metadata().map_or(0, |part| part.len()) < 500_000 {}
     proxy.stop();
-    let output = client.wait_with_output().expect("it ends");
+    let output = client.wait_with_output().expect("the client ends");
     assert_eq!(output.status.code(), Some(1));
     assert!(errors(&output).contains("the tunnel ended: "), "{}", errors(&output));
-    assert_eq!(std::fs::read(&out).expect("it is there"), b"older");
+    assert_eq!(std::fs::read(&out).expect("the file exists"), b"older");
     assert!(!part.exists());
     server.stop();
 }
 
-/// Proxy and server are killed within a body that would take hours. The connection within the tunnel hears as little as the tunnel
-/// itself, but it is the proxy that is named.
+/// The proxy and the server are killed during a body that would take hours. The inner connection receives as little as
+/// the tunnel, but the error names the proxy.
 #[test]
-fn who_is_killed_is_named() {
+fn killed_proxy_or_server_is_named() {
     let here = ["--listen", "127.0.0.1:0", "--self-signed"];
     let told = ["--allow-private", "--metrics", "127.0.0.1:0"];
     let folder = folder("killed");
@@ -139,20 +139,20 @@ fn who_is_killed_is_named() {
     let through = start(&["--via", &via]);
     while metric(&metrics, "bytes_from_target_total") < 1_000_000 {}
     drop(proxy);
-    let output = through.wait_with_output().expect("it ends");
+    let output = through.wait_with_output().expect("the client ends");
     assert_eq!(output.status.code(), Some(1));
     assert!(errors(&output).contains("the tunnel ended: the proxy has not been heard of"), "{}", errors(&output));
     let out = folder.join("out");
     let direct = start(&["--out", text(&out)]);
     while part.metadata().map_or(0, |part| part.len()) < 500_000 {}
     drop(server);
-    let output = direct.wait_with_output().expect("it ends");
+    let output = direct.wait_with_output().expect("the client ends");
     assert_eq!(output.status.code(), Some(1));
     assert!(errors(&output).contains("the server has not been heard of"), "{}", errors(&output));
 }
 
 #[test]
-fn who_does_not_answer_is_named() {
+fn server_that_does_not_respond_is_named() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = silent.local_addr().expect("it is bound").to_string();
     let output = command(&["http3", "get", &format!("https://{address}/"), "--insecure"]).output().expect("it starts");
@@ -161,7 +161,7 @@ fn who_does_not_answer_is_named() {
 }
 
 #[test]
-fn a_local_port_leads_to_the_target() {
+fn connect_forwards_a_local_port_to_the_target() {
     let folder = folder("connect");
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
@@ -186,7 +186,7 @@ fn a_local_port_leads_to_the_target() {
         ]);
         let mut room = [0; 2000];
         let mut seen = Vec::new();
-        // Each local sender has a tunnel, and so a port at the proxy, of its own.
+        // Each local sender has its own tunnel, and therefore its own port at the proxy.
         for word in [&b"one"[..], b"two"] {
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
             socket.connect(&port.address).expect("a local address");
@@ -204,7 +204,7 @@ fn a_local_port_leads_to_the_target() {
     proxy.stop();
 }
 
-/// What a proxy's metrics say of a counter.
+/// The value of a counter in the metrics of a proxy.
 fn metric(address: &str, name: &str) -> u64 {
     let mut stream = std::net::TcpStream::connect(address).expect("it listens");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it listens");
@@ -215,11 +215,11 @@ fn metric(address: &str, name: &str) -> u64 {
     line.expect("the counter is there").parse().expect("a number")
 }
 
-/// Server and client look for larger packets by themselves, as QUIC stacks do. The tunnel's packets of 1280 bytes carry
-/// payloads of 1240: probes of the search from 1200 to 1452 bytes in halves, down to steps of 20, that fail are those of
-/// 1326, 1263 and 1247 bytes, three each.
+/// Server and client probe for larger packets, like other QUIC stacks. The tunnel's packets of 1280 bytes carry
+/// payloads of 1240 bytes. The binary search from 1200 to 1452 bytes, with a resolution of 20 bytes, fails at 1326,
+/// 1263 and 1247 bytes, with three probes each.
 #[test]
-fn probes_that_the_tunnel_does_not_carry_are_dropped_and_counted() {
+fn probes_too_large_for_the_tunnel_are_dropped_and_counted() {
     const PROBES: std::ops::RangeInclusive<u64> = 1..=9;
     let folder = folder("probes");
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));

@@ -1,4 +1,4 @@
-//! Our programs as processes.
+//! Runs Fullpipe's programs as processes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("masque-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
-    // As `openssl req -x509` makes them: marked as an authority's.
+    // As `openssl req -x509` creates them: marked as certificates of an authority.
     let names = vec!["localhost".into(), "127.0.0.1".into()];
     let mut parameters = rcgen::CertificateParams::new(names).expect("names");
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -34,19 +34,20 @@ pub(crate) fn template(address: &str) -> String {
     format!("https://{address}/.well-known/masque/udp/{{target_host}}/{{target_port}}/")
 }
 
-/// A server of ours in the background.
+/// A Fullpipe server in the background.
 pub(crate) struct Server {
     child: Child,
     errors: BufReader<ChildStderr>,
-    /// The few lines that a server prints fit into the pipe.
+    /// The few lines of a server fit into the pipe.
     output: BufReader<ChildStdout>,
     pub(crate) address: String,
 }
 
 impl Server {
-    /// Starts it and waits until it says where it listens.
+    /// Starts the server and waits until it reports its address.
     pub(crate) fn start(arguments: &[&str]) -> Server {
-        let mut child = command(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut child =
+            command(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the server starts");
         let errors = BufReader::new(child.stderr.take().expect("it is piped"));
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut server = Server { child, errors, output, address: String::new() };
@@ -62,32 +63,32 @@ impl Server {
         server
     }
 
-    /// The next line that it says.
+    /// The next line on standard error.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.errors.read_line(&mut line).expect("text");
         line.trim_end().into()
     }
 
-    /// The next line that it prints, when it does.
+    /// Waits for the next line on standard output.
     pub(crate) fn printed(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("text");
         line
     }
 
-    /// Asks it to end; returns what it said.
+    /// Ends the server; returns its standard error.
     pub(crate) fn stop(self) -> String {
         self.end().0
     }
 
-    /// Asks it to end; returns what it said and what it printed.
+    /// Ends the server; returns its standard error and standard output.
     pub(crate) fn end(mut self) -> (String, String) {
         let process = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it runs");
         let mut said = String::new();
         self.errors.read_to_string(&mut said).expect("text");
-        let status = self.child.wait().expect("it ends");
+        let status = self.child.wait().expect("the server ends");
         assert_eq!(status.code(), Some(0), "{said}");
         let mut printed = String::new();
         self.output.read_to_string(&mut printed).expect("text");
@@ -97,7 +98,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After a failure; one that has been stopped is gone.
+        // Needed only after a failure; a server that was stopped has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

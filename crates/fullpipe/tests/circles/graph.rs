@@ -1,11 +1,11 @@
-//! The graph of uses between the modules of a crate, and the cycles in it.
+//! The graph of uses between the modules of a crate, and its cycles.
 
 use crate::source::{Module, Modules};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Path = Vec<String>;
 
-/// What a path refers to.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target {
     Module(Path),
@@ -13,17 +13,17 @@ enum Target {
     ItemOf(Path),
 }
 
-/// For each module the modules that it uses, and the paths by which it uses them.
+/// For each module, the modules that it uses and the paths of each use.
 pub(crate) type Graph = BTreeMap<Path, BTreeMap<Path, BTreeSet<String>>>;
 
-/// All uses, except those between a module and one that contains it.
+/// All uses, except those between a module and an ancestor.
 pub(crate) fn graph(modules: &Modules) -> Graph {
     let mut graph = Graph::new();
     for (path, module) in modules {
         let imports = module.imports.values().flatten().chain(&module.unnamed).chain(&module.paths);
         let used = graph.entry(path.clone()).or_default();
         for named in imports {
-            // The import of a module alone is no use; the paths that begin with its name are.
+            // The import of a module does not count as a use; the paths that begin with its name do.
             if let Some(Target::ItemOf(other)) = resolve(modules, path, named, &mut Vec::new())
                 && !other.starts_with(path)
                 && !path.starts_with(&other)

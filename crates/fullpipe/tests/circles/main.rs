@@ -1,13 +1,14 @@
 //! Tests that the modules of a crate do not use each other in cycles.
 //!
-//! The graph is built from the sources: a module uses another if one of its paths (`use` or inline; `crate::`, `super::`,
-//! `self::`, a child's or an imported name) refers to an item that the other defines. Three rules apply:
+//! The graph is built from the sources: a module uses another if one of its paths (`use` or inline; `crate::`,
+//! `super::`, `self::`, a child's or an imported name) refers to an item that the other module defines. Three rules
+//! apply:
 //!
-//! * Uses between a module and one that contains it, at any depth, do not count: a parent assembles its children, and
-//!   children may use what their parents define.
-//! * Re-exports are followed. A use of `crate::Name` counts as a use of the module that defines `Name`, so two children that
-//!   use each other through their parent form a cycle.
-//! * Unit tests do not count.
+//! * Uses between a module and an ancestor do not count: a parent assembles its children, and children may use items of
+//!   their ancestors.
+//! * Re-exports are followed. A use of `crate::Name` counts as a use of the module that defines `Name`. Two children
+//!   that use each other through their parent therefore form a cycle.
+//! * Unit tests are excluded.
 
 mod graph;
 mod source;
@@ -15,7 +16,7 @@ mod source;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Permitted cycles: the crate, the modules, and the reason.
+/// Permitted cycles: the crate, the modules and the reason.
 const PERMITTED: &[(&str, &[&str], &str)] = &[
     (
         "network",
@@ -102,12 +103,12 @@ fn the_modules_of_a_crate_have_no_import_cycles() {
     assert!(wrong.is_empty(), "import cycles:\n{}", wrong.join("\n"));
 }
 
-/// The root files of all crates, with the names of the crates' folders.
+/// The root files of all crates, with the folder names of the crates.
 fn roots() -> Vec<(String, PathBuf)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut roots = Vec::new();
     for entry in std::fs::read_dir(crates).expect("a folder of crates") {
-        let folder = entry.expect("an entry").path();
+        let folder = entry.expect("the folder is readable").path();
         let package = folder.file_name().expect("a name").to_string_lossy().into_owned();
         let places = ["src/lib.rs", "src/main.rs"].map(|root| folder.join(root));
         roots.extend(places.into_iter().filter(|root| root.exists()).map(|root| (package.clone(), root)));
@@ -153,7 +154,7 @@ fn cycles_are_found_for_every_form_of_import_and_path() {
 }
 
 #[test]
-fn uses_that_form_no_cycle_are_not_reported() {
+fn uses_without_a_cycle_are_not_reported() {
     let root = "mod a; mod b; pub use a::A; pub struct Own; fn f() -> b::B { b::B(Own) }";
     for (what, a, b) in [
         ("a parent's own type", "pub struct A(crate::Own);", "pub struct B(pub crate::Own);"),

@@ -1,10 +1,10 @@
-//! Reads the modules of a crate from its source files: the items that each defines and the paths that it uses. Unit tests
-//! are left out.
+//! Reads the modules of a crate from its source files: the items that each module defines and the paths that it uses.
+//! Unit tests are excluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A token of a Rust source, as far as this test distinguishes them.
+/// A token of Rust source. Only distinctions that this test needs are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),
@@ -61,7 +61,7 @@ pub(crate) fn modules(root: &Path, files: Files<'_>) -> Modules {
     modules
 }
 
-/// Reads a module whose child files are in `folder`, and its children.
+/// Reads a module and its children. The files of the children are in `folder`.
 fn read(path: Vec<String>, tokens: Vec<Token>, folder: &Path, files: Files<'_>, modules: &mut Modules) {
     let mut module = Module::default();
     let tokens = without_tests(&tokens);
@@ -188,7 +188,7 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// The index after the item, field or statement that begins here.
+/// The index after the item, field or statement that begins at `begin`.
 pub(crate) fn item_end(tokens: &[Token], begin: usize) -> usize {
     let mut words = tokens[begin..].iter().filter_map(Token::word);
     let is_import = words.find(|word| !matches!(*word, "pub" | "crate" | "super" | "in")) == Some("use");
@@ -220,7 +220,7 @@ pub(crate) fn item_end(tokens: &[Token], begin: usize) -> usize {
     at
 }
 
-/// The index after the bracket that closes the one here.
+/// The index after the closing bracket of the group that begins at `begin`.
 pub(crate) fn group_end(tokens: &[Token], begin: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(begin) {
@@ -265,7 +265,8 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
             tokens.push(Token::Text(literal.trim_matches('"').to_owned()));
             at = end;
         } else if this == '\'' {
-            // A character literal has an escape, or its closing quotation mark two characters on; otherwise it is a lifetime.
+            // In a character literal there is an escape, or the closing quotation mark is two characters later.
+            // Otherwise it is a lifetime.
             if next == '\\' {
                 at += 3;
                 while peek(at) != '\'' {
@@ -288,7 +289,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
             }
             let word: String = text[begin..at].iter().collect();
             if word == "r" && peek(at) == '#' {
-                // A raw identifier, `r#type`: its name follows.
+                // A raw identifier, `r#type`: the name follows.
                 at += 1;
             } else if this.is_numeric() {
                 tokens.push(Token::Literal);
@@ -308,11 +309,11 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The index after the string that begins here: `"…"`, `b"…"` or `c"…"`.
+/// The index after the string that begins at `begin`: `"…"`, `b"…"` or `c"…"`.
 fn string_end(text: &[char], begin: usize) -> Option<usize> {
     let quote = begin + usize::from(matches!(text[begin], 'b' | 'c'));
     if text.get(quote) != Some(&'"') {
-        // No string; `b'x'` is read as the word `b` and a character.
+        // Not a string; `b'x'` is read as the word `b` and a character.
         return None;
     }
     let mut at = quote + 1;
@@ -322,7 +323,7 @@ fn string_end(text: &[char], begin: usize) -> Option<usize> {
     Some(at + 1)
 }
 
-/// The index after the raw string that begins here: `r"…"`, `r#"…"#`, `br#"…"#`.
+/// The index after the raw string that begins at `begin`: `r"…"`, `r#"…"#`, `br#"…"#`.
 fn raw_string_end(text: &[char], begin: usize) -> Option<usize> {
     let mut at = begin + usize::from(matches!(text[begin], 'b' | 'c'));
     if text.get(at) != Some(&'r') {

@@ -1,12 +1,12 @@
-//! Tests that virtual time builds on every platform: from the manifests and sources of all crates, they check that
+//! Tests that virtual time builds on every platform. The manifests and sources of all crates must satisfy these rules:
 //!
-//! * only the feature `real-time` enables crates and items that need Linux;
+//! * only the feature `real-time` enables crates and items that require Linux;
 //! * outside Linux the feature has no effect;
-//! * crates and items that need Unix are used only for `cfg(unix)`, and only in the parts that all Unix systems have;
-//! * all other crates are in a list of portable ones ([`manifests::PORTABLE`]).
+//! * crates and items that require Unix are used only under `cfg(unix)`, and only those parts that all Unix systems have;
+//! * all other crates are in a list of portable crates ([`manifests::PORTABLE`]).
 //!
-//! Tests, benchmarks and development dependencies are exempt: they run on Linux. `.ci/platforms` compiles the command for Windows
-//! and macOS.
+//! Tests, benchmarks and development dependencies are exempt, because they run on Linux only. `.ci/platforms` compiles
+//! the command for Windows and macOS.
 
 mod manifests;
 mod predicate;
@@ -28,7 +28,7 @@ fn text(path: &Path) -> Option<String> {
 /// The folders of all crates.
 fn crates() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(format!("{ROOT}/crates")).expect("a folder of crates");
-    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.expect("the folder is readable").path()).collect();
     folders.retain(|folder| folder.join("Cargo.toml").exists());
     folders.sort();
     folders
@@ -38,13 +38,13 @@ fn crates() -> Vec<PathBuf> {
 fn roots(folder: &Path) -> Vec<PathBuf> {
     let mut roots = vec![folder.join("build.rs"), folder.join("src/lib.rs"), folder.join("src/main.rs")];
     let examples = std::fs::read_dir(folder.join("examples"));
-    roots.extend(examples.into_iter().flatten().map(|entry| entry.expect("an entry").path()));
+    roots.extend(examples.into_iter().flatten().map(|entry| entry.expect("the folder is readable").path()));
     roots.retain(|root| root.extension().is_some_and(|extension| extension == "rs") && root.exists());
     roots
 }
 
 #[test]
-fn only_the_feature_for_real_time_needs_linux() {
+fn only_the_real_time_feature_requires_linux() {
     let workspace = text(&Path::new(ROOT).join("Cargo.toml")).expect("the workspace has a manifest");
     let manifests: BTreeMap<PathBuf, Manifest> = crates()
         .into_iter()

@@ -1,10 +1,10 @@
-//! Rules for manifests.
+//! The rules for manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-/// Crates of others that build on Linux, macOS and Windows. Add a crate only if that is so, as `.ci/platforms` tests for those of the
-/// build without features.
+/// Third-party crates that build on Linux, macOS and Windows. Add a crate only if it does; `.ci/platforms` tests this
+/// for the build without features.
 pub(crate) const PORTABLE: &[&str] = &[
     "bytes",
     "clap",
@@ -33,7 +33,7 @@ pub(crate) const PORTABLE: &[&str] = &[
     "x25519-dalek",
 ];
 
-/// The builds that a manifest's table of dependencies is for.
+/// The builds to which a dependency table of a manifest applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Systems {
     All,
@@ -41,11 +41,11 @@ pub(crate) enum Systems {
     Linux,
 }
 
-/// What the rules need of a manifest.
+/// The parts of a manifest that the rules check.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     pub(crate) name: String,
-    /// Dependencies, except those for development: name, systems, and whether it is optional.
+    /// Dependencies, except development dependencies: name, systems, and whether the dependency is optional.
     pub(crate) dependencies: Vec<(String, Systems, bool)>,
     features: BTreeMap<String, Vec<String>>,
     /// Dependencies for other systems.
@@ -88,7 +88,7 @@ impl Manifest {
         Ok(Manifest { name, dependencies, features, unknown })
     }
 
-    /// What this manifest does against the rules.
+    /// Returns the violations of the rules in this manifest.
     pub(crate) fn check(&self) -> Vec<String> {
         let mut wrong = self.unknown.clone();
         for (name, systems, is_optional) in &self.dependencies {
@@ -130,7 +130,7 @@ fn entries(table: &dyn TableLike) -> Vec<(String, Item)> {
     table.iter().map(|(key, item)| (key.to_owned(), item.clone())).collect()
 }
 
-/// A crate with the feature must be used without default features. Otherwise no build could turn the feature off.
+/// Checks that crates with the feature are used without default features. Otherwise no build could disable the feature.
 pub(crate) fn check_workspace<'a>(text: &str, manifests: impl IntoIterator<Item = &'a Manifest>) -> Vec<String> {
     let document: DocumentMut = text.parse().expect("the workspace's manifest is TOML");
     let turns_off = |name: &str| {
@@ -141,7 +141,7 @@ pub(crate) fn check_workspace<'a>(text: &str, manifests: impl IntoIterator<Item 
     with.map(|manifest| format!("Cargo.toml: `{}` needs `default-features = false`", manifest.name)).collect()
 }
 
-/// Every name in the list of portable crates is a dependency of some crate.
+/// Checks that every name in the list of portable crates is a dependency of a crate.
 pub(crate) fn check_list<'a>(manifests: impl IntoIterator<Item = &'a Manifest>) -> Vec<String> {
     let used: BTreeSet<&str> = manifests
         .into_iter()

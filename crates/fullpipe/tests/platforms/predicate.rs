@@ -1,8 +1,8 @@
-//! What `cfg` predicates imply, by evaluation with unknown values.
+//! Evaluates `cfg` predicates with unknown values.
 
 use crate::source::{Token, group_end};
 
-/// What is assumed of a build; `None`: unknown.
+/// The assumptions about a build; `None` means unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Build {
     pub(crate) has_real_time: Option<bool>,
@@ -15,7 +15,7 @@ pub(crate) struct Build {
 pub(crate) const OTHER_SYSTEMS: Build =
     Build { has_real_time: None, is_linux: Some(false), is_unix: None, is_test: None };
 
-/// Which builds have a part of a source: those with all that is true here.
+/// The builds that contain a part of a source: those for which all values that are true here are true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gate {
     pub(crate) real_time: bool,
@@ -47,21 +47,21 @@ impl Gate {
     }
 }
 
-/// Whether a predicate depends on the feature `real-time` in builds outside Linux, or may.
+/// Whether a predicate depends, or may depend, on the feature `real-time` in builds outside Linux.
 pub(crate) fn has_effect_outside_linux(predicate: &[Token]) -> bool {
     predicate.contains(&Token::Text("real-time".to_owned())) && value(predicate, OTHER_SYSTEMS).is_none()
 }
 
-/// The value of a predicate in a build; `None`: it depends on what is unknown.
+/// The value of a predicate in a build; `None` if it depends on unknown values.
 fn value(predicate: &[Token], build: Build) -> Option<bool> {
     let (first, rest) = predicate.split_first()?;
     let parts = || match rest {
         [open, inner @ .., close] if open.is('(') && close.is(')') => split(inner),
-        _ => panic!("{predicate:?} is no predicate"),
+        _ => panic!("{predicate:?} is not a predicate"),
     };
     match (first.word()?, rest) {
         ("all", _) => conjunction(parts().iter().map(|part| value(part, build))),
-        // At least one is true unless all are false.
+        // At least one part is true unless all are false.
         ("any", _) => conjunction(parts().iter().map(|part| value(part, build).map(|value| !value))).map(|none| !none),
         ("not", _) => value(parts().first()?, build).map(|value| !value),
         ("unix", []) => {
@@ -78,7 +78,7 @@ fn value(predicate: &[Token], build: Build) -> Option<bool> {
     }
 }
 
-/// Whether all values are true; `None`: it depends on those that are unknown.
+/// Whether all values are true; `None` if this depends on unknown values.
 fn conjunction(values: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let values: Vec<Option<bool>> = values.collect();
     if values.contains(&Some(false)) {
@@ -90,7 +90,7 @@ fn conjunction(values: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     }
 }
 
-/// The parts between commas, without those in brackets.
+/// Splits at commas that are outside of brackets.
 pub(crate) fn split(tokens: &[Token]) -> Vec<&[Token]> {
     let (mut parts, mut begin, mut at) = (Vec::new(), 0, 0);
     while at < tokens.len() {

@@ -1,15 +1,16 @@
-//! Rules for sources.
+//! The rules for sources.
 
 use crate::manifests::{Manifest, Systems};
 use crate::predicate::{Gate, has_effect_outside_linux, split};
 use crate::source::{Files, Module, Token, group_end, import, item_end, tokens};
 use std::path::{Path, PathBuf};
 
-/// Parts of the standard library and of portable crates that not all systems have. The first that a path begins with counts.
+/// Parts of the standard library and of portable crates that some systems lack. The first entry that is a prefix of a
+/// path applies.
 const PARTS: &[(&str, Systems)] = &[
     ("std::os::fd", Systems::Unix),
     ("std::os::unix", Systems::Unix),
-    // All others, and the folder itself, from which another path could begin.
+    // All other parts, and the folder itself, from which another path could begin.
     ("std::os", Systems::Linux),
     ("signal_hook::consts::SIGPIPE", Systems::Unix),
     ("signal_hook::iterator", Systems::Unix),
@@ -20,16 +21,16 @@ const PARTS: &[(&str, Systems)] = &[
     ("tokio::signal::unix", Systems::Unix),
 ];
 
-/// The parts that all Unix systems have of a crate for `cfg(unix)`.
+/// The parts of a crate for `cfg(unix)` that all Unix systems have.
 const UNIX_PARTS: &[&str] = &["rustix::param", "rustix::time"];
 
 /// The sources below a root file.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) files: usize,
-    /// Paths of names: the file, the path and the builds that have it.
+    /// Paths: the file, the path and the builds that contain it.
     paths: Vec<(PathBuf, Vec<String>, Gate)>,
-    /// Predicates by which the feature `real-time` has an effect outside Linux.
+    /// Predicates with which the feature `real-time` has an effect outside Linux.
     effects: Vec<PathBuf>,
 }
 
@@ -56,7 +57,7 @@ impl Reader<'_> {
         self.read(&tokens(text), gate);
     }
 
-    /// Reads tokens that the builds of `gate` have.
+    /// Reads the tokens that the builds of `gate` contain.
     fn read(&mut self, tokens: &[Token], mut gate: Gate) {
         let mut at = 0;
         while at < tokens.len() {
@@ -102,7 +103,7 @@ impl Reader<'_> {
                         path.push(next.clone());
                         at += 2;
                     }
-                    // One name alone is a variable, a field or an item of the module.
+                    // A single name is a variable, a field or an item of the module.
                     if path.len() > 1 {
                         self.path(path, gate);
                     }
@@ -128,7 +129,7 @@ impl Reader<'_> {
         at + 1
     }
 
-    /// Reads the content of an attribute, and returns the builds that have what it belongs to.
+    /// Reads the content of an attribute. Returns the builds that contain the item with the attribute.
     fn attribute(&mut self, content: &[Token], gate: Gate) -> Gate {
         match content {
             [first, open, predicate @ .., _] if first.word() == Some("cfg") && open.is('(') => {
@@ -139,7 +140,7 @@ impl Reader<'_> {
                 split(inner).first().into_iter().for_each(|predicate| self.predicate(predicate));
                 Gate::default()
             }
-            // Other attributes may contain paths, such as functions that read arguments.
+            // Other attributes can contain paths, such as functions that parse arguments.
             _ => {
                 self.read(content, gate);
                 Gate::default()
@@ -158,7 +159,7 @@ impl Reader<'_> {
     }
 }
 
-/// The number of paths that not all systems have, and which of them are used without the `cfg` that they need.
+/// Returns the number of paths that some systems lack, and the paths that are used without the required `cfg`.
 pub(crate) fn check(found: &Found, manifest: &Manifest) -> (usize, Vec<String>) {
     let mut wrong: Vec<String> = Vec::new();
     for file in &found.effects {
@@ -185,7 +186,7 @@ pub(crate) fn check(found: &Found, manifest: &Manifest) -> (usize, Vec<String>) 
     (restricted, wrong)
 }
 
-/// The systems that have what a path names; `None`: all of them.
+/// The systems that have the item of a path; `None`: all systems.
 fn systems(path: &[String], manifest: &Manifest) -> Option<Systems> {
     let begins_with = |part: &str| {
         let names: Vec<&str> = part.split("::").collect();
@@ -195,7 +196,7 @@ fn systems(path: &[String], manifest: &Manifest) -> Option<Systems> {
         return Some(*systems);
     }
     let of_crate = manifest.dependencies.iter().filter(|(name, ..)| name.replace('-', "_") == path[0]);
-    // A crate may be a dependency for several systems.
+    // A crate can be a dependency for several systems.
     let systems = of_crate.map(|(_, systems, _)| *systems).min()?;
     match systems {
         Systems::All => None,

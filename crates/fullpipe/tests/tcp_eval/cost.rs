@@ -1,5 +1,5 @@
-//! The estimated events of the study's quick runs lie within a factor of two of those that they have, experiment by experiment; upper bounds
-//! are not exceeded.
+//! Tests that the estimated events of the study's quick runs are within a factor of two of the counted events, for each
+//! experiment, and that upper bounds are not exceeded.
 
 use crate::targets::folder;
 use fullpipe::study::plan::plan;
@@ -11,18 +11,21 @@ use std::collections::BTreeMap;
 fn events_of_quick_runs_are_within_a_factor_of_two() {
     let laboratory = VirtualLaboratory::new("test");
     let mut study = open(&folder().join("study.toml")).unwrap_or_else(|errors| panic!("{errors}"));
-    study.apply(&Settings { quick: true, ..Settings::default() }, &laboratory).expect("its own experiments");
-    let plan = plan(&study, &laboratory).expect("it can be planned");
+    study
+        .apply(&Settings { quick: true, ..Settings::default() }, &laboratory)
+        .expect("the study has these experiments");
+    let plan = plan(&study, &laboratory).expect("the study can be planned");
     // The first two runs of each experiment.
     let mut by_experiment: BTreeMap<&str, (u32, bool, f64, f64)> = BTreeMap::new();
     for run in &plan.runs {
         let (count, is_bound, estimated, counted) =
             by_experiment.entry(&plan.points[run.points[0]].experiment).or_default();
         if *count < 2 {
-            let loaded = scenario::load(&run.scenario.text, "the resolved scenario", &[]).expect("it is right");
+            let loaded = scenario::load(&run.scenario.text, "the resolved scenario", &[])
+                .expect("the resolved scenario is valid");
             let mut described = loaded.scenario;
             described.seed = run.seed;
-            let outcome = lab::run(&described, &Default::default()).expect("it runs");
+            let outcome = lab::run(&described, &Default::default()).expect("the run succeeds");
             *count += 1;
             *is_bound |= run.scenario.cost.is_bound();
             *estimated += run.scenario.cost.events;

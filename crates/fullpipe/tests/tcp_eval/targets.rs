@@ -1,5 +1,5 @@
-//! Tests that the shuffles of the study `tcp-eval` are those that `find-target` computes: scale, prefill, warm-up and duration of
-//! every load, a row for each run.
+//! Tests that the shuffles of the study `tcp-eval` equal the results of `find-target`: scale, prefill, warm-up and
+//! duration of every load, with a row for each run.
 
 use fullpipe::tmix::{Direction, Plan, Suite, Synthetic, find_target, generate};
 use fullpipe::units::{Duration, Rate};
@@ -43,12 +43,13 @@ fn plan(experiment: &str, load: f64, seed: u64) -> Result<Plan, String> {
         .map_err(|error| format!("{experiment} {load}, shuffle {seed}: {error}"))
 }
 
-/// The file of a load's shuffles.
+/// The file with the shuffles of a load.
 fn file(experiment: &str, load: f64) -> PathBuf {
     folder().join(format!("shuffles/{experiment}-{:.0}.csv", load * 100.0))
 }
 
-/// Number of shuffles: a row for each run, and for the loads of the claims in `[robust]` one for each run of five study seeds.
+/// The number of shuffles: a row for each run. For the loads of the claims in `[robust]` there is a row for each run of
+/// five study seeds.
 fn shuffles(experiment: &str, load: f64) -> usize {
     if experiment == "access-link" && load < 1.0 { 50 } else { 10 }
 }
@@ -57,7 +58,7 @@ const HEADER: &str = "# Made by `FULLPIPE_UPDATE_SHUFFLES=1 cargo test -p fullpi
 flow.*.shuffle_seed,flow.*.scale,flow.*.prefill,flow.*.prefill_interval,flow.*.prefill_share,measurement.from,duration
 ";
 
-/// The row of a shuffle.
+/// The row of a shuffle in the file.
 fn row(plan: &Plan) -> String {
     let schedule = &plan.schedule;
     let prefill = &schedule.prefill;
@@ -75,15 +76,16 @@ fn row(plan: &Plan) -> String {
     )
 }
 
-/// Compares the first shuffle of each load of an experiment with what `find-target` computes, and for the access link the last
-/// one, too. With `FULLPIPE_UPDATE_SHUFFLES` it writes the files; seeds for which the search ends without a scale are left out.
+/// Compares the first shuffle of each load of an experiment with the result of `find-target`, and for the access link
+/// also the last one. With `FULLPIPE_UPDATE_SHUFFLES` it writes the files and omits seeds for which the search finds no
+/// scale.
 fn compare_loads(experiment: &str) {
     for load in LOADS {
         let path = file(experiment, load);
         if std::env::var_os("FULLPIPE_UPDATE_SHUFFLES").is_some() {
             let rows = (1..).filter_map(|seed| plan(experiment, load, seed).ok()).map(|plan| row(&plan) + "\n");
             let rows: String = rows.take(shuffles(experiment, load)).collect();
-            std::fs::write(&path, format!("{HEADER}{rows}")).expect("the folder can be written to");
+            std::fs::write(&path, format!("{HEADER}{rows}")).expect("the folder is writable");
         }
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let rows: Vec<&str> = text.strip_prefix(HEADER).expect("the header").lines().collect();
@@ -94,7 +96,7 @@ fn compare_loads(experiment: &str) {
             let plan = plan(experiment, load, seed).unwrap_or_else(|error| panic!("{error}"));
             assert!((plan.load / load - 1.0).abs() <= 0.02, "{experiment} {load}: {}", plan.load);
             assert_eq!(known, row(&plan), "{}", path.display());
-            // The draft has the scale 5.276 for its own traces.
+            // The scale in the draft is 5.276, for the original traces.
             if (experiment, load) == ("access-link", 0.6) {
                 assert!((plan.schedule.scale / 5.276 - 1.0).abs() <= 0.1, "{}", plan.schedule.scale);
             }

@@ -1,14 +1,15 @@
-//! Tests that Tmix traces are read from a folder: the synthetic traces, written to files and read again, give the same run.
+//! Tests that Tmix traces can be read from a folder. Synthetic traces that are written to files and read again give the
+//! same run.
 
 use crate::issues::access_link;
 use fullpipe::tmix::{Format, Synthetic, generate, write};
 use fullpipe::units::Duration;
 
 #[test]
-fn a_folder_of_written_traces_gives_the_same_run() {
+fn folder_of_written_traces_gives_the_same_run() {
     const SECONDS: u64 = 30;
     let folder = std::env::temp_dir().join(format!("fullpipe-tcp-eval-{}-traces", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::create_dir_all(&folder).expect("the folder can be created");
     let endings = ["org", "orig", "alt", "cvec"];
     let suite = Synthetic::suite(1, Duration::from_secs(SECONDS));
     for (number, (trace, name)) in suite.iter().zip(generate::TRACES).enumerate() {
@@ -18,7 +19,7 @@ fn a_folder_of_written_traces_gives_the_same_run() {
         for connection in (0..SECONDS).flat_map(|second| trace.second(second)) {
             write(&mut text, &connection, format, name).expect("writing to memory cannot fail");
         }
-        std::fs::write(folder.join(format!("{name}.{ending}")), text).expect("a file");
+        std::fs::write(folder.join(format!("{name}.{ending}")), text).expect("the folder is writable");
     }
     let rows = |from_folder: bool| {
         let run = access_link()
@@ -27,7 +28,7 @@ fn a_folder_of_written_traces_gives_the_same_run() {
             .set("measurement", "{}")
             .set("probe", "[]");
         let run = if from_folder { run.set("flow.*.folder", format!("'{}'", folder.display())) } else { run };
-        let outcome = run.run().expect("it runs");
+        let outcome = run.run().expect("the run succeeds");
         let figures: Vec<String> = outcome.figure_rows().map(|row| format!("{:?}", row)).collect();
         let flows: Vec<String> = outcome.flow_rows().map(|row| format!("{:?}", row)).collect();
         (figures, flows)

@@ -1,5 +1,5 @@
-//! The optional tables: what the applications of a run report (`figures.csv`, `completions.csv`), and of a study `flow_summary.csv` and
-//! `expectations.csv`.
+//! Reads the optional tables: the reports of the applications of a run (`figures.csv`, `completions.csv`), and the
+//! tables `flow_summary.csv` and `expectations.csv` of a study.
 
 use crate::error::ReportError;
 use fullpipe_archive::{
@@ -7,7 +7,7 @@ use fullpipe_archive::{
 };
 use std::path::Path;
 
-/// Reads a study's `flow_summary.csv`; nothing if there is none.
+/// Reads a study's `flow_summary.csv`; empty if there is no such file.
 pub(crate) fn read_flow_summary(folder: &Path) -> Result<Vec<FlowSummaryRow>, ReportError> {
     let file = folder.join(FLOW_SUMMARY.file);
     if !file.exists() {
@@ -16,7 +16,7 @@ pub(crate) fn read_flow_summary(folder: &Path) -> Result<Vec<FlowSummaryRow>, Re
     Ok(FLOW_SUMMARY.open(&file)?.rows()?)
 }
 
-/// Reads `expectations.csv`; nothing if there is none.
+/// Reads `expectations.csv`; empty if there is no such file.
 pub(crate) fn read_expectations(folder: &Path) -> Result<Vec<ExpectationRow>, ReportError> {
     let file = folder.join(EXPECTATIONS.file);
     if !file.exists() {
@@ -25,7 +25,7 @@ pub(crate) fn read_expectations(folder: &Path) -> Result<Vec<ExpectationRow>, Re
     Ok(EXPECTATIONS.open(&file)?.rows()?)
 }
 
-/// Reads a run's `figures.csv`; nothing if there is none.
+/// Reads a run's `figures.csv`; empty if there is no such file.
 pub(crate) fn read_figures(folder: &Path) -> Result<Vec<FigureRow>, ReportError> {
     let file = folder.join(FIGURES.file);
     if !file.exists() {
@@ -34,7 +34,7 @@ pub(crate) fn read_figures(folder: &Path) -> Result<Vec<FigureRow>, ReportError>
     Ok(FIGURES.open(&file)?.rows()?)
 }
 
-/// Flow and length in seconds of each exchange or transfer of a run; nothing if there is no `completions.csv`.
+/// Flow and duration in seconds of each exchange or transfer of a run; empty if there is no `completions.csv`.
 pub(crate) fn read_completion_times(folder: &Path) -> Result<Vec<(String, f64)>, ReportError> {
     let file = folder.join(COMPLETIONS.file);
     if !file.exists() {

@@ -1,4 +1,4 @@
-//! `flows.csv`: the flows of one run.
+//! Reads `flows.csv`, the flows of a run.
 
 use crate::error::ReportError;
 use fullpipe_archive::{Column, FLOWS, FlowRow};
@@ -8,13 +8,13 @@ use std::path::Path;
 /// The flows of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Flows {
-    /// The first rows, at most as many as were asked for.
+    /// The first rows, up to the requested number.
     pub(crate) rows: Vec<FlowRow>,
-    /// How many rows the file has.
+    /// The number of rows in the file.
     pub(crate) total: usize,
 }
 
-/// Reads a run's `flows.csv`, keeping the first `most` rows.
+/// Reads a run's `flows.csv` and keeps the first `most` rows.
 pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportError> {
     let mut reader = FLOWS.open(&folder.join(FLOWS.file))?;
     let (mut flows, mut row) = (Flows::default(), FlowRow::default());
@@ -28,7 +28,7 @@ pub(crate) fn read_flows(folder: &Path, most: usize) -> Result<Flows, ReportErro
     Ok(flows)
 }
 
-/// A column of numbers of a run's `flows.csv`, missing values left out.
+/// A column of numbers in a run's `flows.csv`, without missing values.
 pub(crate) fn read_flow_column(folder: &Path, column: &Column<FlowRow>) -> Result<Vec<f64>, ReportError> {
     let mut reader = FLOWS.open(&folder.join(FLOWS.file))?;
     let (mut values, mut row) = (Vec::new(), FlowRow::default());
@@ -38,17 +38,17 @@ pub(crate) fn read_flow_column(folder: &Path, column: &Column<FlowRow>) -> Resul
     Ok(values)
 }
 
-/// When the flows of a run were active.
+/// The times when the flows of a run were active.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Activity {
-    /// The last packet of each flow, of both directions together, in seconds.
+    /// The time of the last packet of each flow in either direction, in seconds.
     by_flow: BTreeMap<String, f64>,
-    /// The last packet of all.
+    /// The time of the last packet of all flows, in seconds.
     last_s: f64,
 }
 
 impl Activity {
-    /// Of a run's `flows.csv`; `None` if there is none, or if no flow has a packet.
+    /// Reads the times from a run's `flows.csv`; `None` if there is no such file, or if no flow has a packet.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, ReportError> {
         let file = folder.join(FLOWS.file);
         if !file.exists() {
@@ -71,12 +71,12 @@ impl Activity {
         Ok((activity.last_s > 0.0).then_some(activity))
     }
 
-    /// When the last packet of a subject of `series.csv` was seen: of a flow its own, of a link or a cell that of all flows.
+    /// The time of the last packet of a subject of `series.csv`. For a link or a cell it is that of all flows.
     pub(crate) fn end_s(&self, subject: &str) -> f64 {
         let flow = subject.strip_suffix(REVERSE).unwrap_or(subject);
         self.by_flow.get(flow).copied().unwrap_or(self.last_s)
     }
 }
 
-/// Ends the name of a flow's direction from its acceptor to its initiator.
+/// The suffix of the name of a flow's direction from the acceptor to the initiator.
 pub(crate) const REVERSE: &str = ".reverse";

@@ -1,10 +1,10 @@
-//! `links.csv`: what measured links carried. A run has one if its scenario measures links.
+//! Reads `links.csv`, the metrics of measured links. The file exists if the scenario measures links.
 
 use crate::error::ReportError;
 use fullpipe_archive::{LINKS, LinkRow};
 use std::path::Path;
 
-/// Reads a run's `links.csv`; nothing if there is none.
+/// Reads a run's `links.csv`; empty if there is no such file.
 pub(crate) fn read_links(folder: &Path) -> Result<Vec<LinkRow>, ReportError> {
     let file = folder.join(LINKS.file);
     if !file.exists() {

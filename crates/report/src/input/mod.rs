@@ -1,5 +1,4 @@
-//! The records in a folder, read and checked. The report trusts nothing in them: a wrong field is an error that names
-//! file and line.
+//! The records in a folder, read and checked. The report trusts no record: an invalid field is an error with file and line.
 
 pub(crate) mod experience;
 pub(crate) mod flows;
@@ -18,7 +17,7 @@ use fullpipe_archive::{
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Each of some values once, in the order in which they first appear.
+/// The distinct values, in the order of their first occurrence.
 pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {
@@ -29,18 +28,18 @@ pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec
     distinct
 }
 
-/// Everything the report is made of, but series, which are read when they are drawn.
+/// All records of the report except series, which are read when a plot is drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Records {
     pub(crate) folder: PathBuf,
     pub(crate) study: Study,
     pub(crate) summary: Vec<SummaryRow>,
     pub(crate) results: Results,
-    /// Application metrics and delays of flows.
+    /// Application metrics and packet delays of flows.
     pub(crate) flows: Vec<FlowSummaryRow>,
     /// Bounds on metrics, with the measured values.
     pub(crate) expectations: Vec<ExpectationRow>,
-    /// In the order of `results.csv`, each key once.
+    /// The runs in the order of `results.csv`, each key once.
     pub(crate) runs: Vec<Run>,
 }
 
@@ -63,24 +62,24 @@ impl Records {
         Ok(Self { folder: folder.to_path_buf(), study, summary, results, flows, expectations, runs })
     }
 
-    /// Whether this is the folder of one run rather than of a study.
+    /// Whether this is the folder of a single run and not of a study.
     pub(crate) fn is_single_run(&self) -> bool {
         self.study.is_single_run() || (self.runs.len() == 1 && self.study.axis.is_empty())
     }
 
-    /// Title of the report.
+    /// The title of the report.
     pub(crate) fn title(&self) -> String {
         let run = if self.is_single_run() { self.runs.first().map(|r| r.record.title.clone()) } else { None };
         let title = Some(self.study.title.clone()).filter(|title| !title.trim().is_empty());
         title.or(run).or_else(|| self.study.name.clone()).unwrap_or_else(|| "Fullpipe report".to_owned())
     }
 
-    /// Keys of the runs that are not to be trusted.
+    /// The keys of invalid runs.
     pub(crate) fn doubtful(&self) -> BTreeSet<&str> {
         self.runs.iter().filter(|run| !run.distrust().is_empty()).map(|run| run.key.as_str()).collect()
     }
 
-    /// The first run's warning that nothing was delivered, if all runs have it.
+    /// The warning of the first run that nothing was delivered, if all runs have this warning.
     pub(crate) fn nothing_delivered(&self) -> Option<&Warning> {
         let of_run = |run: &'_ Run| -> Option<usize> {
             run.record.warnings.iter().flatten().position(|warning| warning.is(WarningKind::NothingDelivered))
@@ -92,8 +91,8 @@ impl Records {
         first.record.warnings.as_ref()?.get(of_run(first)?)
     }
 
-    /// The runs of some rows whose values count, each once: those that are to be trusted, as long as they are at least
-    /// half; otherwise all, as in `summary.csv`.
+    /// The distinct runs of some rows whose values count: the valid runs if they are at least half of all; otherwise
+    /// all runs, as in `summary.csv`.
     pub(crate) fn counting<'a>(&'a self, rows: &[&ResultRow]) -> Vec<&'a Run> {
         let keys = distinct(rows.iter().map(|row| row.key.as_str()));
         let all: Vec<&Run> = keys.into_iter().filter_map(|key| self.run(key)).collect();
@@ -101,7 +100,7 @@ impl Records {
         if 2 * sound.len() >= all.len() { sound } else { all }
     }
 
-    /// A run by its key.
+    /// The run with this key.
     pub(crate) fn run(&self, key: &str) -> Option<&Run> {
         self.runs.iter().find(|r| r.key == key)
     }

@@ -1,4 +1,4 @@
-//! One run as the report sees it: its record, its folder, and whether it is to be trusted.
+//! A run: its record, its folder, and whether it is valid.
 
 use crate::error::ReportError;
 use crate::numbers::{fixed, trimmed};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Run {
     pub(crate) record: RunRecord,
-    /// The name of its folder.
+    /// The name of the folder of the run.
     pub(crate) key: String,
     pub(crate) folder: PathBuf,
 }
@@ -21,18 +21,18 @@ impl Run {
         Ok(Self { record, key: key.to_owned(), folder: folder.to_path_buf() })
     }
 
-    /// Whether it ran in virtual time.
+    /// Whether the run was in virtual time.
     pub(crate) fn is_virtual(&self) -> bool {
         self.record.clock == "virtual"
     }
 
-    /// Why the run is not to be trusted; empty if it is.
+    /// The reasons why the run is invalid; empty if it is valid.
     pub(crate) fn distrust(&self) -> Vec<String> {
         let mut reasons = self.record.distrust.clone();
         if !passed(&self.record.audit) {
             match self.record.audit.failures.as_slice() {
                 [] => reasons.push("the audit failed".to_owned()),
-                // The run's own reasons may name them already.
+                // The reasons in the record may already include them.
                 failures => {
                     let audit = failures.iter().map(|f| format!("audit: {f}"));
                     reasons.extend(audit.filter(|f| !self.record.distrust.contains(f)));
@@ -48,12 +48,12 @@ impl Run {
     }
 }
 
-/// Only a clear yes counts.
+/// Whether the audit passed. Only an explicit pass counts.
 pub(crate) fn passed(audit: &AuditRecord) -> bool {
     audit.passed && audit.failures.is_empty() && audit.failures_not_kept == 0
 }
 
-/// Packets on their way out, stalls and own drops as a sentence with units.
+/// The lateness of departing packets, stalls and own drops as a sentence with units.
 pub(crate) fn lateness_in_words(lateness: &LatenessRecord) -> String {
     let micros = |seconds: f64| fixed(seconds * 1e6, 0);
     let packets = &lateness.packets;

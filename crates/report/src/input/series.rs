@@ -1,5 +1,5 @@
-//! `series.csv`: time_s, subject, metric, value. Long files are read row by row and only what is drawn is kept, as
-//! numbers.
+//! Reads `series.csv` with the columns time_s, subject, metric and value. Long files are read row by row, and only the
+//! samples of the plot are kept, as numbers.
 
 use crate::error::ReportError;
 use fullpipe_archive::{SERIES, SeriesRow};
@@ -7,29 +7,29 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-/// So many subjects of one metric are kept; a plot with more curves could not be read.
+/// The maximum number of subjects of one metric that are kept. A plot with more curves is not readable.
 pub(crate) const MOST_SUBJECTS: usize = 12;
 
-/// Samples of one subject in order of time: seconds and value. A gap, in which there was nothing to sample, is a sample that is
-/// not a number; [`read_series`] keeps one for each gap.
+/// The samples of one subject in order of time, as seconds and value. A gap, in which there was nothing to sample, is a
+/// NaN sample; [`read_series`] keeps one for each gap.
 pub(crate) type Samples = Vec<(f64, f64)>;
 
-/// All series of one metric.
+/// The series of all subjects of one metric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MetricSeries {
     pub(crate) metric: String,
-    /// By subject, in the order of the file.
+    /// The samples by subject, in the order of the file.
     pub(crate) subjects: Vec<(String, Samples)>,
-    /// Further subjects that were not kept.
+    /// The number of further subjects, which were not kept.
     pub(crate) more: usize,
 }
 
-/// What becomes of moments at which there was nothing to sample.
+/// The treatment of times at which there was nothing to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gaps {
-    /// The first of each gap is kept, as a sample that is not a number.
+    /// The first time of each gap is kept as a NaN sample.
     Kept,
-    /// They are left out.
+    /// These times are omitted.
     LeftOut,
 }
 
@@ -49,7 +49,7 @@ impl Reader {
         Ok(Some(Self { table: SERIES.open(&file)?, row: SeriesRow::default() }))
     }
 
-    /// Goes on to the next row whose subject and metric are wanted; its time and its value, if it has one.
+    /// Advances to the next row with an accepted subject and metric. Returns its time, and its value if it has one.
     fn next(&mut self, wanted: impl Fn(&str, &str) -> bool) -> Result<Option<(f64, Option<f64>)>, ReportError> {
         while self.table.next_into(&mut self.row)? {
             if wanted(&self.row.subject, &self.row.metric) {
@@ -76,7 +76,7 @@ impl Reader {
     }
 }
 
-/// Reads a run's `series.csv`; `None` if there is none. With `metric` or `subject`, just those.
+/// Reads a run's `series.csv`; `None` if there is none. With `metric` or `subject`, only the matching rows.
 pub(crate) fn read_series(
     folder: &Path,
     metric: Option<&str>,
@@ -85,7 +85,7 @@ pub(crate) fn read_series(
     let Some(mut reader) = Reader::open(folder)? else { return Ok(None) };
     let wanted = |of: &str, what: &str| metric.is_none_or(|m| m == what) && subject.is_none_or(|s| s == of);
     let mut all: Vec<MetricSeries> = Vec::new();
-    // Where a metric's and a subject's samples go; the number of a subject that is not kept is beyond the list.
+    // The indices of each metric and of its subjects. The index of a subject that is not kept is beyond the list.
     let mut places: BTreeMap<String, (usize, BTreeMap<String, usize>)> = BTreeMap::new();
     while let Some((at, value)) = reader.next(wanted)? {
         if !places.contains_key(&reader.row.metric) {
@@ -109,7 +109,7 @@ pub(crate) fn read_series(
     Ok(Some(all))
 }
 
-/// When the samples of a subject are, in seconds.
+/// The times of the samples of a subject, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Times {
     pub(crate) count: usize,
@@ -119,7 +119,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Adds the next sample.
+    /// Adds the time of the next sample.
     pub(crate) fn add(&mut self, at_s: f64) {
         match self.count {
             0 => self.first_s = at_s,
@@ -131,8 +131,8 @@ impl Times {
     }
 }
 
-/// When the samples of each metric of a run are, by subject, in the order of the file. The samples of all metrics at once may not
-/// fit in memory.
+/// The times of the samples of each metric of a run, by subject, in the order of the file. The samples of all metrics
+/// together may not fit into memory.
 pub(crate) fn read_times(folder: &Path) -> Result<Vec<(String, Vec<Times>)>, ReportError> {
     let Some(mut reader) = Reader::open(folder)? else { return Ok(Vec::new()) };
     let mut all: Vec<(String, Vec<Times>)> = Vec::new();
@@ -158,7 +158,7 @@ pub(crate) fn read_times(folder: &Path) -> Result<Vec<(String, Vec<Times>)>, Rep
     Ok(all)
 }
 
-/// Two metrics of one subject, from an instant on, read in one go; nothing of both if there is no `series.csv`.
+/// Reads two metrics of one subject in a single pass, from a start time on. Both are empty if there is no `series.csv`.
 pub(crate) fn read_pair(
     folder: &Path,
     subject: &str,
@@ -180,23 +180,22 @@ pub(crate) fn read_pair(
     Ok(both)
 }
 
-/// A time in whole nanoseconds, as it stands in the records: 0.3 / 0.1 would be less than 3.
+/// A time in whole nanoseconds, as in the records. Division of seconds is inexact: 0.3 / 0.1 is less than 3.
 fn nanoseconds(time_s: f64) -> u64 {
-    // `as` saturates and sends what is below zero to it.
+    // `as` saturates, so negative times become zero.
     (time_s * 1e9).round() as u64
 }
 
-/// To which interval a sample at the end of one belongs.
+/// The interval to which a sample on the boundary of two intervals belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// To the next: floor(time / interval).
+    /// The next one: floor(time / interval).
     Next,
-    /// To that one, since a probe tells of the time before it.
+    /// The previous one, because the sample of a probe covers the time before it.
     Own,
 }
 
-/// Means of samples over intervals of equal length, the first beginning at zero: the number of each interval that has
-/// a sample, and its mean.
+/// Means of samples over intervals of equal length from time zero: the index and the mean of each interval with samples.
 pub(crate) fn averages(samples: &[(f64, f64)], interval_ns: u64, ends: Ends) -> Vec<(u64, f64)> {
     let earlier = u64::from(ends == Ends::Own);
     let number = |time_s: f64| nanoseconds(time_s).saturating_sub(earlier) / interval_ns.max(1);
@@ -212,15 +211,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_belongs_to_the_interval_in_which_it_lies() {
-        // Every 10 ms from 0.29 s on, as decimals that no binary number hits: 0.29 lies in the third interval of
-        // 100 ms, 0.30 to 0.39 in the fourth, 0.40 in the fifth; nothing lies in the sixth.
+    fn averages_assign_samples_to_intervals_with_exact_boundaries() {
+        // Samples every 10 ms from 0.29 s on, at decimal times that have no exact binary form. 0.29 is in the third
+        // interval of 100 ms, 0.30 to 0.39 are in the fourth, 0.40 in the fifth, and none in the sixth.
         let mut samples: Vec<(f64, f64)> =
             (29..=40).map(|n: u32| (format!("0.{n}").parse().unwrap(), f64::from(n))).collect();
         samples.push((0.6, 7.0));
         // (30 + ... + 39) / 10 = 34.5.
         assert_eq!(averages(&samples, 100_000_000, Ends::Next), [(2, 29.0), (3, 34.5), (4, 40.0), (6, 7.0)]);
-        // With ends that belong to their own: 29 and 30; 31 to 40, (31 + ... + 40) / 10 = 35.5; 0.6 ends the sixth.
+        // If boundaries belong to the previous interval: 29 and 30; 31 to 40, (31 + ... + 40) / 10 = 35.5; 0.6 ends the
+        // sixth interval.
         assert_eq!(averages(&samples, 100_000_000, Ends::Own), [(2, 29.5), (3, 35.5), (5, 7.0)]);
         assert_eq!(averages(&[], 100_000_000, Ends::Own), []);
     }

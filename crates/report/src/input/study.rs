@@ -1,4 +1,4 @@
-//! `study.toml` with what the report adds to it: units that end the texts of axes, and values as a reader wants them.
+//! `study.toml` with additions of the report: the units at the ends of the texts of axes, and values in readable form.
 
 use crate::error::ReportError;
 use fullpipe_archive::StudyRecord;
@@ -8,17 +8,17 @@ use std::path::Path;
 
 pub(crate) use fullpipe_archive::Plot as PlotSpec;
 
-/// The words of a study.
+/// The texts of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Study {
     record: StudyRecord,
-    /// Texts of metrics and axes.
+    /// The texts of metrics and axes.
     pub(crate) words: Vec<Words>,
-    /// The file as it stands.
+    /// The content of the file.
     pub(crate) text: String,
 }
 
-/// What a metric or an axis is called.
+/// The text of a metric or an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Words {
     pub(crate) name: String,
@@ -50,13 +50,14 @@ impl Study {
         Ok(Self { words: words.collect(), record, text })
     }
 
-    /// What a metric or axis is called, where the study says it.
+    /// The text of a metric or an axis, if the study has one.
     pub(crate) fn words_of(&self, name: &str) -> Option<&Words> {
         self.words.iter().find(|w| w.name == name)
     }
 }
 
-/// An axis has no key for its unit; its text may end with one: "Send buffer, bytes".
+/// Splits a unit from the text of an axis. An axis has no key for its unit, but its text may end with one: "Send
+/// buffer, bytes".
 fn split_unit(text: &str) -> (String, Option<String>) {
     match text.rsplit_once(", ") {
         Some((name, unit @ ("bytes" | "bit/s" | "packets" | "s" | "ms" | "us" | "ns" | "Hz" | "dB" | "%"))) => {
@@ -66,7 +67,7 @@ fn split_unit(text: &str) -> (String, Option<String>) {
     }
 }
 
-/// A list of values, or one value as a list of one, each as `summary.csv` writes it.
+/// A list of values, or a single value as a list, each in the form of `summary.csv`.
 pub(crate) fn list(node: &Node) -> Vec<String> {
     match &node.content {
         Content::Array(nodes) => nodes.iter().map(shown).collect(),
@@ -74,7 +75,7 @@ pub(crate) fn list(node: &Node) -> Vec<String> {
     }
 }
 
-/// A value as a reader wants it: texts without quotes, everything else as TOML.
+/// A value in readable form: texts without quotes, other values as TOML.
 pub(crate) fn shown(node: &Node) -> String {
     match &node.content {
         Content::Text(text) => text.clone(),
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_may_end_a_text() {
+    fn split_unit_recognizes_a_unit_at_the_end_of_a_text() {
         assert_eq!(split_unit("Send buffer, bytes"), ("Send buffer".to_owned(), Some("bytes".to_owned())));
         assert_eq!(split_unit("Published, or random"), ("Published, or random".to_owned(), None));
     }

@@ -1,4 +1,4 @@
-//! The differences from another folder of records, with paired intervals.
+//! The section with the differences from another folder of records, with paired intervals.
 
 use crate::compare::{Comparison, Difference};
 use crate::input::distinct;
@@ -11,9 +11,9 @@ use crate::unit::{Unit, words};
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-/// So many rows are shown; the file has all.
+/// The maximum number of rows; the file contains all.
 const MOST_ROWS: usize = 500;
-/// Digits of a value without an interval.
+/// Significant digits of a value without an interval.
 const DIGITS: usize = 4;
 
 /// The section of the page.

@@ -1,11 +1,11 @@
-//! The expectations of a run or of a study, as `expectations.csv` has them.
+//! The section with the expectations of a run or of a study, from `expectations.csv`.
 
 use crate::input::Records;
 use crate::numbers::significant;
 use crate::page::table::{Field, Heading, Table};
 use fullpipe_archive::ExpectationRow;
 
-/// Digits of a value or bound.
+/// Significant digits of a value or bound.
 const DIGITS: usize = 6;
 
 /// The section; empty without expectations.

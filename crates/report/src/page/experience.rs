@@ -1,4 +1,4 @@
-//! What flows experienced, as `flow_summary.csv` has it: application metrics, and percentiles of the delay of packets.
+//! The tables of application metrics and percentiles of packet delay, from `flow_summary.csv`.
 
 use crate::input::{Records, distinct};
 use crate::numbers::{exact, mean_and_interval, significant};
@@ -8,16 +8,16 @@ use crate::unit::{Unit, words};
 use fullpipe_archive::{FlowSummaryRow, Point};
 use std::collections::BTreeMap;
 
-/// So many metrics fit beside each other.
+/// The maximum number of metrics in one table.
 const MOST_COLUMNS: usize = 7;
-/// Digits of a quantity without an interval.
+/// Significant digits of a quantity without an interval.
 const DIGITS: usize = 4;
-/// Digits of a percentile of delay, whose resolution is 1/64 of it.
+/// Significant digits of a percentile of delay, which has a resolution of 1/64.
 const PERCENTILE_DIGITS: usize = 3;
-/// So many rows are shown; the file has all.
+/// The maximum number of rows; the file contains all.
 const MOST_ROWS: usize = 500;
 
-/// The tables of an experiment, or of a study that has only one.
+/// The tables of an experiment, or of a study with a single experiment.
 pub(crate) fn tables(records: &Records, experiment: Option<&str>) -> Vec<Table> {
     let rows: Vec<&FlowSummaryRow> = records.flows.iter().filter(|row| row.point.experiment() == experiment).collect();
     let several = rows.iter().any(|row| row.n > 1);
@@ -44,7 +44,7 @@ pub(crate) fn tables(records: &Records, experiment: Option<&str>) -> Vec<Table> 
     tables
 }
 
-/// The names of flows, the first few.
+/// The names of the first few flows.
 fn list(flows: &[&str]) -> String {
     match flows {
         [] => String::new(),
@@ -54,7 +54,7 @@ fn list(flows: &[&str]) -> String {
     }
 }
 
-/// Flows that have the same metrics, with those.
+/// Groups of flows with the same metrics, and these metrics.
 fn by_metrics<'a>(rows: &[&'a FlowSummaryRow]) -> Vec<(Vec<&'a str>, Vec<&'a str>)> {
     let mut groups: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
     for flow in distinct(rows.iter().map(|row| row.flow.as_str())) {
@@ -67,7 +67,7 @@ fn by_metrics<'a>(rows: &[&'a FlowSummaryRow]) -> Vec<(Vec<&'a str>, Vec<&'a str
     groups
 }
 
-/// One row for each metric: many metrics of few flows.
+/// A table with one row for each metric, for many metrics of few flows.
 fn long(rows: &[&FlowSummaryRow], caption: &str, several: bool) -> Option<Table> {
     if rows.is_empty() {
         return None;
@@ -98,7 +98,7 @@ fn long(rows: &[&FlowSummaryRow], caption: &str, several: bool) -> Option<Table>
     Some(Table::of_rows(cut(caption, rows.len()), 1, headings, body))
 }
 
-/// One row for each flow at each point, one column for each metric.
+/// A table with one row for each flow at each point, and one column for each metric.
 fn wide(records: &Records, rows: &[&FlowSummaryRow], metrics: &[&str], caption: &str) -> Table {
     let axes = varying(rows.iter().map(|row| &row.point));
     type End<'a> = (&'a Point, &'a str, &'a str);
@@ -152,7 +152,7 @@ fn value(row: &FlowSummaryRow, scaled: impl Fn(f64) -> f64) -> String {
     }
 }
 
-/// A number without an interval: counts in full, quantities with the digits that mean something.
+/// A number without an interval: counts are exact, quantities have their significant digits.
 fn number(row: &FlowSummaryRow, value: f64) -> String {
     match row.unit.as_str() {
         "" => exact(value, 6),
@@ -161,7 +161,7 @@ fn number(row: &FlowSummaryRow, value: f64) -> String {
     }
 }
 
-/// The caption, which says what is left out.
+/// The caption, including the number of rows that are not shown.
 fn cut(caption: &str, rows: usize) -> String {
     if rows > MOST_ROWS {
         format!("{caption}; the first {MOST_ROWS} of {rows} rows, flow_summary.csv has all")

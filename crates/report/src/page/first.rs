@@ -1,5 +1,5 @@
-//! The first screen: the main figure beside the main table. Of a run that is the table of its flows, of a study the claims, or
-//! else the published values, or else the values in the main figure.
+//! The first screen: the main figure and the main table. For a run the table contains the flows. For a study it
+//! contains the claims; without claims, the published values; otherwise the values in the main figure.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -15,11 +15,11 @@ use crate::plot::gather::{varying, word_for};
 use fullpipe_archive::{FlowRow, SummaryRow, Verdict};
 use std::fmt::Write;
 
-/// So many rows fit on the first screen; the sections below have all.
+/// The maximum number of rows on the first screen; the sections below contain all.
 const MOST_ROWS: usize = 12;
-/// So many flows are read: the two directions of [`MOST_ROWS`] of them, and how many more there are.
+/// The maximum number of rows of `flows.csv` that are read: both directions of [`MOST_ROWS`] flows.
 const MOST_DIRECTIONS: usize = 2 * MOST_ROWS;
-/// A claim that is longer is cut here; its section has the whole text.
+/// The maximum length of a claim on the first screen; its section contains the whole text.
 const LONGEST_CLAIM: usize = 150;
 
 /// The figure of the first screen: the first picture.
@@ -27,7 +27,7 @@ pub(crate) fn main_figure(figures: &[Figure]) -> Option<&Figure> {
     figures.iter().find(|figure| figure.svg.is_some())
 }
 
-/// Writes figure and table.
+/// Writes the figure and the table.
 pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Figure>) -> Result<(), ReportError> {
     let table = if records.is_single_run() { flows(records)? } else { of_study(records, figure) };
     if figure.is_none() && table.is_none() {
@@ -35,7 +35,7 @@ pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Figure>
     }
     out.push_str("<div class=\"first\">\n");
     if let Some(figure) = figure {
-        // The caption stands alone here, so it has all of its sentences.
+        // Only this caption is visible here, so it contains all of its sentences.
         plots::write(out, figure, &[]);
     }
     if let Some((table, more)) = table {
@@ -50,10 +50,10 @@ pub(crate) fn write(out: &mut String, records: &Records, figure: Option<&Figure>
     Ok(())
 }
 
-/// A table, and markup on what it leaves out.
+/// A table, and markup about omitted rows.
 type Main = (Table, String);
 
-/// The flows of a run, both directions of each in one row.
+/// The flows of a run, with both directions of each in one row.
 fn flows(records: &Records) -> Result<Option<Main>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(None) };
     let flows = read_flows(&run.folder, MOST_DIRECTIONS)?;
@@ -116,12 +116,12 @@ fn flows(records: &Records) -> Result<Option<Main>, ReportError> {
     Ok(Some((table, more)))
 }
 
-/// The name of a flow without that of its direction.
+/// The name of a flow without the suffix of its direction.
 fn stem(flow: &str) -> &str {
     flow.strip_suffix(REVERSE).unwrap_or(flow)
 }
 
-/// A quantity with a prefix of its own: "51.04 ms".
+/// A quantity with its own prefix: "51.04 ms".
 fn quantity(value: f64, unit: &str) -> String {
     let unit = crate::unit::Unit::new(unit).scale_for(value);
     unit.with_unit(&significant(unit.value(value), 4))
@@ -137,7 +137,7 @@ fn of_study(records: &Records, figure: Option<&Figure>) -> Option<Main> {
     if !published.is_empty() {
         return Some(of_values(records, &published, "published", "Published and measured values"));
     }
-    // The metric of the main figure, or the first one.
+    // The metric of the main figure, or the first metric.
     let metrics = || records.summary.iter().map(|row| row.metric.as_str());
     let plot = records
         .study
@@ -152,7 +152,7 @@ fn of_study(records: &Records, figure: Option<&Figure>) -> Option<Main> {
     (!rows.is_empty()).then(|| of_values(records, &rows, "results", &caption))
 }
 
-/// Claims with their verdicts, those first on which a reader must look: what does not hold, then what the runs do not decide.
+/// Claims with their verdicts: first those that do not hold, then those that the runs do not decide.
 fn of_claims(records: &Records, claims: &[&SummaryRow]) -> Main {
     let urgency = |row: &SummaryRow| match row.verdict {
         Some(Verdict::Refuted | Verdict::Differs | Verdict::Untrusted) => 0,
@@ -180,13 +180,13 @@ fn cut(text: &str) -> String {
         return text.to_owned();
     }
     let start: String = text.chars().take(LONGEST_CLAIM).collect();
-    // Half a `code` would show its mark.
+    // A cut within `code` would show the quotation mark of the code.
     let start =
         if start.matches('`').count() % 2 == 1 { start.rsplit_once('`').map_or("", |(s, _)| s) } else { &start };
     format!("{}…", start.rsplit_once(' ').map_or(start, |(start, _)| start))
 }
 
-/// Values at points, with what was published where there is something.
+/// Values at points, with published values if there are any.
 fn of_values(records: &Records, rows: &[&SummaryRow], section: &str, caption: &str) -> Main {
     let axes = varying(rows.iter().map(|row| &row.point));
     let metrics = crate::input::distinct(rows.iter().map(|row| row.metric.as_str()));
@@ -218,7 +218,7 @@ fn of_values(records: &Records, rows: &[&SummaryRow], section: &str, caption: &s
     (table, more(rows.len(), section, "row"))
 }
 
-/// Where the rows are that the table leaves out.
+/// A reference to the section with the omitted rows.
 fn more(rows: usize, section: &str, what: &str) -> String {
     match rows.saturating_sub(MOST_ROWS) {
         0 if what == "claim" => format!("<a href=\"#{section}\">Tests, sources and notes</a>"),
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_claims_are_cut_at_a_word_and_outside_of_code() {
+    fn long_claim_is_cut_at_a_word_and_outside_of_code() {
         assert_eq!(cut("short"), "short");
         let long = format!("{} `queue_delay_s and more words", "word ".repeat(28).trim());
         assert!(cut(&long).ends_with("word…"), "{}", cut(&long));

@@ -1,21 +1,21 @@
-//! Where the models deviate from real systems, of the models that the runs use.
+//! The section on deviations of the models from real systems, for the models that the runs use.
 
 use crate::input::Records;
 use crate::markup::{escape, markdown, slug};
 use std::fmt::Write;
 
-/// How a run shows that it uses what a section of the page is about.
+/// How a run shows that it uses the subject of a section.
 #[derive(Clone, Copy)]
 enum Use {
-    /// Each run does.
+    /// Every run uses it.
     Always,
-    /// Runs in real time.
+    /// Runs in real time use it.
     RealTime,
-    /// Scenarios with one of these lines, as run records have them: every default written out.
+    /// Scenarios with one of these lines use it. The lines are those of resolved scenarios, with all defaults.
     Lines(&'static [&'static str]),
 }
 
-/// The sections of docs/limitations.md by the models that they are about; a section that is not here is always shown.
+/// The sections of docs/limitations.md and their conditions. A section that is not in this list is always shown.
 const SECTIONS: [(&str, Use); 11] = [
     ("Network", Use::Always),
     ("Measurement", Use::Always),
@@ -63,20 +63,20 @@ pub(crate) fn section(records: &Records, text: Option<&str>) -> String {
     out
 }
 
-/// What stands before the first section, and the sections by their titles.
+/// Splits a page into the text before the first section, and the sections with their titles.
 fn split(text: &str) -> (&str, Vec<(&str, &str)>) {
     let mut parts = text.split("\n## ");
     let before = parts.next().unwrap_or_default();
     (before, parts.map(|part| part.split_once('\n').unwrap_or((part, ""))).map(|(t, body)| (t.trim(), body)).collect())
 }
 
-/// Whether a run uses what a section is about.
+/// Whether a run uses the subject of a section.
 fn is_used(records: &Records, title: &str) -> bool {
     match SECTIONS.iter().find(|(known, _)| *known == title) {
         None | Some((_, Use::Always)) => true,
         Some((_, Use::RealTime)) => records.runs.iter().any(|run| !run.is_virtual()),
         Some((_, Use::Lines(lines))) => {
-            // Records without their scenario show nothing.
+            // Records without a scenario show no use.
             let of = |run: &crate::input::run::Run| {
                 let text = run.record.scenario.as_str();
                 text.is_empty() || lines.iter().any(|line| text.contains(line))
@@ -86,7 +86,7 @@ fn is_used(records: &Records, title: &str) -> bool {
     }
 }
 
-/// A plain text with Markdown's plainest habits: paragraphs parted by empty lines, `#` headings, `*` or `-` lists.
+/// Writes a plain text with basic Markdown: paragraphs separated by empty lines, `#` headings, `*` or `-` lists.
 fn write_text(out: &mut String, text: &str) {
     for block in text.replace("\r\n", "\n").split("\n\n").map(str::trim).filter(|b| !b.is_empty()) {
         if block.starts_with('#') {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_become_paragraphs_and_lists() {
+    fn write_text_renders_paragraphs_and_lists() {
         let mut out = String::new();
         write_text(&mut out, "# Limits\nNo <b>radio</b>.\n\n* one\n  more\n* two\n");
         assert_eq!(
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sections_of_the_page_are_known() {
+    fn every_section_of_the_limitations_page_is_in_the_list() {
         let (_, sections) = split(include_str!("../../../../docs/limitations.md"));
         let titles: Vec<&str> = sections.iter().map(|(title, _)| *title).collect();
         for title in &titles {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_sections_on_models_in_use_are_shown() {
+    fn only_sections_of_used_models_are_shown() {
         let text = "Before.\n\n## TCP\n\n* a\n\n## LTE\n\n* b\n\n## New\n\n* c\n";
         let mut records = Records::default();
         let mut run = crate::input::run::Run::default();

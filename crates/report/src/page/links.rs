@@ -1,4 +1,5 @@
-//! What links carried, dropped, marked and delayed, as `links.csv` of the runs has it: means over the runs of each point.
+//! The table of throughput, drops, marks and delays of links, from `links.csv` of the runs: means over the runs of each
+//! point.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -10,11 +11,11 @@ use crate::unit::Unit;
 use fullpipe_archive::{Column, LinkRow};
 use fullpipe_archive::{Point, ResultRow};
 
-/// So many rows are shown; the files have all.
+/// The maximum number of rows; the files contain all.
 const MOST_ROWS: usize = 500;
-/// Digits of a mean.
+/// Significant digits of a mean.
 const DIGITS: usize = 4;
-/// The columns that are shown, with their headings.
+/// The columns of the table with their headings.
 const SHOWN: [(&str, Column<LinkRow>); 6] = [
     ("Throughput", LinkRow::throughput_bps()),
     ("Utilisation", LinkRow::utilisation()),
@@ -32,7 +33,7 @@ struct Row<'a> {
     runs: usize,
 }
 
-/// The table; `None` if no run has measured a link.
+/// The table; `None` if no run measured a link.
 pub(crate) fn table(records: &Records) -> Result<Option<Table>, ReportError> {
     let rows = rows(records)?;
     if rows.is_empty() {
@@ -59,11 +60,11 @@ pub(crate) fn table(records: &Records) -> Result<Option<Table>, ReportError> {
     Ok(Some(Table::of_rows(caption, axes.len() + 1, headings, body)))
 }
 
-/// The rows of all points in their order.
+/// The rows of all points, in the order of the points.
 fn rows(records: &Records) -> Result<Vec<Row<'_>>, ReportError> {
     let mut points: Vec<(&Point, Vec<&ResultRow>)> = Vec::new();
     for row in &records.results.rows {
-        // Rows of a point stand together.
+        // The rows of a point are consecutive.
         match points.last_mut() {
             Some((point, rows)) if **point == row.point => rows.push(row),
             _ => points.push((&row.point, vec![row])),
@@ -94,7 +95,7 @@ fn rows(records: &Records) -> Result<Vec<Row<'_>>, ReportError> {
     Ok(out)
 }
 
-/// A column with its heading: shares in per cent, others with the prefix that suits the largest.
+/// A column with its heading: ratios in percent, other values with the prefix for the largest value.
 fn numbers(rows: &[Row<'_>], column: usize) -> (Heading, Vec<Field>) {
     let (heading, declared) = SHOWN[column];
     let share = declared.unit.is_empty();

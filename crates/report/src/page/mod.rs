@@ -1,6 +1,6 @@
-//! The page: one self-contained file of HTML with inline style and pictures, no script, nothing loaded from anywhere
-//! (a content security policy in the page holds that even against our own mistakes). It is also well-formed XML, so that
-//! a test can parse it.
+//! The page: one self-contained HTML file with inline style and pictures, without scripts and without external
+//! resources. A content security policy in the page enforces this even if the report has errors. The page is also
+//! well-formed XML, so that a test can parse it.
 
 pub(crate) mod compare;
 mod expectations;
@@ -23,8 +23,8 @@ use crate::plot::Figure;
 use fullpipe_archive::Verdict;
 use std::fmt::Write;
 
-/// Shapes of the verdicts: a tick in a circle, a diamond, a line in a circle, a triangle, a crossed square, a clock face. With the word beside them,
-/// they need no colour.
+/// The symbols of the verdicts: a check mark in a circle, a diamond, a line in a circle, a triangle, a crossed square,
+/// a clock. Together with the word they need no color.
 const SYMBOLS: &str = "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\">\
 <symbol id=\"v-match\" viewBox=\"0 0 16 16\"><circle cx=\"8\" cy=\"8\" r=\"7\" fill=\"none\" stroke=\"currentColor\" \
 stroke-width=\"1.6\"/><path d=\"M4.4 8.3l2.5 2.6 4.8-5.4\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
@@ -40,7 +40,7 @@ stroke-width=\"1.6\"/><path d=\"M4.8 4.8l6.4 6.4M11.2 4.8l-6.4 6.4\" stroke=\"cu
 stroke-width=\"1.6\"/><path d=\"M8 3.6V8.4l3 2\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/></symbol>\
 </svg>\n";
 
-/// Writes the whole page.
+/// Writes the page.
 pub(crate) fn write(
     records: &Records,
     figures: &[Figure],
@@ -51,7 +51,7 @@ pub(crate) fn write(
     let main = first::main_figure(figures);
     let others: Vec<&Figure> =
         figures.iter().filter(|figure| main.is_none_or(|main| figure.name != main.name)).collect();
-    // What several captions share stands above them, once.
+    // A sentence that several captions share is written once, above the plots.
     let shared = plots::shared_remarks(&others);
     let mut out = String::new();
     let _ = write!(

@@ -1,20 +1,20 @@
-//! Numbered notes under a table, so that long texts do not stretch its rows: each text once, however many rows share
-//! it.
+//! Numbered notes below a table, so that long texts do not stretch its rows. Each text is listed once, even if several
+//! rows have it.
 
 use crate::markup::markdown;
 use std::fmt::Write;
 
-/// A shorter note stands in its row...
+/// A shorter note is in its row.
 const SHORT_NOTE: usize = 70;
-/// ...and a shorter name of a source too.
+/// A shorter name of a source is in its row.
 const SHORT_SOURCE: usize = 24;
 
 /// Notes of one section.
 #[derive(Clone, Debug)]
 pub(crate) struct Notes {
-    /// Begins the ids of the notes.
+    /// Prefix of the ids of the notes.
     id: &'static str,
-    /// What a note is called: "note" gives "note 3", nothing gives "[3]".
+    /// The word before the number of a note: "note" gives "note 3", an empty word gives "[3]".
     word: &'static str,
     texts: Vec<String>,
 }
@@ -24,7 +24,7 @@ impl Notes {
         Self { id, word, texts: Vec::new() }
     }
 
-    /// A short text as it is, a long one as a reference.
+    /// A short text as it is; a reference to a long text.
     pub(crate) fn short_or_mark(&mut self, text: &str) -> String {
         match text.chars().count() {
             0 => String::new(),
@@ -49,7 +49,7 @@ impl Notes {
         format!("<a href=\"#{id}-{number}\">{shown}</a>")
     }
 
-    /// The list of all that was referred to.
+    /// Writes the list of all referenced texts.
     pub(crate) fn write(&self, out: &mut String, title: &str) {
         if self.texts.is_empty() {
             return;
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_listed_once() {
+    fn notes_list_each_text_once() {
         let mut notes = Notes::new("n", "note");
         let long = "x".repeat(100);
         assert_eq!(notes.short_or_mark("a < b"), "<span class=\"whole\">a &lt; b</span>");

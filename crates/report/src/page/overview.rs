@@ -1,4 +1,4 @@
-//! The head of the page: what this is, whether it can be trusted at a glance, and what was run.
+//! The head of the page: title, validity at a glance, and the runs.
 
 use crate::input::Records;
 use crate::input::run::Run;
@@ -11,10 +11,10 @@ use fullpipe_archive::{Verdict, WarningKind};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// So many reasons are listed in a banner; the section on validity has all.
+/// The maximum number of reasons in a banner; the section on validity contains all.
 const REASONS_IN_BANNER: usize = 5;
 
-/// What the study says of itself.
+/// The description of the study.
 pub(crate) fn description(out: &mut String, records: &Records) {
     for paragraph in records.study.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", markdown(paragraph.trim()));
@@ -39,7 +39,8 @@ pub(crate) fn header(out: &mut String, records: &Records) {
     tally(out, records);
 }
 
-/// How many values and claims have each verdict, how many expectations failed, and on what all that rests.
+/// The number of values and claims with each verdict, the number of failed expectations, and the runs that they are
+/// based on.
 fn tally(out: &mut String, records: &Records) {
     out.push_str("<ul class=\"tally\" aria-label=\"Verdicts\">");
     let verdicts = || records.summary.iter().filter_map(|r| r.verdict);
@@ -76,7 +77,7 @@ fn tally(out: &mut String, records: &Records) {
     out.push_str("</ul>\n");
 }
 
-/// The length of the run, or of all runs together.
+/// The duration of the run, or of all runs together.
 fn times_in_words(records: &Records) -> String {
     let times: Vec<f64> = records.runs.iter().map(|r| r.record.duration_s).collect();
     match times.as_slice() {
@@ -117,7 +118,7 @@ fn distrust_banner(out: &mut String, records: &Records) {
     out.push_str("</ul></div>\n");
 }
 
-/// Says that there are warnings, and with a run that delivered nothing, why.
+/// Writes the banner about warnings. For a run that delivered nothing it includes the reason.
 fn warnings_banner(out: &mut String, records: &Records) {
     let warnings = || records.runs.iter().filter_map(|run| run.record.warnings.as_ref()).flatten();
     let silent = || warnings().filter(|warning| warning.is(WarningKind::NothingDelivered));
@@ -144,7 +145,7 @@ fn warnings_banner(out: &mut String, records: &Records) {
     }
 }
 
-/// The beginning of a key: enough to find the folder.
+/// The beginning of a key, which suffices to find the folder.
 pub(crate) fn short(key: &str) -> &str {
     key.get(..12).unwrap_or(key)
 }

@@ -1,11 +1,11 @@
-//! The pictures, each with title, caption and the name of its file.
+//! The section with the plots, each with title, caption and file name.
 
 use crate::input::distinct;
 use crate::markup::{escape, markdown};
 use crate::plot::Figure;
 use std::fmt::Write;
 
-/// Sentences that the captions of at least two figures share, each once.
+/// The distinct sentences that the captions of at least two figures share.
 pub(crate) fn shared_remarks(figures: &[&Figure]) -> Vec<String> {
     let of = |text: &String| figures.iter().filter(|figure| figure.caption.contains(text)).count();
     distinct(figures.iter().flat_map(|figure| &figure.caption))
@@ -15,7 +15,7 @@ pub(crate) fn shared_remarks(figures: &[&Figure]) -> Vec<String> {
         .collect()
 }
 
-/// The figures that are not on the first screen.
+/// The section with the figures that are not on the first screen.
 pub(crate) fn section(figures: &[&Figure], shared: &[String]) -> String {
     let mut out = String::new();
     if figures.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) fn section(figures: &[&Figure], shared: &[String]) -> String {
     out
 }
 
-/// A figure with those sentences of its caption that are not `shared`.
+/// Writes a figure with the sentences of its caption that are not in `shared`.
 pub(crate) fn write(out: &mut String, figure: &Figure, shared: &[String]) {
     let own = figure.caption.iter().filter(|text| !shared.contains(text)).map(String::as_str);
     let (title, caption) = (escape(&figure.title), markdown(&own.collect::<Vec<_>>().join(" ")));

@@ -1,4 +1,4 @@
-//! Claims and published values beside what was measured, each with its verdict.
+//! The sections that compare claims and published values with the measurements, each with its verdict.
 
 use crate::input::{Records, distinct};
 use crate::markup::{escape, escape_with_links, markdown};
@@ -11,7 +11,7 @@ use crate::unit::Unit;
 use fullpipe_archive::{SummaryRow, Verdict};
 use std::fmt::Write;
 
-/// The claims, each with verdict and note.
+/// The section of claims, each with verdict and note.
 pub(crate) fn claims(records: &Records) -> String {
     let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_some()).collect();
     let mut out = String::new();
@@ -33,7 +33,7 @@ pub(crate) fn claims(records: &Records) -> String {
     };
     let mut notes = Notes::new("claim-note", "note");
     let mut sources = Notes::new("claim-source", "");
-    // Claims that the study makes itself explain those of its source; they come after.
+    // Claims of the study itself explain those of its source, so they come after them.
     let is_own = |r: &&SummaryRow| r.source.is_empty() || r.source.starts_with("Fullpipe");
     let (own, cited): (Vec<&SummaryRow>, Vec<&SummaryRow>) = rows.into_iter().partition(is_own);
     let both = !own.is_empty() && !cited.is_empty();
@@ -75,23 +75,23 @@ pub(crate) fn claims(records: &Records) -> String {
     out
 }
 
-/// A note without what the page says already: that the study was shortened (a banner says it), and a claim's own words,
-/// which stand beside it. The parts of a note are joined by semicolons.
+/// A note without repetitions: that the study was quick (a banner contains this), and the text of the claim, which is
+/// in the same row. The parts of a note are separated by semicolons.
 fn note_beside(note: &str, text: &str) -> String {
     let note = note.strip_prefix("quick").filter(|rest| rest.is_empty() || rest.starts_with("; ")).unwrap_or(note);
     let note = if text.is_empty() { note.to_owned() } else { note.replacen(text, "", 1) };
     note.trim_matches([' ', ';']).to_owned()
 }
 
-/// What the rows of a section share.
+/// Data that all rows of a section share.
 struct Section {
     notes: Notes,
     sources: Notes,
-    /// One source for all needs no column.
+    /// A single source needs no column.
     one_source: bool,
 }
 
-/// Published values beside measured ones.
+/// The section with published and measured values.
 pub(crate) fn values(records: &Records) -> String {
     let rows: Vec<&SummaryRow> = records
         .summary
@@ -120,7 +120,7 @@ pub(crate) fn values(records: &Records) -> String {
         let _ = writeln!(out, "<p class=\"soft\">Source of all published values: {source}</p>");
     }
     let mut section = Section { notes: Notes::new("note", "note"), sources: Notes::new("source", ""), one_source };
-    // In a long table exceptions would drown: they come first, on their own.
+    // A long table would hide exceptions, so they come first in a separate table.
     let exceptions: Vec<&SummaryRow> =
         rows.iter().copied().filter(|r| r.verdict.is_some_and(|v| v != Verdict::Match)).collect();
     let judged = rows.iter().filter(|r| r.verdict.is_some()).count();
@@ -146,10 +146,10 @@ pub(crate) fn values(records: &Records) -> String {
     out
 }
 
-/// A longer table has its exceptions told first.
+/// A table with more rows has its exceptions first.
 const LONG: usize = 20;
 
-/// A table of published beside measured values, a group per metric, of one experiment or of all.
+/// A table of published and measured values, with a group for each metric, of one experiment or of all.
 fn beside(
     records: &Records,
     scope: Option<Option<&str>>,
@@ -157,7 +157,7 @@ fn beside(
     caption: String,
     section: &mut Section,
 ) -> Table {
-    // What varies anywhere in the scope names a point, even where all published points share it.
+    // An axis that varies within the scope is part of a point's name, even if all published points have the same value.
     let in_scope = |r: &&SummaryRow| scope.is_none_or(|experiment| r.point.experiment() == experiment);
     let all = records.summary.iter().filter(|r| r.claim().is_none()).filter(in_scope);
     let mut axes = varying(all.map(|r| &r.point));
@@ -189,7 +189,7 @@ fn beside(
             };
             let published = row.published.map_or_else(|| "–".to_owned(), |v| trimmed(unit.value(v), 6));
             let difference = match (row.mean, row.published) {
-                // A tolerance in units is compared with a difference in units: one packet of 29 267 is not 0.00 %.
+                // An absolute tolerance is compared with an absolute difference: one packet of 29 267 is not 0.00 %.
                 (Some(mean), Some(published)) if !row.tolerance.ends_with('%') && !row.tolerance.is_empty() => {
                     signed(unit.value(mean) - unit.value(published))
                 }
@@ -229,7 +229,7 @@ fn signed(value: f64) -> String {
     if value > 0.0 { format!("+{text}") } else { text }
 }
 
-/// A tolerance as it is shown: a share as it stands, an absolute one in the unit of its group.
+/// A tolerance as shown: a relative one as it is, an absolute one in the unit of its group.
 fn tolerance(text: &str, unit: &crate::unit::Scaled) -> String {
     match (text.strip_suffix('%'), fullpipe_archive::parse_number(text)) {
         (Some(share), _) => format!("{} %", share.trim()),
@@ -244,7 +244,7 @@ pub(crate) fn unit_of(records: &Records, row: &SummaryRow) -> Unit {
     if told.is_empty() { Unit::of_metric(&row.metric) } else { Unit::new(told) }
 }
 
-/// An axis' heading, with its unit where it has one.
+/// The heading of an axis, with its unit if it has one.
 pub(crate) fn axis_heading(records: &Records, axis: &str, rows: &[&SummaryRow]) -> Heading {
     let unit =
         records.study.words_of(axis).and_then(|w| w.unit.as_deref()).map_or_else(|| Unit::of_metric(axis), Unit::new);
@@ -254,7 +254,7 @@ pub(crate) fn axis_heading(records: &Records, axis: &str, rows: &[&SummaryRow]) 
     if number { Heading::number(text) } else { Heading::text(text) }
 }
 
-/// The value of an axis at a row's point.
+/// The value of an axis at the point of a row.
 pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
     let text = row.point.get(axis).unwrap_or("–");
     match fullpipe_archive::parse_number(text) {
@@ -263,7 +263,7 @@ pub(crate) fn axis_field(row: &SummaryRow, axis: &str) -> Field {
     }
 }
 
-/// The experiments of some rows, in order.
+/// The experiments of some rows, in their order.
 pub(crate) fn experiments<'a>(rows: &[&'a SummaryRow]) -> Vec<Option<&'a str>> {
     distinct(rows.iter().map(|row| row.point.experiment()))
 }
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_say_nothing_twice() {
+    fn note_beside_removes_repetitions() {
         assert_eq!(note_beside("quick; UDP is fast; no, slow.; see run 7", "UDP is fast; no, slow."), "see run 7");
         assert_eq!(note_beside("quick", ""), "");
         assert_eq!(note_beside("quickly done", ""), "quickly done");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_have_a_sign() {
+    fn signed_differences_have_a_sign() {
         assert_eq!((signed(1.0), signed(-0.25), signed(0.0)), ("+1".to_owned(), "−0.25".to_owned(), "0".to_owned()));
     }
 }

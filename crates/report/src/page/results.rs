@@ -1,5 +1,5 @@
-//! All results as tables: one per experiment with a row per point and a column per metric; for a single run, its
-//! flows.
+//! The tables of all results: one per experiment, with a row per point and a column per metric. A single run has tables
+//! of its flows.
 
 use crate::error::ReportError;
 use crate::input::flows::{Flows, read_flows};
@@ -16,12 +16,12 @@ use fullpipe_archive::{Point, SummaryRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// So many flows are shown; the file has all.
+/// The maximum number of flows; the file contains all.
 const MOST_FLOWS: usize = 200;
-/// A longer table is folded away until it is asked for.
+/// A table with more rows is collapsed.
 const FOLD_ABOVE: usize = 40;
 
-/// Tables of all results.
+/// The section with the tables of all results.
 pub(crate) fn section(records: &Records) -> Result<String, ReportError> {
     let mut out = String::new();
     if records.is_single_run() {
@@ -66,10 +66,10 @@ fn fold(out: &mut String, table: &Table) {
     }
 }
 
-/// Digits of a value of one run: no interval says how many mean something.
+/// Significant digits of a value of a single run, which has no interval.
 const DIGITS: usize = 4;
 
-/// The metrics of a single run, each with what it is: some are sums over flows, some are means.
+/// The metrics of a single run with their definitions: some are sums over flows, some are means.
 fn of_run(records: &Records, rows: &[&SummaryRow]) -> Table {
     let body = rows.iter().map(|row| {
         let told = records.study.words_of(&row.metric).map_or("", |words| words.text.as_str());
@@ -136,8 +136,7 @@ fn of_points(records: &Records, rows: &[&SummaryRow], experiment: Option<&str>) 
     Table::of_rows(caption, axes.len(), headings, body)
 }
 
-/// On how many runs a point's values rest, and what of those that are not to be trusted: they are left out as long as
-/// enough others are there.
+/// The number of runs of a point, and the treatment of invalid runs: they are excluded if enough valid runs remain.
 fn runs(records: &Records, doubtful: &BTreeSet<&str>, point: &Point, counted: u64) -> Field {
     if doubtful.is_empty() {
         return Field::Number(counted.to_string());
@@ -153,7 +152,7 @@ fn runs(records: &Records, doubtful: &BTreeSet<&str>, point: &Point, counted: u6
     }
 }
 
-/// How each metric is computed.
+/// The definition of each metric.
 fn definitions(out: &mut String, records: &Records) {
     let shown = |name: &str| records.summary.iter().any(|r| r.metric == name);
     let rows = records.study.metric.iter().filter(|metric| shown(&metric.name)).map(|metric| {
@@ -169,8 +168,8 @@ fn definitions(out: &mut String, records: &Records) {
     }
 }
 
-/// Tables of flows, narrow enough for a page: what each is about, and its columns (heading, how it comes from
-/// `flows.csv`) beside the flow's name.
+/// Tables of flows, narrow enough for a page: the title of each, and its columns (heading, source in `flows.csv`) after
+/// the name of the flow.
 const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
     (
         "both directions of each, the main direction first: how fast, how late",
@@ -203,19 +202,19 @@ const FLOW_TABLES: [(&str, &[(&str, From)]); 2] = [
     ),
 ];
 
-/// Where a column of the table of flows comes from.
+/// The source of a column in a table of flows.
 #[derive(Clone, Copy)]
 enum From {
-    /// A column as it is.
+    /// A column of `flows.csv`.
     Column(Column<FlowRow>),
-    /// Whether the row is the flow's main direction, in a word.
+    /// The direction of the row: main or other.
     Direction,
-    /// What follows from several columns, with its unit.
+    /// A value that is computed from several columns, with its unit.
     Derived(&'static str, fn(&FlowRow) -> Option<f64>),
 }
 
 impl From {
-    /// Whether it has texts.
+    /// Whether the column contains texts.
     fn is_text(self) -> bool {
         match self {
             From::Column(column) => column.kind == Kind::Text,
@@ -224,7 +223,7 @@ impl From {
         }
     }
 
-    /// The unit of its numbers, which get the prefix that suits the largest; `None` for counts, which stay whole.
+    /// The unit of its numbers, which have the prefix for the largest value; `None` for counts, which are exact.
     fn unit(self) -> Option<&'static str> {
         match self {
             From::Column(column) => (column.kind != Kind::Count).then_some(column.unit),

@@ -1,34 +1,34 @@
-//! Tables: headings with scope, numbers aligned at the decimal point, a frame that scrolls where the table is wider
+//! Tables: headings with scope, numbers aligned at the decimal point, and a frame that scrolls if the table is wider
 //! than the screen.
 
 use crate::markup::escape;
 use crate::numbers::align;
 use std::fmt::Write;
 
-/// A field.
+/// The content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
-    /// Text, escaped when it is written.
+    /// Text, which is escaped when it is written.
     Text(String),
-    /// A number as it shall stand, aligned with its column.
+    /// A formatted number, aligned within its column.
     Number(String),
-    /// Markup made by this crate.
+    /// Markup from this crate.
     Markup(String),
     /// A number that is the best of its column.
     Best(String),
-    /// Text that stands out because something is wrong.
+    /// Highlighted text about a problem.
     Bad(String),
 }
 
-/// A table; the first `keys` columns of each row are its headings.
+/// A table. The first `keys` columns are row headings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Table {
     pub(crate) caption: String,
     pub(crate) keys: usize,
     pub(crate) headings: Vec<Heading>,
-    /// A row above the headings: texts, and over how many of them each stands; empty: no such row.
+    /// A row above the headings: texts, and the number of columns of each. If empty, there is no such row.
     pub(crate) spans: Vec<(String, usize)>,
-    /// Rows in groups; a group's name is a row of its own.
+    /// Rows in groups. The name of a group is a separate row.
     pub(crate) groups: Vec<(Option<String>, Vec<Vec<Field>>)>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct Table {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Heading {
     pub(crate) text: String,
-    /// Right-aligned.
+    /// Whether the column is right-aligned.
     pub(crate) number: bool,
-    /// Long text: kept wide enough to read.
+    /// Whether the column contains long texts and needs a minimum width.
     pub(crate) long: bool,
 }
 
@@ -57,7 +57,7 @@ impl Heading {
 }
 
 impl Table {
-    /// A table without groups, without the columns in which no row says anything.
+    /// A table without groups and without columns that are empty in all rows.
     pub(crate) fn of_rows(
         caption: impl Into<String>,
         keys: usize,
@@ -70,12 +70,12 @@ impl Table {
         table
     }
 
-    /// Rows in all groups.
+    /// The number of rows in all groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.iter().map(|(_, rows)| rows.len()).sum()
     }
 
-    /// Takes out columns in which no row says anything.
+    /// Removes columns that are empty in all rows.
     pub(crate) fn drop_empty_columns(&mut self) {
         let empty = |field: &Field| match field {
             Field::Text(t) | Field::Number(t) | Field::Best(t) | Field::Markup(t) | Field::Bad(t) => {
@@ -86,7 +86,7 @@ impl Table {
             let rows = || self.groups.iter().flat_map(|(_, rows)| rows);
             if rows().all(|row| row.get(column).is_none_or(empty)) {
                 self.headings.remove(column);
-                // The text above the column stands over one column less.
+                // The text above the column then spans one column less.
                 let mut end = 0;
                 let above = self.spans.iter_mut().find(|(_, columns)| {
                     end += columns;
@@ -139,7 +139,7 @@ impl Table {
         out.push_str("</table></div>\n");
     }
 
-    /// Writes the table, folded away behind a summary.
+    /// Writes the table, collapsed under a summary.
     pub(crate) fn write_folded(&self, out: &mut String, summary: &str) {
         let _ = writeln!(out, "<details><summary>{}</summary>", escape(summary));
         self.write(out);
@@ -172,7 +172,7 @@ impl Table {
     }
 }
 
-/// Rows whose numbers are padded so that their decimal points align column by column.
+/// The rows with numbers that are padded to align at the decimal point in each column.
 fn aligned(rows: &[Vec<Field>]) -> Vec<Vec<Field>> {
     let mut rows = rows.to_vec();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Why one may, or may not, believe the numbers: intervals, audit, warm-up, seeds, lateness, limits; and how to repeat
-//! them.
+//! The section on the validity of the results (intervals, audit, warm-up, seeds, lateness, limitations) and on how to
+//! repeat the runs.
 
 use crate::input::Records;
 use crate::input::run::{Run, lateness_in_words, passed};
@@ -13,11 +13,11 @@ use fullpipe_archive::{PacketCounts, SummaryRow, Warning, claims_by_chance};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// A longer list of runs is folded away.
+/// A list with more runs is collapsed.
 const FOLD_ABOVE: usize = 20;
-/// So many warnings are listed.
+/// The maximum number of warnings in the list.
 const MOST_WARNINGS: usize = 50;
-/// Below so many runs an interval is wide and leans on normality.
+/// With fewer runs an interval is wide and depends on the normality of the values.
 const FEW_RUNS: u64 = 5;
 
 /// The section.
@@ -150,7 +150,7 @@ fn failures(out: &mut String, records: &Records) {
     out.push_str("</ul>\n");
 }
 
-/// The warnings of all runs: one that several runs give is there once.
+/// Writes the warnings of all runs. A warning of several runs is listed once.
 fn warnings(out: &mut String, records: &Records) {
     let mut found: Vec<(&Warning, usize)> = Vec::new();
     for warning in records.runs.iter().filter_map(|run| run.record.warnings.as_ref()).flatten() {

@@ -1,5 +1,6 @@
-//! A metric over the values of an axis as bars side by side, from zero, one pattern per series. For names (congestion
-//! controls, disciplines); for numbers a line plot says more. Patterns, not only colours, tell the series apart.
+//! Bar plots: a metric over the values of an axis, with bars from zero and one pattern per series. They suit names
+//! (congestion controls, disciplines); for numbers a line plot shows more. Series differ in pattern and not only in
+//! color.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -14,7 +15,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let (Some(x), Some(y)) = (&spec.x, &spec.y) else {
         return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric).");
     };
-    // A bar's length is its message: it begins at zero, which a logarithmic axis does not have.
+    // The length of a bar represents the value, so it begins at zero, which a logarithmic axis does not have.
     let spec = &PlotSpec { y_scale: None, y_min: None, ..spec.clone() };
     let mut data = gather::over_axis(records, spec, x, y);
     let Some(height) = gather::height(&data.series, false) else {
@@ -22,7 +23,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     };
     let behind = numbers(&data, x, y);
     let names = data.names.clone().unwrap_or_else(|| {
-        // Numbers become names in rising order.
+        // Numbers are treated as names in ascending order.
         let mut places: Vec<f64> = data.series.iter().flat_map(|s| &s.values).map(|v| v.x).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
@@ -66,7 +67,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     Drawing::of(frame, words, remarks(&data.series, 0)).with(behind)
 }
 
-/// The style of what is drawn onto bar number `index`.
+/// The style of marks on top of bar number `index`.
 pub(crate) fn dark(index: usize) -> crate::plot::palette::Style {
     crate::plot::palette::Style { colour: "#111", ..style(index) }
 }

@@ -1,7 +1,7 @@
-//! Box plots: how a metric is distributed over the runs of each value of an axis, one box per series. A box reaches from
-//! the first to the third quartile, with a line at the median; whiskers reach to the last value within 1.5 interquartile
-//! ranges of the box (Tukey 1977), and every run beyond them is a dot. Quartiles interpolate linearly between order
-//! statistics (type 7 of Hyndman and Fan 1996, the default of R and matplotlib).
+//! Box plots: the distribution of a metric over the runs of each value of an axis, with one box per series. A box spans
+//! the first to the third quartile, with a line at the median. Whiskers extend to the last value within 1.5
+//! interquartile ranges of the box (Tukey 1977), and every run beyond them is a dot. Quartiles interpolate linearly
+//! between order statistics (type 7 of Hyndman and Fan 1996, the default of R and matplotlib).
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -13,7 +13,7 @@ use crate::plot::gather::{self, Grouping, Series, Side};
 use crate::plot::palette::style;
 use fullpipe_archive::{BOX_QUANTILES, Point};
 
-/// The five numbers of a box, and what lies outside of its whiskers.
+/// The five numbers of a box, and the values outside its whiskers.
 #[derive(Clone, Debug, PartialEq)]
 struct Summary {
     quartiles: [f64; 3],
@@ -22,7 +22,7 @@ struct Summary {
 }
 
 impl Summary {
-    /// Of sorted values; `None` if there are none.
+    /// The summary of sorted values; `None` if there are none.
     fn of(sorted: &[f64]) -> Option<Self> {
         sorted.first()?;
         let quartiles = [0.25, 0.5, 0.75].map(|share| quantile(sorted, share));
@@ -30,12 +30,12 @@ impl Summary {
         let within = |value: &f64| (quartiles[0] - reach..=quartiles[2] + reach).contains(value);
         let inside = Extent::of(sorted.iter().copied().filter(within))?;
         let outside = sorted.iter().copied().filter(|value| !within(value)).collect();
-        // A quartile that is interpolated may lie beyond the last value within reach.
+        // An interpolated quartile can be outside the last value within the range.
         let whiskers = (inside.low.min(quartiles[0]), inside.high.max(quartiles[2]));
         Some(Self { quartiles, whiskers, outside })
     }
 
-    /// The means over runs of five quantiles of each run, from the lower whisker to the upper; `None` without runs.
+    /// The means over runs of five quantiles of each run, from the lower to the upper whisker; `None` without runs.
     fn of_means(runs: &[&[f64]]) -> Option<Self> {
         let mean = |quantile: usize| runs.iter().map(|run| run[quantile]).sum::<f64>() / runs.len() as f64;
         let [low, first, median, third, high] = std::array::from_fn::<f64, BOX_QUANTILES, _>(mean);
@@ -47,7 +47,7 @@ impl Summary {
     }
 }
 
-/// A quantile of sorted values that are not empty.
+/// A quantile of a non-empty list of sorted values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;
@@ -64,7 +64,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let (Some(x), 1 | BOX_QUANTILES) = (&spec.x, shown.len()) else {
         return Drawing::nothing("Not drawn: the plot needs `x` (an axis) and `y` (a metric) or five `metrics`.");
     };
-    // Of five quantiles the median gives the axis its name.
+    // For five quantiles, the title of the axis is that of the median.
     let y = shown[shown.len() / 2];
     let log = gather::is_log(spec.y_scale);
     let mut columns = Vec::new();
@@ -91,7 +91,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         grouping.add(point, [(place, values.as_slice())]);
     }
     let series = grouping.series;
-    // What the runs of a series give at a place, and how many there are.
+    // The values of a series at a position, and the number of runs.
     let at = |one: &Series<(usize, &[f64])>, place: usize| {
         let runs: Vec<&[f64]> = one.values.iter().filter(|(at, _)| *at == place).map(|(_, values)| *values).collect();
         let summary = if shown.len() == BOX_QUANTILES {
@@ -103,7 +103,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         };
         Some((summary?, runs.len()))
     };
-    // Of the quantiles of runs the axis has room for their means, which are what is drawn.
+    // For quantiles of runs, the axis covers their means, because only these are drawn.
     let drawn = series.iter().flat_map(|one| (0..names.len()).filter_map(|place| at(one, place)));
     let all = drawn.flat_map(|(summary, _)| {
         let ends = [summary.whiskers.0, summary.whiskers.1];
@@ -112,7 +112,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     let Some(extent) = Extent::of(all.filter(|value| !log || *value > 0.0)) else {
         return Drawing::nothing(format!("Not drawn: no run has a value of {y} over {x} at these points."));
     };
-    // Places are compared, not lengths.
+    // Positions are compared, not lengths.
     let (y_axis, unit) = gather::number_axis(records, spec, Side::YFree, y, "", extent);
     let title = spec.x_label.clone().unwrap_or_else(|| gather::word_for(records, x));
     let x_axis = Axis::names(title, names.iter().map(|name| gather::shown(name)).collect());
@@ -211,35 +211,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quartiles_interpolate_and_whiskers_stop_at_the_last_value_in_reach() {
-        // Nine values: the quartiles are the 3rd, 5th and 7th. The reach is 1.5 * (7 - 3) = 6, so that 13 is the last
-        // value allowed above and -3 the first below; 14 is outside.
+    fn quartiles_interpolate_and_whiskers_end_at_the_last_value_in_range() {
+        // Nine values: the quartiles are the 3rd, 5th and 7th value. The range is 1.5 * (7 - 3) = 6, so 13 is the upper
+        // limit and -3 the lower limit; 14 is outside.
         let summary = Summary::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 14.0]).unwrap();
         assert_eq!(summary.quartiles, [3.0, 5.0, 7.0]);
         assert_eq!((summary.whiskers, summary.outside), ((1.0, 8.0), vec![14.0]));
-        // Four values: 0.25 * 3 = 0.75 between the first and the second.
+        // Four values: 0.25 * 3 = 0.75 of the way from the first to the second.
         assert_eq!(quantile(&[0.0, 4.0, 8.0, 12.0], 0.25), 3.0);
     }
 
     #[test]
-    fn quantiles_of_runs_give_their_means() {
-        // By hand: (1 + 3) / 2 = 2, (2 + 6) / 2 = 4, (3 + 7) / 2 = 5, (4 + 10) / 2 = 7, (9 + 21) / 2 = 15.
+    fn box_of_quantiles_has_their_means_over_runs() {
+        // Expected: (1 + 3) / 2 = 2, (2 + 6) / 2 = 4, (3 + 7) / 2 = 5, (4 + 10) / 2 = 7, (9 + 21) / 2 = 15.
         let summary = Summary::of_means(&[&[1.0, 2.0, 3.0, 4.0, 9.0], &[3.0, 6.0, 7.0, 10.0, 21.0]]).unwrap();
         assert_eq!((summary.quartiles, summary.whiskers), ([4.0, 5.0, 7.0], (2.0, 15.0)));
         assert_eq!(Summary::of_means(&[]), None);
     }
 
     #[test]
-    fn one_value_is_a_box_without_height_and_none_is_no_box() {
+    fn single_value_gives_a_flat_box_and_no_value_gives_none() {
         let one = Summary::of(&[2.0]).unwrap();
         assert_eq!((one.quartiles, one.whiskers, one.outside), ([2.0; 3], (2.0, 2.0), vec![]));
         assert_eq!(Summary::of(&[]), None);
     }
 
     #[test]
-    fn a_whisker_never_ends_inside_the_box() {
-        // Quartiles 0, 5 and 10 of [0, 0, 10, 10] give a reach of 15. Of [0, 0, 0, 100] the third quartile is 25 by
-        // interpolation, the reach 37.5, so that 100 is outside and the last value inside is 0, below the box's end.
+    fn whisker_never_ends_inside_the_box() {
+        // Quartiles 0, 5 and 10 of [0, 0, 10, 10] give a range of 15. For [0, 0, 0, 100] the interpolated third
+        // quartile is 25 and the range 37.5. Thus 100 is outside, and the last value inside is 0, below the end of the
+        // box.
         let summary = Summary::of(&[0.0, 0.0, 0.0, 100.0]).unwrap();
         assert_eq!(summary.quartiles[2], 25.0);
         assert_eq!((summary.whiskers, summary.outside), ((0.0, 25.0), vec![100.0]));

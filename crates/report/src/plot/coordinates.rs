@@ -1,8 +1,8 @@
-//! Coordinates as SVG writes them.
+//! Formats coordinates for SVG.
 
 /// A coordinate with at most two decimals.
 pub(crate) fn pixel(value: f64) -> String {
-    // A coordinate far outside the picture would be drawn nowhere; viewers disagree about very large ones.
+    // A coordinate far outside the picture is not visible, and viewers treat very large ones differently.
     let text = format!("{:.2}", value.clamp(-10_000.0, 10_000.0));
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn coordinates_are_short() {
+    fn coordinates_have_at_most_two_decimals() {
         assert_eq!(pixel(1.0), "1");
         assert_eq!(pixel(-0.001), "0");
         assert_eq!(pixel(12.346), "12.35");

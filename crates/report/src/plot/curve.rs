@@ -1,5 +1,6 @@
-//! The mean of one metric over the mean of another, the points of a series joined in the order of an axis and labelled
-//! with its values: what a larger buffer, say, costs in delay for what it brings in throughput.
+//! Trade-off curves: the mean of one metric over the mean of another. The points of a series are connected in the order
+//! of an axis and labeled with its values. An example is the delay that larger buffers cost, over the throughput that
+//! they add.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;

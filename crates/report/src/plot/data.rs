@@ -1,13 +1,13 @@
-//! The numbers behind a plot as CSV, for a reader who draws them again: one row for each value, in base units.
+//! The numbers of a plot as CSV, for readers who draw it themselves: one row for each value, in base units.
 
 use std::fmt::Write;
 
-/// A field of a row.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Datum {
     /// A text.
     Text(String),
-    /// A number in the unit that the name of its column ends with; `None`: there is none.
+    /// A number in the unit at the end of the column's name; `None` if there is no value.
     Number(Option<f64>),
 }
 
@@ -29,7 +29,7 @@ impl From<Option<f64>> for Datum {
     }
 }
 
-/// The numbers behind a plot.
+/// The numbers of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Data {
     columns: Vec<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub(crate) fn new<'a>(columns: impl IntoIterator<Item = &'a str>) -> Self {
         Self { columns: columns.into_iter().map(str::to_owned).collect(), rows: Vec::new() }
     }
@@ -47,8 +47,8 @@ impl Data {
         self.rows.push(row.to_vec());
     }
 
-    /// The table as CSV (RFC 4180, lines end as in the other files of a folder of records). Numbers are the shortest that read
-    /// back as the same.
+    /// The table as CSV (RFC 4180, with the line ends of the other records). Numbers have the shortest form that parses
+    /// to the same number.
     pub(crate) fn to_csv(&self) -> String {
         let mut out = String::new();
         let line = |out: &mut String, fields: &mut dyn Iterator<Item = String>| {
@@ -73,7 +73,7 @@ impl Data {
     }
 }
 
-/// A text in quotes if it needs them.
+/// A text in quotation marks if it needs them.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_quoted_where_they_must_be_and_missing_numbers_are_empty() {
+    fn fields_are_quoted_if_necessary_and_missing_numbers_are_empty() {
         let mut data = Data::new(["series", "x", "goodput_bps"]);
         data.push(["a, \"b\"".into(), 0.1.into(), None.into()]);
         data.push(["c".into(), 2.0.into(), 9_400_000.5.into()]);

@@ -1,5 +1,5 @@
-//! The empirical cumulative distribution of a metric over the runs of each point, or of a column of `flows.csv` over
-//! all flows of those runs: a step of 1/n at each value.
+//! Empirical cumulative distributions: of a metric over the runs of each point, or of a column of `flows.csv` over all
+//! flows of these runs. There is a step of 1/n at each value.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -14,9 +14,9 @@ use crate::plot::palette::style;
 use crate::plot::ticks::Ends;
 use fullpipe_archive::FLOWS;
 
-/// So many rows of a distribution are written at most; a row for each of many more values would say no more.
+/// The maximum number of CSV rows of a distribution. More rows add no information.
 const MOST_ROWS: usize = 10_000;
-/// At these shares a pointer shows the value.
+/// The quantiles that a tooltip shows.
 const HINTS: [f64; 7] = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
 /// Draws the plot.
@@ -49,7 +49,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(cumulative(records, spec, x, grouping.series, of))
 }
 
-/// Draws the distributions of some values of `x`, which are `of` something.
+/// Draws the cumulative distributions of values of `x`; `of` names what is counted.
 pub(super) fn cumulative(
     records: &Records,
     spec: &PlotSpec,

@@ -1,11 +1,12 @@
-//! Two metrics of `series.csv` against each other as ellipses, throughput against delay for instance (Winstein and
-//! Balakrishnan, "TCP ex Machina", SIGCOMM 2013; the common TCP evaluation suite). The samples of a run, from the
-//! beginning of its measurement on, are averaged over intervals of equal length; each interval gives a pair, and the
-//! pairs of all runs of a series have a mean (the ellipse's centre) and a sample covariance. The ellipse is the contour of
-//! one standard deviation of the normal distribution with these moments.
+//! Ellipses of two metrics of `series.csv`, for example throughput over delay (Winstein and Balakrishnan, "TCP ex
+//! Machina", SIGCOMM 2013; the Common TCP Evaluation Suite). The samples of a run from the start of its measured
+//! interval are averaged over intervals of equal length, and each interval gives a pair. The pairs of all runs of a
+//! series have a mean, which is the center of the ellipse, and a sample covariance. The ellipse is the contour of one
+//! standard deviation of the normal distribution with these moments.
 //!
 //! The ns-3 evaluation suite multiplies the semi-axes by the population standard deviations of x and y, with times in
-//! seconds and rates in units of 2^20 bit/s; scaling `n3` repeats that. Unlike the contour it depends on the units.
+//! seconds and rates in units of 2^20 bit/s. The scaling `n3` does the same. Unlike the contour, the result depends on
+//! the units.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -23,20 +24,20 @@ use fullpipe_archive::{ResultRow, Scaling};
 use fullpipe_units::Duration;
 use std::collections::BTreeMap;
 
-/// Over so long samples are averaged if the study does not say.
+/// The averaging interval if the study states none.
 const GROUP_NS: u64 = 100_000_000;
 
 /// One series.
 struct Cloud {
     label: String,
     moments: Moments,
-    /// In the units in which it was computed, and these units as multiples of the records'.
+    /// The ellipse in the units in which it was computed, and these units as multiples of the units of the records.
     ellipse: Ellipse,
     unit: (f64, f64),
 }
 
 impl Cloud {
-    /// The ellipse of some pairs; `None` if there are none.
+    /// The ellipse of pairs; `None` if there are none.
     fn of(label: String, pairs: &[(f64, f64)], metrics: [&str; 2], scaling: Scaling) -> Option<Self> {
         let moments = Moments::of(pairs)?;
         if scaling == Scaling::Sigma {
@@ -138,7 +139,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(Drawing::of(frame, words, remarks(spec, group_ns, &clouds, empty)).with(numbers))
 }
 
-/// The pairs of all intervals of the runs that count in which both metrics have samples.
+/// The pairs of all intervals in which both metrics have samples, over the runs that count.
 fn pairs(
     records: &Records,
     rows: &[&ResultRow],
@@ -156,7 +157,7 @@ fn pairs(
     Ok(pairs)
 }
 
-/// Centre and deviations of a series in the units of the axes.
+/// The center and the deviations of a series in the units of the axes.
 fn in_words(cloud: &Cloud, x_unit: &Scaled, y_unit: &Scaled) -> String {
     let Cloud { label, moments: Moments { n, mean, variance, .. }, .. } = cloud;
     let told = |unit: &Scaled, mean: f64, variance: f64| {
@@ -167,7 +168,7 @@ fn in_words(cloud: &Cloud, x_unit: &Scaled, y_unit: &Scaled) -> String {
     format!(" {label}: {n} intervals, centre at {x} to the right and {y} upwards.")
 }
 
-/// What the caption must say.
+/// The remarks for the caption.
 fn remarks(spec: &PlotSpec, group_ns: u64, clouds: &[Cloud], empty: usize) -> Vec<String> {
     let of = spec.subject.as_deref().unwrap_or_default();
     let group = trimmed(group_ns as f64 / 1e6, 9);
@@ -198,10 +199,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_suite_stretches_its_axes_by_deviations_in_its_own_units() {
-        // 1, 2 and 3 s against 2, 6 and 4 Mibit/s: means 2 and 4; variances 1 and 4; covariance
-        // ((-1)(-2) + 0 + 1 * 0) / 2 = 1. The eigenvalues of [1 1; 1 4] are (5 + sqrt 13) / 2 and (5 - sqrt 13) / 2; the
-        // population deviations sqrt(2 / 3) and sqrt(8 / 3).
+    fn n3_scaling_multiplies_semi_axes_by_deviations_in_s_and_mibit() {
+        // 1, 2 and 3 s with 2, 6 and 4 Mibit/s: means 2 and 4; variances 1 and 4; covariance ((-1)(-2) + 0 + 1 * 0) / 2
+        // = 1. The eigenvalues of [1 1; 1 4] are (5 + sqrt 13) / 2 and (5 - sqrt 13) / 2. The population deviations are
+        // sqrt(2 / 3) and sqrt(8 / 3).
         let mibit = 1_048_576.0;
         let pairs = [(1.0, 2.0 * mibit), (2.0, 6.0 * mibit), (3.0, 4.0 * mibit)];
         let cloud = |scaling| Cloud::of(String::new(), &pairs, ["queue_delay_s", "throughput_bps"], scaling).unwrap();
@@ -212,7 +213,7 @@ mod tests {
         assert!(near(long, ((5.0 + root) / 2.0 * 2.0 / 3.0).sqrt()), "{long}");
         assert!(near(short, ((5.0 - root) / 2.0 * 8.0 / 3.0).sqrt()), "{short}");
         assert_eq!(n3.scaled(n3.ellipse.centre), (2.0, 4.0 * mibit));
-        // The contour itself reaches one sample deviation, in whatever unit: 1 s and 2 Mibit/s.
+        // The contour extends by one sample deviation, in any unit: 1 s and 2 Mibit/s.
         let sigma = cloud(Scaling::Sigma);
         let (x, y) = sigma.scaled(sigma.ellipse.reach());
         assert!(near(x, 1.0) && near(y / mibit, 2.0), "{x} {y}");

@@ -1,5 +1,5 @@
-//! Distributions that no study has to ask for: of the times that exchanges, transfers and pages took (`completions.csv`), and of
-//! the times that other applications report (`figures.csv`) over the runs of a study.
+//! Distributions that are drawn by default: of the durations of exchanges, transfers and pages (`completions.csv`), and
+//! of the times that other applications report (`figures.csv`) over the runs of a study.
 
 use crate::error::ReportError;
 use crate::input::experience::{read_completion_times, read_figures};
@@ -10,15 +10,15 @@ use crate::plot::{Drawing, distribution};
 use crate::unit::words;
 use fullpipe_archive::{FlowSummaryRow, Point, ResultRow};
 
-/// A plot with more curves could not be read.
+/// A plot with more curves is not readable.
 const MOST_CURVES: usize = 12;
-/// So many metrics of applications without completions are drawn.
+/// The maximum number of metrics of applications without completions.
 const MOST_METRICS: usize = 4;
 
-/// A plot that suggests itself: name, title, drawing.
+/// A default plot: name, title and drawing.
 pub(crate) type Suggested = (String, String, Drawing);
 
-/// All such plots.
+/// Draws all default distributions.
 pub(crate) fn draw(records: &Records) -> Result<Vec<Suggested>, ReportError> {
     if records.flows.iter().all(FlowSummaryRow::is_delay) {
         return Ok(Vec::new());
@@ -34,7 +34,7 @@ pub(crate) fn draw(records: &Records) -> Result<Vec<Suggested>, ReportError> {
         return Ok(Vec::new());
     }
     let axes = varying(points.iter().map(|(point, _)| *point));
-    // Curves: the flows at a point if there is only one point, else the points.
+    // The curves are the flows if there is a single point, otherwise the points.
     let mut completions: Vec<Series<f64>> = Vec::new();
     let mut flows_with: Vec<String> = Vec::new();
     for (point, rows) in &points {
@@ -53,7 +53,7 @@ pub(crate) fn draw(records: &Records) -> Result<Vec<Suggested>, ReportError> {
         }
     }
     let mut drawn = Vec::new();
-    // One transfer has no distribution.
+    // A single transfer has no distribution.
     if completions.iter().any(|series| series.values.len() > 1) {
         let left_out = completions.len().saturating_sub(MOST_CURVES);
         completions.truncate(MOST_CURVES);
@@ -69,7 +69,7 @@ pub(crate) fn draw(records: &Records) -> Result<Vec<Suggested>, ReportError> {
     Ok(drawn)
 }
 
-/// Times that applications without completions report, over runs.
+/// The times over runs that applications without completions report.
 fn over_runs(
     records: &Records,
     points: &[(&Point, Vec<&ResultRow>)],

@@ -1,6 +1,6 @@
-//! The frame around every plot: axes with ticks and titles, grid, legend, and the mapping from values to pixels. The
-//! picture is 480 units wide, one column of a paper; its height grows with the legend and with turned labels. Axis
-//! titles carry the unit. A picture has no caption of its own: a paper and the report put it beside.
+//! The frame of every plot: axes with ticks and titles, grid, legend, and the mapping from values to pixels. The
+//! picture is 480 units wide, which is one column of a paper. Its height increases with the legend and with rotated
+//! labels. Axis titles contain the unit. The caption is not part of the picture; the paper or the report adds it.
 
 use crate::markup::escape;
 use crate::plot::coordinates::{pixel, point};
@@ -13,46 +13,46 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 480.0;
 const PLOT_HEIGHT: f64 = 250.0;
-/// The plot area of one of several panels above each other.
+/// The height of the plot area of a panel, if several panels are stacked.
 const PANEL_HEIGHT: f64 = 64.0;
 const INK: &str = "#222";
 const GRID: &str = "#e4e4e4";
 const LEGEND_ROW: f64 = 19.0;
 const LEGEND_SAMPLE: f64 = 30.0;
 
-/// How values go onto an axis.
+/// The mapping of values to positions on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
-    /// In proportion.
+    /// Linear.
     Linear(Ends),
-    /// By their logarithm; values must be above zero.
+    /// Logarithmic; values must be above zero.
     Log,
     /// Names at equal distances; the value of name i is i.
     Names(Vec<String>),
-    /// A tick at each of a few rising values; by their logarithm (above zero) or in proportion.
+    /// A tick at each of a few ascending values, on a logarithmic (above zero) or a linear scale.
     Values {
-        /// Where the ticks are.
+        /// The positions of the ticks.
         values: Vec<f64>,
-        /// Whether equal ratios take equal room.
+        /// Whether the scale is logarithmic.
         log: bool,
     },
 }
 
-/// What a frame must know of an axis.
+/// The properties of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     /// Title with unit.
     pub(crate) title: String,
     /// Scale.
     pub(crate) scale: Scale,
-    /// Smallest and largest value to be shown.
+    /// Smallest and largest value of the axis.
     pub(crate) extent: Extent,
-    /// Whether the smallest stands last.
+    /// Whether the smallest value is at the far end.
     pub(crate) reversed: bool,
 }
 
 impl Axis {
-    /// An axis of names.
+    /// Creates an axis of names.
     pub(crate) fn names(title: String, names: Vec<String>) -> Self {
         Self { title, scale: Scale::Names(names), extent: Extent { low: 0.0, high: 0.0 }, reversed: false }
     }
@@ -68,14 +68,14 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Of values; `None` if there are none.
+    /// The extent of values; `None` if there are none.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         values.into_iter().fold(None, |extent: Option<Self>, v| {
             Some(extent.map_or(Self { low: v, high: v }, |e| Self { low: e.low.min(v), high: e.high.max(v) }))
         })
     }
 
-    /// With zero inside, so that lengths compare.
+    /// The extent extended to zero, so that lengths are comparable.
     pub(crate) fn with_zero(self) -> Self {
         Self { low: self.low.min(0.0), high: self.high.max(0.0) }
     }
@@ -86,19 +86,19 @@ impl Extent {
     }
 }
 
-/// A line of the legend.
+/// An entry of the legend.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
-    /// What it says.
+    /// The text.
     pub(crate) label: String,
-    /// What it shows.
+    /// The mark that the entry explains.
     pub(crate) key: Key,
 }
 
-/// What a line of the legend shows.
+/// The mark of a legend entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Key {
-    /// A curve; with markers or without.
+    /// A curve, with or without markers.
     Curve(Style, Markers),
     /// Open markers without a line.
     Open(Style),
@@ -106,27 +106,27 @@ pub(crate) enum Key {
     Bar(Style, usize),
 }
 
-/// Whether a curve has markers.
+/// The markers of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Markers {
     /// Line and markers.
     OnLine,
     /// Only the line.
     None,
-    /// Only markers.
+    /// Markers without a line.
     Alone,
 }
 
-/// The frame of one plot, to be filled.
+/// The frame of a plot, into which data are drawn.
 #[derive(Debug)]
 pub(crate) struct Frame {
     x: Mapping,
     y: Mapping,
     legend: Vec<Entry>,
     body: String,
-    /// Invisible areas with texts that a pointer shows.
+    /// Invisible areas with tooltips.
     hints: String,
-    /// Labels of points that wait for their places.
+    /// Labels of points that are not placed yet.
     labels: Vec<Label>,
     /// Left, right, top and bottom of the plot area.
     left: f64,
@@ -134,7 +134,7 @@ pub(crate) struct Frame {
     top: f64,
     bottom: f64,
     titles: (String, String),
-    /// Whether names under the horizontal axis are turned.
+    /// Whether the names at the horizontal axis are rotated.
     turned: bool,
     height: f64,
     clip: bool,
@@ -142,12 +142,12 @@ pub(crate) struct Frame {
     part: Part,
 }
 
-/// Whether a frame is a picture of its own, or a panel above others that share its axes.
+/// Whether a frame is a whole picture, or a panel of a stack with a common horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A picture of its own.
+    /// A whole picture.
     Whole,
-    /// A panel with another one below.
+    /// A panel above another one.
     Upper,
     /// The lowest panel, which has the labels of the horizontal axis.
     Lowest,
@@ -165,7 +165,7 @@ struct Mapping {
 }
 
 impl Mapping {
-    /// An axis with about `wanted` steps; its place in the picture follows.
+    /// Creates an axis with about `wanted` steps; its position is set later.
     fn new(axis: &Axis, wanted: u32) -> Self {
         let Ticks { low, high, ticks } = match &axis.scale {
             Scale::Linear(ends) => linear(axis.extent.low, axis.extent.high, wanted, *ends),
@@ -181,7 +181,7 @@ impl Mapping {
         Mapping { log, low, high, from: 0.0, to: 0.0, ticks, names }
     }
 
-    /// The room that the labels need.
+    /// The width of the widest label.
     fn widest_label(&self) -> f64 {
         self.ticks.iter().map(|t| text_width(&t.label)).fold(0.0, f64::max).min(150.0)
     }
@@ -197,12 +197,12 @@ impl Mapping {
 }
 
 impl Frame {
-    /// Lays out axes and legend.
+    /// Creates a frame and positions its axes and legend.
     pub(crate) fn new(x_axis: &Axis, y_axis: &Axis, legend: Vec<Entry>) -> Self {
         Self::part(x_axis, y_axis, legend, Part::Whole)
     }
 
-    /// Lays out a picture, or a panel of one.
+    /// Creates the frame of a picture or of a panel.
     pub(crate) fn part(x_axis: &Axis, y_axis: &Axis, legend: Vec<Entry>, part: Part) -> Self {
         let (plot_height, steps) = if part == Part::Whole { (PLOT_HEIGHT, 5) } else { (PANEL_HEIGHT, 2) };
         let (mut x, mut y) = (Mapping::new(x_axis, 6), Mapping::new(y_axis, steps));
@@ -243,12 +243,12 @@ impl Frame {
         }
     }
 
-    /// The ends of the horizontal axis.
+    /// The extent of the horizontal axis.
     pub(crate) fn across(&self) -> Extent {
         Extent { low: self.x.low, high: self.x.high }
     }
 
-    /// A text that a pointer shows at a value.
+    /// Adds a tooltip at a value.
     pub(crate) fn hint(&mut self, x: f64, y: f64, words: &str) {
         if self.shows(x, y) {
             let (px, py) = (self.x(x), self.y(y));
@@ -256,7 +256,7 @@ impl Frame {
         }
     }
 
-    /// A text that a pointer shows anywhere between two places of the horizontal axis.
+    /// Adds a tooltip for a range of the horizontal axis.
     pub(crate) fn hint_between(&mut self, from: f64, to: f64, words: &str) {
         let (a, b) = (self.x(from), self.x(to));
         let (left, right) = (a.min(b).max(self.left), a.max(b).min(self.right));
@@ -282,34 +282,34 @@ impl Frame {
         self.x.place(value)
     }
 
-    /// Vertical place of a value.
+    /// The vertical position of a value.
     pub(crate) fn y(&self, value: f64) -> f64 {
         self.y.place(value)
     }
 
-    /// Whether the vertical axis can show a value (a logarithmic one cannot show zero).
+    /// Whether the axes can show a value (a logarithmic axis cannot show zero).
     pub(crate) fn shows(&self, x: f64, y: f64) -> bool {
         (!self.x.log || x > 0.0) && (!self.y.log || y > 0.0)
     }
 
-    /// A curve through values.
+    /// Draws a curve through values.
     pub(crate) fn curve(&mut self, values: &[(f64, f64)], style: Style, width: f64) {
         let points: Vec<_> =
             values.iter().filter(|(x, y)| self.shows(*x, *y)).map(|(x, y)| (self.x(*x), self.y(*y))).collect();
         curve(&mut self.body, &points, style.colour, style.dash, width);
     }
 
-    /// A closed line through values, with a pale filling.
+    /// Draws a closed line through values, with a light fill.
     pub(crate) fn outline(&mut self, values: &[(f64, f64)], style: Style) {
         let points: Vec<_> =
             values.iter().filter(|(x, y)| self.shows(*x, *y)).map(|(x, y)| (self.x(*x), self.y(*y))).collect();
         outline(&mut self.body, &points, style.colour, style.dash, 1.6);
     }
 
-    /// A label of a value, which may stand off it if `far`; [`Frame::place_labels`] finds its place.
+    /// Adds a label for a value. With `far` it may be away from its point. [`Frame::place_labels`] finds its position.
     pub(crate) fn label(&mut self, x: f64, y: f64, words: &str, style: Style, far: bool) {
         let at = (self.x(x), self.y(y));
-        // What lies on the edge may be a rounding error beyond it.
+        // A point on the edge may be outside by a rounding error.
         let inside = at.0 > self.left - 0.5 && at.0 < self.right + 0.5 && at.1 > self.top - 0.5;
         let inside = inside && at.1 < self.bottom + 0.5;
         if self.shows(x, y) && inside && !words.is_empty() {
@@ -317,7 +317,7 @@ impl Frame {
         }
     }
 
-    /// Draws all labels, and says how many found no place.
+    /// Draws all labels. Returns the number of labels for which there is no space.
     pub(crate) fn place_labels(&mut self) -> usize {
         let labels = std::mem::take(&mut self.labels);
         let room = Area { left: self.left + 2.0, top: self.top, right: self.right, bottom: self.bottom - 2.0 };
@@ -336,7 +336,7 @@ impl Frame {
         missing
     }
 
-    /// A marker at a value.
+    /// Draws a marker at a value.
     pub(crate) fn marker(&mut self, x: f64, y: f64, style: Style, open: bool) {
         if self.shows(x, y) {
             let (px, py) = (self.x(x), self.y(y));
@@ -344,7 +344,7 @@ impl Frame {
         }
     }
 
-    /// A small pale dot: one run among many.
+    /// Draws a small light dot for a single run.
     pub(crate) fn dot(&mut self, x: f64, y: f64, style: Style) {
         if self.shows(x, y) {
             let (px, py) = (pixel(self.x(x)), pixel(self.y(y)));
@@ -356,7 +356,7 @@ impl Frame {
         }
     }
 
-    /// A vertical interval around a value. On a logarithmic axis an interval that reaches zero ends at the axis.
+    /// Draws a vertical interval around a value. On a logarithmic axis an interval that includes zero ends at the axis.
     pub(crate) fn interval(&mut self, x: f64, y: f64, half_width: f64, style: Style) {
         if !self.shows(x, y) {
             return;
@@ -364,13 +364,13 @@ impl Frame {
         let (low, high) = (y - half_width, y + half_width);
         let bottom = if self.y.log && low < self.y.low { self.bottom } else { self.y(low).min(self.bottom) };
         let (px, top) = (self.x(x), self.y(high).max(self.top));
-        // An interval smaller than its marker would only blot it.
+        // An interval smaller than its marker would only obscure it.
         if bottom - top > 2.0 {
             interval(&mut self.body, px, bottom, top, style.colour);
         }
     }
 
-    /// A horizontal interval around a value.
+    /// Draws a horizontal interval around a value.
     pub(crate) fn interval_across(&mut self, x: f64, y: f64, half_width: f64, style: Style) {
         if !self.shows(x, y) || half_width <= 0.0 {
             return;
@@ -387,13 +387,13 @@ impl Frame {
         }
     }
 
-    /// A bar from zero between two places, filled with pattern number `pattern`.
+    /// Draws a bar from zero between two positions, with fill pattern number `pattern`.
     pub(crate) fn bar(&mut self, left: f64, right: f64, value: f64, style: Style, pattern: usize) {
         self.block((left, right), (0.0, value), style, pattern);
     }
 
-    /// A rectangle between two places and two values, filled with pattern number `pattern`. On a logarithmic axis one that
-    /// reaches zero ends at the axis.
+    /// Draws a rectangle between two positions and two values, with fill pattern number `pattern`. On a logarithmic
+    /// axis a rectangle that includes zero ends at the axis.
     pub(crate) fn block(&mut self, across: (f64, f64), values: (f64, f64), style: Style, pattern: usize) {
         let height = |value: f64| if self.y.log && value < self.y.low { self.bottom } else { self.y(value) };
         let (a, b) = (height(values.0), height(values.1));
@@ -401,12 +401,12 @@ impl Frame {
         bar(&mut self.body, (from, a.min(b)), (to, a.max(b)), style, pattern);
     }
 
-    /// Whether what reaches beyond the plot area is cut (axes that are set by the study can cut data).
+    /// Sets whether marks outside the plot area are clipped. Axis limits of the study can exclude data.
     pub(crate) fn clip(&mut self, clip: bool) {
         self.clip = clip;
     }
 
-    /// Everything that is in the frame; `name` makes ids unique within a page.
+    /// Draws the content of the frame; `name` makes ids unique within a page.
     fn draw(&self, name: &str, out: &mut String) {
         self.grid_and_ticks(out);
         if self.clip {
@@ -451,7 +451,7 @@ impl Frame {
                 text(out, (left - 8.0, y + TEXT * 0.35), Anchor::End, 0.0, &fit(&tick.label, 150.0));
             }
         }
-        // Labels that would touch their neighbour are left out; the tick stays.
+        // Labels that would overlap their neighbor are omitted; their ticks are drawn.
         let mut free = f64::MIN;
         let mut from_left: Vec<&Tick> = self.x.ticks.iter().collect();
         if self.x.from > self.x.to {
@@ -465,7 +465,7 @@ impl Frame {
                 continue;
             }
             if self.turned {
-                // A turned label of width w reaches w cos 40° to the left of its tick.
+                // A rotated label of width w extends w cos 40° to the left of its tick.
                 let room = (x / 0.78).min(150.0);
                 text(out, (x + 4.0, bottom + 15.0), Anchor::End, -40.0, &fit(&tick.label, room));
                 continue;
@@ -514,8 +514,8 @@ impl Frame {
     }
 }
 
-/// The finished picture of a frame, or of several panels above each other. `name` makes ids unique within a page; `title` and
-/// `description` are read aloud.
+/// Returns the finished picture of a frame, or of several stacked panels. `name` makes ids unique within a page;
+/// `title` and `description` are for screen readers.
 pub(crate) fn finish(frames: &[Frame], name: &str, title: &str, description: &str) -> String {
     let height: f64 = frames.iter().map(|frame| frame.height).sum();
     let mut out = String::new();
@@ -579,10 +579,11 @@ mod tests {
     }
 
     #[test]
-    fn values_fall_where_they_should() {
+    fn frame_maps_values_to_their_positions() {
         let frame =
             Frame::new(&axis(Scale::Log, 10.0, 1000.0), &axis(Scale::Linear(Ends::OnStep), 0.0, 10.0), Vec::new());
-        // The ends lie on the frame, 100 in the middle of 10 to 1000 by logarithm, 5 in the middle of 0 to 10.
+        // The ends are on the frame. 100 is in the middle of 10 to 1000 on the logarithmic axis, 5 in the middle of 0
+        // to 10.
         assert_eq!((frame.x(10.0), frame.y(0.0)), (frame.left, frame.bottom));
         assert!((frame.x(1000.0) - frame.right).abs() < 1e-9 && (frame.y(10.0) - frame.top).abs() < 1e-9);
         assert!((frame.x(100.0) - f64::midpoint(frame.left, frame.right)).abs() < 1e-9);
@@ -591,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reversed_axis_has_small_values_on_the_right() {
+    fn reversed_axis_has_small_values_on_the_right() {
         let delay = Axis { reversed: true, ..axis(Scale::Linear(Ends::OnStep), 0.0, 10.0) };
         let mut frame = Frame::new(&delay, &axis(Scale::Log, 1.0, 9.0), Vec::new());
         assert_eq!((frame.x(0.0), frame.x(10.0)), (frame.right, frame.left));
@@ -603,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn extents() {
+    fn extent_covers_finite_values_and_can_include_zero() {
         assert_eq!(Extent::of([3.0, -1.0, 2.0]), Some(Extent { low: -1.0, high: 3.0 }));
         assert_eq!(Extent::of([]), None);
         assert_eq!(Extent { low: 3.0, high: 4.0 }.with_zero(), Extent { low: 0.0, high: 4.0 });
@@ -611,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn the_legend_makes_room_for_itself() {
+    fn legend_rows_increase_the_height_of_the_picture() {
         let entry = |n: usize| Entry { label: "congestion control".repeat(n), key: Key::Open(style(0)) };
         let one = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 9.0), vec![entry(1)]);
         let four = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 9.0), vec![entry(2); 4]);
@@ -620,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_reaches_zero_ends_at_a_log_axis() {
+    fn interval_that_includes_zero_ends_at_a_log_axis() {
         let mut frame = Frame::new(&axis(Scale::Log, 1.0, 9.0), &axis(Scale::Log, 1.0, 10.0), Vec::new());
         frame.interval(2.0, 3.0, 4.0, style(0));
         let bottom = pixel(frame.bottom);

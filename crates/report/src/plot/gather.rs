@@ -1,4 +1,4 @@
-//! Picking the data of a plot out of the summary: which points, which series, what they are called, in which unit.
+//! Selects the data of a plot from the summary: points, series, their names and their units.
 
 use crate::input::Records;
 use crate::input::study::{PlotSpec, list};
@@ -13,36 +13,36 @@ use fullpipe_schema::Node;
 /// One value of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Value {
-    /// Place on the horizontal axis, in base units, or the number of a name.
+    /// Position on the horizontal axis: a value in base units, or the index of a name.
     pub(crate) x: f64,
     /// Mean over runs, in base units; `None` if the point was not measured.
     pub(crate) mean: Option<f64>,
-    /// Half width of its 95 % interval.
+    /// Half width of the 95 % interval of the mean.
     pub(crate) half_width: Option<f64>,
     /// Published value.
     pub(crate) published: Option<f64>,
-    /// Runs.
+    /// Number of runs.
     pub(crate) n: u64,
 }
 
 impl Value {
-    /// The value of a row at a place.
+    /// The value of a row at a position.
     pub(crate) fn of(row: &SummaryRow, x: f64) -> Self {
         Self { x, mean: row.mean, half_width: row.ci95, published: row.published, n: row.runs() }
     }
 }
 
-/// One series: what shares the values of the series' axes.
+/// A series: values with the same values of the series' axes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series<T = Value> {
     pub(crate) label: String,
     pub(crate) values: Vec<T>,
 }
 
-/// Values on their way into series, one for each combination of the values of some axes.
+/// Groups values into series, one for each combination of the values of some axes.
 pub(crate) struct Grouping<'a, T> {
     axes: &'a [String],
-    /// The values of the axes, by series.
+    /// The values of the axes for each series.
     keys: Vec<Vec<Option<&'a str>>>,
     pub(crate) series: Vec<Series<T>>,
 }
@@ -52,12 +52,12 @@ impl<'a, T> Grouping<'a, T> {
         Self { axes, keys: Vec::new(), series: Vec::new() }
     }
 
-    /// The number of the series that has a point, if there is one.
+    /// The index of the series that contains a point; `None` if there is none.
     pub(crate) fn find(&self, point: &Point) -> Option<usize> {
         self.keys.iter().position(|key| self.axes.iter().map(|axis| point.get(axis)).eq(key.iter().copied()))
     }
 
-    /// Adds values to the series of a point, which is made if there is none.
+    /// Adds values to the series of a point, and creates the series if there is none.
     pub(crate) fn add(&mut self, point: &'a Point, values: impl IntoIterator<Item = T>) {
         let at = self.find(point).unwrap_or_else(|| {
             self.keys.push(self.axes.iter().map(|axis| point.get(axis)).collect());
@@ -72,7 +72,7 @@ impl<'a, T> Grouping<'a, T> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gathered {
     pub(crate) series: Vec<Series>,
-    /// Names on the horizontal axis, if its values are not numbers.
+    /// Names on the horizontal axis if its values are not numbers.
     pub(crate) names: Option<Vec<String>>,
     /// Unit in the records.
     pub(crate) unit: String,
@@ -92,13 +92,13 @@ pub(crate) fn varying<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Ve
     axes.into_iter().filter(|(.., varies)| *varies).map(|(a, ..)| a.to_owned()).collect()
 }
 
-/// Whether a point is among those the plot asks for.
+/// Whether the plot selects a point.
 pub(crate) fn selected(spec: &PlotSpec, point: &Point) -> bool {
     let has = |value: &str, wanted: &Node| list(wanted).iter().any(|wanted| same(value, wanted));
     spec.r#where.iter().flatten().all(|(axis, wanted)| point.get(axis).is_some_and(|value| has(value, wanted)))
 }
 
-/// 100000 and 1e5 are the same value of an axis.
+/// Whether two axis values are equal: 100000 and 1e5 are the same value.
 fn same(a: &str, b: &str) -> bool {
     a == b || matches!((parse_number(a), parse_number(b)), (Some(x), Some(y)) if x == y)
 }
@@ -108,7 +108,7 @@ pub(crate) fn rows<'a>(records: &'a Records, spec: &PlotSpec, metric: &str) -> V
     records.summary.iter().filter(|r| r.metric == metric && selected(spec, &r.point)).collect()
 }
 
-/// Which axes make a series each: those asked for, or all that vary beside `x`.
+/// The axes that distinguish series: those of the plot, or all that vary except `x`.
 pub(crate) fn series_axes<'a>(
     spec: &PlotSpec,
     points: impl Iterator<Item = &'a Point> + Clone,
@@ -120,7 +120,7 @@ pub(crate) fn series_axes<'a>(
     }
 }
 
-/// What a point is called in a legend: words speak for themselves, numbers and truths need their axis' name.
+/// The name of a point in a legend. Numbers and booleans include the name of their axis; words do not.
 pub(crate) fn series_label(axes: &[String], point: &Point) -> String {
     let part = |axis: &String| {
         let value = point.get(axis)?;
@@ -132,12 +132,12 @@ pub(crate) fn series_label(axes: &[String], point: &Point) -> String {
     axes.iter().filter_map(part).collect::<Vec<_>>().join(", ")
 }
 
-/// A value of an axis as a reader wants it: 1e5 is 100 000.
+/// An axis value in readable form: 1e5 is 100 000.
 pub(crate) fn shown(value: &str) -> String {
     parse_number(value).map_or_else(|| value.to_owned(), |v| crate::numbers::trimmed(v, 6))
 }
 
-/// The order of an axis' values: numbers by size, others as the study lists them.
+/// The order of the values of an axis: numbers by size, others as in the study.
 pub(crate) fn order_of<'a>(records: &'a Records, axis: &str) -> impl Fn(&str, &str) -> std::cmp::Ordering + use<'a> {
     let listed = records.study.axis.iter().find(|known| known.name == axis).map(|known| known.values.as_slice());
     move |a, b| match (parse_number(a), parse_number(b)) {
@@ -150,11 +150,11 @@ pub(crate) fn order_of<'a>(records: &'a Records, axis: &str) -> impl Fn(&str, &s
     }
 }
 
-/// A name within a sentence.
+/// A name in the form it has within a sentence.
 pub(crate) fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next();
-    // An abbreviation keeps its capitals.
+    // An abbreviation keeps its capital letters.
     if chars.clone().next().is_some_and(char::is_uppercase) {
         return text.to_owned();
     }
@@ -190,7 +190,7 @@ pub(crate) fn over_axis(records: &Records, spec: &PlotSpec, x: &str, metric: &st
     Gathered { series, names: (!numeric).then_some(names), unit }
 }
 
-/// What a metric or an axis is called: the study's text if it is a name and not a sentence, else the name in words.
+/// The name of a metric or an axis: the study's text if it is a name and not a sentence, otherwise the key in words.
 pub(crate) fn word_for(records: &Records, name: &str) -> String {
     let told = records.study.words_of(name).map(|w| w.text.trim());
     match told.filter(|t| !t.is_empty() && !t.ends_with('.') && t.chars().count() <= LONGEST_NAME) {
@@ -199,7 +199,7 @@ pub(crate) fn word_for(records: &Records, name: &str) -> String {
     }
 }
 
-/// A longer text than this is an explanation.
+/// The maximum length of a name; a longer text is an explanation.
 const LONGEST_NAME: usize = 45;
 
 fn capitalized(text: &str) -> String {
@@ -207,17 +207,17 @@ fn capitalized(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// Which end of a plot an axis is.
+/// The orientation of an axis, and whether it must include zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     X,
-    /// Upwards, where lengths are compared.
+    /// Vertical, if lengths are compared: it begins at zero.
     Y,
-    /// Upwards, where places are: it need not begin at zero.
+    /// Vertical, if positions are compared: it need not begin at zero.
     YFree,
 }
 
-/// Title, unit and scale of an axis of numbers. `unit` is what the records say; the study's own words go first.
+/// Title, unit and scale of an axis of numbers. `unit` is the unit in the records; the texts of the study have precedence.
 pub(crate) fn number_axis(
     records: &Records,
     spec: &PlotSpec,
@@ -237,18 +237,18 @@ pub(crate) fn number_axis(
         None => Unit::of_metric(name),
     };
     let mut extent = extent;
-    // Lengths from the axis compare only where the axis begins at zero; a horizontal axis may begin elsewhere.
+    // Lengths are comparable only if the axis begins at zero; a horizontal axis may begin elsewhere.
     let near_zero = extent.low >= 0.0 && extent.low <= 0.3 * extent.high;
     if !log && (side == Side::Y || near_zero) {
         extent = extent.with_zero();
     }
     extent.low = low.filter(|v| !log || *v > 0.0).unwrap_or(extent.low);
     extent.high = high.filter(|v| !log || *v > 0.0).unwrap_or(extent.high);
-    // A name that does not fit beside the axis gives way to the shorter one; what is cut is never the unit.
+    // A name that does not fit is replaced by a shorter one. The unit is never cut.
     let room = if side == Side::X { 330.0 } else { 190.0 };
     let own = Some(word_for(records, name)).filter(|words| text_width(words) <= room);
     let label = fit(&label.clone().or(own).unwrap_or_else(|| words(name)), room);
-    // A text that names its unit is left alone, and so are the values.
+    // A text that contains its unit is unchanged, and so are the values.
     let (title, scaled) = if label.ends_with(')') {
         (label, Unit::new("%").unscaled())
     } else {
@@ -260,7 +260,7 @@ pub(crate) fn number_axis(
     (Axis { title, scale, extent, reversed: side == Side::X && spec.x_reversed == Some(true) }, scaled)
 }
 
-/// The horizontal axis of values of which each has a place of its own: with a tick at each if they are few. `None` without values.
+/// A horizontal axis for values at distinct positions, with a tick at each value if there are few. `None` without values.
 pub(crate) fn axis_of_values(
     records: &Records,
     spec: &PlotSpec,
@@ -271,7 +271,7 @@ pub(crate) fn axis_of_values(
     values.dedup();
     let extent = Extent::of(values.iter().copied())?;
     let (axis, unit) = number_axis(records, spec, Side::X, name, "", extent);
-    // The study's own ends are ends of the scale.
+    // The limits of the study are those of the scale.
     if spec.x_min.is_some() || spec.x_max.is_some() {
         return Some((axis, unit));
     }
@@ -288,13 +288,13 @@ pub(crate) fn is_log(scale: Option<fullpipe_archive::Scale>) -> bool {
     scale == Some(fullpipe_archive::Scale::Log)
 }
 
-/// Whether the study set an end of an axis, so that data may lie outside.
+/// Whether the study set a limit of an axis, so that data may be outside.
 pub(crate) fn cut(spec: &PlotSpec) -> bool {
     [spec.x_min, spec.x_max, spec.y_min, spec.y_max].iter().any(Option::is_some)
 }
 
-/// Smallest and largest of what is drawn of some series upwards: interval ends and published points. On a logarithmic
-/// axis only what lies above zero.
+/// The vertical extent of some series, including interval ends and published points. On a logarithmic axis it covers
+/// only values above zero.
 pub(crate) fn height(series: &[Series], log: bool) -> Option<Extent> {
     let ends = series.iter().flat_map(|s| &s.values).flat_map(|v| {
         let half = v.half_width.unwrap_or(0.0);

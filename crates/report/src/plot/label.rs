@@ -1,11 +1,11 @@
-//! Where labels of points go: beside their point, not on each other nor on another point. A label whose point is
-//! crowded stands further off, and a thin line leads to it.
+//! Positions of labels: next to their point, without overlap with other labels or points. If a point is crowded, its
+//! label is farther away and a thin line connects them.
 
 use crate::plot::shape::{TEXT, text_width};
 
-/// Size of a label's text.
+/// Font size of labels.
 pub(crate) const SIZE: f64 = 11.0;
-/// From a point to its label.
+/// Distance from a point to its label.
 const GAP: f64 = 6.0;
 
 /// A label of a point, in picture units.
@@ -13,9 +13,9 @@ const GAP: f64 = 6.0;
 pub(crate) struct Label {
     pub(crate) at: (f64, f64),
     pub(crate) text: String,
-    /// Colour of the text.
+    /// Color of the text.
     pub(crate) ink: &'static str,
-    /// Whether it may stand off its point, with a line that leads there.
+    /// Whether the label may be away from its point, with a line between them.
     pub(crate) far: bool,
 }
 
@@ -37,38 +37,38 @@ impl Area {
         self.left <= other.left && self.right >= other.right && self.top <= other.top && self.bottom >= other.bottom
     }
 
-    /// Moved into another as far as it must be.
+    /// Moves the rectangle into another one by the smallest distance.
     fn moved_into(self, room: &Self) -> Self {
         let x = (room.left - self.left).max(0.0) - (self.right - room.right).max(0.0);
         let y = (room.top - self.top).max(0.0) - (self.bottom - room.bottom).max(0.0);
         Self { left: self.left + x, top: self.top + y, right: self.right + x, bottom: self.bottom + y }
     }
 
-    /// The middle of its left side: where a text that fills it is anchored.
+    /// The middle of its left side, which is the anchor of a text in it.
     pub(crate) fn start(&self) -> (f64, f64) {
         (self.left, f64::midpoint(self.top, self.bottom))
     }
 
-    /// Where a line from a point ends that leads to it.
+    /// The end of a line from a point to this rectangle.
     pub(crate) fn nearest(&self, to: (f64, f64)) -> (f64, f64) {
         (to.0.clamp(self.left, self.right), to.1.clamp(self.top, self.bottom))
     }
 
-    /// Whether it stands off its point, so that a line should lead there.
+    /// Whether it is so far from its point that a line is needed.
     pub(crate) fn is_far_from(&self, point: (f64, f64)) -> bool {
         let near = self.nearest(point);
         (near.0 - point.0).abs().max((near.1 - point.1).abs()) > GAP + 1.0
     }
 }
 
-/// A place for each label within `room`, in their order; `None` where there is none.
+/// A position for each label within `room`, in their order; `None` if there is no space.
 pub(crate) fn place(labels: &[Label], room: Area) -> Vec<Option<Area>> {
     let mark = |at: (f64, f64)| Area { left: at.0 - 3.0, top: at.1 - 3.0, right: at.0 + 3.0, bottom: at.1 + 3.0 };
     let mut taken: Vec<Area> = labels.iter().map(|label| mark(label.at)).collect();
     let mut places = Vec::new();
     for label in labels {
         let free = |area: &Area| room.holds(area) && !taken.iter().any(|other| other.meets(area));
-        // Beside a point in a corner there is room only a little askew.
+        // Next to a point in a corner, a label must be shifted slightly.
         let place = candidates(label).map(|area| area.moved_into(&room)).find(free);
         taken.extend(place);
         places.push(place);
@@ -76,7 +76,7 @@ pub(crate) fn place(labels: &[Label], room: Area) -> Vec<Option<Area>> {
     places
 }
 
-/// Places for a label, the best first: right, left, above, below, then rings further out.
+/// Candidate positions of a label, best first: right, left, above, below, then rings farther away.
 fn candidates(label: &Label) -> impl Iterator<Item = Area> {
     let (x, y) = label.at;
     let (wide, high) = (text_width(&label.text) * SIZE / TEXT + 2.0, SIZE + 2.0);
@@ -118,8 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn labels_keep_off_each_other_and_off_points() {
-        // Nine controls at nearly one place.
+    fn labels_do_not_overlap_each_other_or_points() {
+        // Nine controls at almost the same position.
         let labels: Vec<Label> = (0..9).map(|i| label(240.0 + f64::from(i), 120.0, "westwood")).collect();
         let places: Vec<Area> = place(&labels, ROOM).into_iter().flatten().collect();
         assert_eq!(places.len(), 9);
@@ -127,12 +127,12 @@ mod tests {
             assert!(ROOM.holds(a) && places[i + 1..].iter().all(|b| !a.meets(b)), "{a:?}");
             assert!(labels.iter().all(|l| a.nearest(l.at) != l.at), "{a:?} covers a point");
         }
-        // The first stands beside its point: on the left, since the others begin right of it.
+        // The first label is next to its point: on the left, because the other points begin right of it.
         assert!(!places[0].is_far_from(labels[0].at) && places[0].right < labels[0].at.0);
     }
 
     #[test]
-    fn a_label_that_may_not_stand_off_is_left_out_where_all_is_taken() {
+    fn label_that_must_be_adjacent_is_omitted_if_there_is_no_space() {
         let labels: Vec<Label> =
             (0..9).map(|i| Label { far: false, ..label(240.0 + f64::from(i), 120.0, "850") }).collect();
         let places = place(&labels, ROOM);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_stays_within_the_room() {
+    fn label_stays_within_the_plot_area() {
         let places = place(&[label(478.0, 2.0, "cubic"), label(1.0, 1.0, &"n".repeat(200))], ROOM);
         assert!(
             places[0].is_some_and(|p| ROOM.holds(&p) && p.right < 478.0 && !p.is_far_from((478.0, 2.0))),

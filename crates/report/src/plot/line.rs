@@ -1,6 +1,6 @@
-//! A metric over an axis: one curve per series through the means, bars for the 95 % intervals, open markers for what
-//! was published. Where the axis has names instead of numbers, points stand alone, for a line between them would mean
-//! nothing.
+//! Line plots: a metric over an axis, with one curve per series through the means, bars for the 95 % intervals, and
+//! open markers for published values. If the axis has names instead of numbers, points are not connected, because a
+//! line between them has no meaning.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -24,13 +24,13 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     })
 }
 
-/// What a plot over an axis must know of it.
+/// Properties of the horizontal axis of a plot.
 pub(crate) struct Across<'a> {
-    /// Its name.
+    /// The name of the axis.
     pub(crate) x: &'a str,
-    /// What it is called if its values are names.
+    /// The title of the axis if its values are names.
     pub(crate) title: String,
-    /// Whether lines join points across names, whose order then means something.
+    /// Whether lines connect points across names, because the order of the names has a meaning.
     pub(crate) joined: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn draw_gathered(
     let mut frame = Frame::new(&x_axis, &y_axis, legend(&data.series, &styles, apart));
     frame.clip(gather::cut(spec));
     let mut hidden = 0;
-    // Lines first, then intervals, then markers: what matters most lies on top.
+    // Lines first, then intervals, then markers: the most important marks are on top.
     for (series, style) in data.series.iter().zip(&styles) {
         if connects(series, apart) {
             let values: Vec<_> =
@@ -92,7 +92,7 @@ pub(crate) fn draw_gathered(
     Some(Drawing::of(frame, words, remarks(&data.series, hidden)).with(numbers))
 }
 
-/// What a pointer at a value shows: "cubic, 4: 9.41 ± 0.02 Mbit/s (10 runs)".
+/// The tooltip of a value: "cubic, 4: 9.41 ± 0.02 Mbit/s (10 runs)".
 pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &Scaled) -> String {
     let scaled = |value: f64| unit.value(value);
     let (number, after) = match (open, value.mean) {
@@ -107,7 +107,7 @@ pub(crate) fn hint(label: &str, place: &str, value: &Value, open: bool, unit: &S
     format!("{label}: {}{after}", unit.with_unit(&number))
 }
 
-/// The numbers behind a plot over an axis.
+/// The numbers of a plot over an axis.
 pub(crate) fn numbers(data: &Gathered, x: &str, y: &str) -> Data {
     let x = if x.is_empty() { "position" } else { x };
     let mut numbers = Data::new(["series", x, y, "low", "high", "runs", "published"]);
@@ -132,7 +132,8 @@ pub(crate) fn numbers(data: &Gathered, x: &str, y: &str) -> Data {
     numbers
 }
 
-/// Whether a line joins the points of a series: not across names that stand apart, and not where two values share a place.
+/// Whether a line connects the points of a series: not across unordered names, and not if two values have the same
+/// position.
 fn connects(series: &Series, apart: bool) -> bool {
     !apart && series.values.windows(2).all(|w| w[0].x < w[1].x)
 }
@@ -162,7 +163,7 @@ fn legend(series: &[Series], styles: &[Style], apart: bool) -> Vec<Entry> {
     entries
 }
 
-/// What a caption must say.
+/// The remarks for the caption.
 pub(crate) fn remarks(series: &[Series], hidden: usize) -> Vec<String> {
     let mut remarks = Vec::new();
     let intervals = series.iter().flat_map(|s| &s.values).any(|v| v.half_width.is_some());
@@ -180,7 +181,7 @@ pub(crate) fn remarks(series: &[Series], hidden: usize) -> Vec<String> {
     remarks
 }
 
-/// The plot told in words: axes, then each series from its first to its last value.
+/// A description of the plot in words: the axes, then the first and the last value of each series.
 pub(crate) fn in_words(series: &[Series], x: &str, y: &str, y_unit: &Scaled) -> String {
     let mut out = format!("{y} over {x}.");
     for one in series {

@@ -1,5 +1,5 @@
-//! Plots as a paper would show them, in plain SVG. One file per kind of plot; [`Kind`] is the list of them. A kind picks its
-//! data from the records, makes a [`frame::Frame`] with axes and legend, and draws into it.
+//! Plots in the style of papers, in plain SVG. There is one file for each kind of plot, and [`Kind`] lists them. A kind
+//! selects its data from the records, creates a [`frame::Frame`] with axes and legend, and draws into it.
 //!
 //! To add a kind: a file with a `draw` function, its call here, and its name in `archive/src/study.rs`.
 
@@ -39,25 +39,25 @@ use std::collections::BTreeSet;
 /// A plot, ready for the page and for `plots/NAME.svg`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figure {
-    /// File name without ending, unique in a report.
+    /// File name without extension, unique in a report.
     pub(crate) name: String,
     /// Title.
     pub(crate) title: String,
-    /// What a reader must know to read it, sentence by sentence: intervals, open markers, what was left out.
+    /// Explanations for the reader, sentence by sentence: intervals, open markers, omitted values.
     pub(crate) caption: Vec<String>,
-    /// The picture; `None` if there was nothing to draw, and the caption says why; or if it is a table.
+    /// The picture. `None` if there is nothing to draw, which the caption explains, or if the plot is a table.
     pub(crate) svg: Option<String>,
-    /// A table in a picture's place, as markup.
+    /// A table instead of a picture, as markup.
     pub(crate) table: Option<String>,
-    /// The numbers behind the picture, as CSV.
+    /// The numbers of the picture, as CSV.
     pub(crate) csv: Option<String>,
 }
 
-/// What a kind's `draw` gives back.
+/// The result of a kind's `draw`.
 pub(crate) struct Drawing {
-    /// The filled frame, or frames above each other, and the picture in words for those who cannot see it.
+    /// The finished frame, or stacked frames, and a description in words for screen readers.
     pub(crate) picture: Option<(Vec<frame::Frame>, String)>,
-    /// The numbers behind the picture.
+    /// The numbers of the picture.
     pub(crate) data: Option<Data>,
     /// A table in its place.
     pub(crate) table: Option<crate::page::table::Table>,
@@ -66,12 +66,12 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// A picture, its words, and sentences for the caption.
+    /// A picture, its description, and sentences for the caption.
     pub(crate) fn of(frame: frame::Frame, words: String, remarks: Vec<String>) -> Self {
         Self { picture: Some((vec![frame], words)), data: None, table: None, remarks }
     }
 
-    /// The same with the numbers behind it.
+    /// The drawing with its numbers.
     pub(crate) fn with(self, data: Data) -> Self {
         Self { data: Some(data), ..self }
     }
@@ -82,7 +82,7 @@ impl Drawing {
     }
 }
 
-/// All plots of a report: those the study asks for, or those that suggest themselves.
+/// Draws all plots of a report: those of the study, or the default plots.
 pub(crate) fn draw_all(records: &Records) -> Result<Vec<Figure>, ReportError> {
     let specs = match records.study.plot.as_slice() {
         [] if records.is_single_run() => of_series(records)?,
@@ -133,7 +133,7 @@ fn draw(records: &Records, spec: &PlotSpec, used: &mut BTreeSet<String>) -> Resu
     Ok(finish(&spec.name, title, drawing, before, used))
 }
 
-/// The figure of a drawing, with a name of its own; `caption` goes before the drawing's remarks.
+/// The figure of a drawing, with a unique name; `caption` precedes the remarks of the drawing.
 fn finish(name: &str, title: String, drawing: Drawing, caption: Vec<String>, used: &mut BTreeSet<String>) -> Figure {
     let stem = slug(name);
     let mut name = stem.clone();
@@ -154,7 +154,7 @@ fn finish(name: &str, title: String, drawing: Drawing, caption: Vec<String>, use
     Figure { name, title, caption, svg, table, csv }
 }
 
-/// What the caption says of runs that are not to be trusted.
+/// The sentence of the caption about invalid runs.
 fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
     let shown = records.results.rows.iter().filter(|row| gather::selected(spec, &row.point));
     let keys: BTreeSet<&str> = shown.map(|row| row.key.as_str()).collect();
@@ -166,11 +166,11 @@ fn doubts(records: &Records, spec: &PlotSpec) -> Option<String> {
     })
 }
 
-/// One plot per metric that a probe sampled.
+/// One plot for each metric that a probe sampled.
 fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
     let Some(run) = records.runs.first() else { return Ok(Vec::new()) };
     let mut times = read_times(&run.folder)?;
-    // What a run is about comes first.
+    // The most important metric comes first.
     times.sort_by_key(|(metric, _)| metric != THROUGHPUT);
     Ok(times
         .into_iter()
@@ -184,14 +184,16 @@ fn of_series(records: &Records) -> Result<Vec<PlotSpec>, ReportError> {
         .collect())
 }
 
-/// The metric whose samples are means over the time since the last sample: a longer time is as good, and easier to read.
+/// The metric whose samples are means over the time since the previous sample. Longer intervals are equally correct and
+/// easier to read.
 const THROUGHPUT: &str = "throughput_bps";
-/// Shorter times than this show single packets.
+/// Shorter intervals show single packets.
 const SHORTEST_BIN: Duration = Duration::from_millis(100);
-/// More bins than this make a solid area.
+/// More intervals would fill the plot area.
 const MOST_BINS: u64 = 400;
 
-/// The interval over which a plot of throughput takes means: 1, 2 or 5 times a power of ten; `None` if the samples are no denser.
+/// The averaging interval of a plot of throughput: 1, 2 or 5 times a power of ten. `None` if the samples are not denser
+/// than that.
 fn bin(subjects: &[Times]) -> Option<Duration> {
     let times = subjects.iter().max_by_key(|times| times.count).filter(|times| times.count > 1)?;
     let last = times.last_s;
@@ -202,10 +204,10 @@ fn bin(subjects: &[Times]) -> Option<Duration> {
     (seconds(times.second_s - times.first_s) < bin).then_some(bin)
 }
 
-/// So many plots are made without being asked for.
+/// The maximum number of default plots.
 const MOST_SUGGESTED: usize = 12;
 
-/// For a study that asks for none: every metric over the first axis that varies.
+/// The default plots of a study without plots: every metric over the first axis that varies.
 fn suggested(records: &Records) -> Vec<PlotSpec> {
     let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_none() && r.mean.is_some()).collect();
     let varying = gather::varying(rows.iter().map(|r| &r.point));
@@ -230,17 +232,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn throughput_is_drawn_in_bins_that_a_person_can_read() {
+    fn throughput_plot_uses_readable_averaging_intervals() {
         let series = |interval_ms: u32, seconds: u32| {
             let mut times = Times::default();
             (1..=seconds * 1000 / interval_ms).for_each(|n| times.add(f64::from(n * interval_ms) / 1000.0));
             [Times::default(), times]
         };
         let bin = |interval_ms, seconds| bin(&series(interval_ms, seconds)).map(Duration::as_nanos);
-        // 10 s are 100 bins of 100 ms; 300 s are more than 400 of 0.5 s, and 300 of 1 s.
+        // 10 s are 100 intervals of 100 ms; 300 s are more than 400 intervals of 0.5 s, and 300 of 1 s.
         assert_eq!(bin(10, 10), Some(100_000_000));
         assert_eq!(bin(10, 300), Some(1_000_000_000));
-        // Samples that are no denser stay as they are.
+        // Samples that are not denser are unchanged.
         assert_eq!((bin(100, 10), bin(1000, 300)), (None, None));
     }
 }

@@ -1,14 +1,14 @@
-//! What tells one curve from another: colour, dash pattern and marker shape together, so that a print in black and
-//! white and a reader with any colour vision can follow. Colours are those of Okabe and Ito ("Color Universal Design",
-//! 2008), without their yellow, which is too light for a line on white.
+//! The styles of curves: color, dash pattern and marker shape together. They are distinguishable in black and white and
+//! with any color vision. Colors are those of Okabe and Ito ("Color Universal Design", 2008), without their yellow,
+//! which is too light for a line on white.
 
 use crate::plot::coordinates::{pixel, point};
 use std::fmt::Write;
 
-/// How one curve is drawn.
+/// The style of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// Stroke colour.
+    /// Stroke color.
     pub(crate) colour: &'static str,
     /// Dash pattern for `stroke-dasharray`; empty for a solid line.
     pub(crate) dash: &'static str,
@@ -29,7 +29,7 @@ pub(crate) enum Marker {
 }
 
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9"];
-/// The same, dark enough for small text on white (WCAG 2.1, 1.4.3: a contrast of 4.5 and more).
+/// The same colors, dark enough for small text on white (WCAG 2.1, 1.4.3: a contrast of at least 4.5).
 const INKS: [&str; 7] = ["#005a8e", "#a84a00", "#00694c", "#9c3f74", "#000000", "#855a00", "#1b6a9c"];
 const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "5 2 1.5 2 1.5 2"];
 const MARKERS: [Marker; 7] = [
@@ -42,7 +42,7 @@ const MARKERS: [Marker; 7] = [
     Marker::Plus,
 ];
 
-/// The style of curve number `index`; the first 35 differ in colour, dash and marker taken together.
+/// The style of curve number `index`. The first 35 styles differ in the combination of color, dash and marker.
 pub(crate) fn style(index: usize) -> Style {
     Style {
         colour: COLOURS[index % COLOURS.len()],
@@ -52,18 +52,18 @@ pub(crate) fn style(index: usize) -> Style {
 }
 
 impl Style {
-    /// The colour of small text that belongs to the curve.
+    /// The color of small text for the curve.
     pub(crate) fn ink(self) -> &'static str {
         COLOURS.iter().position(|c| *c == self.colour).map_or("#222", |i| INKS[i])
     }
 
-    /// The same without dashes: for a line so dense that the gaps would hide peaks.
+    /// The same style without dashes, for a dense line whose gaps would hide peaks.
     pub(crate) fn solid(self) -> Self {
         Self { dash: "", ..self }
     }
 }
 
-/// Draws a marker: filled for what was measured, a larger open one for what was published.
+/// Draws a marker: filled for a measured value, larger and open for a published value.
 pub(crate) fn marker(out: &mut String, style: Style, x: f64, y: f64, open: bool) {
     let (radius, paint) = if open {
         (5.4, format!("fill=\"none\" stroke=\"{}\" stroke-width=\"1.3\"", style.colour))
@@ -106,7 +106,7 @@ pub(crate) fn marker(out: &mut String, style: Style, x: f64, y: f64, open: bool)
 mod tests {
     use super::*;
 
-    /// Relative luminance by WCAG 2.1.
+    /// Relative luminance according to WCAG 2.1.
     fn luminance(colour: &str) -> f64 {
         let part = |at: usize| {
             let share = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn text_can_be_read() {
+    fn text_colors_have_sufficient_contrast() {
         for i in 0..7 {
             let contrast = 1.05 / (luminance(style(i).ink()) + 0.05);
             assert!(contrast >= 4.5, "{} {contrast}", style(i).ink());
@@ -124,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn styles_differ_beyond_colour() {
-        // Neighbours differ in dash and marker as well, and no two of the first 35 look alike without colour.
+    fn styles_differ_in_more_than_color() {
+        // Neighboring styles differ in dash and marker, and the first 35 are all distinct without color.
         for i in 0..34 {
             assert_ne!(style(i).dash, style(i + 1).dash);
             assert_ne!(style(i).marker, style(i + 1).marker);

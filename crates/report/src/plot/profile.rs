@@ -1,5 +1,5 @@
-//! Several metrics of one unit side by side, a line per series through their means: response times by size of the
-//! response, say. Where a metric stands is its place in the list; the study gives each a label.
+//! Profiles: several metrics of one unit, with a line per series through their means, for example response times by
+//! response size. The position of a metric is its index in the list, and the study labels each metric.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -18,7 +18,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         Ok(data) => data,
         Err(why) => return Drawing::nothing(why),
     };
-    // The unit and the text of the axis are those of the metrics, of which the first stands for all.
+    // The metrics define the unit and the text of the axis; the first metric represents all.
     let spec = &PlotSpec { y_label: Some(spec.y_label.clone().unwrap_or_else(|| common(metrics))), ..spec.clone() };
     let across = Across { x: "", title: spec.x_label.clone().unwrap_or_default(), joined: true };
     draw_gathered(records, spec, &data, across, &metrics[0]).unwrap_or_else(|| {
@@ -26,7 +26,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     })
 }
 
-/// The series, each metric at its place; or why there are none.
+/// The series, with each metric at its position, or the reason why there are none.
 fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<Gathered, String> {
     let rows: Vec<Vec<_>> = metrics.iter().map(|metric| gather::rows(records, spec, metric)).collect();
     let all = || rows.iter().flatten();
@@ -46,7 +46,7 @@ fn gathered(records: &Records, spec: &PlotSpec, metrics: &[String]) -> Result<Ga
     Ok(Gathered { series: grouping.series, names: Some(names), unit: unit.to_owned() })
 }
 
-/// What the names of metrics begin with, in words: "Response" for `response_1kB_s` and `response_10kB_s`.
+/// The common prefix of the names of metrics, in words: "Response" for `response_1kB_s` and `response_10kB_s`.
 fn common(metrics: &[String]) -> String {
     let parts = |metric: &String| metric.split('_').map(str::to_owned).collect::<Vec<_>>();
     let Some(first) = metrics.first().map(parts) else { return String::new() };
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_share_is_what_they_are() {
+    fn axis_title_is_the_common_prefix_of_the_metrics() {
         let of = |names: &[&str]| common(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
         assert_eq!(of(&["response_time_1kB_s", "response_time_10kB_s"]), "Response time");
         assert_eq!(of(&["srtt_s"]), "Smoothed round-trip time");

@@ -1,6 +1,6 @@
-//! One metric over another, delay against throughput for instance: every run as a dot, the mean of each point of the
-//! sweep as a marker with intervals in both directions. The means of a series are joined in the order of the sweep if
-//! they are a path along one axis.
+//! Scatter plots: one metric over another, for example delay over throughput. Every run is a dot, and the mean of each
+//! point is a marker with intervals in both directions. The means of a series are connected in the order of the sweep
+//! if they vary along a single axis.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -13,7 +13,7 @@ use crate::plot::palette::style;
 use crate::unit::Scaled;
 
 struct Mark<'a> {
-    /// Value on the axis along which points are joined.
+    /// Value on the axis along which points are connected.
     along: &'a str,
     x: (f64, f64),
     y: (f64, f64),
@@ -25,7 +25,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     draw_means(records, spec, None)
 }
 
-/// Draws the means; with every run as a dot, or joined and labelled along an axis.
+/// Draws the means: with every run as a dot, or connected and labeled along an axis.
 pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>) -> Drawing {
     let (Some(x), Some(y)) = (&spec.x, &spec.y) else {
         return Drawing::nothing("Not drawn: the plot needs `x` and `y` (metrics).");
@@ -49,7 +49,7 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
         let order = gather::order_of(records, axis);
         grouping.series.iter_mut().for_each(|one| one.values.sort_by(|a, b| order(a.along, b.along)));
     }
-    // Every run, by series.
+    // All runs, by series.
     let column = |name: &str| records.results.metrics.iter().position(|m| m == name);
     let mut dots: Vec<(usize, f64, f64)> = Vec::new();
     if let (Some(cx), Some(cy), None) = (column(x), column(y), along) {
@@ -168,7 +168,7 @@ pub(crate) fn draw_means(records: &Records, spec: &PlotSpec, along: Option<&str>
     Drawing::of(frame, words, remarks).with(numbers)
 }
 
-/// What a pointer at a mark shows: "cubic, 4: 41.2 ± 0.3 ms, 9.41 ± 0.02 Mbit/s".
+/// The tooltip of a mark: "cubic, 4: 41.2 ± 0.3 ms, 9.41 ± 0.02 Mbit/s".
 fn hint(names: &[&str], mark: &Mark<'_>, units: (&Scaled, &Scaled)) -> String {
     let number = |unit: &Scaled, (mean, half): (f64, f64)| {
         let half = Some(unit.value(half)).filter(|half| *half > 0.0);

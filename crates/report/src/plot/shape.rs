@@ -1,13 +1,13 @@
-//! The few SVG pieces that all plots are made of.
+//! The SVG elements that all plots use.
 
 use crate::markup::escape;
 use crate::plot::coordinates::{pixel, point};
 use crate::plot::palette::Style;
 use std::fmt::Write;
 
-/// Font of all plots; 13 units in a picture of 480 are 7 points in a column of 88 mm.
+/// The font of all plots. 13 units in a picture of 480 units are 7 points in a column of 88 mm.
 pub(crate) const FONT: &str = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
-/// Size of most text.
+/// Default font size.
 pub(crate) const TEXT: f64 = 13.0;
 
 /// A straight line.
@@ -31,7 +31,7 @@ pub(crate) fn curve(out: &mut String, points: &[(f64, f64)], colour: &str, dash:
     );
 }
 
-/// A closed line, dashed or solid, with a filling so pale that what lies below is seen.
+/// A closed line, dashed or solid, with a fill that is so light that marks below it are visible.
 pub(crate) fn outline(out: &mut String, points: &[(f64, f64)], colour: &str, dash: &str, width: f64) {
     path(
         out,
@@ -42,7 +42,7 @@ pub(crate) fn outline(out: &mut String, points: &[(f64, f64)], colour: &str, das
     );
 }
 
-/// Points joined by straight lines, and how the path ends; nothing if there are less than two.
+/// Points connected by straight lines, and the end of the path. Draws nothing for fewer than two points.
 fn path(out: &mut String, points: &[(f64, f64)], end: &str, dash: &str, look: &str) {
     if points.len() < 2 {
         return;
@@ -75,11 +75,11 @@ pub(crate) fn interval(out: &mut String, x: f64, low: f64, high: f64, colour: &s
     );
 }
 
-/// A bar with an outline and one of six fillings: full, hatched one way or the other, empty, level, crossed. Hatching is
-/// drawn as lines, since not every program that reads SVG knows patterns.
+/// A bar with an outline and one of six fills: solid, hatched in one or the other direction, empty, horizontal lines,
+/// crossed. Hatching consists of lines, because some SVG viewers do not support patterns.
 pub(crate) fn bar(out: &mut String, low: (f64, f64), high: (f64, f64), style: Style, pattern: usize) {
     let ((left, top), (right, bottom)) = (low, high);
-    // The full one is pale enough that an interval and a published value can be seen on it.
+    // The solid fill is so light that an interval and a published value are visible on it.
     let (fill, opacity) = if pattern.is_multiple_of(6) { (style.colour, 0.55) } else { ("#fff", 1.0) };
     let _ = write!(
         out,
@@ -101,7 +101,7 @@ pub(crate) fn bar(out: &mut String, low: (f64, f64), high: (f64, f64), style: St
     let mut hatch = |from: (f64, f64), to: (f64, f64)| line(out, from, to, style.colour, 1.0);
     let mut offset = 5.0;
     while offset < width + height && offset < 2000.0 {
-        // The diagonal that leaves the left edge `offset` below the top, cut at the edges.
+        // The diagonal that starts at the left edge `offset` below the top, clipped at the edges.
         let start = (left + (offset - height).max(0.0), top + offset.min(height));
         let end = (left + offset.min(width), top + (offset - width).max(0.0));
         let mirror = |(x, y): (f64, f64)| (left + right - x, y);
@@ -118,7 +118,7 @@ pub(crate) fn bar(out: &mut String, low: (f64, f64), high: (f64, f64), style: St
     }
 }
 
-/// Where a text's reference point lies.
+/// The position of the reference point of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -126,7 +126,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A text, with an optional turn in degrees about its reference point.
+/// A text, optionally rotated around its reference point, in degrees.
 pub(crate) fn text(out: &mut String, at: (f64, f64), anchor: Anchor, turn: f64, words: &str) {
     let anchor = match anchor {
         Anchor::Start => "start",
@@ -140,16 +140,16 @@ pub(crate) fn text(out: &mut String, at: (f64, f64), anchor: Anchor, turn: f64, 
     let _ = write!(out, ">{}</text>", escape(words));
 }
 
-/// A text of another size that begins at a place and is centred on its height, on a white ground of its own shape.
+/// A text of another size that begins at a position, is vertically centered, and has a white outline as background.
 pub(crate) fn small_text(out: &mut String, at: (f64, f64), size: f64, ink: &str, words: &str) {
     let (x, y, words) = (pixel(at.0), pixel(at.1 + size * 0.35), escape(words));
-    // Twice, since not every program that reads SVG can paint a stroke below its filling.
+    // Written twice, because some SVG viewers cannot paint a stroke below the fill.
     let ground = "fill=\"#fff\" stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" aria-hidden=\"true\"";
     let _ = write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" {ground}>{words}</text>");
     let _ = write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{ink}\">{words}</text>");
 }
 
-/// About how wide a text is, by the wider of the common sans-serifs: enough to leave room.
+/// The approximate width of a text, based on the wider of the common sans-serif fonts, to reserve space.
 pub(crate) fn text_width(words: &str) -> f64 {
     let em: f64 = words
         .chars()
@@ -161,7 +161,7 @@ pub(crate) fn text_width(words: &str) -> f64 {
             'A'..='Z' => 0.7,
             c if c.is_ascii() => 0.63,
             '−' | '±' | '×' => 0.84,
-            // East Asian text is as wide as high.
+            // East Asian characters are as wide as they are high.
             c if c > '\u{2e80}' => 1.0,
             _ => 0.65,
         })
@@ -169,7 +169,7 @@ pub(crate) fn text_width(words: &str) -> f64 {
     em * TEXT
 }
 
-/// Shortens a text that is wider than `room`, with an ellipsis.
+/// Shortens a text that is wider than `room`, and adds an ellipsis.
 pub(crate) fn fit(words: &str, room: f64) -> String {
     if text_width(words) <= room {
         return words.to_owned();
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_text_is_cut() {
+    fn fit_shortens_long_text_with_an_ellipsis() {
         assert_eq!(fit("short", 100.0), "short");
         let cut = fit(&"n".repeat(500), 100.0);
         assert!(cut.ends_with('…') && text_width(&cut) < 120.0, "{cut}");

@@ -1,5 +1,5 @@
-//! A summary as a table: an axis down, another one (or the experiments) across, a cell for each of some metrics. The
-//! best value of a column is marked where the study says which end is the good one.
+//! Summary tables: an axis as rows, another one (or the experiments) as columns, and a cell for each of some metrics.
+//! The best value of a column is marked if the study states which values are best.
 
 use crate::input::Records;
 use crate::input::study::PlotSpec;
@@ -11,7 +11,7 @@ use crate::plot::gather::{self, series_label, shown, word_for};
 use fullpipe_archive::{Best, Point, SummaryRow};
 use std::collections::BTreeMap;
 
-/// Digits of a value without an interval.
+/// Significant digits of a value without an interval.
 const DIGITS: usize = 4;
 
 /// Draws the table.
@@ -31,13 +31,13 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
         let before = columns.len();
         for metric in metrics {
             let values = || cells.column(column, metric);
-            // A metric that an experiment does not have takes no room.
+            // A metric that an experiment does not have gets no column.
             let Some(first) = values().next() else { continue };
             let largest = values().filter_map(|row| row.mean).fold(0.0, |a: f64, v| a.max(v.abs()));
             let unit = unit_of(records, first).scale_for(largest);
             columns.push((*column, metric.as_str(), unit));
         }
-        // A number needs its axis' name.
+        // A number needs the name of its axis.
         let named = Point(vec![(across.clone(), (*column).to_owned())]);
         spans.push((series_label(std::slice::from_ref(across), &named), columns.len() - before));
     }
@@ -69,7 +69,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Drawing {
     Drawing { picture: None, data: None, table: Some(table), remarks: remarks(records, spec) }
 }
 
-/// A value with its interval, where it has one.
+/// A value with its interval if it has one.
 fn cell(mean: f64, half: Option<f64>, best: bool) -> Field {
     let text = match half.map(|half| mean_and_interval(mean, Some(half))) {
         Some((mean, Some(half))) => format!("{mean} ± {half}"),
@@ -78,7 +78,7 @@ fn cell(mean: f64, half: Option<f64>, best: bool) -> Field {
     if best { Field::Best(text) } else { Field::Number(text) }
 }
 
-/// Whether a value is the best of some, of which not all are the same.
+/// Whether a value is the best of several values that are not all equal.
 fn is_best(value: Option<f64>, all: impl Iterator<Item = Option<f64>> + Clone, best: Best) -> bool {
     let better = |a: f64, b: f64| if best == Best::High { a > b } else { a < b };
     let Some(value) = value else { return false };
@@ -99,9 +99,9 @@ fn remarks(records: &Records, spec: &PlotSpec) -> Vec<String> {
     remarks
 }
 
-/// Where the rows of the summary go.
+/// The positions of the rows of the summary.
 struct Cells<'a> {
-    /// Values of the further axes that vary, each with its label.
+    /// Values of the other axes that vary, each with its label.
     groups: Vec<(Key<'a>, String)>,
     rows: Vec<&'a str>,
     columns: Vec<&'a str>,
@@ -160,13 +160,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_is_best_only_among_different_values() {
+    fn best_value_is_marked_only_among_different_values() {
         let best = |value, all: &[Option<f64>], best| is_best(value, all.iter().copied(), best);
         let all = [Some(3.0), None, Some(5.0), Some(3.0)];
         assert!(best(Some(5.0), &all, Best::High) && !best(Some(3.0), &all, Best::High));
         assert!(best(Some(3.0), &all, Best::Low) && !best(Some(5.0), &all, Best::Low));
         assert!(!best(None, &all, Best::Low));
-        // Where nothing is dropped by anybody, nobody is best at it; nor is one who stands alone.
+        // If all values are equal, or there is a single value, no value is the best.
         assert!(!best(Some(0.0), &[Some(0.0), Some(0.0)], Best::Low) && !best(Some(1.0), &[Some(1.0)], Best::High));
     }
 }

@@ -1,46 +1,46 @@
-//! Where the ticks of an axis stand and what they say. Linear axes step by 1, 2 or 5 times a power of ten; logarithmic
-//! axes mark the decades. An axis begins and ends on a step, so that its ends can be read. An axis of few values has its ticks
-//! at these.
+//! Positions and labels of ticks. Linear axes have steps of 1, 2 or 5 times a power of ten; logarithmic axes have ticks
+//! at decades. An axis begins and ends at a step, so that its ends are labeled. An axis with few values has its ticks
+//! at these values.
 
 use crate::numbers::{fixed, power_of_ten, superscript, trimmed};
 use fullpipe_units::math::{log10, pow};
 
-/// One tick.
+/// A tick.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
-    /// Where, in axis units.
+    /// Position in axis units.
     pub(crate) value: f64,
-    /// What it says; empty for a minor tick.
+    /// Label; empty for a minor tick.
     pub(crate) label: String,
 }
 
-/// An axis' range with its ticks.
+/// The range of an axis with its ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ticks {
     /// Left or lower end.
     pub(crate) low: f64,
     /// Right or upper end.
     pub(crate) high: f64,
-    /// In rising order, all within the range.
+    /// Ticks in ascending order, all within the range.
     pub(crate) ticks: Vec<Tick>,
 }
 
-/// Whether the ends of a linear axis go out to the next step.
+/// Whether the ends of a linear axis are extended to the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// Out to the next step.
+    /// Extended to the next step.
     OnStep,
-    /// Exactly where the data begin and end: a time axis that stops with the run.
+    /// Exactly at the ends of the data, for a time axis that ends with the run.
     Exact,
 }
 
-/// Ticks of a linear axis over `low..=high` with about `wanted` steps. A range without extent is opened around its
-/// value; ends in the wrong order are swapped.
+/// Ticks of a linear axis over `low..=high` with about `wanted` steps. A range of zero length is extended around its
+/// value; ends in the wrong order are exchanged.
 pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: Ends) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     let size = low.abs().max(high.abs());
     if high - low <= size * 1e-9 {
-        // 5 becomes 0 to 10; a value that is known to nine digits is shown by its own size.
+        // 5 is extended to 0 to 10. A value that is equal up to nine digits is extended by its own size.
         (low, high) = match () {
             () if size == 0.0 => (0.0, 1.0),
             () if low >= 0.0 => (0.0, 2.0 * high),
@@ -49,14 +49,14 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: Ends) -> Ticks {
         };
     }
     let (mantissa, exponent) = step((high - low) / f64::from(wanted.max(1)));
-    // A tick is (n x mantissa) x 10^exponent with one rounding: 3 x 0.1 would print as 0.30000000000000004.
+    // A tick is (n x mantissa) x 10^exponent with a single rounding: 3 x 0.1 would be printed as 0.30000000000000004.
     let at = |n: i64| {
         let whole = (n * i64::from(mantissa)) as f64;
         if exponent >= 0 { whole * power_of_ten(exponent) } else { whole / power_of_ten(-exponent) }
     };
     let width = at(1);
-    // The slack keeps an end that is a step up to rounding from gaining another step.
-    // A run of 60 s whose last sample is at 59.99 s ends at 60 s.
+    // The tolerance prevents an additional step for an end that differs from a step by rounding only. A run of 60 s
+    // with its last sample at 59.99 s ends at 60 s.
     if ends == Ends::Exact {
         let next = at((high / width).ceil() as i64);
         high = if next - high < 0.02 * width { next } else { high };
@@ -75,10 +75,10 @@ pub(crate) fn linear(low: f64, high: f64, wanted: u32, ends: Ends) -> Ticks {
     Ticks { low, high, ticks }
 }
 
-/// The smallest of 1, 2, 5, 10 times a power of ten that is at least `raw`.
+/// The smallest number of 1, 2, 5 or 10 times a power of ten that is at least `raw`.
 fn step(raw: f64) -> (u8, i32) {
     let mut exponent = log10(raw).floor() as i32;
-    // log10 may be off by one unit in the last place just at a power of ten.
+    // log10 can be wrong by one unit in the last place at a power of ten.
     if power_of_ten(exponent + 1) <= raw {
         exponent += 1;
     }
@@ -94,15 +94,15 @@ fn label(value: f64, decimals: usize) -> String {
     if decimals <= 12 && value.abs() < 1e15 { fixed(value, decimals) } else { crate::numbers::trimmed(value, 10) }
 }
 
-/// Ticks of a logarithmic axis over `low..=high`, both above zero. The ends go out to 1, 2 or 5 times a power of ten.
-/// Decades are labelled; the steps 2 to 9 are minor ticks, of which 2 and 5 are labelled on an axis of two decades
-/// and a half or less. With many decades only every second, third... is labelled.
+/// Ticks of a logarithmic axis over `low..=high`, which are both above zero. The ends are extended to 1, 2 or 5 times a
+/// power of ten. Decades are labeled, and the steps 2 to 9 are minor ticks. On an axis of at most two and a half
+/// decades 2 and 5 are labeled too. With many decades only every second, third and so on is labeled.
 pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     let (mut low, mut high) = if low <= high { (low, high) } else { (high, low) };
     low = low.max(1e-290);
     high = high.max(low);
     if high / low < 1.0 + 1e-9 {
-        // A single value stands inside a decade or so.
+        // A single value is in the middle of about one decade.
         low /= 3.0;
         high *= 3.0;
     }
@@ -140,15 +140,16 @@ pub(crate) fn logarithmic(low: f64, high: f64) -> Ticks {
     Ticks { low, high, ticks }
 }
 
-/// An axis with more values than this has the ticks of its scale.
+/// The maximum number of values with a tick each. An axis with more values has the ticks of its scale.
 const MOST_VALUES: usize = 9;
-/// Neighboring values are at least this share of the axis apart, so that their labels do not touch.
+/// The minimum distance between neighboring values, as a fraction of the axis, so that their labels do not overlap.
 const LEAST_DISTANCE: f64 = 0.065;
-/// Room beyond the first and the last value, as a share of the distance between them.
+/// The margin outside the first and the last value, as a fraction of the distance between them.
 const MARGIN: f64 = 0.04;
 
-/// How the values of an axis are best shown with a tick at each: on a logarithmic scale (`true`) if that is asked for, or if all
-/// are powers of two and no scale is asked for (`None`); `None` if they are too many or too close.
+/// The best scale for an axis with a tick at each value: logarithmic (`true`) if the study requests it, or if all
+/// values are powers of two and the study requests no scale (`None`). Returns `None` if there are too many values or
+/// they are too close.
 pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option<bool> {
     let (first, last) = (*rising.first()?, *rising.last()?);
     if rising.len() < 2 || rising.len() > MOST_VALUES {
@@ -164,13 +165,14 @@ pub(crate) fn scale_of_values(rising: &[f64], asked_log: Option<bool>) -> Option
     (least >= LEAST_DISTANCE * distance(first, last)).then_some(log)
 }
 
-/// Whether a value is a power of two, 1/4 for instance.
+/// Whether a value is a power of two, for example 1/4.
 fn is_power_of_two(value: f64) -> bool {
-    // The bits of the fraction of a normal number.
+    // The fraction bits of a normal number are zero.
     value.is_normal() && value > 0.0 && value.to_bits().trailing_zeros() >= 52
 }
 
-/// Ticks at rising values, with a margin around `low..=high`, which holds them. An axis that begins at zero begins there.
+/// Ticks at ascending values, with a margin around `low..=high`, which contains them. An axis from zero has no margin
+/// at zero.
 pub(crate) fn at_values(values: &[f64], low: f64, high: f64, log: bool) -> Ticks {
     let ticks = values.iter().map(|value| Tick { value: *value, label: trimmed(*value, 6) }).collect();
     if log && low > 0.0 {
@@ -188,12 +190,12 @@ fn around(value: f64) -> [f64; 6] {
     steps.map(|(mantissa, exponent)| f64::from(mantissa) * power_of_ten(exponent))
 }
 
-/// The largest 1, 2 or 5 times a power of ten that is at most `value`.
+/// The largest of 1, 2 or 5 times a power of ten that is at most `value`.
 fn down(value: f64) -> f64 {
     around(value).into_iter().rev().find(|step| *step <= value * (1.0 + 1e-9)).unwrap_or(value)
 }
 
-/// The smallest 1, 2 or 5 times a power of ten that is at least `value`.
+/// The smallest of 1, 2 or 5 times a power of ten that is at least `value`.
 fn up(value: f64) -> f64 {
     around(value).into_iter().find(|step| *step >= value * (1.0 - 1e-9)).unwrap_or(value)
 }
@@ -208,20 +210,20 @@ mod tests {
     }
 
     #[test]
-    fn linear_ticks_by_hand() {
-        // 776.5 / 5 = 155.3 -> step 200; the end goes out to 800.
+    fn linear_ticks_have_round_steps_and_labels() {
+        // 776.5 / 5 = 155.3 gives a step of 200; the end is extended to 800.
         let ticks = linear(0.0, 776.5, 5, Ends::OnStep);
         assert_eq!(labels(&ticks), ["0", "200", "400", "600", "800"]);
         assert_eq!((ticks.low, ticks.high), (0.0, 800.0));
-        // 0.7 / 6 = 0.117 -> step 0.2; 0.6 is 0.6, not 0.6000000000000001.
+        // 0.7 / 6 = 0.117 gives a step of 0.2; 0.6 is 0.6, not 0.6000000000000001.
         let ticks = linear(0.1, 0.8, 6, Ends::OnStep);
         assert_eq!(labels(&ticks), ["0.0", "0.2", "0.4", "0.6", "0.8"]);
         assert_eq!(ticks.ticks[3].value, 0.6);
-        // 10 / 5 = 2 exactly -> step 2, and 10 is an end already.
+        // 10 / 5 = 2 gives a step of 2, and 10 is already an end.
         assert_eq!(labels(&linear(0.0, 10.0, 5, Ends::OnStep)), ["0", "2", "4", "6", "8", "10"]);
-        // Below zero: 15 / 5 = 3 -> step 5.
+        // Below zero: 15 / 5 = 3 gives a step of 5.
         assert_eq!(labels(&linear(-7.0, 8.0, 5, Ends::OnStep)), ["−10", "−5", "0", "5", "10"]);
-        // A time axis ends with the run: 60 / 6 = 10, 61 is no step.
+        // A time axis ends with the run: 60 / 6 = 10; 61 is not a step.
         let ticks = linear(0.0, 61.0, 6, Ends::Exact);
         assert_eq!((ticks.low, ticks.high), (0.0, 61.0));
         assert_eq!(labels(&ticks), ["0", "20", "40", "60"]);
@@ -230,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn few_values_have_a_tick_each() {
-        // 1, 2, 4, ... 64 BDP: a factor of two each, so equal distances by logarithm.
+    fn axis_of_few_values_has_a_tick_at_each() {
+        // 1, 2, 4, ... 64 BDP: a factor of two between neighbors, so distances are equal on a logarithmic scale.
         let doubling = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
         assert_eq!(scale_of_values(&doubling, None), Some(true));
-        // In proportion, 1 and 2 are 1/63 of the axis apart: too close.
+        // On a linear scale 1 and 2 are 1/63 of the axis apart, which is too close.
         assert_eq!(scale_of_values(&doubling, Some(false)), None);
         assert_eq!(scale_of_values(&[0.25, 0.5, 1.0, 2.0], None), Some(true));
-        // 3 is no power of two; three powers of two may be a coincidence; ten values are too many.
+        // 3 is not a power of two; three powers of two may be a coincidence; ten values are too many.
         assert_eq!(scale_of_values(&[1.0, 2.0, 3.0, 4.0], None), Some(false));
         assert_eq!(scale_of_values(&[1.0, 2.0, 4.0], None), Some(false));
         assert_eq!(scale_of_values(&[1.0, 10.0, 100.0], Some(true)), Some(true));
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two() {
+    fn is_power_of_two_accepts_powers_of_two_only() {
         for value in [1.0, 2.0, 1024.0, 0.5, 0.0625] {
             assert!(is_power_of_two(value), "{value}");
         }
@@ -279,31 +281,31 @@ mod tests {
     }
 
     #[test]
-    fn log_ticks_by_hand() {
-        // Four decades, both ends on one.
+    fn log_ticks_have_decades_and_minor_ticks() {
+        // Four decades, with both ends at a decade.
         let ticks = logarithmic(10.0, 100_000.0);
         assert_eq!(labels(&ticks), ["10", "100", "1000", "10\u{202f}000", "100\u{202f}000"]);
         // Eight minor ticks in each of four decades, five decades.
         assert_eq!(ticks.ticks.len(), 4 * 8 + 5);
-        // Within two decades and a half, 2 and 5 are labelled; 0.3 goes down to 0.2, 7 up to 10.
+        // Within two and a half decades, 2 and 5 are labeled. 0.3 is extended to 0.2, and 7 to 10.
         let ticks = logarithmic(0.3, 7.0);
         assert_eq!((ticks.low, ticks.high), (0.2, 10.0));
         assert_eq!(labels(&ticks), ["0.2", "0.5", "1", "2", "5", "10"]);
-        // Wide: powers.
+        // A wide range has powers of ten as labels.
         let ticks = logarithmic(1e-6, 1.0);
         assert_eq!(labels(&ticks), ["10⁻⁶", "10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"]);
-        // Very wide: every third decade, no minor ticks. 20 decades / 8 = 2.5.
+        // A very wide range has labels at every third decade and no minor ticks: 20 decades / 8 = 2.5.
         let ticks = logarithmic(1.0, 1e20);
         assert_eq!(labels(&ticks), ["10⁰", "10³", "10⁶", "10⁹", "10¹²", "10¹⁵", "10¹⁸"]);
         assert_eq!(ticks.ticks.len(), 21);
-        // A single value: 4/3 down to 1, 12 up to 20.
+        // A single value: 4/3 is extended to 1, and 12 to 20.
         let ticks = logarithmic(4.0, 4.0);
         assert_eq!((ticks.low, ticks.high), (1.0, 20.0));
     }
 
     proptest! {
         #[test]
-        fn the_range_holds_the_data(a in -1e12..1e12_f64, extent in 0.0..1e12_f64, shrink in 0..12_i32) {
+        fn linear_range_contains_the_data(a in -1e12..1e12_f64, extent in 0.0..1e12_f64, shrink in 0..12_i32) {
             let (low, high) = (a, a + extent * power_of_ten(-shrink));
             let ticks = linear(low, high, 5, Ends::OnStep);
             let slack = (ticks.high - ticks.low) * 1e-5;
@@ -313,7 +315,7 @@ mod tests {
         }
 
         #[test]
-        fn the_log_range_holds_the_data(exponent in -280..280_i32, mantissa in 1.0..10.0_f64, decades in 0.0..15.0_f64) {
+        fn log_range_contains_the_data(exponent in -280..280_i32, mantissa in 1.0..10.0_f64, decades in 0.0..15.0_f64) {
             let low = mantissa * power_of_ten(exponent);
             let high = low * fullpipe_units::math::pow(10.0, decades);
             let ticks = logarithmic(low, high);

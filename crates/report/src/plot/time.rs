@@ -1,6 +1,6 @@
-//! A probe's samples over time, one thin line per subject, from `series.csv` of one run; or their means over intervals.
-//! Of a study's points the first run (the first seed) is drawn: a mean over runs of a congestion window would show a
-//! window that no flow ever had.
+//! Time plots: the samples of a probe over time, with one thin line per subject, from `series.csv` of one run; or their
+//! means over intervals. For each point of a study only the first run (the first seed) is drawn. A mean of congestion
+//! windows over runs would show a window that no flow had.
 
 use crate::error::ReportError;
 use crate::input::Records;
@@ -18,11 +18,11 @@ use crate::plot::ticks::Ends;
 use crate::unit::Scaled;
 use fullpipe_units::Duration;
 
-/// More samples than this lie closer than dashes, or jump between them.
+/// With more samples, the distance between samples is smaller than a dash, or the line jumps between dashes.
 const DENSE: usize = 50;
-/// More curves than this have a panel each: curves that jump up and down hide each other.
+/// With more curves, each subject has its own panel, because curves with large variations hide each other.
 const MOST_TOGETHER: usize = 4;
-/// So many areas along the time axis show their values to a pointer.
+/// The number of ranges along the time axis that have a tooltip.
 const HINTS: usize = 80;
 
 /// Draws the plot.
@@ -35,7 +35,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     let mut curves: Vec<(String, Samples)> = Vec::new();
     let (mut left_out, mut cut) = (0, 0);
     let mut drawn: Vec<Vec<Option<&str>>> = Vec::new();
-    // What cannot be drawn is not read.
+    // Subjects that cannot be drawn are not read.
     let mut unread = 0;
     for row in &rows {
         let key: Vec<_> = axes.iter().map(|a| row.point.get(a)).collect();
@@ -60,7 +60,7 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
                     left_out += 1;
                     continue;
                 }
-                // A subject that the plot names needs no name in the legend.
+                // A subject that the plot selects is not repeated in the legend.
                 let name = match (label.is_empty(), &spec.subject) {
                     (true, _) => subject,
                     (false, Some(_)) => label.clone(),
@@ -119,13 +119,13 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
             .filter(|(t, v)| v.is_nan() || frame.shows(x_unit.value(*t), y_unit.value(*v)))
             .collect();
         let shown = within(&shown, spec.x_min, spec.x_max);
-        // A line does not lead over a gap.
+        // A line does not cross a gap.
         let pieces = || shown.split(|(_, value)| value.is_nan()).filter(|piece| !piece.is_empty());
         let width = if shown.len() > 1000 { 0.9 } else { 1.4 };
         for piece in pieces() {
-            // Half a picture unit is a pixel of the picture at twice its size, or of a print at 280 dots per inch. What is
-            // kept of a pixel column covers from its lowest to its highest sample and enters and leaves it where the whole
-            // series does: the picture is that of all samples, however many there are.
+            // Half a picture unit is a pixel of the picture at twice its size, or of a print at 280 dpi. The samples
+            // that are kept in a pixel column cover the range from its lowest to its highest sample, and enter and
+            // leave the column where the whole series does. The picture therefore equals that of all samples.
             let kept = thin(piece, |t| frame.x(x_unit.value(t)) * 2.0);
             thinned |= kept.len() < piece.len();
             for (time_s, value) in &kept {
@@ -173,7 +173,8 @@ pub(crate) fn draw(records: &Records, spec: &PlotSpec) -> Result<Drawing, Report
     Ok(Drawing { picture: Some((frames, words)), data: Some(numbers), table: None, remarks })
 }
 
-/// Which curves share a panel, by their numbers: all, or, if they are many, the two directions of each subject.
+/// The indices of the curves in each panel: all curves in one panel, or, if there are many, the two directions of each
+/// subject.
 fn panels(curves: &[(String, Samples)]) -> Vec<Vec<usize>> {
     if curves.len() <= MOST_TOGETHER {
         return vec![(0..curves.len()).collect()];
@@ -192,17 +193,17 @@ fn panels(curves: &[(String, Samples)]) -> Vec<Vec<usize>> {
     panels.into_iter().map(|(_, panel)| panel).collect()
 }
 
-/// Leaves out the samples after an instant, but the first of them: a state that nothing changes any more says nothing. Whether there
-/// were any.
+/// Removes the samples after a time, except the first of them, because the state no longer changes. Returns whether
+/// there were any.
 fn end_with(samples: &mut Samples, end_s: f64) -> bool {
-    // Times are whole nanoseconds; what is less apart is the same instant.
+    // Times are whole nanoseconds; smaller differences mean the same time.
     let keep = samples.partition_point(|(time_s, _)| *time_s < end_s - 5e-10) + 1;
     let more = keep < samples.len();
     samples.truncate(keep);
     more
 }
 
-/// Shows the values of all curves to a pointer: in each of some areas along the time axis those of the last samples at its middle.
+/// Adds tooltips with the values of all curves. Each range along the time axis shows the last samples at its middle.
 fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &Scaled, y_unit: &Scaled) {
     let Extent { low, high } = frame.across();
     let most = curves.iter().map(|(_, samples)| samples.len()).max().unwrap_or(0);
@@ -214,7 +215,7 @@ fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &Scaled, 
         let mut words = x_unit.with_unit(&trimmed(middle, 4));
         let before = words.len();
         for (label, samples) in curves {
-            // The first sample is at most half an area away.
+            // The distance to the first sample is at most half a range.
             let next = samples.partition_point(|(time_s, _)| x_unit.value(*time_s) <= middle);
             let at = samples.get(next.saturating_sub(1)).filter(|(time_s, value)| {
                 !value.is_nan() && (x_unit.value(*time_s) - middle).abs() <= width.max((high - low) / HINTS as f64)
@@ -229,15 +230,15 @@ fn add_hints(frame: &mut Frame, curves: &[&(String, Samples)], x_unit: &Scaled, 
     }
 }
 
-/// The samples between the ends of the horizontal axis that the study sets, with one more at each end, so that lines
-/// run to the edge.
+/// The samples within the horizontal axis limits of the study, plus one sample at each end, so that lines extend to the
+/// edge.
 fn within(samples: &[(f64, f64)], low: Option<f64>, high: Option<f64>) -> &[(f64, f64)] {
     let start = low.map_or(0, |low| samples.partition_point(|s| s.0 < low).saturating_sub(1));
     let end = high.map_or(samples.len(), |high| (samples.partition_point(|s| s.0 <= high) + 1).min(samples.len()));
     samples.get(start..end).unwrap_or_default()
 }
 
-/// Means over intervals, each at the middle of its interval; without a length the samples as they are.
+/// Means over intervals, each at the middle of its interval. Without an interval the samples are unchanged.
 fn averaged(samples: Samples, group: Option<Duration>) -> Samples {
     let Some(group) = group.map(Duration::as_nanos) else { return samples };
     let middle = |interval: u64| (interval as f64 + 0.5) * group as f64 / 1e9;
@@ -257,19 +258,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_after_the_last_packet_are_left_out_but_the_first() {
+    fn samples_after_the_last_packet_are_removed_except_the_first() {
         let of = |end_s: f64| {
             let mut samples: Samples = (0..10).map(|n| (f64::from(n), 1.0)).collect();
             let cut = end_with(&mut samples, end_s);
             (samples.len(), cut)
         };
-        // 0 to 3 s, and 4 s, at which the last packet has gone; the last packet at 9 s and later leaves all.
+        // 0 to 3 s, plus 4 s, when the last packet was already sent. If the last packet is at 9 s or later, all samples
+        // remain.
         assert_eq!((of(3.5), of(4.0), of(9.0), of(100.0)), ((5, true), (5, true), (10, false), (10, false)));
         assert_eq!(of(0.0), (1, true));
     }
 
     #[test]
-    fn many_curves_have_a_panel_for_each_subject() {
+    fn many_curves_give_a_panel_for_each_subject() {
         let of =
             |names: &[&str]| panels(&names.iter().map(|name| ((*name).to_owned(), Samples::new())).collect::<Vec<_>>());
         assert_eq!(of(&["a", "a.uplink", "b", "b.uplink"]), [[0, 1, 2, 3]]);
@@ -277,8 +279,9 @@ mod tests {
     }
 
     #[test]
-    fn means_do_not_lead_over_a_gap() {
-        // Samples each 100 ms: 0.1 and 0.2 s belong to the first 200 ms, 0.3 s to the second, then nothing until 0.7 s.
+    fn means_do_not_cross_a_gap() {
+        // Samples every 100 ms: 0.1 and 0.2 s belong to the first 200 ms, 0.3 s to the second; there are none from then
+        // to 0.7 s.
         let samples = vec![(0.1, 1.0), (0.2, 3.0), (0.3, 5.0), (0.4, f64::NAN), (0.7, 7.0), (0.8, 9.0)];
         let means = averaged(samples, Some(Duration::from_millis(200)));
         assert_eq!(means.len(), 4);

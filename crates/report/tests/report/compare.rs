@@ -1,4 +1,4 @@
-//! Two folders compared: paired differences, their file, and what cannot be compared.
+//! Tests the comparison of two folders: paired differences, their file, and folders that cannot be compared.
 
 use crate::records::{Folder, parse, text_of};
 use fullpipe_report::{Built, Options, ReportError, build_with};
@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 const KEY: &str = "c0ffee0123456789abcdef01";
 
-/// A folder whose runs have these seeds and goodputs in Mbit/s.
+/// A folder with runs of these seeds and goodputs in Mbit/s.
 fn folder(runs: &[(u64, f64)]) -> Folder {
     let folder = Folder::copy_of("run");
     let mut table = "seed,key,goodput_bps\n".to_owned();
@@ -36,8 +36,9 @@ fn rows(folder: &Folder) -> Vec<Vec<String>> {
 
 #[test]
 fn differences_of_pairs_have_the_interval_of_a_paired_t_test() {
-    // Pairs by seed, in any order: 10 - 9, 12 - 10 and 17 - 12 Mbit/s, that is 1, 2 and 5, with mean 8/3. Squared deviations
-    // 25/9 + 4/9 + 49/9 = 26/3; over 2, s² = 13/3. The interval is 8/3 ± t(2) sqrt(13/3 / 3), with t(2) = 4.302653 (tables): ± 5.17120.
+    // Pairs by seed, in any order: 10 - 9, 12 - 10 and 17 - 12 Mbit/s, which are 1, 2 and 5, with mean 8/3. The squared
+    // deviations are 25/9 + 4/9 + 49/9 = 26/3; divided by 2, s² = 13/3. The interval is 8/3 ± t(2) sqrt(13/3 / 3), with
+    // t(2) = 4.302653 (tables): ± 5.17120.
     let here = folder(&[(1, 10.0), (2, 12.0), (3, 17.0), (4, 1.0)]);
     let there = folder(&[(3, 12.0), (2, 10.0), (1, 9.0), (7, 99.0), (8, 99.0)]);
     let built = compare(&here, &there).unwrap();
@@ -57,15 +58,15 @@ fn differences_of_pairs_have_the_interval_of_a_paired_t_test() {
         ),
         "{csv}"
     );
-    // A report without a comparison leaves none of an earlier one.
+    // A report without a comparison removes the file of an earlier one.
     here.build();
     assert!(!here.0.join("comparison.csv").exists() && !here.text("report.html").contains("Compared with another"));
 }
 
 #[test]
-fn pairs_find_a_difference_that_varies_less_than_the_runs() {
-    // Runs between 10 and 90 Mbit/s; differences of 1, 2 and 3: 2 ± 4.302653 / sqrt(3) = 2 ± 2.484; of 1, 1.1 and 1.2:
-    // 1.1 ± 4.302653 × 0.1 / sqrt(3) = 1.1 ± 0.248, which excludes zero.
+fn paired_interval_detects_a_difference_smaller_than_the_spread_of_runs() {
+    // Runs between 10 and 90 Mbit/s. Differences of 1, 2 and 3 give 2 ± 4.302653 / sqrt(3) = 2 ± 2.484. Differences of
+    // 1, 1.1 and 1.2 give 1.1 ± 4.302653 × 0.1 / sqrt(3) = 1.1 ± 0.248, which excludes zero.
     let there = folder(&[(1, 10.0), (2, 50.0), (3, 90.0)]);
     let here = folder(&[(1, 11.0), (2, 51.1), (3, 91.2)]);
     assert_eq!(compare(&here, &there).unwrap().differences[0].direction(), Some(Ordering::Greater));
@@ -76,7 +77,7 @@ fn pairs_find_a_difference_that_varies_less_than_the_runs() {
 }
 
 #[test]
-fn one_pair_has_no_interval_and_a_folder_has_no_difference_from_itself() {
+fn single_pair_has_no_interval_and_equal_folders_have_no_difference() {
     let (here, there) = (folder(&[(1, 11.0)]), folder(&[(1, 10.0)]));
     let built = compare(&here, &there).unwrap();
     assert_eq!((built.differences[0].pairs, built.differences[0].ci95), (1, None));
@@ -86,13 +87,13 @@ fn one_pair_has_no_interval_and_a_folder_has_no_difference_from_itself() {
 }
 
 #[test]
-fn folders_without_a_common_run_are_an_error_that_names_what_they_have() {
+fn folders_without_a_common_run_give_an_error_with_their_runs() {
     let error = compare(&folder(&[(1, 1.0), (2, 1.0)]), &folder(&[(3, 1.0)])).unwrap_err().to_string();
     assert!(error.contains("results.csv") && error.contains("which has seed 1 and 1 more; found seed 3"), "{error}");
 }
 
 #[test]
-fn pairs_with_a_run_that_is_not_valid_are_left_out() {
+fn pairs_with_an_invalid_run_are_excluded() {
     let (here, there) = (folder(&[(1, 11.0), (2, 12.0)]), folder(&[(1, 10.0), (2, 10.0)]));
     let run = there.text(&format!("runs/{KEY}/run.json"));
     std::fs::create_dir(there.0.join("runs/bad")).unwrap();

@@ -1,16 +1,17 @@
-//! Records that are missing or wrong: a sentence that names the file, never a panic, never a broken page.
+//! Tests with missing or invalid records: the result is an error with the file name, never a panic and never a
+//! malformed page.
 
 use crate::records::{Folder, parse};
 use proptest::prelude::*;
 use std::fs;
 
 #[test]
-fn a_missing_record_is_named() {
+fn missing_record_gives_an_error_with_its_name() {
     for file in Folder::copy_of("study").records() {
         let folder = Folder::copy_of("study");
         fs::remove_file(folder.0.join(&file)).unwrap();
         match fullpipe_report::build(&folder.0) {
-            // A study's flows are read only where a plot asks for them.
+            // The flows of a study are read only if a plot needs them.
             Ok(_) => assert!(file.ends_with("flows.csv"), "{file}"),
             Err(error) => {
                 assert!(error.to_string().starts_with("cannot read ") && error.to_string().contains(&file), "{error}");
@@ -24,18 +25,18 @@ fn a_missing_record_is_named() {
     let folder = Folder::copy_of("run");
     fs::remove_file(folder.0.join("runs/c0ffee0123456789abcdef01/series.csv")).unwrap();
     let built = fullpipe_report::build(&folder.0).unwrap();
-    // Then the picture is that of the flows.
+    // Without samples, the picture is that of the flows.
     assert!(built.plots.len() == 1 && built.plots[0].ends_with("plots/flows.svg"), "{:?}", built.plots);
     assert_eq!(folder.text("plots/flows.csv"), "series,flow,goodput_bps\n,bulk.2,46902000\n,bulk.1,46901000\n");
 }
 
 #[test]
-fn wrong_records_are_named_with_line_and_expectation() {
+fn wrong_record_gives_an_error_with_line_and_expectation() {
     let check = |fixture: &str, file: &str, old: &str, new: &str, expected: &str| {
         let folder = Folder::copy_of(fixture);
         folder.replace(file, old, new);
         let error = match fullpipe_report::build(&folder.0) {
-            Ok(_) => panic!("{file}: {new} passed"),
+            Ok(_) => panic!("{file}: {new} was accepted"),
             Err(error) => error.to_string(),
         };
         assert!(error.contains(file) && error.contains(expected), "{error} is not: {expected}");
@@ -93,23 +94,23 @@ fn wrong_records_are_named_with_line_and_expectation() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_an_error() {
+fn report_that_cannot_be_written_gives_an_error() {
     let folder = Folder::copy_of("run");
     fs::write(folder.0.join("plots"), "not a folder").unwrap();
     let error = fullpipe_report::build(&folder.0).unwrap_err().to_string();
     assert!(error.starts_with("cannot write ") && error.contains("plots"), "{error}");
 }
 
-/// What happens to a record.
+/// The damage of a record.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(usize),
     Flip(usize, u8),
     Remove(usize, usize),
     Insert(usize, Vec<u8>),
-    /// The n-th number becomes this.
+    /// Replaces the n-th number.
     Number(usize, &'static str),
-    /// Two lines change places.
+    /// Exchanges two lines.
     Swap(usize, usize),
 }
 
@@ -183,7 +184,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_records_never_panic_and_never_break_the_page(
+    fn damaged_records_cause_no_panic_and_no_malformed_page(
         fixture in prop::sample::select(vec!["study", "run", "suite"]),
         which in any::<usize>(),
         damages in prop::collection::vec(damage(), 1..4),
@@ -210,7 +211,7 @@ proptest! {
             }
             Err(error) => {
                 let message = error.to_string();
-                // A damaged key leads to a run that is not there; everything else is named itself.
+                // A damaged key refers to a run that does not exist; every other error contains the file name.
                 prop_assert!(message.contains(file.as_str()) || message.contains("run.json") || message.contains("flows.csv"), "{message}");
                 prop_assert!(message.len() < 1000, "{message}");
             }

@@ -1,4 +1,4 @@
-//! The report of whole folders of records.
+//! Tests of the reports of whole folders of records.
 
 mod compare;
 mod corrupt;

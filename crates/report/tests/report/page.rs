@@ -1,16 +1,16 @@
-//! What the page must show, for the fixture's records and for records with something special.
+//! Tests of the content of the page, for the records of the fixtures and for records with special properties.
 
 use crate::records::{Folder, parse, text_of};
 use fullpipe_archive::json::Json;
 use fullpipe_archive::{LatenessRecord, LatenessSpread};
 use std::fs;
 
-/// Numbers as the page writes them: without the spaces that group and align.
+/// Numbers in the page, without the spaces for groups and alignment.
 fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !['\u{202f}', '\u{2007}', '\u{2008}'].contains(c)).collect()
 }
 
-/// The rows of all tables, each a list of its fields' texts.
+/// The rows of all tables, each as a list of the texts of its fields.
 fn rows(page: &str) -> Vec<Vec<String>> {
     let document = parse(page);
     let row =
@@ -19,7 +19,7 @@ fn rows(page: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_published_value_stands_beside_a_measured_one() {
+fn every_published_value_is_in_the_row_of_a_measured_one() {
     let folder = Folder::copy_of("study");
     let rows = rows(&folder.build());
     let table = csv::Reader::from_path(folder.0.join("summary.csv"))
@@ -29,7 +29,7 @@ fn every_published_value_stands_beside_a_measured_one() {
         .collect::<Vec<_>>();
     let mut seen = 0;
     for record in table.iter().filter(|r| !r[9].is_empty()) {
-        // udp or tcp, packets, published value in the unit of its group.
+        // Transport (udp or tcp), packets, and the published value in the unit of its group.
         let point: Vec<&str> = record[0].split([';', '=']).collect();
         let scale = match &record[1] {
             "mean_delay_s" => 1e3,
@@ -49,18 +49,18 @@ fn every_published_value_stands_beside_a_measured_one() {
         assert!(found, "{record:?} as {published}");
         seen += 1;
     }
-    // 10 sizes, 2 transports, 4 metrics.
+    // 10 sizes, 2 transports and 4 metrics.
     assert_eq!(seen, 80);
 }
 
 #[test]
-fn differences_are_measured_less_published() {
+fn differences_are_measured_minus_published() {
     let folder = Folder::copy_of("study");
     let table = folder.text("summary.csv");
     let line = |start: &str| table.lines().find(|l| l.starts_with(start)).unwrap().to_owned();
     let jitter = line("experiment=tcp;packets=10000;draw=published,mean_jitter_s");
     let received = line("experiment=tcp;packets=90000;draw=published,rx_packets");
-    // (18 - 15) / 15 = 20 %; 26337 - 26338 = -1 where the tolerance counts packets.
+    // (18 - 15) / 15 = 20 %. 26337 - 26338 = -1 if the tolerance is in packets.
     let changed = "experiment=tcp;packets=10000;draw=published,mean_jitter_s,s,3,18e-6,1e-7,,,,15e-6,10%,differs,,";
     folder.replace("summary.csv", &jitter, changed);
     let changed = "experiment=tcp;packets=90000;draw=published,rx_packets,packets,3,26337,0,,,,26338,0,differs,,";
@@ -72,7 +72,7 @@ fn differences_are_measured_less_published() {
 }
 
 #[test]
-fn every_claim_has_its_words_verdict_and_note() {
+fn every_claim_has_its_text_verdict_and_note() {
     let folder = Folder::copy_of("study");
     let rows = rows(&folder.build());
     let refuted = rows
@@ -91,7 +91,7 @@ fn every_claim_has_its_words_verdict_and_note() {
 }
 
 #[test]
-fn a_note_does_not_repeat_its_claim() {
+fn note_does_not_repeat_its_claim() {
     let folder = Folder::copy_of("study");
     let note = "\"The size of the application's writes has no effect.; no: see run 7\"";
     folder.replace("summary.csv", "\"64 KiB writes fill the link: run write-size=64KiB, full duplex\"", note);
@@ -103,7 +103,7 @@ fn a_note_does_not_repeat_its_claim() {
 #[test]
 fn results_have_a_row_per_point_with_mean_and_interval() {
     let folder = Folder::copy_of("study");
-    // 0.123 has two digits as 0.12, so the mean gets two decimals; a second metric stays as it is.
+    // The two significant digits of 0.123 are 0.12, so the mean has two decimals. The other metric is unchanged.
     let table = folder.text("summary.csv");
     let line =
         table.lines().find(|l| l.starts_with("experiment=udp;packets=50000;draw=random,throughput_mibps")).unwrap();
@@ -118,7 +118,7 @@ fn results_have_a_row_per_point_with_mean_and_interval() {
 }
 
 #[test]
-fn the_page_loads_nothing_and_runs_nothing() {
+fn page_loads_no_resource_and_runs_no_script() {
     for fixture in ["study", "run", "suite"] {
         let page = Folder::copy_of(fixture).build();
         let document = parse(&page);
@@ -160,7 +160,7 @@ fn ids_are_unique_and_headings_have_scope() {
 }
 
 #[test]
-fn hostile_names_stay_text() {
+fn hostile_names_are_escaped() {
     let evil = "</title></style><script>alert(1)</script><b onclick=\"x\">'&amp;\u{0}";
     let quoted = evil.replace('"', "\"\"");
     let folder = Folder::copy_of("study");
@@ -201,7 +201,7 @@ fn hostile_names_stay_text() {
     for file in fs::read_dir(folder.0.join("plots")).unwrap() {
         let path = file.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
-        // The data of a plot are no markup.
+        // The data files of plots are not markup.
         if path.extension().is_some_and(|ending| ending == "csv") {
             continue;
         }
@@ -210,7 +210,7 @@ fn hostile_names_stay_text() {
 }
 
 #[test]
-fn a_run_that_failed_its_audit_is_told_everywhere() {
+fn failed_audit_is_reported_in_banner_and_validity() {
     let folder = Folder::copy_of("study");
     let key =
         folder.records().iter().find_map(|r| r.strip_prefix("runs/")?.split('/').next().map(str::to_owned)).unwrap();
@@ -221,13 +221,13 @@ fn a_run_that_failed_its_audit_is_told_everywhere() {
     assert_eq!(built.distrust, [format!("run {key}: {reason}")]);
     let page = folder.text("report.html");
     assert!(page.contains("Not to be trusted.</strong> 1 run of 2 is not valid"), "banner");
-    assert_eq!(page.matches(reason).count(), 2, "banner and section on validity");
+    assert_eq!(page.matches(reason).count(), 2, "in the banner and in the section on validity");
     assert!(rows(&page).iter().any(|r| r[0] == key[..12] && r.contains(&"✗ failed".to_owned())));
     assert!(page.contains("1 of 2 runs passed, 1 failed."));
 }
 
 #[test]
-fn a_reason_that_a_run_gives_twice_is_told_once() {
+fn repeated_reason_of_a_run_is_reported_once() {
     let folder = Folder::copy_of("run");
     let file = "runs/c0ffee0123456789abcdef01/run.json";
     folder.replace(file, "\"failures\": []", "\"failures\": [\"too fast\"]");
@@ -236,7 +236,7 @@ fn a_reason_that_a_run_gives_twice_is_told_once() {
 }
 
 #[test]
-fn an_audit_that_does_not_say_that_it_passed_has_not() {
+fn audit_without_an_explicit_pass_has_failed() {
     let file = "runs/c0ffee0123456789abcdef01/run.json";
     for (old, new) in
         [("\"passed\": true", "\"passed\": false"), ("\"failures_not_kept\": 0", "\"failures_not_kept\": 3")]
@@ -248,7 +248,7 @@ fn an_audit_that_does_not_say_that_it_passed_has_not() {
         let page = folder.text("report.html");
         assert!(page.contains("0 of 1 runs passed, 1 failed.") && !page.contains("✓ passed"), "{new}");
     }
-    // Neither yes nor no: there is no page that could be read as a yes.
+    // Neither passed nor failed: no page is written that could suggest a pass.
     for (old, new, expected) in [
         ("\"passed\": true", "\"passed\": \"yes\"", "`audit.passed`: expected a boolean, found \"yes\""),
         ("\"passed\": true,", "", "has no `audit.passed`"),
@@ -257,14 +257,14 @@ fn an_audit_that_does_not_say_that_it_passed_has_not() {
         let folder = Folder::copy_of("run");
         folder.replace(file, old, new);
         let error = match fullpipe_report::build(&folder.0) {
-            Ok(_) => panic!("{new} passed"),
+            Ok(_) => panic!("{new} was accepted"),
             Err(error) => error.to_string(),
         };
         assert!(error.contains(file) && error.contains(expected), "{error} is not: {expected}");
     }
 }
 
-/// A real run's record of lateness in place of the clock of the run `KEY`.
+/// Replaces the clock of the run `KEY` by the lateness record of a real run.
 fn set_lateness(folder: &Folder, key: &str, lateness: &LatenessRecord) {
     let lateness = lateness.to_json().unwrap();
     let late = format!("\"clock\": \"real\", \"lateness\": {lateness}");
@@ -276,7 +276,7 @@ fn set_lateness(folder: &Folder, key: &str, lateness: &LatenessRecord) {
 }
 
 #[test]
-fn a_late_run_says_so() {
+fn late_run_is_reported_as_fell_behind() {
     let folder = Folder::copy_of("run");
     let packets = LatenessSpread { count: 5, late: 2, p99_s: 0.004, ..LatenessSpread::default() };
     let lateness = LatenessRecord { packets, late_after_s: 0.001, ..LatenessRecord::default() };
@@ -291,7 +291,7 @@ fn a_late_run_says_so() {
 }
 
 #[test]
-fn lateness_is_told_with_units_and_reasons() {
+fn lateness_has_units_and_reasons() {
     let folder = Folder::copy_of("run");
     let packets = LatenessSpread {
         count: 30853,
@@ -321,7 +321,7 @@ fn lateness_is_told_with_units_and_reasons() {
 }
 
 #[test]
-fn what_rests_on_untrusted_runs_says_so_in_verdict_table_and_plot() {
+fn results_of_untrusted_runs_are_marked_in_verdict_table_and_plot() {
     let folder = Folder::copy_of("study");
     let text = folder.text("summary.csv");
     let line = text.lines().find(|line| line.contains(",match,")).unwrap().to_owned();
@@ -338,7 +338,7 @@ fn what_rests_on_untrusted_runs_says_so_in_verdict_table_and_plot() {
 }
 
 #[test]
-fn points_that_share_a_run_count_it_once() {
+fn run_shared_by_several_points_counts_once() {
     let folder = Folder::copy_of("study");
     let table = folder.text("results.csv");
     let line = table.lines().find(|l| l.starts_with("udp,100000,published")).unwrap();
@@ -347,7 +347,7 @@ fn points_that_share_a_run_count_it_once() {
 }
 
 #[test]
-fn a_quick_study_says_so() {
+fn quick_study_has_a_banner() {
     let folder = Folder::copy_of("study");
     assert!(!folder.build().contains("Quick run."));
     folder.replace("study.toml", "quick = false", "quick = true");
@@ -355,26 +355,27 @@ fn a_quick_study_says_so() {
 }
 
 #[test]
-fn a_single_run_has_its_flows_and_a_plot_per_probe() {
+fn single_run_has_its_flows_and_a_plot_for_each_metric() {
     let folder = Folder::copy_of("run");
     let built = fullpipe_report::build(&folder.0).unwrap();
     let names: Vec<_> = built.plots.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names, ["cwnd-bytes.svg", "queue-bytes.svg", "srtt-s.svg"]);
     let rows = rows(&folder.text("report.html"));
-    // The first screen has both directions in one row: 46.902 Mbit/s, 26 ms and 22 packets lost; 840.6 kbit/s and none.
+    // The first screen has both directions in one row: 46.902 Mbit/s, 26 ms and 22 lost packets; 840.6 kbit/s and no
+    // lost packets.
     let first = rows.iter().find(|r| r[0] == "bulk.2").unwrap();
     assert_eq!(first[1..], ["left → right", "tcp, cubic", "46.9 Mbit/s", "26.00 ms", "22", "840.6 kbit/s", "0"]);
     let flow = rows.iter().find(|r| r[0] == "bulk.2" && r.len() == 10).unwrap();
     // 6299.54 s over 242 290 packets are 26.0000 ms; 46.902 Mbit/s.
     assert_eq!((flow[6].as_str(), flow[8].as_str(), flow[9].as_str()), ("46.9 Mbit/s", "26", "51.59"));
-    // Each direction has a row in both tables: how it fares, and what was counted.
+    // Each direction has a row in both tables: its performance, and its counters.
     assert_eq!(rows.iter().filter(|r| r[0].starts_with("bulk.")).count(), 2 + 2 * 4);
 }
 
 #[test]
-fn a_table_of_flows_has_both_directions_the_main_one_first() {
+fn table_of_flows_has_both_directions_with_the_main_one_first() {
     let folder = Folder::copy_of("run");
-    // As if the second flow were a download.
+    // The second flow is treated as a download.
     let file = "runs/c0ffee0123456789abcdef01/flows.csv";
     let text = folder.text(file);
     let swapped = text.lines().map(|line| match line {
@@ -398,7 +399,7 @@ fn a_table_of_flows_has_both_directions_the_main_one_first() {
 }
 
 #[test]
-fn limitations_are_told_if_given() {
+fn limitations_are_shown_if_given() {
     let folder = Folder::copy_of("run");
     assert!(folder.build().contains("docs/limitations.md"));
     let options = fullpipe_report::Options { limitations: Some("Routes are <static>."), ..Default::default() };
@@ -407,7 +408,7 @@ fn limitations_are_told_if_given() {
 }
 
 #[test]
-fn the_same_records_give_the_same_bytes_wherever_they_lie() {
+fn equal_records_give_equal_bytes_in_any_folder() {
     for fixture in ["study", "run", "suite"] {
         let (a, b) = (Folder::copy_of(fixture), Folder::copy_of(fixture));
         assert_eq!(a.build(), b.build());
@@ -418,7 +419,7 @@ fn the_same_records_give_the_same_bytes_wherever_they_lie() {
     }
 }
 
-/// The rows that a study leaves of a web client and of a game.
+/// The rows of a study for a web client and a game.
 const FLOW_SUMMARY: &str = "point,flow,host,metric,unit,n,mean,ci95,low,high,min,median,max\n\
     ,browser,left1,pages,,1,20,,,,20,20,20\n\
     ,browser,left1,page_load_mean_s,s,1,1.25,,,,1.25,1.25,1.25\n\
@@ -427,7 +428,7 @@ const FLOW_SUMMARY: &str = "point,flow,host,metric,unit,n,mean,ci95,low,high,min
     ,browser,left1,delay_p99_s,s,1,0.0445,,,,0.0445,0.0445,0.0445\n";
 
 #[test]
-fn application_metrics_and_delays_have_tables_and_completions_a_distribution() {
+fn application_metrics_have_tables_and_completions_a_distribution() {
     let folder = Folder::copy_of("run");
     let before = folder.build();
     assert!(!before.contains("Application metrics") && !before.contains("plots/completion-times.svg"));
@@ -443,13 +444,13 @@ fn application_metrics_and_delays_have_tables_and_completions_a_distribution() {
     assert!(found(&["browser", "left1", "Page load mean", "1.250", "s"]), "{rows:?}");
     assert!(found(&["browser", "left1", "25.0", "31.0", "44.5"]), "{rows:?}");
     assert!(page.contains("Delay p95 (ms)"));
-    // The lengths are 1, 3 and 2 s; the figure is described in words for those who cannot see it.
+    // The durations are 1, 3 and 2 s. The figure is described in words for screen readers.
     assert!(page.contains("browser: 3 values, median 2."), "{page}");
     assert!(folder.0.join("plots/completion-times.svg").exists());
 }
 
 #[test]
-fn warnings_stand_in_validity_and_a_run_without_delivery_in_the_head() {
+fn warnings_are_in_validity_and_a_run_without_delivery_in_the_head() {
     let folder = Folder::copy_of("run");
     let run = "runs/c0ffee0123456789abcdef01/run.json";
     let warning = |name: &str, place: &str, text: &str| {
@@ -475,7 +476,7 @@ fn warnings_stand_in_validity_and_a_run_without_delivery_in_the_head() {
 }
 
 #[test]
-fn the_first_screen_has_verdicts_main_figure_and_main_table() {
+fn first_screen_has_verdicts_main_figure_and_main_table() {
     for (fixture, figure, table) in [
         ("study", "plot-throughput", "Claims"),
         ("run", "plot-cwnd-bytes", "Flows; packets lost are those dropped in the network"),
@@ -489,7 +490,7 @@ fn the_first_screen_has_verdicts_main_figure_and_main_table() {
         assert_eq!(figures.iter().map(|n| n.attribute("id")).collect::<Vec<_>>(), [Some(figure)]);
         let caption = first.descendants().find(|n| n.has_tag_name("caption")).unwrap();
         assert_eq!(text_of(caption), table);
-        // The figure is there once.
+        // The figure occurs once.
         assert_eq!(page.matches(&format!("id=\"{figure}\"")).count(), 1);
         let header = document.descendants().find(|n| n.has_tag_name("header")).unwrap();
         let tally = header.descendants().find(|n| n.attribute("class") == Some("tally")).unwrap();
@@ -499,11 +500,11 @@ fn the_first_screen_has_verdicts_main_figure_and_main_table() {
 }
 
 #[test]
-fn a_sentence_that_captions_share_stands_above_the_plots_once() {
+fn sentence_shared_by_captions_is_above_the_plots_once() {
     let page = Folder::copy_of("study").build();
     let document = parse(&page);
     let shared = "Open markers: published values.";
     let captions = document.descendants().filter(|n| n.has_tag_name("figcaption") && text_of(*n).contains(shared));
-    // The main figure stands alone and has its own; those below share the sentence above them.
+    // The main figure is separate and has its own sentence; the figures below share the sentence above them.
     assert_eq!((captions.count(), page.matches(shared).count()), (1, 2));
 }

@@ -1,4 +1,4 @@
-//! What the pictures must show.
+//! Tests of the content of the plots.
 
 use crate::records::{Folder, parse, text_of};
 
@@ -9,7 +9,7 @@ fn texts(svg: &str) -> Vec<String> {
 }
 
 #[test]
-fn all_pictures_are_well_formed_and_on_the_canvas() {
+fn all_pictures_are_well_formed_and_within_the_canvas() {
     for fixture in ["study", "run", "suite"] {
         let folder = Folder::copy_of(fixture);
         let built = fullpipe_report::build(&folder.0).unwrap();
@@ -28,24 +28,24 @@ fn all_pictures_are_well_formed_and_on_the_canvas() {
                     }
                 }
             }
-            // The page shows the same picture.
+            // The page contains the same picture.
             assert!(page.contains(text.trim_end()), "{file:?}");
         }
     }
 }
 
 #[test]
-fn published_points_stand_beside_the_measured_line() {
+fn line_plot_has_published_points_and_the_measured_line() {
     let folder = Folder::copy_of("study");
     folder.build();
     let svg = folder.text("plots/jitter.svg");
     let document = parse(&svg);
-    // Two series of ten points: circles for one, squares for the other; each measured (filled) and published (open).
+    // Two series of ten points: circles for one, squares for the other, each measured (filled) and published (open).
     let count = |tag: &str, open: bool| {
         let marks = document.descendants().filter(|n| n.has_tag_name((SVG, tag)));
         marks.filter(|n| (n.attribute("fill") == Some("none")) == open).count()
     };
-    // One more of each in the legend: measured circle, measured square, one open circle for both.
+    // The legend adds one of each: a measured circle, a measured square, and one open circle for both.
     assert_eq!((count("circle", false), count("polygon", false)), (11, 11));
     assert_eq!((count("circle", true), count("polygon", true)), (11, 10));
     assert!(texts(&svg).contains(&"open: published".to_owned()));
@@ -54,7 +54,7 @@ fn published_points_stand_beside_the_measured_line() {
 }
 
 #[test]
-fn a_value_lies_where_its_axis_says() {
+fn value_is_at_its_position_on_the_axes() {
     let folder = Folder::copy_of("study");
     folder.replace(
         "study.toml",
@@ -76,11 +76,11 @@ fn a_value_lies_where_its_axis_says() {
         .filter(|n| n.has_tag_name((SVG, "circle")))
         .map(|n| (n.attribute("cx").unwrap().parse().unwrap(), n.attribute("cy").unwrap().parse().unwrap()))
         .collect();
-    // Both axes begin at zero and end at 100 and 8: halfway across, a quarter up.
+    // Both axes begin at zero and end at 100 and 8, so the point is at one half horizontally and one quarter vertically.
     let [(x0, y0), (x1, y1), (x2, y2), _legend] = circles[..] else { panic!("{circles:?}") };
     assert!((x1 - x0 - (x2 - x0) / 2.0).abs() < 0.02, "{circles:?}");
     assert!((y0 - y1 - (y0 - y2) / 4.0).abs() < 0.02, "{circles:?}");
-    // The interval goes from 1.5 to 2.5: an eighth of the axis, centred.
+    // The interval is from 1.5 to 2.5: an eighth of the axis, centered.
     let path = document.descendants().filter_map(|n| n.attribute("d")).find(|d| d.matches('H').count() == 2).unwrap();
     let numbers: Vec<f64> = path.split(['M', 'V', 'H', ',']).filter_map(|t| t.parse().ok()).collect();
     let (low, high) = (numbers[1], numbers[2]);
@@ -88,7 +88,7 @@ fn a_value_lies_where_its_axis_says() {
 }
 
 #[test]
-fn a_long_series_stays_small_and_keeps_its_spike() {
+fn long_series_gives_a_small_picture_with_its_spike() {
     let folder = Folder::copy_of("run");
     let mut text = "time_s,subject,metric,value\n".to_owned();
     for i in 0..1_000_000_u32 {
@@ -99,7 +99,7 @@ fn a_long_series_stays_small_and_keeps_its_spike() {
     folder.build();
     let svg = folder.text("plots/cwnd-bytes.svg");
     assert!(svg.len() < 100_000, "{}", svg.len());
-    // The spike is drawn to the upper end of the axis, less than a tenth below it (9 of 10 MB).
+    // The spike is drawn near the upper end of the axis, less than a tenth below it (9 of 10 MB).
     let document = parse(&svg);
     let curve = document.descendants().filter_map(|n| n.attribute("d")).max_by_key(|d| d.len()).unwrap();
     let highest =
@@ -109,7 +109,7 @@ fn a_long_series_stays_small_and_keeps_its_spike() {
 }
 
 #[test]
-fn values_that_a_log_axis_cannot_show_are_told() {
+fn values_outside_a_log_axis_are_reported() {
     let folder = Folder::copy_of("study");
     let table = folder.text("summary.csv");
     let line =
@@ -121,7 +121,7 @@ fn values_that_a_log_axis_cannot_show_are_told() {
 }
 
 #[test]
-fn a_long_name_never_costs_the_unit() {
+fn long_axis_title_keeps_its_unit() {
     let folder = Folder::copy_of("study");
     folder.replace(
         "study.toml",
@@ -140,7 +140,7 @@ fn a_long_name_never_costs_the_unit() {
 }
 
 #[test]
-fn a_plot_without_data_says_why() {
+fn plot_without_data_has_a_reason() {
     let folder = Folder::copy_of("study");
     folder.replace("study.toml", "y = \"mean_jitter_s\"", "y = \"nothing\"");
     let page = folder.build();
@@ -149,7 +149,7 @@ fn a_plot_without_data_says_why() {
 }
 
 #[test]
-fn names_on_an_axis_stand_apart_without_a_line() {
+fn names_on_an_axis_are_not_connected() {
     let folder = Folder::copy_of("study");
     folder.replace(
         "study.toml",
@@ -160,12 +160,12 @@ fn names_on_an_axis_stand_apart_without_a_line() {
     let svg = folder.text("plots/jitter.svg");
     let texts = texts(&svg);
     assert!(texts.contains(&"udp".to_owned()) && texts.contains(&"tcp".to_owned()), "{texts:?}");
-    // The only strokes of a series' width would be its line.
+    // A stroke of the width of a series would be its line.
     assert!(!svg.contains("stroke-width=\"1.7\""));
 }
 
 #[test]
-fn without_plots_asked_for_every_metric_is_drawn() {
+fn study_without_plots_draws_every_metric() {
     let folder = Folder::copy_of("study");
     let text = folder.text("study.toml");
     let (before, rest) = text.split_once("[[plot]]").unwrap();
@@ -178,7 +178,7 @@ fn without_plots_asked_for_every_metric_is_drawn() {
 }
 
 #[test]
-fn plots_of_one_name_do_not_overwrite_each_other() {
+fn plots_with_equal_names_do_not_overwrite_each_other() {
     let folder = Folder::copy_of("study");
     folder.replace("study.toml", "name = \"delay\"", "name = \"Jitter\"");
     let built = fullpipe_report::build(&folder.0).unwrap();
@@ -188,7 +188,7 @@ fn plots_of_one_name_do_not_overwrite_each_other() {
 }
 
 #[test]
-fn old_pictures_go_and_foreign_ones_stay() {
+fn old_plots_are_removed_and_other_files_are_kept() {
     let folder = Folder::copy_of("study");
     folder.build();
     let old = folder.text("plots/jitter.svg");
@@ -199,7 +199,7 @@ fn old_pictures_go_and_foreign_ones_stay() {
     assert!(folder.0.join("plots/mine.svg").exists() && folder.0.join("plots/jitter.svg").exists());
 }
 
-/// Where the text of a tick stands.
+/// The position of the text of a tick.
 fn place_of(svg: &str, label: &str) -> (f64, f64) {
     let document = parse(svg);
     let text = document.descendants().find(|n| n.has_tag_name((SVG, "text")) && text_of(*n) == label);
@@ -207,7 +207,7 @@ fn place_of(svg: &str, label: &str) -> (f64, f64) {
     (text.attribute("x").unwrap().parse().unwrap(), text.attribute("y").unwrap().parse().unwrap())
 }
 
-/// Where a tick of the horizontal axis stands: its text is centred.
+/// The position of a tick of the horizontal axis, whose text is centered.
 fn tick_across(svg: &str, label: &str) -> f64 {
     let document = parse(svg);
     let centred = |n: &roxmltree::Node<'_, '_>| n.attribute("text-anchor") == Some("middle") && text_of(*n) == label;
@@ -226,7 +226,7 @@ fn paths(svg: &str, width: &str) -> Vec<Vec<(f64, f64)>> {
 }
 
 #[test]
-fn a_distribution_rises_from_nothing_to_one() {
+fn distribution_rises_from_zero_to_one() {
     let folder = Folder::copy_of("study");
     folder.build();
     let svg = folder.text("plots/jitter-distribution.svg");
@@ -241,7 +241,7 @@ fn a_distribution_rises_from_nothing_to_one() {
 }
 
 #[test]
-fn a_scatter_plot_has_intervals_both_ways() {
+fn scatter_plot_has_intervals_in_both_directions() {
     let folder = Folder::copy_of("study");
     folder.replace(
         "study.toml",
@@ -254,7 +254,7 @@ fn a_scatter_plot_has_intervals_both_ways() {
     folder.replace("summary.csv", line, changed);
     folder.build();
     let svg = folder.text("plots/delay-throughput.svg");
-    // 100 ms plus and minus 20 ms.
+    // 100 ms plus or minus 20 ms.
     let (zero, hundred) = (tick_across(&svg, "0"), tick_across(&svg, "100"));
     let at = |ms: f64| zero + (hundred - zero) * ms / 100.0;
     let found = paths(&svg, "1.1").iter().any(|p| {
@@ -264,7 +264,7 @@ fn a_scatter_plot_has_intervals_both_ways() {
 }
 
 #[test]
-fn bars_stand_around_their_name_and_reach_their_value() {
+fn bars_are_centered_at_their_name_and_end_at_their_value() {
     let folder = Folder::copy_of("study");
     let table = folder.text("summary.csv");
     let line = table.lines().find(|l| l.starts_with("experiment=tcp;packets=50000;draw=published,throughput")).unwrap();
@@ -278,26 +278,27 @@ fn bars_stand_around_their_name_and_reach_their_value() {
         .descendants()
         .filter(|n| n.has_tag_name((SVG, "rect")) && n.attribute("stroke-width") == Some("1.3"))
         .collect();
-    // Three sizes of two series, and two in the legend. Series by series: the middle size is second and fifth.
+    // Three sizes of two series, and two bars in the legend. Series by series, the middle size is the second and the
+    // fifth bar.
     assert_eq!(bars.len(), 8);
     let (udp, tcp) = (bars[1], bars[4]);
     let middle = f64::midpoint(number(udp, "x"), number(tcp, "x") + number(tcp, "width"));
     assert!((middle - place_of(&svg, "50\u{202f}000").0).abs() < 0.05);
     assert!(number(udp, "x") + number(udp, "width") < number(tcp, "x"));
-    // 400 of Mibit/s reach the tick at 400; all stand on zero.
+    // 400 Mibit/s end at the tick 400; all bars begin at zero.
     let height = place_of(&svg, "0").1 - place_of(&svg, "400").1;
     assert!((number(tcp, "height") - height).abs() < 0.05);
 }
 
 #[test]
-fn a_box_reaches_from_quartile_to_quartile_and_outliers_are_dots() {
+fn box_spans_the_quartiles_and_outliers_are_dots() {
     let folder = Folder::copy_of("study");
     folder.replace(
         "study.toml",
         "name = \"bars\"\ntitle = \"Throughput side by side\"\nkind = \"bars\"",
         "name = \"bars\"\nkind = \"box\"",
     );
-    // Nine runs of one point: quartiles 300, 500 and 700 Mibit/s, and 1400 beyond 700 + 1.5 * 400.
+    // Nine runs of one point: quartiles 300, 500 and 700 Mibit/s, and 1400, which is above 700 + 1.5 * 400.
     let table = folder.text("results.csv");
     let mut results = table.lines().next().unwrap().to_owned() + "\n";
     for value in [100, 200, 300, 400, 500, 600, 700, 800, 1400] {
@@ -311,7 +312,7 @@ fn a_box_reaches_from_quartile_to_quartile_and_outliers_are_dots() {
     let blocks =
         document.descendants().filter(|n| n.has_tag_name((SVG, "rect")) && n.attribute("stroke-width") == Some("1.3"));
     let [found, _legend] = blocks.collect::<Vec<_>>()[..] else { panic!("one box and its legend") };
-    // A label's baseline lies 0.35 of its size of 13 below its tick.
+    // The baseline of a label is 0.35 of its font size of 13 below its tick.
     let (zero, five_hundred) = (place_of(&svg, "0").1 - 4.55, place_of(&svg, "500").1 - 4.55);
     let at = |value: f64| zero + (five_hundred - zero) * value / 500.0;
     assert!((number(found, "y") - at(700.0)).abs() < 0.05, "{found:?}");
@@ -328,7 +329,7 @@ fn a_box_reaches_from_quartile_to_quartile_and_outliers_are_dots() {
 }
 
 #[test]
-fn a_box_of_five_metrics_has_their_means_over_runs() {
+fn box_of_five_metrics_has_their_means_over_runs() {
     let folder = Folder::copy_of("study");
     folder.replace(
         "study.toml",
@@ -336,7 +337,8 @@ fn a_box_of_five_metrics_has_their_means_over_runs() {
         "name = \"bars\"\nkind = \"box\"\nx = \"packets\"\n\
          metrics = [\"mean_delay_s\", \"rx_packets\", \"throughput_mibps\", \"mean_jitter_s\", \"mean_jitter_s\"]\n",
     );
-    // By hand: whiskers (100 + 300) / 2 = 200 and (200 + 1000) / 2 = 600, box from (200 + 400) / 2 = 300 to 600, median 400.
+    // Expected: whiskers (100 + 300) / 2 = 200 and (200 + 1000) / 2 = 600, box from (200 + 400) / 2 = 300 to 600,
+    // median 400.
     let table = folder.text("results.csv");
     let mut results = table.lines().next().unwrap().to_owned() + "\n";
     results += "tcp,50000,published,5321,9285573e1797ab80b1171e14,200,300,100,200\n";
@@ -350,13 +352,13 @@ fn a_box_of_five_metrics_has_their_means_over_runs() {
         paths(&svg, width).iter().any(|p| p.iter().all(|(_, y)| (y - at(value)).abs() < 0.05))
     };
     assert!(level("2.4", 400.0) && level("1.1", 600.0) && level("1.1", 200.0));
-    // The axis has room for what is drawn, not for the largest value of a run.
+    // The axis covers the drawn values, not the largest value of a run.
     assert!(!svg.contains(">1000<") && !svg.contains(">800<"), "{svg}");
     assert!(folder.text("report.html").contains("n = 2 runs per box"));
 }
 
 #[test]
-fn each_picture_has_its_numbers_beside_it() {
+fn each_picture_has_a_csv_file_with_its_numbers() {
     for fixture in ["study", "run", "suite"] {
         let folder = Folder::copy_of(fixture);
         for plot in fullpipe_report::build(&folder.0).unwrap().plots {
@@ -374,7 +376,7 @@ fn each_picture_has_its_numbers_beside_it() {
 }
 
 #[test]
-fn values_are_shown_to_a_pointer_without_scripts() {
+fn values_have_tooltips_without_scripts() {
     let folder = Folder::copy_of("study");
     folder.build();
     let svg = folder.text("plots/throughput.svg");
@@ -388,7 +390,7 @@ fn values_are_shown_to_a_pointer_without_scripts() {
     assert!(hints.iter().any(|hint| hint.contains("run)") || hint.contains("runs)")), "{hints:?}");
 }
 
-/// Samples of the fixture `run`: time, subject, value of the congestion window.
+/// The fixture `run` with these samples of the congestion window: time, subject, value.
 fn with_samples(samples: &[(f64, &str, &str)]) -> Folder {
     let folder = Folder::copy_of("run");
     let mut text = "time_s,subject,metric,value\n".to_owned();
@@ -400,7 +402,7 @@ fn with_samples(samples: &[(f64, &str, &str)]) -> Folder {
     folder
 }
 
-/// The lines of curves in a picture: the paths that are drawn with this width.
+/// The curves in a picture: the paths with this stroke width.
 fn curves(svg: &str) -> Vec<String> {
     let document = parse(svg);
     let is_curve = |n: &roxmltree::Node<'_, '_>| n.attribute("stroke-width") == Some("1.4");
@@ -408,7 +410,7 @@ fn curves(svg: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_line_does_not_lead_over_a_gap() {
+fn line_does_not_cross_a_gap() {
     let gap = [(1.0, "1000"), (2.0, "2000"), (3.0, ""), (4.0, ""), (5.0, "1000"), (6.0, "3000"), (7.0, "1000")];
     let folder = with_samples(&gap.map(|(time_s, value)| (time_s, "bulk.1", value)));
     let points: Vec<usize> =
@@ -418,8 +420,8 @@ fn a_line_does_not_lead_over_a_gap() {
 }
 
 #[test]
-fn a_curve_ends_with_the_last_packet_of_its_flow() {
-    // The flows' last packets are at 60 s: of the samples from there on the first is drawn.
+fn curve_ends_with_the_last_packet_of_its_flow() {
+    // The last packets of the flows are at 60 s. Of the samples from then on, only the first is drawn.
     let times = [0.0, 20.0, 40.0, 59.5, 60.0, 80.0, 100.0];
     let folder = with_samples(&times.map(|time_s| (time_s, "bulk.1", "1000")));
     let numbers = folder.text("plots/cwnd-bytes.csv");
@@ -428,13 +430,13 @@ fn a_curve_ends_with_the_last_packet_of_its_flow() {
 }
 
 #[test]
-fn more_than_four_curves_have_panels() {
+fn more_than_four_curves_give_several_panels() {
     let names = ["a", "a.uplink", "b", "b.uplink", "c"];
     let samples: Vec<_> = (1..=3).flat_map(|t| names.map(|name| (f64::from(t), name, "1000"))).collect();
     let folder = with_samples(&samples);
     let svg = folder.text("plots/cwnd-bytes.svg");
     assert_eq!((svg.matches("<g transform=\"translate(0 ").count(), curves(&svg).len()), (3, 5));
-    // Four share one.
+    // Four curves share one panel.
     let folder = with_samples(&samples.iter().copied().filter(|(_, name, _)| *name != "c").collect::<Vec<_>>());
     assert!(!folder.text("plots/cwnd-bytes.svg").contains("translate(0 "));
 }

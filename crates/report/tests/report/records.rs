@@ -1,4 +1,4 @@
-//! Folders of records for tests: copies of the fixture that a test may change.
+//! Folders of records for tests: copies of the fixtures that a test may change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A folder that goes away with the value.
+/// A folder that is removed when the value is dropped.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Drop for Folder {
@@ -25,17 +25,17 @@ impl Folder {
         Self(to)
     }
 
-    /// The text of a file in it.
+    /// The text of a file in the folder.
     pub(crate) fn text(&self, file: &str) -> String {
         fs::read_to_string(self.0.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"))
     }
 
-    /// Puts another text into a file.
+    /// Replaces the text of a file.
     pub(crate) fn write(&self, file: &str, text: &str) {
         fs::write(self.0.join(file), text).unwrap();
     }
 
-    /// Replaces a text in a file, which must be there.
+    /// Replaces a text in a file. The text must exist.
     pub(crate) fn replace(&self, file: &str, old: &str, new: &str) {
         let text = self.text(file);
         assert!(text.contains(old), "{file} has no {old}");
@@ -50,7 +50,7 @@ impl Folder {
         out
     }
 
-    /// Builds the report and gives the page.
+    /// Builds the report and returns the page.
     pub(crate) fn build(&self) -> String {
         fullpipe_report::build(&self.0).unwrap_or_else(|e| panic!("{e}"));
         self.text("report.html")

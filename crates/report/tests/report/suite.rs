@@ -1,5 +1,5 @@
-//! The kinds of plots that an evaluation suite needs: ellipses, trade-off curves, profiles, summary tables, long series;
-//! and the table of links.
+//! Tests of the plots that an evaluation suite needs (ellipses, trade-off curves, profiles, summary tables, long
+//! series) and of the table of links.
 
 use crate::records::{Folder, parse, text_of};
 use std::fmt::Write;
@@ -18,14 +18,15 @@ fn texts(svg: &str) -> Vec<String> {
     parse(svg).descendants().filter(|n| n.has_tag_name((SVG, "text"))).map(text_of).collect()
 }
 
-/// A scale read off the ticks of an axis: from a value to its place.
+/// A scale that is derived from the ticks of an axis. It maps a value to its position.
 struct Ruler {
     low: (f64, f64),
     high: (f64, f64),
 }
 
 impl Ruler {
-    /// Ticks across are centred texts, ticks upwards end at the axis, a third of their height below their place.
+    /// Texts of horizontal ticks are centered. Texts of vertical ticks end at the axis, a third of their height below
+    /// their position.
     fn of(svg: &str, anchor: &str) -> Self {
         let document = parse(svg);
         let tick = |n: roxmltree::Node<'_, '_>| {
@@ -53,7 +54,7 @@ fn paths(svg: &str, width: &str) -> Vec<Vec<(f64, f64)>> {
     };
     let document = parse(svg);
     let paths = document.descendants().filter(|n| n.attribute("stroke-width") == Some(width));
-    // Those of the legend stand above the plot.
+    // Paths of the legend are above the plot.
     let all: Vec<Vec<(f64, f64)>> = paths.filter_map(|n| n.attribute("d")).map(points).collect();
     all.into_iter().filter(|points| points.iter().any(|p| p.1 > 40.0)).collect()
 }
@@ -62,8 +63,8 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)))
 }
 
-/// Three intervals of 100 ms with two samples each: means (10 ms, 4 Mbit/s), (20 ms, 6 Mbit/s), (30 ms, 5 Mbit/s). Before
-/// the measurement, another link and another metric beside them: what must not count.
+/// Three intervals of 100 ms with two samples each: means (10 ms, 4 Mbit/s), (20 ms, 6 Mbit/s), (30 ms, 5 Mbit/s).
+/// Samples before the measured interval, of another link and of another metric must not count.
 fn samples() -> String {
     let mut text = "time_s,subject,metric,value\n".to_owned();
     for (time, delay, rate) in [
@@ -80,12 +81,12 @@ fn samples() -> String {
         let _ =
             writeln!(text, "{time},central,queue_bytes,1\n{time},other,queue_delay_s,5\n{time},other,throughput_bps,1");
     }
-    // An interval in which only one of the two was sampled gives no pair.
+    // An interval in which only one of the two metrics was sampled gives no pair.
     text + "0.85,central,queue_delay_s,3\n0.85,central,throughput_bps,\n"
 }
 
 #[test]
-fn an_ellipse_reaches_one_standard_deviation() {
+fn ellipse_extends_by_one_standard_deviation() {
     let folder = Folder::copy_of("suite");
     for control in ["reno", "vegas"] {
         folder.write(&format!("{}/series.csv", run_of(&folder, "access", control, "50")), &samples());
@@ -93,19 +94,19 @@ fn an_ellipse_reaches_one_standard_deviation() {
     let page = folder.build();
     let svg = folder.text("plots/ellipse.svg");
     let (across, upwards) = (Ruler::of(&svg, "middle"), Ruler::of(&svg, "end"));
-    // The mean of 10, 20, 30 is 20, their sample deviation 10; of 4, 6, 5 it is 5 and 1.
+    // The mean of 10, 20, 30 is 20, and their sample deviation is 10. For 4, 6, 5 they are 5 and 1.
     let outlines = paths(&svg, "1.6");
     assert_eq!(outlines.len(), 2);
     for outline in &outlines {
         let (left, right) = extent(outline.iter().map(|p| p.0));
         let (top, bottom) = extent(outline.iter().map(|p| p.1));
         let near = |a: f64, b: f64| (a - b).abs() < 0.1;
-        // Reversed: the longer delay is on the left.
+        // The axis is reversed: the longer delay is on the left.
         assert!(near(left, across.place(30.0)) && near(right, across.place(10.0)), "{left} {right}");
         assert!(near(top, upwards.place(6.0)) && near(bottom, upwards.place(4.0)), "{top} {bottom}");
     }
     assert!(across.place(10.0) > across.place(30.0));
-    // The centre, marked and labelled.
+    // The center has a marker and a label.
     let document = parse(&svg);
     let circle = document.descendants().find(|n| n.has_tag_name((SVG, "circle")) && n.attribute("cy") != Some("13"));
     let at = |name: &str| circle.unwrap().attribute(name).unwrap().parse::<f64>().unwrap();
@@ -113,7 +114,7 @@ fn an_ellipse_reaches_one_standard_deviation() {
     let small = |name: &str| {
         document.descendants().filter(|n| n.attribute("font-size") == Some("11") && text_of(*n) == name).count()
     };
-    assert_eq!((small("reno"), small("vegas")), (2, 2), "a ground and a text each");
+    assert_eq!((small("reno"), small("vegas")), (2, 2), "a background and a text for each");
     assert!(
         texts(&svg).contains(&"Queue delay (ms)".to_owned()) && texts(&svg).contains(&"Throughput (Mbit/s)".to_owned())
     );
@@ -121,7 +122,7 @@ fn an_ellipse_reaches_one_standard_deviation() {
 }
 
 #[test]
-fn an_ellipse_without_spread_is_a_point_and_of_a_line_a_line() {
+fn ellipse_of_degenerate_samples_is_a_point_or_a_line() {
     let folder = Folder::copy_of("suite");
     let write = |control: &str, pairs: &[(f64, f64)]| {
         let mut text = "time_s,subject,metric,value\n".to_owned();
@@ -135,7 +136,7 @@ fn an_ellipse_without_spread_is_a_point_and_of_a_line_a_line() {
     write("vegas", &[(0.02, 2e6)]);
     let page = folder.build();
     let svg = folder.text("plots/ellipse.svg");
-    let [line, point] = &paths(&svg, "1.6")[..] else { panic!("two outlines") };
+    let [line, point] = &paths(&svg, "1.6")[..] else { panic!("there must be two outlines") };
     let (across, upwards) = (Ruler::of(&svg, "middle"), Ruler::of(&svg, "end"));
     let on_line = |(x, y): &(f64, f64)| {
         let share = (x - across.place(10.0)) / (across.place(30.0) - across.place(10.0));
@@ -146,7 +147,7 @@ fn an_ellipse_without_spread_is_a_point_and_of_a_line_a_line() {
 }
 
 #[test]
-fn an_ellipse_of_nothing_says_so() {
+fn ellipse_without_samples_has_a_reason() {
     let folder = Folder::copy_of("suite");
     folder.replace(
         "study.toml",
@@ -157,11 +158,11 @@ fn an_ellipse_of_nothing_says_so() {
 }
 
 #[test]
-fn an_ellipse_leaves_out_runs_that_are_not_valid() {
+fn ellipse_excludes_invalid_runs() {
     let folder = Folder::copy_of("suite");
     let bad = run_of(&folder, "slow", "reno", "");
     folder.replace(&format!("{bad}/run.json"), "\"passed\": true", "\"passed\": false");
-    // Points of both experiments together: as long as half of the runs are valid, only these count.
+    // Points of both experiments together: if half of the runs are valid, only these count.
     folder.replace(
         "study.toml",
         "series = [\"control\"]\nwhere = { experiment = \"access\", buffer = 50 }\nx_rev",
@@ -172,13 +173,16 @@ fn an_ellipse_leaves_out_runs_that_are_not_valid() {
         "time_s,subject,metric,value\n1,central,queue_delay_s,1000\n1,central,throughput_bps,1\n",
     );
     folder.build();
-    assert!(texts(&folder.text("plots/ellipse.svg")).contains(&"Queue delay (ms)".to_owned()), "1000 s count");
+    assert!(
+        texts(&folder.text("plots/ellipse.svg")).contains(&"Queue delay (ms)".to_owned()),
+        "invalid samples of 1000 s count"
+    );
 }
 
 #[test]
-fn a_curve_follows_its_axis_and_names_its_values() {
+fn curve_follows_its_axis_and_labels_its_values() {
     let folder = Folder::copy_of("suite");
-    // Three buffers, listed out of order: 200, 10, 50.
+    // Three buffers that are listed out of order: 200, 10, 50.
     let mut table = folder.text("summary.csv");
     let reno = "experiment=access;control=reno;buffer=";
     let more = format!("{reno}200,throughput_bps,bit/s,1,9.8e6,,,,,,,,,\n{reno}200,queue_delay_s,s,1,0.1,,,,,,,,,\n");
@@ -202,7 +206,7 @@ fn a_curve_follows_its_axis_and_names_its_values() {
 }
 
 #[test]
-fn a_profile_joins_its_metrics_in_their_order() {
+fn profile_connects_its_metrics_in_their_order() {
     let folder = Folder::copy_of("suite");
     folder.build();
     let svg = folder.text("plots/profile.svg");
@@ -212,7 +216,7 @@ fn a_profile_joins_its_metrics_in_their_order() {
     }
     let lines = paths(&svg, "1.7");
     assert!(lines.len() == 2 && lines.iter().all(|l| l.len() == 2 && l[0].0 < l[1].0 && l[0].1 > l[1].1), "{lines:?}");
-    // Metrics of different units share no axis.
+    // Metrics with different units cannot share an axis.
     folder.replace(
         "study.toml",
         "metrics = [\"response_1kB_s\", \"response_10kB_s\"]",
@@ -221,7 +225,7 @@ fn a_profile_joins_its_metrics_in_their_order() {
     assert!(folder.build().contains("the metrics have different units, s and bit/s"));
 }
 
-/// The rows of the table with this caption, each a list of its fields' texts.
+/// The rows of the table with this caption, each as a list of the texts of its fields.
 fn rows(page: &str, caption: &str) -> Vec<Vec<String>> {
     let document = parse(page);
     let is = |n: &roxmltree::Node<'_, '_>| n.has_tag_name("caption") && text_of(*n).starts_with(caption);
@@ -233,14 +237,14 @@ fn rows(page: &str, caption: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_summary_table_has_an_axis_down_and_another_across() {
+fn summary_table_has_one_axis_as_rows_and_one_as_columns() {
     let folder = Folder::copy_of("suite");
     folder.replace(
         "study.toml",
         "columns = \"experiment\"",
         "columns = \"experiment\"\nwhere = { control = [\"reno\", \"vegas\"] }",
     );
-    // One cell is missing, one has an interval.
+    // One cell is missing, and one has an interval.
     let table = folder.text("summary.csv");
     let line = table.lines().find(|l| l.starts_with("experiment=slow;control=vegas,queue_delay_s")).unwrap();
     let changed = table.replace(&format!("{line}\n"), "");
@@ -263,13 +267,13 @@ fn a_summary_table_has_an_axis_down_and_another_across() {
             "Dropped share",
         ]
     );
-    // A group for each buffer, and one for the experiment that has none.
+    // A group for each buffer, and one for the experiment without buffers.
     let of = |group: &str| rows.iter().position(|r| *r == [group]).unwrap();
     let ten = of("buffer 10");
     assert_eq!(rows[ten + 1], ["reno", "★ 9.10 ± 0.12", "4.000", "0.02000", "–", "–", "–"]);
     assert_eq!(rows[ten + 2], ["vegas", "8.800", "★ 3.000", "★ 0.004000", "–", "–", "–"]);
     let slow = rows.iter().rposition(|r| r[0] == "reno").unwrap();
-    // Nobody is best where all are the same, or alone.
+    // No value is the best if all are equal or there is only one.
     assert_eq!(rows[slow], ["reno", "–", "–", "–", "★ 63.00", "810.0", "0.05000"]);
     assert_eq!(rows[slow + 1], ["vegas", "–", "–", "–", "61.00", "–", "0.05000"]);
     assert!(page.contains("★ best of its column: highest throughput, lowest queue delay, lowest dropped share."));
@@ -277,7 +281,7 @@ fn a_summary_table_has_an_axis_down_and_another_across() {
 }
 
 #[test]
-fn sixty_thousand_samples_of_several_runs_keep_their_extremes() {
+fn time_plot_of_sixty_thousand_samples_keeps_their_extremes() {
     let folder = Folder::copy_of("suite");
     let mut expected = Vec::new();
     for (control, spike_ms) in [("reno", 90), ("vegas", 70)] {
@@ -297,7 +301,7 @@ fn sixty_thousand_samples_of_several_runs_keep_their_extremes() {
     curves.retain(|c| c.len() > 2);
     assert_eq!(curves.len(), 2);
     for (curve, (low, high)) in curves.iter().zip(expected) {
-        // At most four points for each of two pixel columns of 480 and less.
+        // At most four points for each of the pixel columns, of which there are two per unit of at most 480 units.
         assert!(curve.len() <= 4 * 2 * 480, "{}", curve.len());
         let (top, bottom) = extent(curve.iter().map(|p| p.1));
         assert!(
@@ -306,14 +310,14 @@ fn sixty_thousand_samples_of_several_runs_keep_their_extremes() {
         );
         let spike = curve.iter().find(|p| (p.1 - top).abs() < 0.02).unwrap();
         assert!((spike.0 - across.place(312.34)).abs() < 0.05, "{spike:?}");
-        // Each column spans all values: 10 to 22 ms come round every 13 samples, and a column has 70.
+        // Each column spans all values: 10 to 22 ms repeat every 13 samples, and a column has 70 samples.
         let columns = curve.chunk_by(|a, b| (a.0 * 2.0).floor() == (b.0 * 2.0).floor());
         for column in columns.filter(|c| c.len() == 4) {
             let (top, bottom) = extent(column.iter().map(|p| p.1));
             assert!(top - 0.05 <= upwards.place(22.0) && (bottom - upwards.place(low)).abs() < 0.05, "{column:?}");
         }
     }
-    // A part of the time, with means over seconds: 13 values and 100 samples, so every mean lies near 16.
+    // A part of the time, with means over one second: 13 values and 100 samples, so every mean is near 16.
     folder.replace(
         "study.toml",
         "y = \"queue_delay_s\"\nsubject",
@@ -323,16 +327,16 @@ fn sixty_thousand_samples_of_several_runs_keep_their_extremes() {
     let svg = folder.text("plots/delay.svg");
     let upwards = Ruler::of(&svg, "end");
     for curve in paths(&svg, "1.4").iter().filter(|c| c.len() > 2) {
-        // Ten seconds and one more at each end.
+        // Ten seconds plus one at each end.
         assert_eq!(curve.len(), 12);
         assert!(curve.iter().all(|p| p.1 < upwards.place(15.0) && p.1 > upwards.place(17.0)), "{curve:?}");
     }
 }
 
 #[test]
-fn what_links_carried_is_told_by_point() {
+fn table_of_links_has_means_over_the_runs_of_each_point() {
     let folder = Folder::copy_of("suite");
-    // A second run at a point: its values are averaged.
+    // A second run at a point: the values are averaged.
     let table = folder.text("results.csv");
     let line = table.lines().find(|l| l.starts_with("slow,reno")).unwrap();
     let key = line.split(',').nth(4).unwrap();
@@ -361,10 +365,10 @@ fn what_links_carried_is_told_by_point() {
         ]
     );
     let find = |start: [&str; 4]| rows.iter().find(|r| r[..4] == start).unwrap()[4..].to_vec();
-    // 63 / 64 is 98.4375 %; with 50 % half of 148.4375.
+    // 63 / 64 is 98.4375 %; the mean with 50 % is half of 148.4375 %.
     assert_eq!(find(["slow", "reno", "", "central"]), ["0.06200", "74.22", "800.0", "2.400", "10", "0.1", "2"]);
     assert_eq!(find(["access", "vegas", "50", "central"]), ["9.300", "93", "8.500", "0.02550", "0", "0", "1"]);
-    // What a link does not have is no zero.
+    // A value that a link does not have is not shown as zero.
     assert_eq!(find(["access", "reno", "10", "central.reverse"])[2..], ["–", "–", "–", "–", "1"]);
     assert!(page.contains("are of the time from 0.5 s on"));
     // Without measured links there is no such table.
@@ -372,7 +376,7 @@ fn what_links_carried_is_told_by_point() {
 }
 
 #[test]
-fn words_of_a_study_show_code_as_code() {
+fn texts_of_a_study_render_code() {
     let page = Folder::copy_of("suite").build();
     assert!(page.contains("<code>run.json</code> says since when"), "description");
     assert!(page.contains("shorter queue (<code>queue_delay_s</code>)."), "claim");
@@ -381,7 +385,7 @@ fn words_of_a_study_show_code_as_code() {
 }
 
 #[test]
-fn keys_of_the_new_kinds_are_checked() {
+fn keys_of_plot_kinds_are_checked() {
     for (old, new, expected) in [
         ("group = \"200ms\"", "group = \"200\"", "plot.1.group = \"200\" has no unit"),
         ("scaling = \"n3\"", "scaling = \"ns3\"", "did you mean \"n3\"? (expected \"sigma\" or \"n3\")"),

@@ -1,4 +1,4 @@
-//! Access networks in a file: the keys of each component's table, and the networks that the file states.
+//! Access networks in a file: the keys of each component's table, and the resulting networks.
 
 use super::network::Network;
 use crate::schema::component::Reader;
@@ -9,7 +9,7 @@ use fullpipe_units::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// The keys of a file under which access networks are, one for each component.
+/// The keys under which a file declares access networks, one for each component.
 pub(super) fn fields(components: &[&'static AccessNetworkComponent]) -> Vec<Field> {
     let field = |component: &&'static AccessNetworkComponent| {
         let declaration = &component.declaration;
@@ -18,7 +18,7 @@ pub(super) fn fields(components: &[&'static AccessNetworkComponent]) -> Vec<Fiel
     components.iter().map(field).collect()
 }
 
-/// A table with further keys after its first group. It stays in memory until the program ends.
+/// Returns a copy of a table with further keys after its first group. The table is never freed.
 pub(super) fn with_keys(table: &Table, keys: Vec<Field>) -> Table {
     let mut groups = table.fields.to_vec();
     groups.insert(1, keys.leak());
@@ -32,7 +32,7 @@ pub(super) fn fill(root: &mut Tree, components: &[&'static AccessNetworkComponen
     }
 }
 
-/// Adds the access networks of a file.
+/// Adds the access networks in the file to the network.
 pub(super) fn networks(root: &Tree, network: &mut Network, check: &mut Check<'_>) {
     let mut stations: BTreeMap<&str, BTreeSet<NodeId>> = BTreeMap::new();
     for component in network.components {

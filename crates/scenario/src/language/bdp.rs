@@ -1,8 +1,9 @@
-//! Limits of queues as multiples of a bandwidth-delay product: rate of the link times `bdp_rtt`.
+//! Queue limits as multiples of a bandwidth-delay product: the rate of the link times `bdp_rtt`.
 //!
 //! The default of `bdp_rtt` depends on the flows, so these limits are resolved when links and flows are known. The base
-//! round-trip time of a flow is the propagation over all hops there and back, without transmission and queueing. A flow
-//! passes through both directions of the links on its path: its acknowledgments, or answers, take the way back.
+//! round-trip time of a flow is the propagation delay over all hops in both directions, without transmission and
+//! queueing. A flow uses both directions of the links on its path, because its acknowledgments or responses return on
+//! the same links.
 
 use super::Check;
 use super::network::{Network, discipline};
@@ -14,7 +15,7 @@ use fullpipe_network::{Attachment, Limit, Way};
 use fullpipe_units::{BdpMultiple, Duration, LinkQueueLimit, NodeId};
 use std::collections::BTreeMap;
 
-/// What transmits from a queue.
+/// The transmitter of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Transmitter {
     /// A direction of a link.
@@ -23,7 +24,7 @@ pub(crate) enum Transmitter {
     Ethernet(usize),
 }
 
-/// A queue that is limited by a bandwidth-delay product, until the flows are known.
+/// A queue that is limited by a bandwidth-delay product and waits for the flows.
 pub(crate) struct Pending {
     of: Transmitter,
     name: String,
@@ -32,11 +33,12 @@ pub(crate) struct Pending {
     discipline: Tree,
     round_trip: Option<Duration>,
     path: String,
-    /// The keys that state a multiple, where each is, and the multiple.
+    /// The keys that state a multiple, with their places and multiples.
     keys: Vec<(String, Place, BdpMultiple)>,
 }
 
-/// The limit of the device's queue: under `kind = "none"` the discipline's, if it has one, else `queue`.
+/// The limit of the device queue. Under `kind = "none"` it is the limit of the discipline if there is one, otherwise
+/// `queue`.
 pub(super) fn device_limit(tree: &Tree) -> Option<(&'static str, &Value)> {
     let discipline = tree.table("discipline");
     match discipline.get(LIMIT_KEY).filter(|_| is_none(discipline)) {
@@ -45,12 +47,12 @@ pub(super) fn device_limit(tree: &Tree) -> Option<(&'static str, &Value)> {
     }
 }
 
-/// Whether a table `discipline` stands for the device's queue alone.
+/// Whether a `discipline` table means the device queue alone.
 pub(super) fn is_none(discipline: &Tree) -> bool {
     discipline.choice("kind") == "none"
 }
 
-/// The queue of a link or segment, if a key limits it by a bandwidth-delay product.
+/// The queue of a link or segment if a key limits it by a bandwidth-delay product.
 pub(super) fn pending(of: Transmitter, name: &str, tree: &Tree, device: Device, path: &str) -> Option<Pending> {
     let mut keys = Vec::new();
     let limit = device_limit(tree);
@@ -72,7 +74,7 @@ pub(super) fn pending(of: Transmitter, name: &str, tree: &Tree, device: Device, 
     })
 }
 
-/// The multiples of a bandwidth-delay product in a value.
+/// Collects the multiples of a bandwidth-delay product in a value.
 fn multiples(value: &Value, path: &str, keys: &mut Vec<(String, Place, BdpMultiple)>) {
     match &value.data {
         Data::LinkQueueLimit(LinkQueueLimit::Bdp(multiple)) => keys.push((path.to_owned(), value.place, *multiple)),
@@ -86,7 +88,7 @@ fn multiples(value: &Value, path: &str, keys: &mut Vec<(String, Place, BdpMultip
     }
 }
 
-/// Sets the queues that wait for the flows, and returns their limits.
+/// Sets the limits of the pending queues and returns these limits.
 pub(super) fn resolve(network: &mut Network, flows: &[Flow], duration: Duration, check: &mut Check) -> Vec<BdpLimit> {
     let waiting = std::mem::take(&mut network.pending);
     if waiting.is_empty() {
@@ -162,11 +164,11 @@ fn longest_round_trips(network: &Network, flows: &[Flow]) -> BTreeMap<Transmitte
     longest
 }
 
-/// Propagation from a node to another; appends what transmits on the way.
+/// The propagation delay from one node to another. Appends the transmitters on the path.
 fn walk(network: &Network, routing: &Routing, from: NodeId, to: NodeId, passed: &mut Vec<Transmitter>) -> Duration {
     let mut propagation = Duration::ZERO;
     let mut at = from;
-    // No route is longer than the number of nodes.
+    // A route has fewer hops than there are nodes.
     for _ in 0..network.nodes.len() {
         if at == to {
             break;

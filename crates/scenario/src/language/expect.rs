@@ -1,5 +1,6 @@
-//! The keys of `[[expect]]`: bounds on metrics of flows, which `fullpipe run` compares with the measured values. This module
-//! checks the flows. The names of metrics and the units of bounds are checked in `study/src/expect.rs`, where metrics are known.
+//! The keys of `[[expect]]`: bounds on metrics of flows, which `fullpipe run` compares with the measured values. This
+//! module checks the flows. `study/src/expect.rs` checks the names of metrics and the units of bounds, because it has
+//! the list of metrics.
 
 use super::Check;
 use crate::description::Flow;
@@ -26,7 +27,7 @@ pub(super) static EXPECT: Table = Table {
     ..Table::EMPTY
 };
 
-/// Checks that each expectation selects flows and has a bound.
+/// Checks that each expectation selects flows and states a bound.
 pub(super) fn check(root: &Tree, flows: &[Flow], check: &mut Check) {
     for (index, tree) in root.get("expect").map(Value::tables).unwrap_or_default().iter().enumerate() {
         let path = format!("expect.{index}");

@@ -1,5 +1,5 @@
-//! The keys of a scenario file that describe the run and the network: what they are called, may hold, default to and
-//! mean. TCP's keys are in `tcp`, those of flows in `traffic`, those of probes in `probes`.
+//! The keys of a scenario file that describe the run and the network: their names, kinds, defaults and descriptions.
+//! The keys of TCP are in `tcp`, those of flows in `traffic`, and those of probes in `probes`.
 
 use super::links;
 use super::{expect, identity, masque, measurement, nat, programs, quic, real_time, tcp, topology, traffic};
@@ -10,20 +10,20 @@ use fullpipe_network::link::DELAY;
 use fullpipe_network::{impairment, rebinding};
 use fullpipe_units::Duration;
 
-/// Most hosts and routers, most links, most flows of a scenario.
+/// The maximum number of nodes, of links, and of flows in a scenario.
 pub(crate) const MOST: usize = 1_000_000;
-/// Most stations of an Ethernet segment, IEEE 802.3's own limit.
+/// The maximum number of stations of an Ethernet segment (IEEE 802.3).
 pub(super) const MOST_STATIONS: i64 = 1024;
 
-/// A packet's or frame's size.
+/// The size of framing.
 const FRAMING: Kind = Kind::size(0, 1000);
 const MTU: Kind = Kind::size(68, 65_535);
 
-/// Probes, which [`probes::table`](super::probes::table) gives their keys.
+/// Probes. [`probes::table`](super::probes::table) adds their keys.
 pub(super) const PROBE: Field =
     Field::optional("probe", Kind::Tables(&Table::EMPTY), "none", "What to sample into `series.csv`.");
 
-/// The whole file but for access networks, whose keys come between the two groups, and probes.
+/// The whole file except probes and access networks. The keys of access networks are inserted between the two groups.
 pub(super) static SCENARIO: Table = Table {
     name: "",
     text: "",
@@ -105,11 +105,11 @@ static ROUTER: Table = Table {
     ..Table::EMPTY
 };
 
-/// The key that limits in BDP are read with.
+/// The key with the round-trip time for limits in BDP.
 const BDP_RTT: &str = "Round-trip time of the bandwidth-delay product: a limit of `\"2BDP\"` is twice the link's rate, of a \
                        varying rate the mean, times this.";
 
-/// Keys of a link that both directions have.
+/// The keys of a link that apply to both directions.
 const LINK_FIELDS: &[Field] = keys! {
     /// Bit rate. A link with a `trace` delivers by the trace; its `rate` converts queue limits in time.
     "rate": Kind::RATE, optional "the mean rate of `trace`; required without a trace";
@@ -131,7 +131,7 @@ const LINK_FIELDS: &[Field] = keys! {
     "reverse": Kind::Table(&REVERSE), optional "as the first direction, without keys that each direction has for itself";
 };
 
-/// A link of a topology.
+/// The table of a link in a topology.
 pub(super) static LINE: Table = Table {
     name: "topology link",
     text: "A point-to-point link of a topology, which determines its ends.",

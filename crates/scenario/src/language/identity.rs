@@ -1,4 +1,4 @@
-//! What nodes are in the real world: their addresses, and the interface that stands for a host.
+//! Addresses of nodes and interfaces of hosts, which real hosts use.
 
 use super::Check;
 use super::network::Network;
@@ -9,7 +9,7 @@ use fullpipe_units::NodeId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses of a host or router.
+/// The addresses of a host or router.
 pub(super) const ADDRESSES: &[Field] = &[
     Field::optional("ipv4", Kind::Text, "by number, from 10.0.0.1 on", "Its IPv4 address."),
     Field::optional("ipv6", Kind::Text, "by number, from fd66:756c:6c70::1 on", "Its IPv6 address."),
@@ -17,7 +17,7 @@ pub(super) const ADDRESSES: &[Field] = &[
 
 const KINDS: [(&str, bool); 2] = [("host", false), ("router", true)];
 
-/// Gives addresses their usual spelling.
+/// Writes addresses in their canonical form.
 pub(super) fn fill(root: &mut Tree, check: &mut Check) {
     for (kind, _) in KINDS {
         let Some(Data::Tables(nodes)) = root.get_mut(kind).map(|value| &mut value.data) else { continue };
@@ -34,7 +34,7 @@ pub(super) fn fill(root: &mut Tree, check: &mut Check) {
     }
 }
 
-/// An address of the family that the key asks for, and of one host.
+/// Parses an address of the family of the key that identifies a single host.
 fn parsed(node: &Tree, key: &str, path: &str, check: &mut Check) -> Option<IpAddr> {
     let (text, place) = (node.text(key), node.place_of(key));
     let wrong = match text.parse::<IpAddr>() {
@@ -59,8 +59,8 @@ fn parsed(node: &Tree, key: &str, path: &str, check: &mut Check) -> Option<IpAdd
     None
 }
 
-/// Whether others can send to it and mean one host: neither unspecified nor loopback, multicast, broadcast or mapped
-/// (RFC 6890; 0.0.0.0/8 and 240.0.0.0/4 are no destinations).
+/// Whether other hosts can send to the address and it identifies a single host. Unspecified, loopback, multicast,
+/// broadcast and mapped addresses do not (RFC 6890; 0.0.0.0/8 and 240.0.0.0/4 are not valid destinations).
 fn of_one_host(address: IpAddr) -> bool {
     let usual = !address.is_unspecified() && !address.is_loopback() && !address.is_multicast();
     usual
@@ -70,7 +70,7 @@ fn of_one_host(address: IpAddr) -> bool {
         }
 }
 
-/// What a node's table says of it. `None`: nothing.
+/// The addresses and the interface in a node's table; `None` if there are none.
 pub(super) fn identity(node: &Tree, path: &str, check: &mut Check) -> Option<Box<Identity>> {
     let text = |key: &str| node.get(key).map(Value::text);
     let identity = Identity {
@@ -87,14 +87,14 @@ pub(super) fn identity(node: &Tree, path: &str, check: &mut Check) -> Option<Box
     (identity != Identity::default()).then(|| Box::new(identity))
 }
 
-/// What Linux takes as the name of an interface: less than IFNAMSIZ bytes, and nothing that a path or a list would
-/// split.
+/// Whether Linux accepts the name for an interface: fewer than IFNAMSIZ bytes, and no character that would split a path
+/// or a list.
 fn is_interface(name: &str) -> bool {
     let splits = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == ':';
     !name.is_empty() && name.len() < 16 && name != "." && name != ".." && !name.contains(splits)
 }
 
-/// That no two nodes have one address, given or by number, or one interface.
+/// Checks that all addresses (explicit or by number) and all interfaces are unique.
 pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
     let mut addresses: BTreeMap<IpAddr, NodeId> = BTreeMap::new();
     let mut interfaces: BTreeMap<&str, &str> = BTreeMap::new();
@@ -103,7 +103,7 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
     let trees = KINDS.into_iter().flat_map(|(kind, _)| tables(kind).map(move |(index, tree)| (kind, index, tree)));
     let counts = trees.clone().map(|(_, _, tree)| count(tree));
     if network.nodes.len() != counts.sum::<usize>() {
-        // A name is there twice, which is told already: numbers would mean nothing.
+        // A name is declared twice. This error is already reported, and node numbers would be ambiguous.
         return;
     }
     let mut number = 0;
@@ -131,12 +131,12 @@ pub(super) fn unique(root: &Tree, network: &Network, check: &mut Check) {
     }
 }
 
-/// How many nodes a table is.
+/// The number of nodes that a table declares.
 pub(super) fn count(tree: &Tree) -> usize {
     tree.get("count").map_or(1, |count| usize::try_from(count.integer()).unwrap_or(usize::MAX))
 }
 
-/// Whether a node is there and has no address of its own in this family.
+/// Whether the node exists and has no explicit address of this family.
 fn has_by_number(network: &Network, node: NodeId, family: IpAddr) -> bool {
     let own = |node: &crate::description::Node| match family {
         IpAddr::V4(_) => node.ipv4().is_some(),

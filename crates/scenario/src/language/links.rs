@@ -9,11 +9,11 @@ use fullpipe_network::{Course, Impairments, Schedule, Step, Trace};
 use fullpipe_units::Rate;
 use std::path::Path;
 
-/// Milliseconds of a trace: 31 years.
+/// Milliseconds in a trace: up to 31 years.
 const MILLISECONDS: Kind = Kind::Integer { min: 0, max: 1_000_000_000_000 };
 
-/// Keys that each direction of a link has for itself, like those of impairments: the other direction does not take them
-/// over.
+/// Keys that each direction of a link has separately, like the keys of impairments. The reverse direction does not
+/// inherit them.
 pub(super) const OWN: &[Field] = keys! {
     /// Changes of rate and delay at their times, for example `[{ at = "5s", rate = "1Mbit/s" }]`. A frame in
     /// transmission continues at the new rate. A frame has the delay at the time at which its last bit leaves, and does not
@@ -42,7 +42,7 @@ static STEP: Table = Table {
     ..Table::EMPTY
 };
 
-/// Replaces the name of a trace's file by what it says.
+/// Replaces the file name of a trace by the content of the file.
 pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Check) {
     let Some(Value { data: Data::Text(name), place, .. }) = link.get("trace").cloned() else { return };
     let path = format!("{path}.trace");
@@ -62,10 +62,10 @@ pub(super) fn fill(link: &mut Tree, path: &str, check: &mut Check) {
     }
 }
 
-/// The rate of a link with a trace and without `rate`: the mean rate of the trace.
+/// Fills in the rate of a link that has a trace and no `rate`: the mean rate of the trace.
 pub(super) fn fill_rate(link: &mut Tree) {
     let Some(Value { data: Data::List(opportunities), .. }) = link.get("trace") else { return };
-    // `describe` reports what is wrong with the trace; any rate will do until then.
+    // `describe` reports the errors in the trace; until then any rate is sufficient.
     let rate = parse(opportunities).map_or(Rate::from_bits_per_second(1), |trace| trace.mean_rate());
     link.fill("rate", Data::Rate(rate));
 }
@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|reason| reason.to_string())
 }
 
-/// What a direction does besides, from its table.
+/// The schedule and the impairments of a direction, from its table.
 pub(super) fn describe(tree: &Tree, path: &str, check: &mut Check) -> (Course, Impairments) {
     let course = match (schedule(tree, path, check), trace(tree, path, check)) {
         (None, None) => Course::Constant,

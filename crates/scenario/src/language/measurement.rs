@@ -1,4 +1,4 @@
-//! The keys of `[measurement]`: what is summed up over a run, and from when on.
+//! The keys of `[measurement]`: the measured links and the start of the measured interval.
 
 use super::Check;
 use super::network::Network;
@@ -20,7 +20,7 @@ pub(super) static MEASUREMENT: Table = Table {
     ..Table::EMPTY
 };
 
-/// What is measured; nothing if the file does not say.
+/// The measurement of a file; empty if the file has no `[measurement]`.
 pub(super) fn measurement(root: &Tree, network: &Network, duration: Duration, check: &mut Check) -> Measurement {
     let Some(tree) = root.get("measurement").map(Value::table) else { return Measurement::default() };
     let from = tree.duration("from");

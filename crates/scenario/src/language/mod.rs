@@ -1,5 +1,5 @@
-//! The scenario language: reads a file against its schema, fills in what depends on other keys, checks what spans
-//! several keys, and gives a plain description and the file with every default written out.
+//! The scenario language. It reads a file against its schema, fills in defaults that depend on other keys, and checks
+//! conditions over several keys. The result is a plain description and the resolved file.
 //!
 //! ```
 //! let text = r#"
@@ -15,7 +15,7 @@
 //! "#;
 //! let loaded = fullpipe_scenario::load(text, "example.toml", &[]).unwrap();
 //! assert_eq!(loaded.scenario.links.len(), 6);
-//! // What is written out says the same.
+//! // The resolved file describes the same scenario.
 //! let again = fullpipe_scenario::load(&loaded.resolved, "resolved.toml", &[]).unwrap();
 //! assert_eq!(again.scenario, loaded.scenario);
 //!
@@ -58,25 +58,25 @@ use reach::Reach;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// A file that is right.
+/// A valid file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// What it says.
+    /// The scenario.
     pub scenario: Scenario,
-    /// The file with every default written out. Loading it gives an equal scenario and the same text.
+    /// The resolved file, with all defaults. Loading it gives an equal scenario and the same text.
     pub resolved: String,
-    /// The tables `[[expect]]`. The crate `study` checks their metrics; not part of the stable interface.
+    /// The tables `[[expect]]`. The crate `study` checks their metrics. This field is not part of the stable interface.
     #[doc(hidden)]
     pub expectations: Vec<Tree>,
     /// The text of the file, for errors about expectations.
     #[doc(hidden)]
     pub sources: Sources,
-    /// What the file may still say and should say otherwise, such as former spellings of keys.
+    /// Advice about spellings that are accepted but outdated, such as former names of keys.
     pub hints: Vec<Hint>,
 }
 
-/// The scenario language with a list of access networks.
+/// The scenario language, with the access networks that it supports.
 #[derive(Clone, Copy, Debug)]
 pub struct Language {
     schema: &'static Table,
@@ -86,17 +86,17 @@ pub struct Language {
 static LANGUAGE: LazyLock<Language> = LazyLock::new(|| Language::of(ACCESS_NETWORKS));
 
 impl Default for Language {
-    /// With the access networks of the registry.
+    /// The language with the registered access networks.
     fn default() -> Self {
         *LANGUAGE
     }
 }
 
 impl Language {
-    /// The language with one more access network, which is the program's own. Its tables stay in memory until the program ends.
+    /// Adds an access network that the calling program defines. Its tables are never freed.
     ///
     /// # Panics
-    /// If the component's name is already a key of a scenario.
+    /// If the name of the component is already a key of a scenario.
     #[must_use]
     pub fn access_network(self, component: &'static AccessNetworkComponent) -> Self {
         Language::of([self.components, &[component]].concat().leak())
@@ -119,11 +119,11 @@ impl Language {
         Language { schema: Box::leak(Box::new(table)), components }
     }
 
-    /// Reads a scenario. `file` is its name, for errors.
+    /// Reads a scenario. `file` is its name in errors.
     ///
     /// # Errors
-    /// Whatever is wrong with the file or the overrides, in the order of the file. Mistakes within one key come first:
-    /// only a file without them is checked for those that span several.
+    /// All errors in the file and the overrides, in the order of the file. Conditions over several keys are checked
+    /// only if every single key is valid.
     pub fn load(&self, text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Errors> {
         let schema::Loaded { mut root, sources, mut hints } = schema::load(self.schema, text, file, overrides)?;
         let mut check = Check::new(&sources);
@@ -139,13 +139,13 @@ impl Language {
                 let expectations = root.get("expect").map(Value::tables).unwrap_or_default().to_vec();
                 Ok(Loaded { scenario, resolved, expectations, sources, hints })
             }
-            // Without a scenario there is an error, and `done` has returned it.
+            // Without a scenario there is an error, which `done` has already returned.
             None => unreachable!("a scenario that could not be built has an error"),
         }
     }
 }
 
-/// Reads a scenario. `file` is its name, for errors.
+/// Reads a scenario. `file` is its name in errors.
 ///
 /// # Errors
 /// As [`Language::load`].
@@ -153,12 +153,12 @@ pub fn load(text: &str, file: &str, overrides: &[Override]) -> Result<Loaded, Er
     LANGUAGE.load(text, file, overrides)
 }
 
-/// The table of a scenario file, with the keys of all access networks.
+/// The table of a scenario file, including the keys of all access networks.
 pub fn root_table() -> &'static Table {
     LANGUAGE.schema
 }
 
-/// The reference page, from the schema.
+/// The reference page in Markdown, generated from the schema.
 pub fn reference_markdown() -> String {
     let mut page = String::from(INTRODUCTION);
     page.push_str(&schema::reference(LANGUAGE.schema));
@@ -198,7 +198,8 @@ whose names it matches: `--set 'flow.*.size=1MB'`. VALUE is TOML; a bare word is
 
 ";
 
-/// Fills in the defaults that depend on other keys, except those that need the network (the number of flows).
+/// Fills in the defaults that depend on other keys. Defaults that depend on the network (the number of flows) are
+/// filled in later.
 fn fill(root: &mut Tree, components: &[&'static AccessNetworkComponent], check: &mut Check) {
     network::fill(root, check);
     access::fill(root, components);
@@ -243,7 +244,7 @@ fn build(
     let measurement = measurement::measurement(root, &network, duration, check);
     let network::Network { mut nodes, mut links, ethernets, access, .. } = network;
     let mut flows = flows.list;
-    // They grew by doubling, and are kept for as long as the scenario runs: 6 MB less for `tcp-10k`.
+    // The vectors grew by doubling and exist for the whole run. Shrinking saves 6 MB for `tcp-10k`.
     nodes.shrink_to_fit();
     links.shrink_to_fit();
     flows.shrink_to_fit();

@@ -1,4 +1,4 @@
-//! Address translators: their keys, and the plain description they become.
+//! NATs: their keys, and the description that results from them.
 
 use super::network::{Network, known};
 use super::{Check, some_of};
@@ -60,7 +60,7 @@ pub(super) static NAT: Table = Table {
     ..Table::EMPTY
 };
 
-/// The translators of a file.
+/// The NATs in a file.
 pub(super) fn nats(root: &Tree, network: &Network, check: &mut Check) -> Vec<NatSpecification> {
     let mut nats = Vec::new();
     let mut routers = BTreeSet::new();

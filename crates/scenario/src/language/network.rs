@@ -1,4 +1,4 @@
-//! The network of a scenario file: topologies become hosts, routers, links, segments and access networks.
+//! The network in a scenario file: topologies are expanded into hosts, routers, links, segments and access networks.
 
 use super::fields::{DUPLEX, MOST};
 use super::{Check, access, bdp, identity, links, topology};
@@ -13,14 +13,14 @@ use fullpipe_network::{ArpSpecification, EthernetSpecification, Limit, Rebinding
 use fullpipe_units::{Duration, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The network, and its nodes by name.
+/// The network, with its nodes by name.
 #[derive(Default)]
 pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
     pub(crate) ethernets: Vec<EthernetSpecification>,
     pub(crate) access: Vec<AccessNetwork>,
-    /// The kinds of access networks that the file can have.
+    /// The kinds of access networks that the file can contain.
     pub(crate) components: &'static [&'static AccessNetworkComponent],
     /// Queues whose limits depend on the flows.
     pub(crate) pending: Vec<bdp::Pending>,
@@ -28,12 +28,12 @@ pub(crate) struct Network {
     link_names: BTreeSet<String>,
 }
 
-/// Most entries of all routing tables: each node with several ways out has one entry for every node.
+/// The maximum number of entries in all routing tables. Each node with several outgoing links has one entry for every node.
 const MOST_ROUTES: usize = 50_000_000;
 
 // --- Defaults that depend on other keys.
 
-/// Fills in what depends on other keys of the network.
+/// Fills in network keys whose defaults depend on other keys.
 pub(crate) fn fill(root: &mut Tree, check: &mut Check) {
     if let Some(Data::Table(topology)) = root.get_mut("topology").map(|value| &mut value.data) {
         topology::fill(topology, check);
@@ -49,7 +49,7 @@ pub(super) fn fill_links(tree: &mut Tree, path: &str, check: &mut Check) {
     }
 }
 
-/// What the other direction takes over from the first.
+/// The keys that the reverse direction inherits from the forward direction.
 const SHARED: [&str; 7] = ["rate", "delay", "mtu", "framing", "queue", "bdp_rtt", "discipline"];
 
 pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
@@ -72,7 +72,7 @@ pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
             links::fill_rate(reverse);
         }
         for (key, mut data) in shared {
-            // The other direction's own `queue` counts, not the limit that the first has in its place.
+            // The reverse direction's own `queue` has precedence over the inherited limit of the discipline.
             if let Data::Table(discipline) = &mut data
                 && own_queue
                 && bdp::is_none(discipline)
@@ -87,7 +87,7 @@ pub(super) fn fill_link(link: &mut Tree, path: &str, check: &mut Check) {
 
 // --- The description.
 
-/// Builds the network. `None` if nothing further can be checked; then there is an error.
+/// Builds the network. Returns `None` if the remaining checks cannot run; an error has then been reported.
 pub(crate) fn build(
     root: &Tree,
     components: &'static [&'static AccessNetworkComponent],
@@ -117,16 +117,16 @@ pub(crate) fn build(
     if check.is_empty() {
         routes_fit(root, &network, check);
     }
-    // Unknown or doubled names would only lead to further errors.
+    // Unknown or duplicate names would only cause further errors.
     check.is_empty().then_some(network)
 }
 
-/// The keys of access networks as the end of a list.
+/// The keys of access networks, formatted as the end of a list.
 fn access_keys(components: &[&AccessNetworkComponent]) -> String {
     components.iter().map(|component| format!(" or [[{}]]", component.declaration.name)).collect()
 }
 
-/// A node that the file names itself.
+/// Adds a node that is declared in the file.
 pub(super) fn declare(name: &str, place: Place, path: &str, router: bool, network: &mut Network, check: &mut Check) {
     if network.names.contains_key(name) {
         check.error(place, path, format!("duplicate host or router name \"{name}\""), vec!["a unique name".into()]);
@@ -199,7 +199,7 @@ fn own_network(root: &Tree, network: &mut Network, check: &mut Check) {
     }
 }
 
-/// Hosts of one table with `count`.
+/// Adds the hosts of one table with `count`.
 fn several(tree: &Tree, path: &str, network: &mut Network, check: &mut Check) {
     for key in ["ipv4", "ipv6", "interface"] {
         if tree.get(key).is_some() {
@@ -217,7 +217,7 @@ fn several(tree: &Tree, path: &str, network: &mut Network, check: &mut Check) {
 }
 
 impl Network {
-    /// Takes a link's, segment's or access network's name.
+    /// Registers the name of a link, segment or access network.
     pub(super) fn name_medium(&mut self, tree: &Tree, path: &str, check: &mut Check) {
         let name = tree.text("name");
         if !self.link_names.insert(name.to_string()) {
@@ -233,7 +233,7 @@ impl Network {
         self.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect()
     }
 
-    /// The node of a name.
+    /// The node with this name.
     pub(super) fn node_named(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
     }
@@ -245,11 +245,11 @@ impl Network {
         id
     }
 
-    /// Both directions of a link.
+    /// Adds both directions of a link.
     pub(super) fn link(&mut self, name: &str, from: NodeId, to: NodeId, tree: &Tree, path: &str, check: &mut Check) {
         self.direction(name.to_string(), from, to, tree, path, check);
         let reverse = tree.table("reverse");
-        // What is wrong with an inherited discipline is told where it stands.
+        // An error in an inherited discipline is reported at the place of the discipline.
         let own = if reverse.is_given("discipline") { ".reverse" } else { "" };
         let path = format!("{path}{own}");
         self.direction(format!("{name}.reverse"), to, from, reverse, &path, check);
@@ -263,7 +263,7 @@ impl Network {
     }
 }
 
-/// Bytes that the schema bounds far below 2^32.
+/// A size in bytes that the schema limits to far less than 2^32.
 fn small_size(tree: &Tree, key: &str) -> u32 {
     u32::try_from(tree.size(key)).unwrap_or(u32::MAX)
 }
@@ -272,20 +272,20 @@ fn small_integer(tree: &Tree, key: &str) -> u32 {
     u32::try_from(tree.integer(key)).unwrap_or(u32::MAX)
 }
 
-/// What a discipline of a link or segment may depend on.
+/// Properties of the device that the discipline of a link or segment may depend on.
 fn device(tree: &Tree) -> Device {
     let rate = tree.rate("rate");
     let (mtu_bytes, framing_bytes) = (small_size(tree, "mtu"), small_size(tree, "framing"));
     Device { rate, bdp: (rate, Duration::ZERO), mtu_bytes, framing_bytes }
 }
 
-/// The discipline of a link or segment; `None` for the device's queue alone, or after an error.
+/// The discipline of a link or segment. `None` for the device queue alone, or after an error.
 pub(super) fn discipline(tree: &Tree, device: Device, path: &str, check: &mut Check) -> Option<Discipline> {
     let mut reader = Reader { tree, path: &format!("{path}.discipline"), check };
     DISCIPLINES.read(&mut reader, &device).unwrap_or_default()
 }
 
-/// Hints about `queue` where it does not limit what a reader would expect.
+/// Adds hints about `queue` if it does not limit the queue that a reader expects.
 fn queue_hints(tree: &Tree, path: &str, check: &mut Check) {
     let discipline = tree.table("discipline");
     let (kind, limited) = (discipline.choice("kind"), discipline.is_given(LIMIT_KEY));
@@ -386,7 +386,7 @@ pub(super) fn segment(
     });
 }
 
-/// Static routes need a table in each node with several ways out: their sum is bounded.
+/// Checks the size of all routing tables. Each node with several outgoing links has one.
 fn routes_fit(root: &Tree, network: &Network, check: &mut Check) {
     let mut ways = vec![0usize; network.nodes.len()];
     for link in &network.links {

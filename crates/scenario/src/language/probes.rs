@@ -1,4 +1,4 @@
-//! Probes: their keys, and how one `[[probe]]` becomes one probe for each thing that it watches.
+//! Probes: their keys, and the expansion of one `[[probe]]` into one probe for each subject.
 
 use super::Check;
 use super::access::with_keys;
@@ -16,10 +16,10 @@ use fullpipe_transport::metrics::{ENDPOINT, PROXY};
 use fullpipe_units::Duration;
 use std::collections::BTreeSet;
 
-/// Most values that all probes of a run may write.
+/// The maximum number of samples of all probes of a run.
 const MOST_SAMPLES: u128 = 100_000_000;
 
-/// Metrics of the congestion controls' own, each once.
+/// The metrics that congestion controls declare, without duplicates.
 fn of_controls() -> Vec<&'static MetricDeclaration> {
     unique(CONTROLS.iter().flat_map(|control| control.values))
 }
@@ -29,8 +29,8 @@ fn unique(metrics: impl Iterator<Item = &'static MetricDeclaration>) -> Vec<&'st
     metrics.filter(|metric| known.insert(metric.name)).collect()
 }
 
-/// The metrics that probes can sample, each once, in the order of lists and of the reference page. The text says what has
-/// the metric.
+/// The metrics that probes can sample, without duplicates, in the order of lists and of the reference page. The text
+/// includes the subjects that have the metric.
 pub fn probe_metrics(access: &[&'static AccessNetworkComponent]) -> Vec<(&'static MetricDeclaration, String)> {
     let endpoints = ProbeMetric::declarations(&ENDPOINT).chain(ProbeMetric::declarations(&PROXY)).collect();
     let mut groups: Vec<(&str, Vec<&'static MetricDeclaration>)> = vec![
@@ -55,18 +55,18 @@ pub fn probe_metrics(access: &[&'static AccessNetworkComponent]) -> Vec<(&'stati
     described.collect()
 }
 
-/// What holds where a key that says what a probe watches is not given.
+/// The description of the default of the subject keys.
 const ONE_SUBJECT: &str = "another of these keys is given";
 
-/// Keys of a probe that say what it watches, save those of stations of access networks.
+/// The keys of a probe that select its subject, except for stations of access networks.
 const SUBJECTS: [&str; 3] = ["flow", "link", "ethernet"];
 
-/// The key of a probe that says which packets of a flow it counts.
+/// The key of a probe that selects the direction whose packets are counted.
 const DIRECTION_KEY: &str = "direction";
-/// The key of a probe that says which end of a flow it reads.
+/// The key of a probe that selects the end of a flow.
 const END_KEY: &str = "end";
 
-/// Directions of a flow, by the end that sends.
+/// The directions of a flow, by the end that sends.
 static DIRECTION: [(Choice, usize); 2] = named! {
     /// from `from` to `to`.
     "forward" => 0;
@@ -74,7 +74,7 @@ static DIRECTION: [(Choice, usize); 2] = named! {
     "reverse" => 1;
 };
 
-/// What the ends of any flow are called: at `from` and at `to`.
+/// The names of the ends of a flow, at `from` and at `to`.
 const ENDS: [&str; 2] = ["client", "server"];
 
 static PROBE: Table = Table {
@@ -107,7 +107,7 @@ static PROBE: Table = Table {
     ..Table::EMPTY
 };
 
-/// The table of a probe, with the keys and metrics of access networks. It stays in memory until the program ends.
+/// The table of a probe, with the keys and metrics of access networks. It is never freed.
 pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
     let metrics = probe_metrics(components).into_iter().map(|(metric, text)| Choice::new(metric.name, text.leak()));
     let metrics: Vec<Choice> = metrics.chain([Choice::later("rsrp_dbm")]).collect();
@@ -126,7 +126,7 @@ pub(super) fn table(components: &[&'static AccessNetworkComponent]) -> Table {
     with_keys(&PROBE, keys)
 }
 
-/// Builds the probes, one for each thing that one watches. `None` on an error.
+/// Builds the probes, one for each subject. Returns `None` on an error.
 pub(crate) fn probes(
     root: &Tree,
     network: &Network,
@@ -170,7 +170,8 @@ pub(crate) fn probes(
             check.error_at(tree, &path, "metrics", message, "at least one metric");
         }
         let subjects = subjects(tree, key, &path, network, flows, check);
-        // A pattern may mean flows of several kinds: each is asked for what it has, all for what none has.
+        // A pattern can select flows of several kinds. Each is sampled for the metrics that it has; a metric that none
+        // has is an error.
         let has = |subject: &Subject, metric: &Value| metrics_of(subject, network, flows).0.contains(&metric.choice());
         let some_has: Vec<bool> = metrics
             .iter()
@@ -209,7 +210,7 @@ pub(crate) fn probes(
     check.is_empty().then_some(probes)
 }
 
-/// What a probe watches; nothing if there is an error.
+/// The subjects of a probe; empty after an error.
 fn subjects(tree: &Tree, key: &str, path: &str, network: &Network, flows: &Flows, check: &mut Check) -> Vec<Subject> {
     let (text, place) = (tree.text(key), tree.place_of(key));
     let is = |name: &str| if is_pattern(text) { matches(text, name) } else { text == name };
@@ -268,8 +269,8 @@ fn indices<'a>(
     (names.iter().enumerate().filter(|(_, name)| is(name)).map(|(index, _)| subject(index)).collect(), names)
 }
 
-/// What a probe samples of a subject: for each end of a flow its metrics, in the order of the file. Other subjects have no
-/// ends. `None` if there is an error.
+/// The metrics that a probe samples of a subject, in the order of the file. For a flow there is one list for each
+/// sampled end; other subjects have no ends. `None` after an error.
 fn views<'a>(
     subject: &Subject,
     tree: &Tree,
@@ -298,7 +299,7 @@ fn views<'a>(
     // Each of the two keys implies the other.
     let senders = direction.or(end).map_or_else(main, only);
     let ends = match flow.transport {
-        // Those of a tunnel are the client's, unless `end` asks for the proxy; the proxy has metrics of its own.
+        // For a tunnel the default is the client. With `end`, the proxy can be selected, which has its own metrics.
         Transport::Masque(_) => only(end.unwrap_or(0)),
         _ => end.or(direction).map_or_else(main, only),
     };
@@ -307,7 +308,7 @@ fn views<'a>(
         if ProbeMetric::find(&metrics::FLOW, name).is_some() {
             senders[end]
         } else if ProbeMetric::find(&PROXY, name).is_some() {
-            // Those of the proxy are of the tunnel as a whole.
+            // The proxy's metrics are of the whole tunnel.
             end == 0
         } else {
             ends[end]
@@ -318,13 +319,13 @@ fn views<'a>(
     Some(of_end.filter(|(_, metrics)| !metrics.is_empty()).collect())
 }
 
-/// The end of a flow that a text means: a host by its name, or the role of an end.
+/// The end of a flow that a text selects: a host by its name, or the role of an end.
 fn end_of(text: &str, flow: &Flow, network: &Network) -> Option<usize> {
     let hosts = [flow.from, flow.to].map(|node| network.nodes[node.index()].name.as_str());
     hosts.iter().position(|host| *host == text).or_else(|| ENDS.iter().position(|end| *end == text))
 }
 
-/// The metrics that a subject has, what it is, and a number for it.
+/// The metrics of a subject, the kind of the subject, and a number for that kind.
 fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'static str>, &'static str, (u8, usize)) {
     let endpoint = || ProbeMetric::declarations(&ENDPOINT);
     let (flow, controls) = (ProbeMetric::declarations(&metrics::FLOW), of_controls);
@@ -352,7 +353,7 @@ fn metrics_of(subject: &Subject, network: &Network, flows: &Flows) -> (Vec<&'sta
     (metrics.into_iter().map(|metric| metric.name).collect(), what, number)
 }
 
-/// Whether each metric exists for the subject and is sampled only once.
+/// Checks that each metric exists for the subject and is sampled only once.
 fn fits(
     (subject, end): (&Subject, usize),
     metrics: &[&Value],

@@ -1,4 +1,4 @@
-//! Real programs at hosts: their keys, and the plain description they become.
+//! Real programs on hosts: their keys, and the description that results from them.
 
 use super::network::{Network, known};
 use super::real_time::{PORT, port};
@@ -7,7 +7,7 @@ use crate::description::{Command, Flow, Program, Ready};
 use crate::schema::{Data, Field, Kind, Table, Tree, Value, Variant, Variants, keys};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most programs of a scenario.
+/// The maximum number of programs in a scenario.
 const MOST_PROGRAMS: usize = 10_000;
 
 pub(super) static PROGRAM: Table = Table {
@@ -77,7 +77,7 @@ static READY: Table = Table {
     ..Table::EMPTY
 };
 
-/// Fills in what depends on other keys.
+/// Fills in defaults that depend on other keys.
 pub(super) fn fill(root: &mut Tree) {
     let duration = root.duration("duration");
     let Some(Data::Tables(programs)) = root.get_mut("program").map(|value| &mut value.data) else { return };
@@ -90,7 +90,7 @@ pub(super) fn fill(root: &mut Tree) {
     }
 }
 
-/// The programs of a file.
+/// The programs in a file.
 pub(super) fn programs(root: &Tree, network: &Network, check: &mut Check) -> Vec<Program> {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     if trees.len() > MOST_PROGRAMS {
@@ -157,12 +157,12 @@ fn program(
         timeout: tree.duration("timeout"),
         background: tree.boolean("background"),
         exit_status: tree.get("exit_status").and_then(|status| i32::try_from(status.integer()).ok()).unwrap_or(0),
-        // Filled in when there are flows.
+        // Set when the flows are known.
         figures_of: None,
     })
 }
 
-/// Finds the flows whose figures programs tell.
+/// Resolves the flows whose metrics programs report.
 pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], check: &mut Check) {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     for (index, tree) in trees.iter().enumerate() {
@@ -177,13 +177,13 @@ pub(super) fn figures(root: &Tree, programs: &mut [Program], flows: &[Flow], che
             let path = format!("program.{index}.figures_of");
             check.unknown_name(named.place, &path, message, named.text(), names);
         }
-        // Programs in which something is wrong are missing in the list.
+        // Programs with errors are not in the list.
         let program = programs.iter_mut().find(|program| program.name == tree.text("name"));
         program.into_iter().for_each(|program| program.figures_of = found);
     }
 }
 
-/// That a text can be handed to the operating system, where it ends with a NUL, and says something.
+/// Checks that a text can be passed to the operating system (it contains no NUL) and is not empty.
 fn plain(text: &str, value: Option<&Value>, path: &str, check: &mut Check) {
     let wrong = if text.contains('\0') {
         "contains a NUL character"
@@ -256,12 +256,12 @@ fn ready(tree: &Tree, path: &str, check: &mut Check) -> Ready {
         }
         "exit" => Ready::Exit,
         "started" => Ready::Started,
-        other => unreachable!("the schema has no readiness {other}"),
+        other => unreachable!("the schema does not contain the readiness {other}"),
     }
 }
 
-/// That programs can start one after another: those that wait for nobody first, then those that wait for them only. If
-/// some are left, a circle is among them.
+/// Checks that the dependencies between programs contain no cycle. It removes programs that wait for no remaining
+/// program until none can be removed. If programs remain, they contain a cycle.
 fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Check) {
     let waits_for = |index: usize| {
         trees[index].list("after").iter().filter_map(|other| Some((numbers.get(other.text()).copied()?, other)))
@@ -281,7 +281,7 @@ fn order(trees: &[Tree], numbers: &BTreeMap<&str, usize>, check: &mut Check) {
         }
     }
     let Some(left) = waiting.iter().position(|waiting| *waiting > 0) else { return };
-    // From one that is left, always to one that it waits for and that is left too: that ends in the circle.
+    // From a remaining program, follow the dependencies to remaining programs. This leads into the cycle.
     let next = |index: usize| waits_for(index).find(|(other, _)| waiting[*other] > 0);
     let mut way = vec![left];
     let (start, closing) = loop {

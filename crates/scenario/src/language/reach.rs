@@ -1,15 +1,15 @@
-//! Which hosts have a way to each other: over one link, segment or access network, or through routers (hosts forward nothing).
+//! Which hosts can reach each other: over one link, segment or access network, or through routers. Hosts do not forward.
 
 use super::network::Network;
 use fullpipe_units::NodeId;
 
-/// Answers whether two hosts have a way to each other. All lists are in ascending order.
+/// Decides whether two hosts can reach each other. All lists are in ascending order.
 pub(crate) struct Reach {
-    /// For each node its neighbours.
+    /// The neighbors of each node.
     neighbours: Vec<Vec<u32>>,
-    /// For each node the segments it is on.
+    /// The segments of each node.
     segments: Vec<Vec<u32>>,
-    /// For each node the connected groups of routers that it is next to.
+    /// The connected groups of routers that each node is adjacent to.
     groups: Vec<Vec<u32>>,
 }
 
@@ -19,7 +19,7 @@ impl Reach {
         let router = |node: &NodeId| network.nodes[node.index()].router;
         let mut neighbours = vec![Vec::new(); count];
         let mut union = Union { parent: (0..count as u32).collect() };
-        // Both directions are in the list, so one look at each entry sees both ends.
+        // Both directions are in the list, so each link is visited from both ends.
         for link in &network.links {
             neighbours[link.from.index()].push(link.to.0);
             if router(&link.from) && router(&link.to) {
@@ -63,7 +63,7 @@ impl Reach {
         Reach { neighbours, segments, groups }
     }
 
-    /// Whether packets get from host `a` to host `b` (and then back, since links have two directions).
+    /// Whether packets can travel from host `a` to host `b`. Links have two directions, so the reverse is also true.
     pub(crate) fn connected(&self, a: NodeId, b: NodeId) -> bool {
         let (a, b) = (a.index(), b.index());
         self.neighbours[a].binary_search(&(b as u32)).is_ok()
@@ -95,7 +95,7 @@ impl Union {
 
     fn join(&mut self, a: u32, b: u32) {
         let (a, b) = (self.find(a), self.find(b));
-        // The smaller number becomes the root.
+        // The smaller number is the root.
         self.parent[a.max(b) as usize] = a.min(b);
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         let mut reached = BTreeSet::from([a]);
         let mut queue = vec![a];
         while let Some(node) = queue.pop() {
-            // Nodes below `routers` are routers; a host passes nothing on.
+            // Nodes with numbers below `routers` are routers. Hosts do not forward.
             if node != a && node >= routers {
                 continue;
             }
@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_a_search_finds(
+        fn reach_equals_a_breadth_first_search(
             edges in prop::collection::vec((0..9usize, 0..9usize), 0..10),
             lan in prop::collection::btree_set(4..9usize, 0..4),
         ) {

@@ -1,4 +1,4 @@
-//! The keys that say how a scenario runs in real time, and which hosts are real then.
+//! The keys for runs in real time, and the selection of the real hosts.
 
 use super::Check;
 use super::network::Network;
@@ -24,7 +24,7 @@ static PLAYERS: [(Choice, Player); 3] = named! {
 
 static PLAYER_NAMES: [Choice; 3] = choices(&PLAYERS);
 
-/// Who plays an end of a flow.
+/// What runs an end of a flow.
 pub(super) const PLAYER: Kind = Kind::Choice(&PLAYER_NAMES);
 
 static POLICIES: [(Choice, LatenessPolicy); 2] = [
@@ -75,7 +75,7 @@ pub(super) static REAL_TIME: Table = Table {
     ..Table::EMPTY
 };
 
-/// The settings of a filled `[real_time]`.
+/// Converts a filled `[real_time]` table into settings.
 pub(super) fn settings(tree: &Tree) -> RealTime {
     RealTime {
         policy: tree.chosen("policy", &POLICIES),
@@ -88,7 +88,7 @@ pub(super) fn settings(tree: &Tree) -> RealTime {
     }
 }
 
-/// A port, which the schema keeps within 16 bits.
+/// A port. The schema limits it to 16 bits.
 pub(super) fn port(tree: &Tree, key: &str) -> u16 {
     u16::try_from(tree.integer(key)).unwrap_or(u16::MAX)
 }
@@ -97,7 +97,7 @@ pub(super) fn player(tree: &Tree, key: &str) -> Player {
     tree.chosen(key, &PLAYERS)
 }
 
-/// That the kernel's sockets can play a flow's ends where they should. `tls`: whether something protects its stream.
+/// Checks that kernel sockets can run the ends of a flow as the file states. `tls` states whether the stream is protected.
 pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check: &mut Check) {
     let by_program = |key: &str| player(flow, key) == Player::Program;
     let over_quic = match protocol {
@@ -128,14 +128,14 @@ pub(super) fn ends(flow: &Tree, protocol: Protocol, tls: bool, path: &str, check
     }
 }
 
-/// Why a host is real, in words for errors.
+/// The reason why a host is real, for errors.
 struct Reason {
     text: String,
     program: bool,
     interface: bool,
 }
 
-/// Marks real hosts, and checks that flows fit to them.
+/// Marks the real hosts and checks that the flows are compatible with them.
 pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs: &[Program], check: &mut Check) {
     let mut real: BTreeMap<NodeId, Reason> = BTreeMap::new();
     for program in programs {
@@ -167,7 +167,7 @@ pub(super) fn hosts(root: &Tree, network: &mut Network, flows: &Flows, programs:
     }
 }
 
-/// That nothing runs at a host that is beyond an interface.
+/// Checks that no program runs on a host beyond an interface.
 fn programs_beyond(root: &Tree, (host, interface): (NodeId, &str), programs: &[Program], check: &mut Check) {
     let trees = root.get("program").map(Value::tables).unwrap_or_default();
     for (index, (tree, program)) in trees.iter().zip(programs).enumerate().filter(|(_, (_, one))| one.host == host) {
@@ -185,7 +185,7 @@ fn quoted(player: Player) -> &'static str {
     }
 }
 
-/// That no model stands at a real host, and a program wherever one is said to play.
+/// Checks that real hosts have no model endpoints, and that every endpoint with the player `program` has a program.
 fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<NodeId, Reason>, check: &mut Check) {
     let trees = root.get("flow").map(Value::tables).unwrap_or_default();
     for (index, (tree, (name, first, end))) in trees.iter().zip(&flows.groups).enumerate() {
@@ -206,7 +206,7 @@ fn players_fit(root: &Tree, network: &Network, flows: &Flows, real: &BTreeMap<No
             let (message, expected) = match (player, reason) {
                 (Player::Model, Some(reason)) => (
                     format!("{host} is a real host ({}), so the model cannot be the end of {name} there", reason.text),
-                    // The kernel of this machine is no end beyond an interface.
+                    // The kernel of this machine cannot run an end beyond an interface.
                     (if reason.interface { &["program"][..] } else { &["kernel", "program"] })
                         .iter()
                         .map(|player| format!("{key} = \"{player}\""))

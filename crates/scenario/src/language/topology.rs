@@ -1,4 +1,4 @@
-//! The common networks: a few lines of a file become hosts, routers and links.
+//! The predefined topologies, which are expanded into hosts, routers and links.
 
 use super::Check;
 use super::fields::{ETHERNET_FIELDS, LINE, MOST, MOST_STATIONS};
@@ -6,14 +6,15 @@ use super::network::{Network, declare, fill_link, fill_links, segment};
 use crate::schema::{Data, Field, Kind, Table, Tree, Variant, Variants, keys};
 use fullpipe_units::NodeId;
 
-/// Most pairs of hosts of a dumbbell: their hosts and the two routers are within [`MOST`].
+/// The maximum number of host pairs of a dumbbell. The hosts and the two routers are within [`MOST`].
 const MOST_PAIRS: i64 = 499_999;
-/// Most hosts of a star: they and the hub are within [`MOST`].
+/// The maximum number of hosts of a star. The hosts and the hub are within [`MOST`].
 const MOST_HOSTS: i64 = 999_999;
-/// Most bottlenecks of a parking lot: three nodes each, and three more, with a routing table in each router.
+/// The maximum number of bottlenecks of a parking lot. There are three nodes for each, three more nodes, and a routing
+/// table in each router.
 const MOST_HOPS: i64 = 1000;
 
-/// The common networks.
+/// The table of predefined topologies.
 pub(super) static TOPOLOGY: Table = Table {
     name: "topology",
     text: "A common network in a few lines: `[topology]` with `kind = \"dumbbell\"` and so on. A file has either this or \
@@ -80,10 +81,10 @@ pub(super) static TOPOLOGY: Table = Table {
     ..Table::EMPTY
 };
 
-/// The link tables of each kind of topology.
+/// The link tables of all kinds of topologies.
 const LINES: [&str; 3] = ["access", "bottleneck", "access_right"];
 
-/// Fills in what depends on other keys.
+/// Fills in defaults that depend on other keys.
 pub(super) fn fill(topology: &mut Tree, check: &mut Check) {
     if topology.choice("kind") == "chain" {
         fill_links(topology, "topology.", check);
@@ -94,13 +95,13 @@ pub(super) fn fill(topology: &mut Tree, check: &mut Check) {
         }
     }
     if topology.choice("kind") == "dumbbell" {
-        // Filled already, so that an error in it is reported once.
+        // Filled in first, so that an error in it is reported only once.
         let access = topology.table("access").clone();
         topology.fill("access_right", Data::Table(access));
     }
 }
 
-/// Nodes and links of a topology.
+/// Adds the nodes and links of a topology to the network.
 pub(super) fn build(topology: &Tree, network: &mut Network, check: &mut Check) {
     match topology.choice("kind") {
         "dumbbell" => dumbbell(topology, network, check),
@@ -108,7 +109,7 @@ pub(super) fn build(topology: &Tree, network: &mut Network, check: &mut Check) {
         "star" => star(topology, network, check),
         "parking-lot" => parking_lot(topology, network, check),
         "ethernet" => one_ethernet(topology, network, check),
-        other => unreachable!("the schema has no topology {other}"),
+        other => unreachable!("the schema does not contain the topology {other}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Flows: their keys, and how one `[[flow]]` becomes several flows.
+//! Flows: their keys, and the expansion of one `[[flow]]` into several flows.
 
 use super::fields::MOST;
 use super::network::{Network, known};
@@ -17,7 +17,7 @@ use fullpipe_workload::{Carrier, Protocol, VARIANTS, WORKLOADS, WorkloadCatalogu
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Flows between one pair of hosts: a port is 16 bits, and the low ones are not given out.
+/// The maximum number of flows between two hosts. Ports have 16 bits, and low ports are not assigned.
 const MOST_FLOWS_OF_A_PAIR: u32 = 60_000;
 
 pub(crate) static FLOW: Table = Table {
@@ -99,12 +99,12 @@ static PROTOCOLS: [(Choice, Protocol); 4] = [
     ),
 ];
 
-/// Bytes that an application writes at a time if the send buffer holds so much.
+/// Bytes of an application write, if the send buffer is large enough.
 const USUAL_WRITE_BYTES: u64 = 64 << 10;
 
 // --- Defaults that depend on other keys.
 
-/// Fills in the flows' names, transports' settings and write sizes. `settings` is the filled `[tcp]`.
+/// Fills in the names of flows, the settings of transports and the sizes of writes. `settings` is the filled `[tcp]`.
 pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
     let (quic_settings, masque_settings) = (quic::SETTINGS.common(root), masque::SETTINGS.common(root));
     let (mut over_quic, mut over_masque) = (false, false);
@@ -144,7 +144,7 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
     }
     quic::check(&quic_settings, "quic", check);
     masque::check(&masque_settings, "masque", check);
-    // What no flow uses is not written out.
+    // Settings that no flow uses are not in the resolved file.
     for (key, used, settings) in [("quic", over_quic, quic_settings), ("masque", over_masque, masque_settings)] {
         if used || root.get(key).is_some() {
             let (place, given) = (root.place_of(key), root.is_given(key));
@@ -153,7 +153,7 @@ pub(crate) fn fill(root: &mut Tree, settings: &Tree, check: &mut Check) {
     }
 }
 
-/// Takes the settings of a flow's transport of its own out of it, with the control that the short key names.
+/// Removes and returns a flow's own transport settings, with the congestion control of the short key.
 fn own_settings(flow: &mut Tree, key: &'static str, index: usize, check: &mut Check) -> Option<Tree> {
     let own = match flow.remove(key) {
         Some(Value { data: Data::Table(tree), .. }) => Some(tree),
@@ -170,7 +170,7 @@ fn own_settings(flow: &mut Tree, key: &'static str, index: usize, check: &mut Ch
     Some(tree)
 }
 
-/// Gives a flow settings of its own, if they are not those of all.
+/// Gives a flow its own settings if they differ from the common settings.
 fn set_own(flow: &mut Tree, key: &'static str, own: Tree, common: &Tree) {
     if own != *common {
         let place = own.place;
@@ -198,10 +198,10 @@ fn fill_masque(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check
 fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
     let path = format!("flow.{index}");
     let own = own_settings(flow, "tcp", index, check);
-    // The MSS of a preset fills IPv4 packets; an IPv6 header is 20 bytes longer.
+    // The MSS of a preset fits IPv4 packets; an IPv6 header is 20 bytes longer.
     let preset_mss = !settings.is_given("mss") && own.as_ref().is_none_or(|tree| tree.get("mss").is_none());
     let shorter = flow.chosen("ip", &IP) == IpVersion::V6 && preset_mss;
-    // Most flows say nothing of their own: they share the settings of `[tcp]`.
+    // Most flows have no own settings and share those of `[tcp]`.
     if own.is_some() || shorter {
         let mut tree = own.unwrap_or_else(|| Tree::at(flow.place));
         tcp::fill(&mut tree, Some(settings));
@@ -216,12 +216,12 @@ fn fill_tcp(flow: &mut Tree, settings: &Tree, index: usize, check: &mut Check) {
     fit_writes(flow, "tcp", send_buffer, index, check);
 }
 
-/// Writes fit into the send buffer.
+/// Limits writes to the size of the send buffer.
 fn fit_writes(flow: &mut Tree, protocol: &str, send_buffer: u64, index: usize, check: &mut Check) {
     let Some(key) = WORKLOADS.named(flow.choice(WorkloadCatalogue::KEY)).write_key else { return };
     flow.fill(key, Data::Size(send_buffer.min(USUAL_WRITE_BYTES)));
     let size = flow.size(key);
-    // A write waits for room for all of it: one that is larger than the buffer would wait for ever.
+    // A write waits until the send buffer has space for all of it. A write larger than the buffer would wait forever.
     if size > send_buffer {
         let message = format!("flow.{index}.{key} = {} exceeds the send buffer", readable_size(size));
         let expected = format!("at most {protocol}.send_buffer = {}", readable_size(send_buffer));
@@ -231,14 +231,14 @@ fn fit_writes(flow: &mut Tree, protocol: &str, send_buffer: u64, index: usize, c
 
 // --- The description.
 
-/// The flows of a scenario, and which of them each `[[flow]]` stands for.
+/// The flows of a scenario, and the range of flows of each `[[flow]]`.
 pub(crate) struct Flows {
     pub(crate) list: Vec<Flow>,
-    /// Name of the `[[flow]]`, first flow, one after the last.
+    /// The name of the `[[flow]]`, its first flow, and the end of its range (exclusive).
     pub(crate) groups: Vec<(String, usize, usize)>,
 }
 
-/// Builds the flows and writes their number into `count` where the file does not say it. `None` on an error.
+/// Builds the flows, and writes their number into `count` if it is absent. Returns `None` on an error.
 pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &mut Check) -> Option<Flows> {
     let mut flows = Flows { list: Vec::new(), groups: Vec::new() };
     let place = root.place;
@@ -350,12 +350,12 @@ pub(crate) fn flows(root: &mut Tree, network: &Network, reach: &Reach, check: &m
     check.is_empty().then_some(flows)
 }
 
-/// The settings that a filled table states. `None` on an error.
+/// Converts a filled table into settings. Returns `None` on an error.
 fn settings<S: Default>(of: &SettingsTable<S>, tree: &Tree, path: &str, check: &mut Check) -> Option<Arc<S>> {
     of.read(&mut Reader { tree, path, check }).ok().map(Arc::new)
 }
 
-/// Counts flows for each pair of hosts and protocol; whether all have a port.
+/// Counts the flows for each pair of hosts and protocol. Returns whether there is a port for each.
 fn ports_suffice(
     pairs: &[(NodeId, NodeId)],
     count: usize,
@@ -363,7 +363,7 @@ fn ports_suffice(
     of_pair: &mut BTreeMap<(NodeId, NodeId, bool), u32>,
 ) -> bool {
     pairs.iter().take(count).enumerate().all(|(n, (from, to))| {
-        // Flows n, n + pairs, n + 2 pairs, ... go over this pair.
+        // Flows n, n + pairs, n + 2 pairs, ... use this pair.
         let here = (count - n).div_ceil(pairs.len());
         let total = of_pair.entry((*from, *to, udp)).or_insert(0);
         *total = total.saturating_add(u32::try_from(here).unwrap_or(u32::MAX));
@@ -371,7 +371,7 @@ fn ports_suffice(
     })
 }
 
-/// The pairs of hosts that a flow runs between. `None` on an error.
+/// The pairs of hosts of a flow. `None` on an error.
 fn pairs(
     tree: &Tree,
     path: &str,
@@ -405,7 +405,7 @@ fn pairs(
             check.error(both, &path, message, vec!["two different hosts".into()]);
             return None;
         }
-        // Through a tunnel it is the proxy that must be reached, and reach the other.
+        // A flow through a tunnel requires a route to the proxy, and one from the proxy to the other host.
         if tunnels::tunnel_of(tree).is_none() && !reach.connected(*a, *b) {
             let message = format!("no route from {} to {} (hosts do not forward packets)", name(a), name(b));
             check.error(both, &path, message, vec!["two hosts that links and routers connect".into()]);
@@ -415,7 +415,7 @@ fn pairs(
     Some(pairs)
 }
 
-/// The hosts that a name or a pattern means, in natural order. `None` on an error.
+/// The hosts that match a name or a pattern, in natural order. `None` on an error.
 fn hosts(tree: &Tree, key: &str, path: &str, network: &Network, check: &mut Check) -> Option<Vec<NodeId>> {
     let (text, place) = (tree.text(key), tree.place_of(key));
     let path = format!("{path}.{key}");

@@ -6,12 +6,12 @@ use super::traffic::Flows;
 use crate::description::{Stack, Transport, TunnelMode};
 use crate::schema::{Place, Tree, Value};
 
-/// The tunnel that a `[[flow]]` names.
+/// The tunnel that a `[[flow]]` refers to.
 pub(super) fn tunnel_of(flow: &Tree) -> Option<&Value> {
     flow.get("via").filter(|name| !name.text().is_empty())
 }
 
-/// A `[[flow]]` that goes through a tunnel: the tunnel's name, where it stands, the path for errors, and its flows.
+/// A `[[flow]]` through a tunnel: the name of the tunnel, the place of the name, the path for errors, and the flows.
 pub(crate) struct Through {
     pub(crate) name: String,
     pub(crate) place: Place,
@@ -20,8 +20,9 @@ pub(crate) struct Through {
     pub(crate) end: usize,
 }
 
-/// Finds the tunnel of each flow that goes through one: of those that the name stands for, the first that begins at the
-/// flow's host `from`, or else at its host `to`. In the latter case the flow is a download, which the host at `to` opens.
+/// Finds the tunnel of each flow that uses one. Of the tunnels with the name, it is the first that begins at the flow's
+/// host `from`, otherwise the first that begins at its host `to`. In the latter case the flow is a download, which the
+/// host at `to` opens.
 pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str], reach: &Reach, check: &mut Check) {
     for Through { name, place, path, first, end } in wanted {
         let group = flows.groups.iter().find(|(group, _, _)| group == name).map(|(_, first, end)| *first..*end);
@@ -67,7 +68,7 @@ pub(crate) fn find_tunnels(wanted: &[Through], flows: &mut Flows, names: &[&str]
                     check.error(*place, path, message, vec![expected]);
                     break;
                 };
-                // A download: the client asks for it.
+                // A download, which the client requests.
                 (flow.from, flow.to, flow.workload) = (from, to, workload);
                 (flow.from_by, flow.to_by) = (flow.to_by, flow.from_by);
             }

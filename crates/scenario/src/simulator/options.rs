@@ -1,23 +1,23 @@
-//! The name of a scenario and its options.
+//! Parses the name of a scenario and its options.
 
 use super::{NAMES, Wrong};
 use crate::schema::nearest;
 use std::collections::BTreeMap;
 
-/// Options not yet asked for, and those that there are.
+/// The options that are not read yet, and the names of all options that the scenario supports.
 pub(super) struct Options {
     name: &'static str,
     given: BTreeMap<String, Option<String>>,
     known: Vec<String>,
 }
 
-/// `_` and `-` mean the same.
+/// Replaces `_` by `-`, because both are equivalent.
 fn plain(option: &str) -> String {
     option.replace('_', "-")
 }
 
 impl Options {
-    /// Words are parted by blanks; quotation marks around a word or a value are taken off.
+    /// Parses the words, which are separated by blanks. Quotation marks around a word or a value are removed.
     pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
         let unquoted = text.replace(['"', '\''], "");
         let mut words = unquoted.split_whitespace();
@@ -51,7 +51,7 @@ impl Options {
         self.given.remove(&plain(option))
     }
 
-    /// The value of an option that may be missing.
+    /// The value of an optional option.
     pub(super) fn optional<T>(
         &mut self,
         option: &str,
@@ -67,7 +67,7 @@ impl Options {
         }
     }
 
-    /// The value of an option that may not be missing.
+    /// The value of a required option.
     pub(super) fn required<T>(
         &mut self,
         option: &str,
@@ -79,7 +79,7 @@ impl Options {
         self.optional(option, read)?.ok_or(missing)
     }
 
-    /// Whether a switch is on: alone, or with a truth value.
+    /// Whether a switch is on: it is present without a value, or with a true value.
     pub(super) fn flag(&mut self, option: &str) -> Result<bool, Wrong> {
         let read = |text: &str| match text {
             "" | "1" | "t" | "true" => Ok(true),
@@ -89,7 +89,7 @@ impl Options {
         Ok(self.optional(option, read)?.unwrap_or(false))
     }
 
-    /// One of several words; the first if the option is missing.
+    /// One of several words; the first word if the option is missing.
     pub(super) fn choice<const N: usize>(
         &mut self,
         option: &str,
@@ -101,7 +101,7 @@ impl Options {
         Ok(self.optional(option, read)?.unwrap_or(words[0]))
     }
 
-    /// That nothing was given which the scenario does not have.
+    /// Checks that all options in the string are options of the scenario.
     pub(super) fn done(self) -> Result<(), Wrong> {
         let Some(unknown) = self.given.into_keys().next() else { return Ok(()) };
         let known: Vec<String> = self.known.iter().map(|option| format!("--{option}")).collect();

@@ -1,4 +1,4 @@
-//! Times, rates and counts as the simulator's options give them.
+//! Parses times, rates and counts in the syntax of the simulator's options.
 
 /// Units of time, in nanoseconds.
 const TIMES: [(&str, u64); 7] = [
@@ -8,11 +8,11 @@ const TIMES: [(&str, u64); 7] = [
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
     ("h", 3_600_000_000_000),
-    // Without a unit: seconds.
+    // The default unit is the second.
     ("", 1_000_000_000),
 ];
 
-/// Units of rates, in bits per second. With a capital B they are bytes.
+/// Units of rates, in bits per second. A capital B means bytes.
 const RATES: [(&str, u64); 20] = [
     ("", 1),
     ("bps", 1),
@@ -36,7 +36,7 @@ const RATES: [(&str, u64); 20] = [
     ("GB/s", 8_000_000_000),
 ];
 
-/// A number with decimals and a unit, as a whole number of the smallest.
+/// A decimal number with a unit, as an integer multiple of the smallest unit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -51,7 +51,7 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     u64::try_from(all / parts).ok().filter(|_| all.is_multiple_of(parts))
 }
 
-/// Longest time: what the scenario language takes for a delay.
+/// The longest time: the maximum delay in the scenario language.
 const LONGEST: u64 = 3_600_000_000_000;
 
 pub(super) fn nanoseconds(text: &str) -> Result<u64, String> {
@@ -59,7 +59,7 @@ pub(super) fn nanoseconds(text: &str) -> Result<u64, String> {
     time.ok_or_else(|| "a time of at most an hour in ns, us, ms, s, min or h, such as 15ms".into())
 }
 
-/// A time that is not zero.
+/// A time that is greater than zero.
 pub(super) fn some_time(text: &str) -> Result<u64, String> {
     match nanoseconds(text)? {
         0 => Err("a time above zero".into()),
@@ -72,7 +72,7 @@ pub(super) fn bits_per_second(text: &str) -> Result<u64, String> {
     rate.ok_or_else(|| "a rate of at most 1000Gbps in bps, kbps, Mbps or Gbps, such as 10Mbps".into())
 }
 
-/// Largest number of packets; the scenario language takes a little more.
+/// The maximum number of packets. The limit of the scenario language is slightly higher.
 const MOST: u64 = 4_000_000_000;
 
 pub(super) fn count(text: &str) -> Result<u64, String> {
@@ -92,7 +92,7 @@ pub(super) fn per_cent(text: &str) -> Result<u64, String> {
     count(text).ok().filter(|share| *share <= 100).ok_or_else(|| "a whole number from 0 to 100, in per cent".into())
 }
 
-/// Numbers of packets, from 1, with commas between.
+/// Numbers of packets from 1, separated by commas.
 pub(super) fn counts(text: &str) -> Result<Vec<u64>, String> {
     let numbers = text.split(',').map(str::trim).filter(|number| !number.is_empty());
     numbers.map(|number| positive(number).map_err(|_| "numbers of packets from 1, such as 1,3,4".into())).collect()
@@ -104,12 +104,12 @@ fn text(value: u64, units: &[(&str, u64)]) -> String {
     format!("{}{unit}", value / scale)
 }
 
-/// A time as the scenario language has it.
+/// Formats a time in the syntax of the scenario language.
 pub(super) fn time_text(nanoseconds: u64) -> String {
     text(nanoseconds, &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)])
 }
 
-/// A rate as the scenario language has it.
+/// Formats a rate in the syntax of the scenario language.
 pub(super) fn rate_text(bits_per_second: u64) -> String {
     let units = [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
     text(bits_per_second, &units)

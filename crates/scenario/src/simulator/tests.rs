@@ -18,7 +18,7 @@ fn loaded(scenario: &str) -> Scenario {
     crate::load(&text, "simulator", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).scenario
 }
 
-/// The directions of the simulated link: to the server, to the client.
+/// The two directions of the simulated link: to the server, to the client.
 fn path(scenario: &Scenario) -> [&Link; 2] {
     let place = scenario.links.iter().position(|link| link.name == "path").unwrap();
     [&scenario.links[place], &scenario.links[place + 1]]
@@ -26,13 +26,13 @@ fn path(scenario: &Scenario) -> [&Link; 2] {
 
 fn wrong(scenario: &str) -> String {
     match translate(scenario, Hosts::Interfaces { left: "eth0", right: "eth1" }, 7) {
-        Ok(text) => panic!("{scenario} is taken:\n{text}"),
+        Ok(text) => panic!("{scenario} is accepted:\n{text}"),
         Err(wrong) => wrong.to_string(),
     }
 }
 
 #[test]
-fn the_plain_link_has_the_simulators_addresses_rate_delay_and_queue() {
+fn simple_p2p_has_the_simulators_addresses_rate_delay_and_queue() {
     let scenario = loaded(&format!("simple-p2p {PATH}"));
     let addresses: Vec<String> = (scenario.nodes.iter())
         .map(|node| format!("{} {} {}", node.name, node.ipv4().unwrap(), node.ipv6().unwrap()))
@@ -50,21 +50,21 @@ fn the_plain_link_has_the_simulators_addresses_rate_delay_and_queue() {
     assert_eq!((scenario.seed, scenario.duration), (7, Duration::from_secs(36_000)));
     for link in path(&scenario) {
         assert_eq!((link.rate, link.delay), (Rate::from_bits_per_second(10_000_000), Duration::from_millis(15)));
-        // 25 in the queue and one on the device; the one in transmission does not count.
+        // 25 in the queue and one in the device queue; the packet in transmission does not count.
         assert_eq!((link.queue, link.framing_bytes), (QueueLimit::Packets(26), 2));
         assert_eq!(link.impairments, Impairments::default());
     }
 }
 
 #[test]
-fn drop_rate_is_per_direction_with_bursts_and_for_udp_only() {
+fn drop_rate_applies_per_direction_in_bursts_to_udp_only() {
     let scenario = loaded(&format!("drop-rate {PATH} --rate_to_client=10 --rate_to_server=100 --burst_to_server=3"));
     let [to_server, to_client] = path(&scenario);
     let selection = |probability, largest_burst| Selection { probability, largest_burst, frames: Frames::Udp };
     let lost = |link: &Link| link.impairments.of::<BernoulliLoss>().map(|loss| loss.selection).collect::<Vec<_>>();
     assert_eq!(lost(to_client), [selection(0.1, None)]);
     assert_eq!(lost(to_server), [selection(1.0, Some(3))]);
-    // A rate of zero takes nothing.
+    // A rate of zero drops no packets.
     let scenario = loaded(&format!("drop-rate {PATH} --rate_to_client=0 --rate-to-server=5"));
     let [to_server, to_client] = path(&scenario);
     assert_eq!(lost(to_server), [selection(0.05, None)]);
@@ -72,7 +72,7 @@ fn drop_rate_is_per_direction_with_bursts_and_for_udp_only() {
 }
 
 #[test]
-fn corrupt_rate_delivers_unless_it_should_do_as_the_simulator_does() {
+fn corrupt_rate_delivers_frames_unless_simulator_behavior_is_requested() {
     let asked = format!("corrupt-rate {PATH} --rate_to_client=20 --rate_to_server=0 --burst_to_client=2");
     for (more, delivered) in [("", true), (" --discard_corrupted", false), (" --discard_corrupted=false", true)] {
         let scenario = loaded(&format!("{asked}{more}"));
@@ -83,7 +83,7 @@ fn corrupt_rate_delivers_unless_it_should_do_as_the_simulator_does() {
 }
 
 #[test]
-fn droplists_count_udp() {
+fn droplist_counts_udp_packets_only() {
     let scenario = loaded(&format!("droplist {PATH} --drops_to_client=1,3,4 --drops_to_server=5"));
     let list = |numbers| Impairments::default().with(Droplist { data_only: false, frames: Frames::Udp, numbers });
     let [to_server, to_client] = path(&scenario);
@@ -95,7 +95,7 @@ fn droplists_count_udp() {
 }
 
 #[test]
-fn black_holes_come_after_on_for_off_and_again() {
+fn blackhole_repeats_with_the_on_and_off_times() {
     let hole = |times| Blackhole {
         from: Duration::from_secs(5),
         until: Duration::from_secs(7),
@@ -117,7 +117,7 @@ fn black_holes_come_after_on_for_off_and_again() {
 }
 
 #[test]
-fn rebinding_has_the_client_inside() {
+fn rebind_puts_the_client_inside_a_nat() {
     let scenario = loaded(&format!("rebind {PATH} --first-rebind=1s --rebind-freq=500ms --rebind-addr=true"));
     let [there, back] = path(&scenario).map(|link| link.impairments.rebinding.unwrap());
     assert_eq!((there.side, back.side), (RebindingSide::Outward, RebindingSide::Inward));
@@ -131,12 +131,12 @@ fn rebinding_has_the_client_inside() {
 }
 
 #[test]
-fn cross_traffic_goes_from_right_to_left() {
+fn cross_traffic_runs_from_right_to_left() {
     let scenario = loaded(&format!("tcp-cross-traffic {PATH}"));
     let flow = &scenario.flows[0];
     let name = |node: fullpipe_units::NodeId| scenario.nodes[node.index()].name.as_str();
     assert_eq!((name(flow.from), name(flow.to), flow.port), ("tcp-source", "tcp-sink", 9));
-    // The source is behind the server's router.
+    // The source is behind the router of the server.
     let beside = |scenario: &Scenario, host| {
         let link = scenario.links.iter().find(|link| link.from == host).unwrap();
         scenario.nodes[link.to.index()].name.clone()
@@ -152,13 +152,13 @@ fn cross_traffic_goes_from_right_to_left() {
     assert_eq!(flow.start, Duration::from_secs(20));
     let earlier = loaded(&format!("udp-cross-traffic {PATH} --crossdatarate=5Mbps --start=500ms"));
     assert_eq!(earlier.flows[0].start, Duration::from_millis(500));
-    // 512 bytes at 5 Mbit/s: 819.2 us.
+    // 512 bytes at 5 Mbit/s take 819.2 us.
     let datagrams: &ConstantRateSpec = flow.workload.downcast_ref().expect("datagrams at a constant rate");
     assert_eq!((datagrams.interval, datagrams.payload_bytes), (Duration::from_nanos(819_200), 512));
 }
 
 #[test]
-fn times_and_rates_have_the_simulators_units() {
+fn times_and_rates_accept_the_simulators_units() {
     let of = |delay: &str, rate: &str| {
         let scenario = loaded(&format!("simple-p2p --delay={delay} --bandwidth={rate} --queue=0"));
         let link = path(&scenario)[0];
@@ -174,7 +174,7 @@ fn times_and_rates_have_the_simulators_units() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_told_in_a_sentence() {
+fn missing_or_wrong_option_gives_an_error_of_one_sentence() {
     for (scenario, told) in [
         ("", "the scenario is empty"),
         ("simple-p2p", "simple-p2p needs --delay, the one-way delay of the link"),
@@ -218,13 +218,13 @@ fn what_is_missing_or_wrong_is_told_in_a_sentence() {
 }
 
 #[test]
-fn a_later_option_of_the_same_name_wins_and_quotation_marks_do_no_harm() {
+fn repeated_option_uses_the_last_value_and_quotation_marks_are_ignored() {
     let scenario = loaded("simple-p2p --delay=1ms --delay='15ms' --bandwidth=\"10Mbps\" --queue=25");
     assert_eq!(path(&scenario)[0].delay, Duration::from_millis(15));
 }
 
 #[test]
-fn programs_take_the_place_of_interfaces() {
+fn programs_replace_interfaces() {
     let hosts = Hosts::Programs { client: "echo \"a\\b\"\techo c", server: "sleep 1" };
     let text = translate(&format!("simple-p2p {PATH}"), hosts, 1).unwrap();
     let scenario = crate::load(&text, "simulator", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).scenario;
@@ -234,7 +234,7 @@ fn programs_take_the_place_of_interfaces() {
     assert!(scenario.nodes.iter().all(|node| node.interface().is_none()));
 }
 
-/// One option in one of its spellings: one or two dashes, either separator of words, with or without quotation marks.
+/// One option in one of its spellings: with one or two dashes, with either word separator, with or without quotation marks.
 fn spelled(option: &str, value: &str, spelling: u8) -> String {
     let dashes = if spelling & 1 == 0 { "--" } else { "-" };
     let option = if spelling & 2 == 0 { option.replace('-', "_") } else { option.replace('_', "-") };
@@ -243,9 +243,9 @@ fn spelled(option: &str, value: &str, spelling: u8) -> String {
 }
 
 proptest! {
-    /// The link is what the options say, however they are spelled and ordered.
+    /// The link has the values of the options, independently of their spelling and order.
     #[test]
-    fn options_come_back_in_the_link(
+    fn link_has_the_values_of_the_options(
         delay_us in 1..2_000_000_u64,
         rate in 1..1_000_000_u64,
         rate_unit in prop::sample::select(vec![("bps", 1_u64), ("kbps", 1000), ("Kb/s", 1000), ("Mbps", 1_000_000), ("KBps", 8000)]),
@@ -275,7 +275,7 @@ proptest! {
         let probability = per_cent as f64 / 100.0;
         let selection = Selection { probability, largest_burst: Some(burst), frames: Frames::Udp };
         prop_assert_eq!(&to_client.impairments, &Impairments::default().with(BernoulliLoss { selection }));
-        // As resolved, it is the same scenario.
+        // The resolved file describes the same scenario.
         let resolved = crate::load(&text_of(&text), "simulator", &[]).unwrap().resolved;
         prop_assert_eq!(crate::load(&resolved, "resolved", &[]).unwrap().scenario, scenario);
     }

@@ -1,12 +1,13 @@
-//! The fewest keys with which a file names a component, for tests that go through a catalogue. Tests of several crates include this file.
+//! The minimal keys with which a file selects a component, for tests that iterate over a catalogue. Tests of several
+//! crates include this file.
 
 use fullpipe_schema::component::Declaration;
 use fullpipe_schema::{Default, Field, Kind, Table, Variant};
 
-/// What a component needs besides the keys that must be given.
+/// Keys that a component needs in addition to the required ones.
 const FURTHER: [(&str, &str); 1] = [("constant-rate", "interval = '10ms'")];
 
-/// Lines of TOML with which `key` names the component: one text for each value of a choice that must be made.
+/// TOML lines in which `key` selects the component. For a required choice there is one text for each value.
 pub(crate) fn texts(key: &str, component: &Declaration) -> Vec<String> {
     let further = FURTHER.iter().find(|(of, _)| *of == component.name).map(|(_, line)| line.to_string());
     let mut texts = vec![vec![format!("{key} = '{}'", component.name)]];
@@ -23,7 +24,7 @@ fn is_required(field: &Field) -> bool {
     matches!(field.default, Default::Required)
 }
 
-/// Values that a key can have: all names of a choice, else one.
+/// Valid values of a key: all names of a choice, otherwise one value.
 fn values(field: &Field) -> Vec<String> {
     match field.kind {
         Kind::Choice(choices) => choices.iter().map(|choice| format!("'{}'", choice.name)).collect(),
@@ -45,7 +46,7 @@ fn value(kind: &Kind) -> String {
     }
 }
 
-/// A table of its first variant that has keys, if it has variants.
+/// A table with the first variant that has keys, if the table has variants.
 fn table_with_least(table: &Table) -> String {
     let variant = table.variants.and_then(|variants| {
         let with = |variant: &&Variant, required: bool| variant.fields().any(|field| !required || is_required(field));

@@ -1,17 +1,18 @@
-//! Keeps the kernel from forwarding between interfaces past the emulator.
+//! Prevents the kernel from forwarding packets between interfaces, which would bypass the emulator.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// The kernel's forwarding is switched off; it is switched on again when this goes, in the network namespace in which it was
-/// switched off: to that the open files belong.
+/// Kernel forwarding is disabled. It is enabled again when the value is dropped, in the network namespace in which it
+/// was disabled, because the open files belong to that namespace.
 #[derive(Debug)]
 pub(crate) struct Blocked(Vec<File>);
 
 impl Blocked {
-    /// Switches it off where it is on: for IPv4 what comes from these interfaces, for IPv6 all (the kernel has no other
-    /// switch). Where that is not allowed (in a container `/proc/sys` is read-only), a rule of the firewall has to do it.
+    /// Disables forwarding where it is enabled: for IPv4 from these interfaces, and for IPv6 completely, because the
+    /// kernel has no finer switch. If this is not permitted (`/proc/sys` is read-only in a container), a firewall rule
+    /// must block forwarding.
     pub(crate) fn between(interfaces: &[&str]) -> Self {
         let v4 = interfaces.iter().map(|interface| format!("/proc/sys/net/ipv4/conf/{interface}/forwarding"));
         let v6 = (!interfaces.is_empty()).then(|| "/proc/sys/net/ipv6/conf/all/forwarding".to_string());
@@ -39,7 +40,7 @@ impl Blocked {
 impl Drop for Blocked {
     fn drop(&mut self) {
         for file in &self.0 {
-            // Whoever took the right away meanwhile has the last word.
+            // If the permission was removed in the meantime, the setting is left unchanged.
             let _ = file.write_all_at(b"1", 0);
         }
     }

@@ -1,4 +1,5 @@
-//! Our TCP and that of this machine's kernel, through one emulated network, in real time. It takes user namespaces.
+//! Tests the TCP model with the TCP of this machine's kernel through an emulated network in real time. It requires user
+//! namespaces.
 
 #![cfg(target_os = "linux")]
 
@@ -8,8 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A host whose ends the kernel plays and one whose ends are ours, with a bulk transfer each way, and a path that loses,
-/// delays and duplicates in both directions. An initial loss or two of a handshake costs seconds, no more.
+/// A host with kernel endpoints and a host with model endpoints, with a bulk transfer in each direction. The path
+/// loses, delays and duplicates packets in both directions. A lost handshake packet costs only seconds.
 fn scenario(size: &str) -> String {
     let path = r#"
         loss = { kind = "bernoulli", probability = 0.01 }
@@ -53,7 +54,7 @@ fn scenario(size: &str) -> String {
     )
 }
 
-/// A folder of its own, empty, in which everybody may write.
+/// An empty folder in which all users can write.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("fullpipe-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -62,11 +63,11 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs it in real time; as an ordinary user, if this is the superuser.
+/// Runs the scenario in real time. If this user is the superuser, the run is that of an ordinary user.
 fn run(folder: &Path, scenario: &str) -> Output {
     let file = folder.join("scenario.toml");
     std::fs::write(&file, scenario).expect("a file");
-    // Where the build lies need not be open to everybody.
+    // Other users may not have access to the build folder.
     let program = folder.join("fullpipe");
     std::fs::copy(env!("CARGO_BIN_EXE_fullpipe"), &program).expect("a copy");
     let mut command = Command::new(program);
@@ -99,13 +100,13 @@ fn exchange(name: &str, size: &str, bytes: f64) -> bool {
     let facts: Value = serde_json::from_slice(&std::fs::read(run.join("run.json")).expect("run.json")).expect("JSON");
     let flows = std::fs::read_to_string(run.join("flows.csv")).expect("flows.csv");
 
-    // All of it, and just that, at both ends.
+    // Both ends have exactly the data of the flow.
     let content = facts["content"].as_array().expect("both flows");
     assert_eq!(content.len(), 2);
     for flow in content {
         assert_eq!(flow["sent_sha256"], flow["received_sha256"], "{flow}");
     }
-    assert_ne!(content[0]["sent_sha256"], content[1]["sent_sha256"], "each flow has bytes of its own");
+    assert_ne!(content[0]["sent_sha256"], content[1]["sent_sha256"], "each flow has different bytes");
     for flow in ["up", "down"] {
         let received = cell(&flows, flow, "goodput_bps") * cell(&flows, flow, "completion_s") / 8.0;
         assert!((received - bytes).abs() < 1.0, "{flow}: {received}");
@@ -114,12 +115,12 @@ fn exchange(name: &str, size: &str, bytes: f64) -> bool {
         let lost = cell(&flows, flow, "lost_packets");
         assert!(lost > expected - 5.0 * expected.sqrt(), "{flow}: {lost} lost, expected at least {expected}");
         assert!(cell(&flows, flow, "retransmitted_packets") >= expected - 5.0 * expected.sqrt());
-        // Copies arrive beside what was sent and not lost.
+        // Duplicates arrive in addition to the packets that were sent and not lost.
         let copies = cell(&flows, flow, "rx_packets") + lost - cell(&flows, flow, "tx_packets");
         let expected = bytes / 1448.0 * 0.005;
         assert!((copies - expected).abs() < 6.0 * expected.sqrt(), "{flow}: {copies} copies");
     }
-    // What the kernel says was agreed on.
+    // The options that the kernel reports as negotiated.
     let ends = facts["kernel"]["ends"].as_array().expect("two ends");
     assert_eq!(ends.len(), 2);
     for end in ends {
@@ -127,8 +128,9 @@ fn exchange(name: &str, size: &str, bytes: f64) -> bool {
             assert_eq!(end["negotiated"][option], true, "{option}: {end}");
         }
     }
-    // Of the segments that the kernel sends one in a hundred is overtaken by those of a millisecond, at 200 Mbit/s by up to
-    // sixteen: its sender learns it from selective acknowledgements of what it has not sent again, many times.
+    // Of the segments that the kernel sends, one in a hundred is overtaken by those of the next millisecond, up to
+    // sixteen at 200 Mbit/s. The kernel detects this many times, from selective acknowledgments of segments that it did
+    // not retransmit.
     let sender = ends.iter().find(|end| end["end"] == "from").expect("the kernel's sender");
     assert!(sender["reorderings_seen"].as_u64().expect("a count") > 0, "{sender}");
     let ecn = ends.iter().all(|end| end["negotiated"]["ecn"] == true);
@@ -138,8 +140,9 @@ fn exchange(name: &str, size: &str, bytes: f64) -> bool {
 }
 
 #[test]
-fn linux_and_our_tcp_understand_each_other() {
-    // One SYN in a hundred is lost, and sent again without asking for ECN (RFC 3168 section 6.1.1.1): of four SYN segments
-    // in a run, one in twenty-five runs. Three such runs in a row are one in fifteen thousand.
+fn linux_and_the_tcp_model_transfer_data_in_both_directions() {
+    // One SYN in a hundred is lost, and its retransmission does not request ECN (RFC 3168 section 6.1.1.1). With four
+    // SYN segments per run this happens in one of twenty-five runs. Three such runs in a row have a probability of one
+    // in fifteen thousand.
     assert!((0..3).any(|_| exchange("kernel-and-model", "100MB", 100e6)), "ECN was not agreed on");
 }

@@ -1,4 +1,4 @@
-//! aioquic's HTTP/3 client and server at either end of our tunnel, in both modes.
+//! Tests with aioquic's HTTP/3 client and server at either end of Fullpipe's tunnel, in both modes.
 
 use crate::Ended;
 use crate::processes::*;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-/// The version that this was tried with.
+/// The tested version.
 const VERSION: &str = "1.7.2";
 
-/// Where aioquic is: in a folder of the build's, installed by the first test that needs it unless it is there.
+/// The installation of aioquic in a folder of the build. The first test that needs it installs it.
 static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
     let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let installed = built.join(format!("aioquic-{VERSION}"));
@@ -28,7 +28,7 @@ static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
     installed
 });
 
-/// A script of this folder, with aioquic.
+/// A command for a script of this folder, with aioquic.
 fn script(name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("python3");
     command
@@ -63,25 +63,25 @@ impl House {
         text(&self.folder.join(name)).into()
     }
 
-    /// aioquic's server of the body, and its address.
+    /// Starts aioquic's server of the body. Returns it with its address.
     fn their_server(&self) -> (Ended, String) {
         let arguments = [self.file("cert.pem"), self.file("key.pem"), self.file("root/body")];
         let mut child = script("http3_server.py", &arguments.each_ref().map(String::as_str))
             .stdout(Stdio::piped())
             .spawn()
-            .expect("it starts");
-        let said = child.stdout.take().expect("it is piped");
+            .expect("the server starts");
+        let said = child.stdout.take().expect("the output is piped");
         let ended = Ended(child);
         let line = BufReader::new(said).lines().next().expect("it says where it listens").expect("text");
         (ended, line.strip_prefix("listening on ").expect("an address").into())
     }
 
-    /// aioquic's client gets the body from `server` through our tunnel.
+    /// aioquic's client gets the body from `server` through Fullpipe's tunnel.
     fn their_client(&self, server: &str, mode: &str) {
         let (via, cert) = (template(&self.proxy.address), self.file("cert.pem"));
         let arguments = ["--template", &via, "--target", server, "--listen", "127.0.0.1:0", "--ca", &cert];
         let port = Server::start(&[&["masque", "connect"], &arguments[..], &["--mode", mode]].concat());
-        let output = script("http3_client.py", &[&port.address, &cert, "/body"]).output().expect("it starts");
+        let output = script("http3_client.py", &[&port.address, &cert, "/body"]).output().expect("the client starts");
         assert!(output.status.success(), "{mode}: {}", errors(&output));
         assert_eq!(String::from_utf8_lossy(&output.stdout), format!("200 3000000 {}\n", self.digest), "{mode}");
         port.stop();
@@ -91,7 +91,7 @@ impl House {
 const MODES: [&str; 2] = ["datagram", "stream"];
 
 #[test]
-fn aioquics_client_through_our_tunnel_to_our_server() {
+fn aioquic_client_gets_the_body_from_our_server_through_our_tunnel() {
     let house = House::new("aioquic-client");
     let (cert, key, root) = (house.file("cert.pem"), house.file("key.pem"), house.file("root"));
     let arguments = ["http3", "serve", "--listen", "127.0.0.1:0", "--cert", &cert, "--key", &key, "--root", &root];
@@ -102,13 +102,13 @@ fn aioquics_client_through_our_tunnel_to_our_server() {
 }
 
 #[test]
-fn our_client_through_our_tunnel_to_aioquics_server() {
+fn our_client_gets_the_body_from_aioquic_server_through_our_tunnel() {
     let house = House::new("aioquic-server");
     let (_server, address) = house.their_server();
     let (via, cert, url) = (template(&house.proxy.address), house.file("cert.pem"), format!("https://{address}/body"));
     for mode in MODES {
         let arguments = ["http3", "get", &url, "--ca", &cert, "--via", &via, "--mode", mode, "--json"];
-        let output = command(&arguments).output().expect("it starts");
+        let output = command(&arguments).output().expect("the client starts");
         assert!(output.status.success(), "{mode}: {}", errors(&output));
         let got: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an object and nothing else");
         assert_eq!((&got["status"], &got["bytes"]), (&200.into(), &3_000_000.into()), "{mode}");
@@ -118,7 +118,7 @@ fn our_client_through_our_tunnel_to_aioquics_server() {
 }
 
 #[test]
-fn aioquics_client_through_our_tunnel_to_aioquics_server() {
+fn aioquic_client_gets_the_body_from_aioquic_server_through_our_tunnel() {
     let house = House::new("aioquic-both");
     let (_server, address) = house.their_server();
     MODES.iter().for_each(|mode| house.their_client(&address, mode));

@@ -1,4 +1,4 @@
-"""Serves one file over HTTP/3 with aioquic, whatever is asked for: http3_server.py CERT KEY FILE."""
+"""Serves one file over HTTP/3 with aioquic, for every requested path: http3_server.py CERT KEY FILE."""
 
 import asyncio
 import sys

@@ -1,5 +1,5 @@
-//! The programs with those of others: masque-go's client and proxy, aioquic's HTTP/3 client and server. Both are fetched
-//! from their registries, at pinned versions.
+//! Interoperability tests with other implementations: masque-go's client and proxy, aioquic's HTTP/3 client and server.
+//! Both are downloaded from their registries at pinned versions.
 
 mod aioquic;
 mod masque_go;
@@ -9,7 +9,7 @@ mod processes;
 
 use std::process::Child;
 
-/// A process of somebody else's, which ends with the test.
+/// A process of another implementation, which is ended with the test.
 struct Ended(Child);
 
 impl Drop for Ended {

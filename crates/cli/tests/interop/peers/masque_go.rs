@@ -1,5 +1,5 @@
-//! Our proxy with masque-go's client, and our client with masque-go's proxy, in datagram mode (masque-go has no
-//! capsules).
+//! Tests Fullpipe's proxy with masque-go's client, and Fullpipe's client with masque-go's proxy, in datagram mode
+//! (masque-go does not support capsules).
 
 use crate::Ended;
 use crate::processes::*;
@@ -19,7 +19,7 @@ fn build(folder: &Path) {
 }
 
 #[test]
-fn masque_go_and_we_understand_each_other() {
+fn masque_go_and_fullpipe_interoperate_in_datagram_mode() {
     let folder = folder("interop");
     build(&folder);
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
@@ -28,7 +28,8 @@ fn masque_go_and_we_understand_each_other() {
     let body: String = (0..1_000_000).map(|number| format!("{number:09}\n")).collect();
     std::fs::write(root.join("body"), &body).expect("a file");
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
-    // Their proxy serves a tunnel no more once a payload from the target did not fit, so the server tries no larger ones.
+    // masque-go's proxy stops serving a tunnel when a payload from the target does not fit, so the server tries no
+    // larger payloads.
     let server =
         Server::start(&[&["http3", "serve"], &identity[..], &["--root", text(&root), "--mtu", "1200"]].concat());
     let url = format!("https://{}/body", server.address);
@@ -40,13 +41,13 @@ fn masque_go_and_we_understand_each_other() {
         .output()
         .expect("it was built");
     assert!(output.status.success(), "{}", errors(&output).chars().take(2000).collect::<String>());
-    assert!(errors(&output).contains(&body), "the body did not come whole");
+    assert!(errors(&output).contains(&body), "the body is incomplete");
     assert_eq!(ours.stop(), "");
 
-    // It does not say when it is ready, nor which port it has.
+    // It reports neither its port nor when it is ready.
     let address = {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        socket.local_addr().expect("it is bound").to_string()
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("the socket binds");
+        socket.local_addr().expect("the socket is bound").to_string()
     };
     let via = template(&address);
     let theirs = Command::new(folder.join("proxy"))
@@ -58,10 +59,10 @@ fn masque_go_and_we_understand_each_other() {
     let out = folder.join("out");
     let arguments = ["http3", "get", &url, "--ca", text(&cert), "--via", &via, "--out", text(&out), "--mtu", "1200"];
     let output = (0..20)
-        .map(|_| command(&arguments).output().expect("it starts"))
+        .map(|_| command(&arguments).output().expect("the client starts"))
         .find(|output| output.status.success() || !errors(output).contains("the proxy at"))
-        .expect("masque-go's proxy comes up");
+        .expect("masque-go's proxy becomes ready");
     assert!(output.status.success(), "{}", errors(&output));
-    assert!(std::fs::read_to_string(&out).expect("it is there") == body);
+    assert!(std::fs::read_to_string(&out).expect("the file exists") == body);
     server.stop();
 }

@@ -1,4 +1,4 @@
-//! A workbench of a test: a folder, a user, the command, and a look at what is left of it on the machine.
+//! The environment of a test: a folder, a user and the command, and a check that the machine is unchanged afterwards.
 
 use crate::world::World;
 use serde_json::Value;
@@ -10,38 +10,38 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The user nobody.
+/// The uid of the user `nobody`.
 const NOBODY: u32 = 65534;
 
-/// Who calls the command.
+/// The user that runs the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Whoever runs the tests.
+    /// The user that runs the tests.
     Caller,
-    /// Uid 65534, without any capability and without a way to any.
+    /// Uid 65534 without capabilities, and without a means to acquire any.
     Nobody,
 }
 
-/// Runs share two processors with a clock: one at a time.
+/// Real-time runs share two processors, so only one runs at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A folder with a copy of the command, and a mark in the environment by which its processes are known.
+/// A folder with a copy of the command, and a mark in the environment that identifies its processes.
 pub(crate) struct Bench {
     folder: PathBuf,
-    /// The file of the command in this folder.
+    /// The file name of the command in this folder.
     executable: &'static str,
     user: User,
     mark: String,
     interfaces: BTreeSet<String>,
     own_namespaces: BTreeSet<String>,
-    /// Files outside of the folder that are nobody's, which a run might have left there.
+    /// Files of `nobody` outside the folder, which a run might have created.
     strange_files: BTreeSet<PathBuf>,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // A test that has failed leaves its folder to be looked at.
+        // A failed test keeps its folder for inspection.
         if !std::thread::panicking() {
             let _ = fs::remove_dir_all(&self.folder);
         }
@@ -55,7 +55,7 @@ impl Bench {
         let folder = std::env::temp_dir().join(&mark);
         fs::create_dir_all(&folder).expect("a folder");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("a folder for everybody");
-        // The checkout may lie where others may not go.
+        // Other users may not have access to the checkout.
         fs::copy(env!("CARGO_BIN_EXE_fullpipe"), folder.join("fullpipe")).expect("a copy");
         fs::set_permissions(folder.join("fullpipe"), fs::Permissions::from_mode(0o755)).expect("to run");
         let mut bench = Bench {
@@ -83,7 +83,7 @@ impl Bench {
 
     /// Gives the executable another name.
     pub(crate) fn rename_executable(&mut self, name: &'static str) {
-        fs::rename(self.path(self.executable), self.path(name)).expect("a new name");
+        fs::rename(self.path(self.executable), self.path(name)).expect("the executable can be renamed");
         self.executable = name;
     }
 
@@ -117,7 +117,7 @@ impl Bench {
         self.command(arguments).spawn().expect("the command starts (setpriv is from util-linux)")
     }
 
-    /// Calls the command and waits for it.
+    /// Runs the command and waits for it.
     pub(crate) fn call(&self, arguments: &[&str]) -> Called {
         Called::new(self, self.start(arguments).wait_with_output().expect("its output"))
     }
@@ -133,7 +133,7 @@ impl Bench {
         self.call(&["run", "scenario.toml", "--real-time", "--out", "out"])
     }
 
-    /// Folder of the only run in `out`.
+    /// The folder of the only run in `out`.
     pub(crate) fn run_folder(&self) -> PathBuf {
         let runs: Vec<PathBuf> =
             fs::read_dir(self.path("out/runs")).expect("runs").flatten().map(|entry| entry.path()).collect();
@@ -141,18 +141,19 @@ impl Bench {
         run.clone()
     }
 
-    /// Its `run.json`.
+    /// The `run.json` of the only run.
     pub(crate) fn run_json(&self) -> Value {
         let text = fs::read(self.run_folder().join("run.json")).expect("run.json");
         serde_json::from_slice(&text).expect("JSON")
     }
 
-    /// What a program of it wrote to its standard output.
+    /// The standard output of a program of the run.
     pub(crate) fn said(&self, program: &str) -> String {
-        fs::read_to_string(self.run_folder().join(format!("{program}.out.txt"))).expect("what it said")
+        fs::read_to_string(self.run_folder().join(format!("{program}.out.txt")))
+            .expect("the output of the program is readable")
     }
 
-    /// Processes of calls to the command: itself, its first processes, its programs, their children.
+    /// The processes of calls to the command: the command, its first processes, its programs and their children.
     pub(crate) fn processes(&self) -> Vec<PathBuf> {
         let mark = format!("FULLPIPE_TEST_MARK={}", self.mark);
         let marked = |process: &PathBuf| {
@@ -162,15 +163,16 @@ impl Bench {
         all_processes().filter(marked).collect()
     }
 
-    /// Namespaces in which those processes are, and which are not this one's. They are held open: otherwise the kernel would
-    /// give their numbers to others that are made later.
+    /// The namespaces of these processes, except those of this process. They are held open, otherwise the kernel could
+    /// reuse their numbers.
     pub(crate) fn namespaces(&self) -> Namespaces {
         let links = self.processes().into_iter().flat_map(|process| namespace_links(&process).collect::<Vec<_>>());
         let foreign = links.filter(|(name, _)| !self.own_namespaces.contains(name));
         Namespaces(foreign.filter_map(|(name, link)| Some((name, File::open(link).ok()?))).collect())
     }
 
-    /// Asserts that nothing is left of the command but what is in its folder. Processes that are killed take a moment.
+    /// Asserts that the command has left nothing except the files in its folder. It takes a moment until killed
+    /// processes have ended.
     pub(crate) fn assert_nothing_left(&self, namespaces: &Namespaces) {
         let mut left = Vec::new();
         for _ in 0..200 {
@@ -189,9 +191,9 @@ impl Bench {
         let namespaces: BTreeSet<String> = namespaces.0.keys().cloned().collect();
         let mut left: Vec<String> =
             self.processes().iter().map(|process| format!("process {}", process.display())).collect();
-        // A namespace lives while a thread is in it, a descriptor refers to it or it is mounted somewhere.
+        // A namespace exists while a thread is in it, a descriptor refers to it, or it is mounted.
         let own = PathBuf::from("/proc").join(std::process::id().to_string());
-        // The dead whom process 1 of the machine has not collected yet are dead.
+        // Zombies that process 1 of the machine has not reaped yet count as ended.
         for process in all_processes().filter(|process| *process != own && !is_dead(process)) {
             let fds = fs::read_dir(process.join("fd")).into_iter().flatten().flatten().map(|fd| fd.path());
             let held: BTreeSet<String> = fds.filter_map(|fd| link(&fd)).chain(namespaces_of(&process)).collect();
@@ -204,7 +206,7 @@ impl Bench {
         left
     }
 
-    /// Files of the ordinary user where programs like to leave some.
+    /// Files of the ordinary user in places where programs often leave files.
     fn files_elsewhere(&self) -> BTreeSet<PathBuf> {
         if self.user == User::Caller {
             return BTreeSet::new();
@@ -227,7 +229,7 @@ impl Namespaces {
         self.0.extend(more.0);
     }
 
-    /// Those of a kind: `net`, `pid`, `user` and so on.
+    /// The number of namespaces of a kind: `net`, `pid`, `user` and so on.
     pub(crate) fn count(&self, kind: &str) -> usize {
         self.0.keys().filter(|name| name.starts_with(kind)).count()
     }
@@ -237,11 +239,11 @@ impl Namespaces {
     }
 }
 
-/// The command has ended.
+/// A completed call of the command.
 pub(crate) struct Called {
     pub(crate) status: Option<i32>,
     pub(crate) errors: String,
-    /// What doctor says, if namespaces are refused.
+    /// The output of `doctor`, if namespaces are not permitted.
     advice: String,
 }
 
@@ -262,7 +264,7 @@ impl Called {
         self
     }
 
-    /// Asserts that standard error says this.
+    /// Asserts that standard error contains this text.
     pub(crate) fn said(self, text: &str) -> Called {
         assert!(self.errors.contains(text), "expected {text:?} in: {}", self.errors);
         self
@@ -276,7 +278,7 @@ fn all_processes() -> impl Iterator<Item = PathBuf> {
 
 fn is_dead(process: &Path) -> bool {
     let state = fs::read_to_string(process.join("stat")).unwrap_or_default();
-    // The name before it is in brackets, and may have some in it.
+    // The preceding name is in parentheses, and may contain parentheses.
     state.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with('Z'))
 }
 
@@ -284,7 +286,7 @@ fn link(path: &Path) -> Option<String> {
     fs::read_link(path).ok().map(|target| target.to_string_lossy().into_owned())
 }
 
-/// Names, as "net:[4026532008]", and places of the namespaces of all threads of a process.
+/// The names, such as "net:[4026532008]", and the paths of the namespaces of all threads of a process.
 fn namespace_links(process: &Path) -> impl Iterator<Item = (String, PathBuf)> {
     let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
     let entries = threads.flat_map(|thread| fs::read_dir(thread.path().join("ns")).into_iter().flatten().flatten());

@@ -1,11 +1,11 @@
-//! A program that sends what it likes, by raw sockets: the emulator takes no harm, counts what it refuses, and others'
-//! packets go on.
+//! Tests a program that sends arbitrary packets by raw sockets: the emulator continues, counts the rejected packets,
+//! and forwards the packets of other hosts.
 
 use crate::bench::{Bench, Called, Namespaces, User};
 use crate::world::World;
 use std::fs;
 
-/// A download between two hosts, and a third that shares the server's router.
+/// A download between two hosts, and a third host at the server's router.
 fn scenario() -> World {
     World::new("60s")
         .hosts(&["client", "server", "villain"])
@@ -22,7 +22,8 @@ fn scenario() -> World {
         .download("client", "villain", &["--limit-rate", "500k"])
 }
 
-/// Says what it has sent of each kind. Addresses: client 10.0.0.1, server 10.0.0.2, villain 10.0.0.3, router 10.0.0.4.
+/// Prints the number of packets that it has sent of each kind. Addresses: client 10.0.0.1, server 10.0.0.2, villain
+/// 10.0.0.3, router 10.0.0.4.
 const VILLAIN: &str = r#"
 import json, random, socket, struct, time
 
@@ -97,14 +98,14 @@ for source in (1, 2):
 print(json.dumps(sent))
 "#;
 
-/// A process's peak of memory, in kilobytes.
+/// Peak memory of a process, in kilobytes.
 fn peak_kilobytes(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()
 }
 
 #[test]
-fn hostile_packets_are_counted_and_harm_nobody() {
+fn hostile_packets_are_counted_without_effect_on_other_hosts() {
     let bench = Bench::new("hostile", User::Nobody);
     let file: Vec<u8> = (0..1_500_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     fs::create_dir_all(bench.path("served")).expect("a folder");
@@ -113,11 +114,11 @@ fn hostile_packets_are_counted_and_harm_nobody() {
     bench.write_scenario(&scenario());
     let mut run = bench.start(&["run", "scenario.toml", "--real-time", "--out", "out"]);
     let mut peak = 0;
-    while run.try_wait().expect("its state").is_none() {
+    while run.try_wait().expect("the process has a state").is_none() {
         peak = peak_kilobytes(run.id()).unwrap_or(peak);
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    Called::new(&bench, run.wait_with_output().expect("its output")).ended_with(0);
+    Called::new(&bench, run.wait_with_output().expect("the output is readable")).ended_with(0);
     bench.assert_nothing_left(&Namespaces::default());
     assert_eq!(fs::read(bench.path("fetched")).expect("the file"), file);
 
@@ -128,7 +129,7 @@ fn hostile_packets_are_counted_and_harm_nobody() {
     let drops = record["lateness"]["own_drops"].as_u64().expect("own drops");
     eprintln!("peak {peak} kB; sent {sent}; refused {refused}; own drops {drops}");
     let count = |value: &serde_json::Value| value.as_u64().unwrap_or(0);
-    // What the kernel drops in front of the emulator is counted there.
+    // Packets that the kernel drops before the emulator are counted there.
     for (reason, kinds) in [
         ("malformed", &["length", "header length", "header checksum", "udp length", "tiny fragment"][..]),
         ("not_ip", &["arp"]),
@@ -139,7 +140,7 @@ fn hostile_packets_are_counted_and_harm_nobody() {
         let found = count(&refused[reason]);
         assert!(expected > 0 && found + drops >= expected, "{reason}: {kinds:?} are {expected}, not {found}");
     }
-    // Of 100 000 conversations there may be 65 536, a few of them from before.
+    // Of 100 000 conversations 65 536 are permitted, including a few earlier ones.
     let beyond = count(&refused["too_many_conversations"]);
     let five_tuples = count(&sent["five-tuples"]);
     assert!(beyond + drops >= five_tuples.saturating_sub(65_536), "{beyond} of {five_tuples}");

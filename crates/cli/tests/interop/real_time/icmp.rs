@@ -1,10 +1,10 @@
-//! Linux hears what routers of the model say: its path MTU discovery works, routers show themselves to a traceroute and answer
-//! pings, and what routers cut arrives.
+//! Tests that Linux processes the ICMP messages of modeled routers: path MTU discovery works, routers respond to
+//! traceroute and ping, and fragmented packets arrive.
 
 use crate::bench::{Bench, User};
 use crate::world::World;
 
-/// client 10.0.0.1, server 10.0.0.2, routers 10.0.0.3 and 10.0.0.4, between which a packet has 1300 bytes at most.
+/// client 10.0.0.1, server 10.0.0.2, and routers 10.0.0.3 and 10.0.0.4 with an MTU of 1300 bytes between them.
 fn scenario() -> World {
     World::new("30s")
         .hosts(&["client", "server"])
@@ -16,7 +16,7 @@ fn scenario() -> World {
         .program("client", &["python3", "client.py"], ", after = ['server']")
 }
 
-/// Says how long a datagram was; sends 300 000 bytes to whoever has sent as many.
+/// Prints the length of a datagram, then sends 300 000 bytes to a client that has sent as many.
 const SERVER: &str = r#"
 import socket, threading
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -35,8 +35,8 @@ while True:
     c.close()
 "#;
 
-/// A datagram that routers may cut, a traceroute by the error queue (option 11 switches it on), pings, TCP by both versions
-/// with the path MTU that its socket then knows (options 14 and 24), and an address that nobody has.
+/// A datagram that routers may fragment, a traceroute with the error queue (option 11 enables it), pings, TCP over both
+/// IP versions with the resulting path MTU of the socket (options 14 and 24), and an unused address.
 const CLIENT: &str = r#"
 import errno, os, socket, struct, time
 def say(*words):
@@ -91,7 +91,7 @@ for address, level, option in (("10.0.0.2", socket.SOL_IP, 14), ("fd66:756c:6c70
 "#;
 
 #[test]
-fn linux_hears_the_routers() {
+fn linux_processes_icmp_messages_of_modeled_routers() {
     let bench = Bench::new("icmp", User::Caller);
     bench.write("server.py", SERVER);
     bench.write("client.py", CLIENT);
@@ -99,7 +99,7 @@ fn linux_hears_the_routers() {
     let said = bench.said("client");
     let expected = [
         "datagram 3000",
-        // Type 11 code 0: time to live exceeded; type 3 code 3: by the server's own kernel, nobody listens.
+        // Type 11 code 0: time to live exceeded. Type 3 code 3: port unreachable, from the server's own kernel.
         "hop 10.0.0.3 11 0 EHOSTUNREACH",
         "hop 10.0.0.4 11 0 EHOSTUNREACH",
         "hop 10.0.0.2 3 3 ECONNREFUSED",

@@ -1,11 +1,11 @@
-//! A host that an interface of the machine stands for, beside one that a program makes real: whoever may use the interface talks
-//! through the scenario, and the machine's network stays as it was.
+//! Tests a host that is connected to an interface of the machine, and a host with a program. A peer beyond the
+//! interface communicates through the scenario, and the machine's network is unchanged.
 
 use crate::bench::{Bench, User};
 use crate::world::World;
 use std::process::Command;
 
-/// outside, 192.0.2.1, is what is beyond an interface of this machine; server is 10.0.0.2.
+/// `outside`, 192.0.2.1, is beyond an interface of this machine; the server is 10.0.0.2.
 fn scenario(interface: &str) -> World {
     World::new("60s")
         .entry("host", format!("name = 'outside', ipv4 = '192.0.2.1', interface = '{interface}'"))
@@ -16,7 +16,7 @@ fn scenario(interface: &str) -> World {
         .program("server", &["python3", "server.py"], "")
 }
 
-/// Answers datagrams, until it is told to end; the run is to last until that answer has come.
+/// Responds to datagrams until it is told to end. The run must last until that response has arrived.
 const SERVER: &str = r#"
 import socket, time
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -29,7 +29,8 @@ while True:
         break
 "#;
 
-/// Asks until there is somebody, then with each word; prints the answer and the nanoseconds of each round trip.
+/// Sends requests until the server responds, then sends each word. Prints the response and the nanoseconds of each
+/// round trip.
 const CLIENT: &str = r#"
 import socket, sys, time
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -50,7 +51,7 @@ for word in sys.argv[1:]:
     print(*ask(word.encode()), flush=True)
 "#;
 
-/// A machine with an interface, `wire`, beyond which there is another machine. It forwards, which would lead past the emulator.
+/// A machine with an interface, `wire`, to another machine. It forwards packets, which would bypass the emulator.
 const MACHINE: &str = r#"
 set -e
 mount -t tmpfs none /run
@@ -79,7 +80,7 @@ echo "ended with $status, forwarding $during, then $(cat /proc/sys/net/ipv4/conf
 "#;
 
 #[test]
-fn what_is_beyond_an_interface_talks_with_a_program() {
+fn peer_beyond_an_interface_communicates_with_a_program() {
     let bench = Bench::new("interfaces", User::Caller);
     bench.write_scenario(&scenario("wire"));
     for (name, text) in [("server.py", SERVER), ("client.py", CLIENT), ("machine.sh", MACHINE)] {
@@ -97,14 +98,14 @@ fn what_is_beyond_an_interface_talks_with_a_program() {
     assert_eq!(words, ["one", "two", "three", "four", "end"], "{out}\n{errors}");
     for line in &lines[..5] {
         assert_eq!(line[1..3], ["from", "192.0.2.1"], "{line:?}");
-        // Two links of 10 ms, there and back.
+        // Two links of 10 ms, in both directions.
         assert!(line[3].parse::<u64>().expect("nanoseconds") >= 40_000_000, "{line:?}");
     }
     assert_eq!(out.lines().nth(5), Some("ended with 0, forwarding 0, then 1"), "{errors}");
 }
 
 #[test]
-fn an_ordinary_user_hears_why_not() {
+fn ordinary_user_gets_an_error_with_the_reason() {
     let bench = Bench::new("interfaces", User::Nobody);
     bench.write("server.py", SERVER);
     bench
@@ -114,10 +115,10 @@ fn an_ordinary_user_hears_why_not() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_named() {
+fn missing_interface_is_named() {
     let bench = Bench::new("interfaces-missing", User::Caller);
     bench.write("server.py", SERVER);
     let called = bench.run(&scenario("no-such-wire")).ended_with(1).said("host outside: ");
-    // Whoever is not the superuser does not come so far as to look.
+    // A user without privileges is rejected before the interface is looked up.
     assert!(called.errors.contains("interface no-such-wire"), "{}", called.errors);
 }

@@ -1,4 +1,4 @@
-//! The emulator is killed, or stopped for a while, in the middle of a run.
+//! Tests in which the emulator is killed or stopped during a run.
 
 use crate::bench::{Bench, Called, Namespaces, User};
 use crate::ordinary::{download, serve};
@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// A stream of numbers that looks random: x(n+1) = 6364136223846793005 x(n) + 1442695040888963407 mod 2^64 (Knuth's MMIX).
+/// A pseudorandom sequence: x(n+1) = 6364136223846793005 x(n) + 1442695040888963407 mod 2^64 (Knuth's MMIX).
 struct Random(u64);
 
 impl Random {
@@ -22,8 +22,8 @@ fn signal(run: &Child, name: &str) {
     assert!(sent.success(), "{name}");
 }
 
-/// Twenty moments, from the first instant of the process to its end: the run takes about 0.6 s, 0.4 of them for 1 MB at
-/// 20 Mbit/s.
+/// Kills the run at twenty times between its start and its end. The run takes about 0.6 s, of which the transfer of 1
+/// MB at 20 Mbit/s takes 0.4 s.
 fn killed_at_random_moments(user: User, seed: u64) {
     let bench = Bench::new("killed", user);
     let file = serve(&bench);
@@ -32,7 +32,7 @@ fn killed_at_random_moments(user: User, seed: u64) {
     let mut random = Random(seed);
     let mut at_work = 0;
     for round in 0..20 {
-        // Some in the set-up of the first 50 ms, most while programs run.
+        // Some times are in the set-up, which takes 50 ms; most are while programs run.
         let bound = if round % 4 == 0 { 50_000 } else { 700_000 };
         let moment = Duration::from_micros(random.below(bound));
         let mut run = bench.start(&call);
@@ -40,29 +40,29 @@ fn killed_at_random_moments(user: User, seed: u64) {
         let namespaces = bench.namespaces();
         at_work += u32::from(bench.processes().len() > 2);
         run.kill().expect("SIGKILL");
-        run.wait().expect("its end");
+        run.wait().expect("the process ends");
         bench.assert_nothing_left(&namespaces);
     }
     assert!(at_work >= 5, "programs ran at {at_work} of 20 moments");
     let _ = fs::remove_file(bench.path("fetched"));
     bench.call(&call).ended_with(0);
     assert_eq!(fs::read(bench.path("fetched")).expect("the file"), file);
-    // Killed runs left no records behind, nor what was begun of them.
+    // Killed runs leave neither records nor partial records.
     bench.run_json();
     bench.assert_nothing_left(&Namespaces::default());
 }
 
 #[test]
-fn killed_at_random_moments_it_leaves_nothing_of_nobodys() {
+fn run_of_nobody_killed_at_random_times_leaves_nothing() {
     killed_at_random_moments(User::Nobody, 20);
 }
 
 #[test]
-fn killed_at_random_moments_it_leaves_nothing_of_the_callers() {
+fn run_of_the_caller_killed_at_random_times_leaves_nothing() {
     killed_at_random_moments(User::Caller, 21);
 }
 
-/// Starts a run whose program prints "ready" and then waits, sends a signal when it waits, and returns how the command ended.
+/// Starts a run whose program prints "ready" and waits. Sends a signal when it waits, and returns the end of the command.
 fn interrupted(bench: &Bench, program: &str, name: &str) -> Called {
     let hosts = World::new("60s").hosts(&["left", "right"]).link("left", "right", "rate = '1Mbit/s', delay = '1ms'");
     bench.write_scenario(&hosts.shell("probe", "left", &format!("touch waits; {program}"), ""));
@@ -72,32 +72,32 @@ fn interrupted(bench: &Bench, program: &str, name: &str) -> Called {
     }
     let namespaces = bench.namespaces();
     signal(&run, name);
-    let called = Called::new(bench, run.wait_with_output().expect("its end"));
+    let called = Called::new(bench, run.wait_with_output().expect("the process ends"));
     bench.assert_nothing_left(&namespaces);
     called
 }
 
 #[test]
-fn interrupted_in_real_time_the_command_ends_its_programs_with_status_130() {
+fn interrupt_in_real_time_ends_programs_with_exit_status_130() {
     for (name, program) in [("-INT", "sleep 60"), ("-TERM", "sleep 60"), ("-TERM", "trap '' TERM; sleep 60; sleep 60")]
     {
         let bench = Bench::new("interrupted", User::Nobody);
         let begin = std::time::Instant::now();
         interrupted(&bench, program, name).ended_with(130).said("interrupted: 0 of 1 runs are finished");
-        // 2 s until the program is killed, and something for a busy machine.
+        // 2 s until the program is killed, plus a margin for a busy machine.
         assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-        assert_eq!(fs::read_dir(bench.path("out/runs")).expect("the folder").count(), 0);
+        assert_eq!(fs::read_dir(bench.path("out/runs")).expect("the folder is readable").count(), 0);
     }
 }
 
-/// A run in which the emulator stands still for 50 ms while packets flow.
+/// A run in which the emulator is stopped for 50 ms while packets are sent.
 fn stopped(bench: &Bench, more: &str) -> Called {
     let whole = serve(bench).len() as u64;
     bench.write("scenario.toml", format!("{}{more}", download("client")));
     for _ in 0..20 {
         let _ = fs::remove_file(bench.path("fetched"));
         let run = bench.start(&["run", "scenario.toml", "--real-time", "--out", "out"]);
-        // The file is written to while it comes.
+        // The file grows during the download.
         let fetched = || fs::metadata(bench.path("fetched")).map_or(0, |file| file.len());
         while fetched() == 0 && !bench.processes().is_empty() {
             std::thread::sleep(Duration::from_millis(2));
@@ -106,8 +106,8 @@ fn stopped(bench: &Bench, more: &str) -> Called {
         let in_time = fetched() < whole / 2;
         std::thread::sleep(Duration::from_millis(50));
         signal(&run, "-CONT");
-        let called = Called::new(bench, run.wait_with_output().expect("its end"));
-        // On a busy machine the signal may come when all is over.
+        let called = Called::new(bench, run.wait_with_output().expect("the process ends"));
+        // On a busy machine the signal may arrive after the end of the run.
         if in_time {
             return called;
         }
@@ -116,12 +116,12 @@ fn stopped(bench: &Bench, more: &str) -> Called {
 }
 
 #[test]
-fn standing_still_for_50_ms_is_told_and_changes_the_verdict() {
+fn stall_of_50_ms_is_reported_and_makes_the_run_late() {
     let bench = Bench::new("stopped", User::Nobody);
     stopped(&bench, "").ended_with(0).said("fell behind real time: ");
     let lateness = bench.run_json()["lateness"].clone();
     assert!(lateness["stall_count"].as_u64() >= Some(1), "{lateness}");
-    // It slept or spun for a part of the 50 ms anyway: at most 5 ms, the longest sleep.
+    // The emulator may have slept or spun for a part of the 50 ms: at most 5 ms, the longest sleep.
     let longest = lateness["longest_stall_s"].as_f64().expect("a time");
     assert!(longest >= 0.045, "{lateness}");
     assert_eq!(lateness["on_time"], false);
@@ -131,7 +131,7 @@ fn standing_still_for_50_ms_is_told_and_changes_the_verdict() {
 }
 
 #[test]
-fn with_a_hard_limit_a_stall_is_exit_status_3() {
+fn stall_with_a_hard_limit_has_exit_status_3() {
     let bench = Bench::new("hard-limit", User::Nobody);
     stopped(&bench, "[real_time]\npolicy = \"hard-limit\"").ended_with(3).said("late: ").said("stood still");
     bench.assert_nothing_left(&Namespaces::default());

@@ -1,8 +1,9 @@
-//! Real time as users have it: the built command, real programs, an ordinary user without any capability, and what is left
-//! behind however a run ends.
+//! Tests of real time with the built command, real programs and an ordinary user without capabilities. After every kind
+//! of end they check that the run leaves nothing on the machine.
 //!
-//! Nothing here skips: where the machine forbids namespaces, the tests fail with what `fullpipe doctor` says about it. Run by
-//! the superuser they become uid 65534 for what an ordinary user does; run by an ordinary user they stay who they are.
+//! No test is skipped: if the machine does not permit namespaces, the tests fail with the output of `fullpipe doctor`.
+//! If the superuser runs them, they switch to uid 65534 for the operations of an ordinary user. If an ordinary user
+//! runs them, they do not switch.
 
 mod bench;
 mod clients;

@@ -1,10 +1,11 @@
-//! Real programs on both sides of a translator: the outside sees its address, the inside gets its answers, and nobody comes in
-//! unasked. IPv4, which is what is translated.
+//! Tests real programs on both sides of a NAT. Outside hosts see its address, inside hosts receive the responses, and
+//! unsolicited packets are dropped. The NAT translates IPv4.
 
 use crate::bench::{Bench, User};
 use crate::world::World;
 
-/// 10.0.0.1 is inside, the router is 10.0.0.3, the server 10.0.0.2: by number. The pool's ports are no port that Linux gives.
+/// The inside host is 10.0.0.1, the router 10.0.0.3, and the server 10.0.0.2 (default addresses). Linux does not assign
+/// the ports of the pool.
 fn scenario() -> World {
     World::new("20s")
         .hosts(&["client", "server"])
@@ -16,7 +17,7 @@ fn scenario() -> World {
         .program("client", &["python3", "client.py"], ", after = ['server']")
 }
 
-/// Says back, over UDP and TCP, who is talking; then sends to a port of the translator that nobody inside has.
+/// Reports the peer's address over UDP and TCP. Then sends to a port of the NAT that has no mapping.
 const SERVER: &str = r#"
 import socket, threading
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -36,7 +37,7 @@ while True:
     c.close()
 "#;
 
-/// Asks by UDP, with and without a checksum (option 11 of Linux's sockets), by TCP, and asks a port that is closed.
+/// Sends requests by UDP, with and without a checksum (option 11 of Linux's sockets), by TCP, and to a closed port.
 const CLIENT: &str = r#"
 import socket
 def ask(checksum):
@@ -63,22 +64,22 @@ except ConnectionRefusedError:
 "#;
 
 #[test]
-fn programs_talk_through_a_translator() {
+fn programs_communicate_through_a_nat() {
     let bench = Bench::new("nat", User::Caller);
     bench.write("server.py", SERVER);
     bench.write("client.py", CLIENT);
     bench.run(&scenario()).ended_with(0);
     let said = bench.said("client");
-    // The pool from its begin, UDP and TCP each for themselves; 300 000 bytes arrived; the server's kernel said by ICMP that
-    // nobody listens, and what it quoted was translated back to the socket that had asked.
+    // Ports are from the start of the pool, separately for UDP and TCP, and 300 000 bytes arrived. The server's kernel
+    // sent an ICMP port unreachable message, and the quoted packet was translated back for the socket that had sent it.
     assert_eq!(said, "udp 10.0.0.3 20000\nudp 10.0.0.3 20001\ntcp 10.0.0.3 20000 300000\nrefused\n");
-    // Three mappings of UDP and one of TCP. Each of the two datagrams that were answered had an unasked one behind it.
+    // Three UDP mappings and one TCP mapping. Each of the two datagrams with a response was followed by an unsolicited one.
     let record = bench.run_json();
     assert_eq!(record["nat"][0]["mappings"], 4, "{}", record["nat"]);
     assert_eq!(record["nat"][0]["unsolicited"], 2, "{}", record["nat"]);
 }
 
-/// a and b inside, 10.0.0.1 and 10.0.0.2; the server 10.0.0.3, the translator 10.0.0.4.
+/// a and b are inside, 10.0.0.1 and 10.0.0.2; the server is 10.0.0.3 and the NAT 10.0.0.4.
 fn street() -> World {
     ["a", "b", "server"]
         .iter()
@@ -91,7 +92,7 @@ fn street() -> World {
         .program("b", &["python3", "peer.py", "b"], ", after = ['server']")
 }
 
-/// Tells each of two the outside address of the other.
+/// Sends each peer the outside address of the other.
 const RENDEZVOUS: &str = r#"
 import socket
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -103,7 +104,7 @@ u.sendto(f"{other[0]} {other[1]}".encode(), one)
 u.sendto(f"{one[0]} {one[1]}".encode(), other)
 "#;
 
-/// Sends to the other's outside address until both have heard the other's greeting (RFC 5128 section 3.3).
+/// Sends to the other peer's outside address until both have received the other's greeting (RFC 5128 section 3.3).
 const PEER: &str = r#"
 import socket, sys
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -128,7 +129,7 @@ for _ in range(50):
 "#;
 
 #[test]
-fn programs_inside_meet_by_their_outside_addresses() {
+fn inside_programs_communicate_by_their_outside_addresses() {
     let bench = Bench::new("street", User::Caller);
     bench.write("rendezvous.py", RENDEZVOUS);
     bench.write("peer.py", PEER);

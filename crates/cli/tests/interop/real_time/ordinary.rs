@@ -1,11 +1,11 @@
-//! A run with a real server and a real client.
+//! Tests runs with a real server and a real client.
 
 use crate::bench::{Bench, Called, Namespaces, User};
 use crate::world::World;
 use std::fs;
 use std::time::Duration;
 
-/// A file from Python's server to curl at a host of this name, over 20 Mbit/s and 2 times 5 ms.
+/// A download from Python's web server by curl on the host `client`, over 20 Mbit/s and two links of 5 ms.
 pub(crate) fn download(client: &str) -> World {
     World::new("20s").hosts(&[client, "server"]).link(client, "server", PATH).web_server().download(
         client,
@@ -14,13 +14,13 @@ pub(crate) fn download(client: &str) -> World {
     )
 }
 
-/// The path of the download.
+/// The keys of the links of the download.
 pub(crate) const PATH: &str = "rate = '20Mbit/s', delay = '5ms', queue = '100packets'";
 
-/// Bytes of the file.
+/// Size of the file in bytes.
 pub(crate) const FILE_BYTES: usize = 1_000_000;
 
-/// Puts the file where the server looks for it.
+/// Writes the file into the server's folder.
 pub(crate) fn serve(bench: &Bench) -> Vec<u8> {
     let file: Vec<u8> = (0..FILE_BYTES as u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     fs::create_dir_all(bench.path("served")).expect("a folder");
@@ -33,7 +33,7 @@ fn downloads(user: User) {
     let file = serve(&bench);
     bench.write_scenario(&download("client"));
     let run = bench.start(&["run", "scenario.toml", "--real-time", "--out", "out"]);
-    // What it makes of namespaces is seen while it runs.
+    // The namespaces are inspected while the run is active.
     let mut namespaces = Namespaces::default();
     let mut most_processes = 0;
     while !bench.path("fetched").exists() && most_processes < 1000 {
@@ -44,15 +44,15 @@ fn downloads(user: User) {
             break;
         }
     }
-    let output = run.wait_with_output().expect("its end");
+    let output = run.wait_with_output().expect("the process ends");
     Called::new(&bench, output).ended_with(0);
     assert_eq!(fs::read(bench.path("fetched")).expect("the file"), file);
-    // The emulator, its process 1, server and client; networks of the emulator and of two hosts.
+    // The emulator, its process 1, server and client; network namespaces of the emulator and of two hosts.
     assert!(most_processes >= 3, "{most_processes} processes");
     assert!(namespaces.count("net:") >= 2 && namespaces.count("pid:") == 1, "{namespaces:?}");
     bench.assert_nothing_left(&namespaces);
     let record = bench.run_json();
-    // 1 MB in segments of at most 1460 bytes, with a request and acknowledgements.
+    // 1 MB in segments of at most 1460 bytes, plus a request and acknowledgments.
     let packets = record["lateness"]["packets"]["count"].as_u64().expect("packets");
     assert!(packets > (FILE_BYTES / 1460) as u64, "{}", record["lateness"]);
     assert_eq!(record["lateness"]["own_drops"], 0);
@@ -60,17 +60,17 @@ fn downloads(user: User) {
 }
 
 #[test]
-fn nobody_downloads_a_file_and_leaves_nothing() {
+fn run_of_nobody_downloads_a_file_and_leaves_nothing() {
     downloads(User::Nobody);
 }
 
 #[test]
-fn whoever_runs_the_tests_downloads_a_file_and_leaves_nothing() {
+fn run_of_the_caller_downloads_a_file_and_leaves_nothing() {
     downloads(User::Caller);
 }
 
 #[test]
-fn the_template_of_real_programs_runs_as_it_is() {
+fn real_programs_template_runs_unchanged() {
     let bench = Bench::new("template", User::Caller);
     bench.call(&["init", "real-programs"]).ended_with(0);
     bench.call(&["run", "real-programs.toml", "--real-time", "--out", "out"]).ended_with(0);

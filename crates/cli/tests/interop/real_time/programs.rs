@@ -1,19 +1,19 @@
-//! Programs that do not do what they should: what is said, with which exit status, and that nothing is left.
+//! Tests programs that fail: the message, the exit status, and that nothing remains.
 
 use crate::bench::{Bench, Called, Namespaces, User};
 use crate::world::World;
 
-/// Two hosts and a fast link. The programs follow.
+/// Two hosts and a fast link, without programs.
 fn hosts() -> World {
     World::new("3s").hosts(&["left", "right"]).link("left", "right", "rate = '100Mbit/s', delay = '1ms'")
 }
 
-/// The hosts with the program `probe`, this shell command at the left host. Further keys begin with a comma.
+/// The hosts with the program `probe`, which is this shell command on the left host. Additional keys begin with a comma.
 fn probe(command: &str, keys: &str) -> World {
     hosts().shell("probe", "left", command, keys)
 }
 
-/// Runs a scenario, asserts that nothing is left of its programs, and returns the result.
+/// Runs a scenario, asserts that nothing of its programs remains, and returns the result.
 fn run(bench: &Bench, world: &World) -> Called {
     let called = bench.run(world);
     bench.assert_nothing_left(&Namespaces::default());
@@ -21,7 +21,7 @@ fn run(bench: &Bench, world: &World) -> Called {
 }
 
 #[test]
-fn a_program_that_fails_fails_the_run_and_its_last_words_are_told() {
+fn failed_program_fails_the_run_with_its_last_output() {
     let bench = Bench::new("fails", User::Nobody);
     run(&bench, &probe("echo this is wrong >&2; exit 7", ""))
         .ended_with(1)
@@ -30,20 +30,20 @@ fn a_program_that_fails_fails_the_run_and_its_last_words_are_told() {
 }
 
 #[test]
-fn another_status_than_0_can_be_what_is_expected() {
+fn nonzero_exit_status_can_be_expected() {
     let bench = Bench::new("expected", User::Nobody);
     run(&bench, &probe("exit 7", ", exit_status = 7")).ended_with(0);
     run(&bench, &probe("exit 0", ", exit_status = 7")).ended_with(1).said("expected exit status 7");
 }
 
 #[test]
-fn a_program_that_dies_by_a_signal_fails_the_run() {
+fn program_ended_by_a_signal_fails_the_run() {
     let bench = Bench::new("signal", User::Nobody);
     run(&bench, &probe("kill -SEGV $$", "")).ended_with(1).said("ended with signal 11");
 }
 
 #[test]
-fn a_program_that_does_not_exist_is_named() {
+fn missing_program_is_named() {
     let bench = Bench::new("missing", User::Nobody);
     run(&bench, &hosts().entry("program", "name = 'probe', host = 'left', command = ['no-such-program']"))
         .ended_with(1)
@@ -51,13 +51,13 @@ fn a_program_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn a_folder_that_does_not_exist_is_named() {
+fn missing_folder_is_named() {
     let bench = Bench::new("folder", User::Nobody);
     run(&bench, &probe("true", ", directory = 'no-such-folder'")).ended_with(1).said("no-such-folder");
 }
 
 #[test]
-fn a_program_that_is_not_ready_in_time_fails_the_run_before_its_end() {
+fn program_not_ready_in_time_fails_the_run_early() {
     let bench = Bench::new("not-ready", User::Nobody);
     for ready in [
         "{ kind = 'tcp-port', port = 80, timeout = '300ms' }",
@@ -71,7 +71,7 @@ fn a_program_that_is_not_ready_in_time_fails_the_run_before_its_end() {
 }
 
 #[test]
-fn a_server_that_ends_before_it_is_ready_fails_the_run() {
+fn server_that_ends_before_it_is_ready_fails_the_run() {
     let bench = Bench::new("early", User::Nobody);
     run(&bench, &probe("exit 0", ", ready = { kind = 'tcp-port', port = 80 }, background = true"))
         .ended_with(1)
@@ -79,7 +79,7 @@ fn a_server_that_ends_before_it_is_ready_fails_the_run() {
 }
 
 #[test]
-fn whoever_waits_for_a_program_that_is_never_ready_has_failed_with_the_run() {
+fn program_that_waits_for_an_unready_program_fails_with_the_run() {
     let bench = Bench::new("waits", User::Nobody);
     let server = probe("sleep 60", ", background = true, ready = { kind = 'tcp-port', port = 80, timeout = '60s' }");
     let client = "name = 'client', host = 'right', command = ['true'], after = ['probe']";
@@ -89,17 +89,17 @@ fn whoever_waits_for_a_program_that_is_never_ready_has_failed_with_the_run() {
 }
 
 #[test]
-fn a_program_that_does_not_end_is_ended() {
+fn program_is_ended_at_its_timeout() {
     let bench = Bench::new("endless", User::Nobody);
     run(&bench, &probe("sleep 60", ", timeout = '500ms'")).ended_with(1).said("did not end within 500ms");
-    // It does not even listen, and the run's end is not waited for.
+    // It never listens, and the run fails before its end.
     run(&bench, &probe("trap '' TERM; while true; do sleep 1; done", ", timeout = '60s'"))
         .ended_with(1)
         .said("program \"probe\" still ran when the run ended");
 }
 
 #[test]
-fn of_megabytes_the_beginning_and_the_end_are_kept() {
+fn long_output_keeps_its_beginning_and_end() {
     let bench = Bench::new("talkative", User::Nobody);
     // 20 million bytes.
     run(&bench, &probe("echo first; seq 1000000 3500000 | head -c 20000000; echo; echo last", "")).ended_with(0);
@@ -110,7 +110,7 @@ fn of_megabytes_the_beginning_and_the_end_are_kept() {
     assert!(text.contains(&format!("[fullpipe: {left_out} bytes are left out here]")));
 }
 
-/// Whatever the file of the executable is called, and although another program `fullpipe` is in `PATH`.
+/// Independently of the file name of the executable, and of another program `fullpipe` in `PATH`.
 #[test]
 fn fullpipe_is_the_executable_that_runs_the_scenario() {
     let mut bench = Bench::new("own-name", User::Nobody);
@@ -130,21 +130,21 @@ fn fullpipe_is_the_executable_that_runs_the_scenario() {
 }
 
 #[test]
-fn a_program_that_prints_for_ever_ends_with_the_run() {
+fn program_with_endless_output_ends_with_the_run() {
     let bench = Bench::new("chatter", User::Nobody);
     run(&bench, &probe("yes", ", background = true")).ended_with(0);
 }
 
-/// Of two lines with figures the last counts, text is left out; and `fullpipe` is the very program that runs the scenario.
+/// The last of two lines with metrics counts, and text is ignored. `fullpipe` is the executable that runs the scenario.
 #[test]
-fn a_program_tells_figures_of_a_flow() {
+fn program_reports_metrics_of_a_flow() {
     let bench = Bench::new("figures", User::Nobody);
     let lines =
         r#"echo '{"goodput_bps": 1}'; fullpipe --version; echo '{"quic_mean_rtt_s": 0.25, "text": "x"}'; echo bye"#;
     let world = probe(lines, ", figures_of = 'data'")
         .shell("silent", "right", "echo '{\"a\": 1}'", "")
         .entry("flow", "name = 'data', from = 'left', to = 'right', from_by = 'program', to_by = 'program'");
-    // These programs send nothing, which the run says.
+    // These programs send nothing, and the run reports this.
     run(&bench, &world).ended_with(3).said("no packet was sent");
     assert!(
         bench.said("probe").contains(&format!("\nfullpipe {}", env!("CARGO_PKG_VERSION"))),
@@ -155,10 +155,10 @@ fn a_program_tells_figures_of_a_flow() {
     assert_eq!(figures, "flow,host,figure,value\ndata,left,quic_mean_rtt_s,0.25\n");
 }
 
-/// Two hosts of the model in the same network: their exchange of 100 bytes over 1 ms is told of as in virtual time, in a run and in
-/// its replay.
+/// Two model hosts in the same network exchange 100 bytes over a link of 1 ms. The run and its replay report this
+/// exchange as in virtual time.
 #[test]
-fn what_the_model_plays_beside_programs_is_told_as_ever() {
+fn model_flows_beside_programs_are_reported_as_in_virtual_time() {
     let bench = Bench::new("beside", User::Nobody);
     let question = "name = 'question', from = 'near', to = 'far', workload = 'request-response'";
     let world = probe("sleep 0.2; echo '{\"quic_packets_sent\": 3}'", ", figures_of = 'question'")
@@ -175,13 +175,13 @@ fn what_the_model_plays_beside_programs_is_told_as_ever() {
     std::fs::copy(folder.join("arrivals.pcapng"), bench.path("arrivals.pcapng")).expect("a copy");
     std::fs::remove_dir_all(bench.path("out")).expect("the folder");
     bench.call(&["run", "scenario.toml", "--replay", "arrivals.pcapng", "--out", "out"]).ended_with(0);
-    // A replay leaves out what programs printed.
+    // A replay does not contain the output of programs.
     assert_eq!(figures(), told.replace("question,left,quic_packets_sent,3\n", ""));
 }
 
-/// The daemon is in a session of its own, closes what it inherited, and ignores what can be ignored.
+/// The daemon is in its own session, closes inherited descriptors, and ignores all signals that can be ignored.
 #[test]
-fn a_daemon_that_outlives_its_program_does_not_outlive_the_run() {
+fn daemon_of_a_program_ends_with_the_run() {
     for user in [User::Nobody, User::Caller] {
         let bench = Bench::new("daemon", user);
         let daemon = "trap '' TERM HUP INT; exec <&- >&- 2>&-; touch daemon-runs; while true; do sleep 0.1; done";
@@ -194,18 +194,18 @@ fn a_daemon_that_outlives_its_program_does_not_outlive_the_run() {
     }
 }
 
-/// Its pipes stay open beyond its end, for which nobody waits.
+/// Its pipes remain open after its end, and the run does not wait for them.
 #[test]
-fn a_child_that_keeps_the_output_open_holds_nobody_up() {
+fn child_with_open_output_does_not_delay_the_program_end() {
     let bench = Bench::new("open", User::Nobody);
     run(&bench, &probe("sleep 60 & echo done", "")).ended_with(0);
     let run = bench.run_json();
     let ended = run["programs"][0]["ended_s"].as_f64().expect("when it ended");
-    assert!(ended < 2.5, "with its own end, not with the run's or its child's: {ended} s");
+    assert!(ended < 2.5, "it ended at {ended} s, not with the run or its child");
 }
 
 #[test]
-fn programs_know_their_host_by_name_and_others_by_theirs() {
+fn programs_resolve_the_names_of_all_hosts() {
     let bench = Bench::new("names", User::Nobody);
     let command =
         "test \"$(hostname)\" = left && getent hosts right && getent hosts left && ! getent hosts example.org";
@@ -213,8 +213,8 @@ fn programs_know_their_host_by_name_and_others_by_theirs() {
 }
 
 #[test]
-fn programs_see_no_processes_but_those_of_the_run() {
+fn programs_see_only_processes_of_the_run() {
     let bench = Bench::new("processes", User::Nobody);
-    // Numbers begin anew with process 1, which is Fullpipe's.
+    // Process numbers begin again at 1, which is Fullpipe's process.
     run(&bench, &probe("test $$ -gt 1 && test $$ -lt 20", "")).ended_with(0);
 }

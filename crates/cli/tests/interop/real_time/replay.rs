@@ -1,4 +1,4 @@
-//! What real programs sent, once more in virtual time.
+//! Tests the replay of a real-time run in virtual time.
 
 use crate::bench::{Bench, User};
 use crate::ordinary::{PATH, download, serve};
@@ -7,7 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The download, and a transfer between model hosts that shares its path, which loses packets by chance, with samples.
+/// The download, and a transfer between model hosts that shares its path. The path loses packets at random, and probes
+/// take samples.
 fn scenario() -> World {
     let fast = "rate = '100Mbit/s', delay = '1ms'";
     World::new("20s")
@@ -33,7 +34,7 @@ fn run_folder(bench: &Bench, out: &str) -> PathBuf {
 }
 
 #[test]
-fn a_recorded_run_replayed_gives_the_same_records() {
+fn replay_of_a_recorded_run_gives_the_same_records() {
     let bench = Bench::new("replay", User::Caller);
     serve(&bench);
     bench.write_scenario(&scenario());
@@ -46,12 +47,12 @@ fn a_recorded_run_replayed_gives_the_same_records() {
         assert!(first.len() > 500, "{}", String::from_utf8_lossy(&first));
         assert!(first == again, "{table} differs");
     }
-    // The download is among the flows, with more packets than its megabyte needs at 1460 bytes each.
+    // The download is among the flows, with more packets than 1 MB in packets of 1460 bytes.
     let flows = fs::read_to_string(run_folder(&bench, "again").join("flows.csv")).expect("flows.csv");
     let most = flows.lines().filter(|line| line.contains("server,client")).flat_map(|line| line.split(','));
     assert!(most.filter_map(|cell| cell.parse::<u64>().ok()).any(|number| number > 1_000_000 / 1460), "{flows}");
 
-    // Others can read the file: as many frames as arrived, all from the two hosts' interfaces.
+    // Other programs can read the file: it has as many frames as arrived, all from the interfaces of the two hosts.
     let listed = Command::new("tshark")
         .args(["-r", "arrivals.pcapng", "-T", "fields", "-e", "frame.interface_name"])
         .current_dir(bench.path("."))
@@ -64,7 +65,7 @@ fn a_recorded_run_replayed_gives_the_same_records() {
     assert_eq!(names.lines().count() as u64, again["arrivals"].as_u64().expect("a number"));
     assert!(names.lines().all(|name| ["client", "server"].contains(&name)));
 
-    // A damaged file, one without its end, and one of other hosts: a sentence and exit status 1.
+    // A damaged file, an incomplete file, and a file of other hosts give a message and exit status 1.
     let file = fs::read(&arrivals).expect("the file");
     let end_bytes = 2 * 28;
     for (name, bytes, said) in [

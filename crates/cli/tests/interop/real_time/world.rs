@@ -1,12 +1,12 @@
-//! Builds the scenarios of these tests entry by entry.
+//! Builds the scenarios of these tests from entries.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Nodes get the addresses 10.0.0.1, 10.0.0.2, ...: first hosts, then routers, each in the order of their entries.
+/// The nodes have the addresses 10.0.0.1, 10.0.0.2, ...: first hosts, then routers, in the order of their entries.
 pub(crate) struct World {
     duration: &'static str,
-    /// Entries of each array of tables.
+    /// The entries of each array of tables.
     tables: BTreeMap<&'static str, Vec<String>>,
 }
 
@@ -15,7 +15,7 @@ impl World {
         World { duration, tables: BTreeMap::new() }
     }
 
-    /// An entry of an array of tables; its keys are separated by commas.
+    /// Adds an entry to an array of tables; its keys are separated by commas.
     pub(crate) fn entry(mut self, table: &'static str, keys: impl Into<String>) -> World {
         self.tables.entry(table).or_default().push(keys.into());
         self
@@ -33,34 +33,34 @@ impl World {
         self.entry("link", format!("name = '{from}-{to}', from = '{from}', to = '{to}', {keys}"))
     }
 
-    /// A NAT with the ports 20000 to 20010, which Linux assigns to no socket.
+    /// Adds a NAT with the ports 20000 to 20010, which Linux does not assign to sockets.
     pub(crate) fn nat(self, router: &str, inside: &[&str]) -> World {
         let ports = "first_port = 20000, last_port = 20010, allocation = 'sequential'";
         self.entry("nat", format!("router = '{router}', inside = {inside:?}, {ports}"))
     }
 
-    /// A program at the host of the same name. Further keys begin with a comma.
+    /// Adds a program on the host with the same name. Additional keys begin with a comma.
     pub(crate) fn program(self, host: &str, command: &[&str], keys: &str) -> World {
         self.entry("program", format!("name = '{host}', host = '{host}', command = {command:?}{keys}"))
     }
 
-    /// A shell command at a host. Further keys begin with a comma.
+    /// Adds a shell command on a host. Additional keys begin with a comma.
     pub(crate) fn shell(self, name: &str, host: &str, command: &str, keys: &str) -> World {
         self.entry("program", format!("name = '{name}', host = '{host}', command = {command:?}{keys}"))
     }
 
-    /// The program `server.py` or the like, which prints "ready" as soon as it listens.
+    /// Adds a Python server such as `server.py`, which prints "ready" when it listens.
     pub(crate) fn server(self, script: &str) -> World {
         self.program("server", &["python3", script], ", background = true, ready = { kind = 'output', text = 'ready' }")
     }
 
-    /// Python's web server, with the files in the folder `served`.
+    /// Adds Python's web server, with the files in the folder `served`.
     pub(crate) fn web_server(self) -> World {
         let command = ["python3", "-m", "http.server", "8000", "--directory", "served"];
         self.program("server", &command, ", background = true, ready = { kind = 'tcp-port', port = 8000 }")
     }
 
-    /// A host that stores the web server's file as `fetched`, after a program is ready.
+    /// Adds a host that stores the web server's file as `fetched`, after a program is ready.
     pub(crate) fn download(self, host: &str, after: &str, options: &[&str]) -> World {
         let begin = ["curl", "--silent", "--show-error", "--fail"];
         let command = [&begin[..], options, &["--output", "fetched", "http://server:8000/file"]].concat();
@@ -69,7 +69,7 @@ impl World {
 }
 
 impl fmt::Display for World {
-    /// The scenario's text.
+    /// The text of the scenario.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(formatter, "duration = '{}'", self.duration)?;
         for (table, entries) in &self.tables {

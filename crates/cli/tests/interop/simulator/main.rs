@@ -1,5 +1,5 @@
-//! `fullpipe simulator` by its entry script, between two hosts that are network namespaces: as an ordinary user may have them,
-//! so the test needs no rights.
+//! Tests `fullpipe simulator` with its entry script, between two hosts that are network namespaces. Ordinary users can
+//! create them, so the test needs no privileges.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "real programs read the clock")]
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 const ECHO_PORT: u16 = 4433;
 const SINK_PORT: u16 = 4434;
-/// Datagrams in a row whose time the sink measures: less than the queue of 25 holds, so that the link stays busy meanwhile.
+/// The number of consecutive datagrams for which the sink measures the time. It is smaller than the queue of 25
+/// packets, so that the link is busy meanwhile.
 const STRETCH: usize = 20;
 const SERVERS: [(&str, &str); 2] = [("v4", "193.167.100.100"), ("v6", "fd00:cafe:cafe:100::100")];
 
@@ -19,7 +20,7 @@ fn server(address: &str, port: u16) -> SocketAddr {
     SocketAddr::new(address.parse().expect("an address"), port)
 }
 
-/// Not a test of its own: what the test's program does when it runs at a host.
+/// Not a test: the code of the test program when it runs on a host.
 #[test]
 fn an_endpoint() {
     match std::env::var("ROLE").as_deref() {
@@ -34,14 +35,14 @@ fn an_endpoint() {
     }
 }
 
-/// What the machine's clock shows, which all hosts share.
+/// The wall clock of the machine, which all hosts share.
 fn clock_nanos() -> u128 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later").as_nanos()
 }
 
-/// Answers every datagram with where it came from, and when; datagrams to the other port are counted, and whoever asks there with one
-/// byte gets the account of what came since the last one: bytes after the first datagram, the time since it, and the median time of
-/// [`STRETCH`] datagrams in a row.
+/// Responds to every datagram with its source address and the time. Datagrams to the other port are counted. A datagram
+/// of one byte to that port requests the counts since the last request: bytes after the first datagram, the time since
+/// it, and the median time of [`STRETCH`] consecutive datagrams.
 fn echo() {
     let sink = UdpSocket::bind("[::]:4434").expect("a socket");
     std::thread::spawn(move || {
@@ -72,7 +73,7 @@ fn echo() {
     }
 }
 
-/// Waits until the simulator says that it forwards.
+/// Waits until the simulator reports that it forwards packets.
 fn wait_for_simulator() {
     let until = Instant::now() + Duration::from_secs(20);
     while TcpStream::connect_timeout(&server("193.167.0.2", 57_832), Duration::from_secs(1)).is_err() {
@@ -81,7 +82,7 @@ fn wait_for_simulator() {
     }
 }
 
-/// Asks the server `count` times over each version of IP, and prints what came of it.
+/// Sends `count` requests to the server over each version of IP, and prints the results.
 fn ask(count: u32, pause: Duration) {
     wait_for_simulator();
     for (version, address) in SERVERS {
@@ -104,7 +105,7 @@ fn ask(count: u32, pause: Duration) {
     }
 }
 
-/// Sends 1200 bytes every 0.6 ms, 16 Mbit/s, for 3 s, over each version; prints what has come.
+/// Sends 1200 bytes every 0.6 ms, 16 Mbit/s, for 3 s over each version of IP. Prints the received counts.
 fn flood() {
     wait_for_simulator();
     for (version, address) in SERVERS {
@@ -128,7 +129,7 @@ fn flood() {
     }
 }
 
-/// A payload with this number; the sixth is as of a packet of QUIC's version negotiation.
+/// A payload with this number. The sixth one resembles a QUIC Version Negotiation packet.
 fn payload(number: u8) -> [u8; 60] {
     let mut payload = [0x40 + number; 60];
     if number == 6 {
@@ -137,7 +138,8 @@ fn payload(number: u8) -> [u8; 60] {
     payload
 }
 
-/// Sends ten payloads over each version; prints of those that came to the server at which bytes they were not what was sent.
+/// Sends ten payloads over each version of IP. For each payload that arrived at the server, prints the positions of
+/// changed bytes.
 fn damage() {
     wait_for_simulator();
     for (version, address) in SERVERS {
@@ -148,7 +150,7 @@ fn damage() {
         socket.set_read_timeout(Some(Duration::from_secs(1))).expect("a time");
         let mut bytes = [0; 2048];
         while let Ok((length, _)) = socket.recv_from(&mut bytes) {
-            // The last byte is never touched and tells which it was.
+            // The last byte is never changed; it identifies the payload.
             let sent = payload(bytes[59] - 0x40);
             assert!(length > sent.len(), "{length}");
             let places = (0..sent.len()).filter(|place| sent[*place] != bytes[*place]);
@@ -158,8 +160,8 @@ fn damage() {
     }
 }
 
-/// Sends a number every 10 ms, by turns over both versions; prints of each when it was sent at the earliest and at the
-/// latest, and whether an answer came.
+/// Sends a number every 10 ms, alternating between both versions of IP. For each number, prints the earliest and latest
+/// time of sending, and whether a response arrived.
 fn stream(time: Duration) {
     wait_for_simulator();
     let sockets = ["0.0.0.0:0", "[::]:0"].map(|from| UdpSocket::bind(from).expect("a socket"));
@@ -199,17 +201,17 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a scenario brought.
+/// The results of a scenario.
 struct Played {
-    /// Words of the lines that the client printed.
+    /// The words of the lines that the client printed.
     lines: Vec<Vec<String>>,
-    /// What the simulator told.
+    /// The output of the simulator.
     told: String,
-    /// The logs' folder.
+    /// The folder of the logs.
     logs: PathBuf,
 }
 
-/// Plays a scenario with a client of that role.
+/// Runs a scenario with a client in this role.
 fn play(name: &str, scenario: &str, role: &str) -> Played {
     let logs = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&logs);
@@ -227,7 +229,7 @@ fn play(name: &str, scenario: &str, role: &str) -> Played {
         .expect("unshare starts");
     let (out, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}\n{errors}");
-    // The simulator ends well when asked to, and leaves the machine as it was.
+    // The simulator ends successfully on request, and leaves the machine unchanged.
     assert!(out.contains("simulator ended with 0, forwarding 1"), "{out}\n{errors}");
     let lines = out.lines().map(|line| line.split_whitespace().map(str::to_string).collect()).collect();
     Played { lines, told: errors.into_owned(), logs }
@@ -235,18 +237,18 @@ fn play(name: &str, scenario: &str, role: &str) -> Played {
 
 const PATH: &str = "--delay=15ms --bandwidth=10Mbps --queue=25";
 
-/// An answer: its number, where the server saw the question come from, and times in nanoseconds.
+/// A response: its number, the source of the request as seen by the server, and times in nanoseconds.
 #[derive(Debug)]
 struct Answer {
     number: u32,
     address: String,
     port: u16,
     round_trip: u64,
-    /// From the server to the client.
+    /// Time from the server to the client.
     back: u64,
 }
 
-/// The answers over a version of IP.
+/// The responses over a version of IP.
 fn answers(lines: &[Vec<String>], version: &str) -> Vec<Answer> {
     let time = |text: &String| text.parse::<u64>().expect("a time");
     let mine = lines.iter().filter(|line| line.len() == 8 && line[0] == "answer" && line[1] == version);
@@ -264,27 +266,27 @@ fn answers(lines: &[Vec<String>], version: &str) -> Vec<Answer> {
 }
 
 #[test]
-fn a_round_trip_takes_twice_the_delay_over_both_versions_of_ip() {
+fn round_trip_takes_twice_the_delay_over_both_versions_of_ip() {
     let Played { lines, logs, .. } = play("simulator-p2p", &format!("simple-p2p {PATH}"), "ask");
     for (version, own) in [("v4", "193.167.0.100"), ("v6", "fd00:cafe:cafe::100")] {
         let answers = answers(&lines, version);
         assert_eq!(answers.len(), 10, "{lines:?}");
-        // 15 ms each way; what passed the simulator by would be faster.
+        // 15 ms in each direction; packets that bypass the simulator would be faster.
         assert!(answers.iter().all(|answer| answer.round_trip >= 30_000_000), "{answers:?}");
         assert!(answers.iter().all(|answer| answer.address == own), "{answers:?}");
         println!("{version}: {:?}", answers.iter().map(|answer| answer.round_trip / 1000).collect::<Vec<_>>());
     }
     for side in ["left", "right"] {
         let capture = std::fs::read(logs.join(format!("trace_node_{side}.pcap"))).expect("a capture");
-        // A section header of pcapng, and at least 40 datagrams of 14 + 20 + 8 bytes.
+        // A pcapng section header, and at least 40 datagrams of 14 + 20 + 8 bytes.
         assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
         assert!(capture.len() > 40 * 42, "{}", capture.len());
     }
 }
 
 #[test]
-fn the_link_keeps_its_rate() {
-    // As slow a link as this is seldom kept waiting by a machine that is busy elsewhere: 25 datagrams last a quarter of a second.
+fn link_does_not_exceed_its_rate() {
+    // A link as slow as this is rarely delayed by other load on the machine: 25 datagrams take a quarter of a second.
     let path = PATH.replace("10Mbps", "1Mbps");
     let Played { lines, .. } = play("simulator-flood", &format!("simple-p2p {path}"), "flood");
     for (version, on_link) in [("v4", 1230.0), ("v6", 1250.0)] {
@@ -292,37 +294,38 @@ fn the_link_keeps_its_rate() {
         let line = line.unwrap_or_else(|| panic!("{lines:?}"));
         let number = |at: usize| -> f64 { line[at].parse().expect("a number") };
         let (bytes, elapsed_s, stretch_s) = (number(2), number(3) * 1e-9, number(4) * 1e-9);
-        // 1200 bytes of payload are 1230 on the link over IPv4, 20 more over IPv6: at 1 Mbit/s one takes 9.84 or 10 ms,
-        // whoever sends 16 Mbit/s. A machine that holds its programs up makes stretches longer that end then, and shorter that
-        // begin then, but not half of them by much.
+        // 1200 bytes of payload are 1230 bytes on the link over IPv4, and 20 more over IPv6. At 1 Mbit/s one takes 9.84
+        // or 10 ms, independently of the 16 Mbit/s of the sender. If the machine delays its programs, sequences that
+        // end then take longer and sequences that begin then take less time, but fewer than half of them by much.
         let expected_s = STRETCH as f64 * on_link * 8.0 / 1e6;
         println!("{version}: {:.2} ms of {:.2}", stretch_s * 1e3, expected_s * 1e3);
         assert!((0.98..1.02).contains(&(stretch_s / expected_s)), "{version}: {stretch_s} s of {expected_s}");
-        // In all never more than the link carries, and what it held when the first of them came.
+        // In total never more than the link carries, plus the content of its queue when the first of them arrived.
         let most = 1e6 / 8.0 * elapsed_s * 1200.0 / on_link + 26.0 * 1200.0;
         assert!(bytes > 0.0 && bytes <= most, "{version}: {bytes} of {most}");
     }
 }
 
 #[test]
-fn listed_datagrams_are_dropped_per_direction() {
+fn droplist_drops_datagrams_per_direction() {
     let scenario = format!("droplist {PATH} --drops_to_server=2,13 --drops_to_client=4");
     let Played { lines, .. } = play("simulator-droplist", &scenario, "ask");
-    // Datagrams to the server are counted over both versions: the second over IPv4, and 13 is the third over IPv6. Of the
-    // nine that came through the fourth answer is lost: to the fifth question.
+    // Datagrams to the server are counted over both versions: the second over IPv4; 13 is the third over IPv6. Of the
+    // nine responses the fourth is lost, which is the response to the fifth request.
     let came = |version| answers(&lines, version).iter().map(|answer| answer.number).collect::<Vec<_>>();
     assert_eq!(came("v4"), [1, 3, 4, 6, 7, 8, 9, 10], "{lines:?}");
     assert_eq!(came("v6"), [1, 2, 4, 5, 6, 7, 8, 9, 10], "{lines:?}");
 }
 
 #[test]
-fn one_byte_of_a_chosen_datagram_changes_and_its_checksum_is_right() {
-    // All are chosen, three in a row at most. The sixth looks like version negotiation: it is spared, and the run begins anew.
+fn corrupt_rate_changes_one_byte_and_corrects_the_checksum() {
+    // All are selected, with at most three in a row. The sixth resembles version negotiation, so it is not changed and
+    // the sequence begins again.
     let scenario = format!("corrupt-rate {PATH} --rate_to_client=0 --rate_to_server=100 --burst_to_server=3");
     let Played { lines, .. } = play("simulator-corrupt", &scenario, "damage");
     for version in ["v4", "v6"] {
         let damage = damage_of(&lines, version);
-        // Each came: the server's kernel takes no datagram with a wrong checksum. One byte differs, or none.
+        // All arrived, because the server's kernel accepts no datagram with a wrong checksum. One byte or none differs.
         let numbers = |changed: bool| {
             damage.iter().filter(move |(_, places)| places.is_empty() != changed).map(|(number, _)| *number)
         };
@@ -330,14 +333,14 @@ fn one_byte_of_a_chosen_datagram_changes_and_its_checksum_is_right() {
         assert_eq!(numbers(false).collect::<Vec<_>>(), [4, 6, 10], "{damage:?}");
         let mut places: Vec<u32> = damage.iter().flat_map(|(_, places)| places.clone()).collect();
         assert!(places.len() == 7 && places.iter().all(|place| *place <= 50), "{damage:?}");
-        // The places are drawn.
+        // The positions are random.
         places.sort_unstable();
         places.dedup();
         assert!(places.len() > 1, "{damage:?}");
     }
 }
 
-/// Numbers of the datagrams that came to the server, and the places at which each was changed.
+/// The numbers of the datagrams that arrived at the server, and the positions of changed bytes in each.
 fn damage_of(lines: &[Vec<String>], version: &str) -> Vec<(u32, Vec<u32>)> {
     let number = |text: &str| text.parse().expect("a number");
     let mine = lines.iter().filter(|line| line.len() >= 3 && line[0] == "damage" && line[1] == version);
@@ -348,16 +351,16 @@ fn damage_of(lines: &[Vec<String>], version: &str) -> Vec<(u32, Vec<u32>)> {
 }
 
 #[test]
-fn dropped_datagrams_come_in_bursts_of_the_given_length() {
+fn drop_rate_drops_bursts_of_the_given_length() {
     let scenario = format!("drop-rate {PATH} --rate_to_client=0 --rate_to_server=100 --burst_to_server=3");
     let Played { lines, .. } = play("simulator-drop", &scenario, "damage");
-    // Every fourth comes through, counted over both versions; version negotiation is nothing special.
+    // Every fourth passes, counted over both versions; version negotiation is not exempt.
     let came = |version| damage_of(&lines, version).iter().map(|(number, _)| *number).collect::<Vec<_>>();
     assert_eq!((came("v4"), came("v6")), (vec![4, 8], vec![2, 6, 10]), "{lines:?}");
 }
 
 #[test]
-fn what_is_corrupted_can_be_dropped_as_the_original_does() {
+fn corrupted_datagrams_can_be_dropped_as_in_the_original() {
     let scenario =
         format!("corrupt-rate {PATH} --rate_to_client=0 --rate_to_server=100 --burst_to_server=3 --discard_corrupted");
     let Played { lines, .. } = play("simulator-discard", &scenario, "damage");
@@ -368,7 +371,7 @@ fn what_is_corrupted_can_be_dropped_as_the_original_does() {
 }
 
 #[test]
-fn a_black_hole_is_silent_for_its_time_and_comes_again() {
+fn blackhole_drops_for_its_time_and_repeats() {
     let scenario = format!("blackhole {PATH} --on=1500ms --off=500ms --repeat=2 --direction=toserver");
     let Played { lines, .. } = play("simulator-blackhole", &scenario, "stream");
     let number = |text: &String| text.parse::<u64>().expect("a time");
@@ -376,7 +379,7 @@ fn a_black_hole_is_silent_for_its_time_and_comes_again() {
         .filter(|line| line.len() == 5 && line[0] == "stream")
         .map(|line| (number(&line[2]), number(&line[3]), line[4] == "true"))
         .collect();
-    // The first that is lost and the first that comes again, of each silence.
+    // For each outage, the first datagram that is lost and the first that arrives again.
     let edge = |from: bool, to: bool| {
         (1..sent.len()).filter(|n| (sent[n - 1].2, sent[*n].2) == (from, to)).collect::<Vec<_>>()
     };
@@ -385,20 +388,20 @@ fn a_black_hole_is_silent_for_its_time_and_comes_again() {
     assert!(sent[0].2 && sent[sent.len() - 1].2);
     let off = 500_000_000;
     for (lost, back) in lost.iter().zip(&back) {
-        // Whatever delays the sender: the last before the silence was there before it began, and the first after it after
-        // its end; those that were lost fell into it.
+        // Independently of delays of the sender: the last datagram before the outage arrived before it began, the first
+        // after it arrived after its end, and those that were lost were within it.
         let outer = sent[*back].1 - sent[lost - 1].0;
         assert!(outer >= off, "{outer}");
         let inner = sent[back - 1].0.saturating_sub(sent[*lost].1);
         assert!(inner <= off, "{inner}");
     }
-    // From one to the next are 1500 + 500 ms.
+    // Consecutive outages are 1500 + 500 ms apart.
     let period = 2_000_000_000;
     assert!(sent[lost[1]].1 - sent[lost[0] - 1].0 >= period);
     assert!(sent[lost[1] - 1].0 - sent[lost[0]].1 <= period);
 }
 
-/// What the simulator told of cross traffic: packets sent, received, lost, and kbit/s of payload.
+/// The simulator's report of cross traffic: packets sent, received, lost, and kbit/s of payload.
 fn cross_traffic(told: &str) -> [u64; 4] {
     let line = told.lines().find_map(|line| line.strip_prefix("fullpipe: cross traffic: "));
     let line = line.unwrap_or_else(|| panic!("{told}"));
@@ -408,47 +411,48 @@ fn cross_traffic(told: &str) -> [u64; 4] {
 }
 
 #[test]
-fn tcp_cross_traffic_takes_the_link_and_stands_in_its_queue() {
+fn tcp_cross_traffic_fills_the_link_and_its_queue() {
     let Played { lines, told, .. } = play("simulator-tcp-cross", &format!("tcp-cross-traffic {PATH}"), "ask often");
     let [sent, received, lost, payload] = cross_traffic(&told);
     println!("{sent} sent, {received} received, {lost} lost, {payload} kbit/s");
     assert!(received + lost <= sent);
-    // 1448 bytes are 1502 on the link: at most 9.64 Mbit/s. The first second of the two is slow start at worst.
+    // 1448 bytes are 1502 on the link: at most 9.64 Mbit/s. At worst, the first of the two seconds is slow start.
     assert!((4_000..=9_641).contains(&payload), "{payload}");
     for version in ["v4", "v6"] {
         let answers = answers(&lines, version);
         assert!(answers.iter().all(|answer| answer.round_trip >= 30_000_000), "{answers:?}");
-        // Its queue is before the answers: ten packets of it are 12 ms.
+        // Its queue delays the responses: ten of its packets take 12 ms.
         assert!(answers.iter().any(|answer| answer.back >= 27_000_000), "{answers:?}");
     }
 }
 
 #[test]
-fn udp_cross_traffic_keeps_its_rate() {
+fn udp_cross_traffic_has_a_constant_rate() {
     let scenario = format!("udp-cross-traffic {PATH} --crossdatarate=4Mbps --start=200ms");
     let Played { lines, told, .. } = play("simulator-udp-cross", &scenario, "ask");
     let [sent, received, lost, payload] = cross_traffic(&told);
     println!("{sent} sent, {received} received, {lost} lost, {payload} kbit/s");
-    // 512 bytes every 1.024 ms. A question takes 30 ms, and 20 ms later there is another: twenty of them last a second.
+    // 512 bytes every 1.024 ms. A request takes 30 ms, and the next one follows 20 ms later: twenty of them take a second.
     assert!(sent >= 780, "{sent}");
-    // On their way are those of the last 15 ms and 0.43 ms of transmission; a real packet or two may be before them.
+    // Packets in transit are those of the last 15 ms and of 0.43 ms of transmission; one or two real packets may
+    // precede them.
     assert!(lost == 0 && (14..=18).contains(&(sent - received)), "{sent} {received}");
     assert!((3_850..=4_000).contains(&payload), "{payload}");
     assert!(["v4", "v6"].iter().all(|version| answers(&lines, version).len() == 10), "{lines:?}");
 }
 
 #[test]
-fn a_single_rebinding_changes_the_port_of_what_it_finds() {
+fn single_rebinding_changes_the_port_of_existing_conversations() {
     let scenario = format!("rebind {PATH} --first-rebind=1500ms --rebind-freq=0s");
     let Played { lines, .. } = play("simulator-rebind-once", &scenario, "ask slowly");
     let ports = |version| answers(&lines, version).iter().map(|answer| answer.port).collect::<Vec<_>>();
-    // The one question whose answer comes to a port that is gone stays without.
+    // The response to one request is lost, because it arrives at a port that no longer exists.
     let mut first = ports("v4");
     assert!(first.len() >= 5, "{lines:?}");
     assert_eq!(first[0], 5000);
     first.dedup();
     assert_eq!(first.len(), 2, "{lines:?}");
-    // What comes after it is a new conversation: its port stays.
+    // A later conversation is new, and its port does not change.
     assert!(ports("v6").len() == 6 && ports("v6").iter().all(|port| *port == 5001), "{lines:?}");
     let own = ["193.167.0.100", "fd00:cafe:cafe::100"];
     assert!(
@@ -458,19 +462,19 @@ fn a_single_rebinding_changes_the_port_of_what_it_finds() {
 }
 
 #[test]
-fn a_rebinding_is_seen_by_the_server_and_not_by_the_client() {
+fn rebinding_is_visible_to_the_server_and_not_to_the_client() {
     let scenario = format!("rebind {PATH} --first-rebind=1500ms --rebind-freq=1500ms --rebind-addr=true");
     let Played { lines, .. } = play("simulator-rebind", &scenario, "ask slowly");
     for (version, prefix, own) in
         [("v4", "193.167.0.", "193.167.0.100"), ("v6", "fd00:cafe:cafe::", "fd00:cafe:cafe::100")]
     {
         let answers = answers(&lines, version);
-        // At most one answer meets a rebinding on its way, of those of 2.6 s.
+        // In 2.6 s at most one response is in transit during a rebinding.
         assert!(answers.len() >= 4, "{lines:?}");
         assert!(answers.iter().all(|answer| answer.address.starts_with(prefix)), "{answers:?}");
         let moved = answers.iter().filter(|answer| answer.address != own).count();
         assert!(moved >= 1, "{answers:?}");
-        // Another address is another port, and the same address the same.
+        // Another address has another port, and the same address has the same port.
         for pair in answers.windows(2) {
             assert_eq!(pair[0].address == pair[1].address, pair[0].port == pair[1].port, "{answers:?}");
         }

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The network of quic-network-simulator without containers: namespaces for client and server, each joined to this one, in which
-# the simulator runs. To be run in network, mount and process namespaces of its own; with them all is gone.
+# The network of quic-network-simulator without containers: namespaces for client and server, each connected to this one, in which
+# the simulator runs. It must run in its own network, mount and process namespaces, which remove everything when they end.
 #   network.sh ENTRY ENDPOINT ROLE     with FULLPIPE, SCENARIO and LOGS in the environment
-# ENDPOINT is the test's own program, which plays the ROLE of the client and the echoing server.
+# ENDPOINT is the test program, which runs the client in the given ROLE and the echo server.
 set -e
 entry=$1
 endpoint=$2
@@ -24,7 +24,7 @@ add() {
     $in addr add "193.167.$3.100/24" dev eth0
     $in addr add "fd00:cafe:cafe:$3::100/64" dev eth0 nodad
     $in link set eth0 up
-    # As the endpoints of quic-network-simulator do.
+    # As the endpoints of quic-network-simulator do it.
     ip netns exec "$1" ethtool -K eth0 tx off >/dev/null
     $in route add 193.167.0.0/16 via "193.167.$3.2"
     $in route del "193.167.$3.0/24" dev eth0 2>/dev/null && $in route add "193.167.$3.2/32" dev eth0
@@ -34,7 +34,7 @@ add() {
 add client eth0 0
 add server eth1 100
 
-# The kernel would forward past the simulator if that let it.
+# The kernel would forward past the simulator unless the simulator prevents it.
 echo 1 >/proc/sys/net/ipv4/ip_forward
 echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
 

@@ -1,6 +1,6 @@
-//! Every name that the schema declares is in the reference page, is accepted, and has a meaning of its own: of two names
-//! for the same key, one file with either has two descriptions. The test walks the schema, so it covers new keys and components
-//! without a change.
+//! Tests that every name in the schema is in the reference page, is accepted, and has a distinct meaning. For two names
+//! of a key, there is a file that has different descriptions with each of them. The test iterates over the schema, so
+//! it covers new keys and components without a change.
 
 use super::random;
 use crate::language::{LANGUAGE, load};
@@ -11,7 +11,7 @@ use std::path::Path;
 /// The name of a table and a key in it.
 type Key = (&'static str, &'static str);
 
-/// The place of the files: paths in them begin at its folder.
+/// The path of the generated files. Paths in them are relative to its folder.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/file.toml");
 
 /// Two names of one key.
@@ -66,7 +66,7 @@ fn reachable(table: &'static Table) -> Vec<&'static Table> {
     found
 }
 
-/// The names of each key that has names.
+/// The names of all keys that accept names.
 fn declared() -> BTreeMap<Key, BTreeSet<&'static str>> {
     let mut declared: BTreeMap<Key, BTreeSet<&'static str>> = BTreeMap::new();
     for table in reachable(LANGUAGE.schema) {
@@ -81,20 +81,20 @@ fn declared() -> BTreeMap<Key, BTreeSet<&'static str>> {
     declared
 }
 
-/// Every name of a key with the override that chooses it. If the key selects a variant, the variant has further keys.
+/// A name of a key, with the override that selects it. If the key selects a variant, the variant can have further keys.
 struct Place {
     key: Key,
     names: Vec<(&'static str, Override, Option<&'static Variant>)>,
 }
 
 struct Search {
-    /// Names that no file has had so far.
+    /// Names that no file has contained so far.
     unseen: BTreeSet<(Key, &'static str)>,
-    /// Pairs without two descriptions so far, and whether a file accepts both names.
+    /// Pairs of names without different descriptions so far, and whether a file accepted both names.
     alike: BTreeMap<Pair, bool>,
-    /// Keys of which something is left to find out.
+    /// Keys with open names or pairs.
     open: BTreeSet<Key>,
-    /// Names of tables, and of those in them.
+    /// For each table, the names of the tables that it contains.
     within: BTreeMap<&'static str, BTreeSet<&'static str>>,
     /// Number of random values so far.
     drawn: u64,
@@ -117,7 +117,7 @@ impl Search {
         search
     }
 
-    /// Collects the keys of which something is left to find out.
+    /// Updates the keys with open names or pairs.
     fn note_open(&mut self) {
         let unseen = self.unseen.iter().filter(|(key, name)| !is_refused(*key, name)).map(|(key, _)| *key);
         let compared = |pair: &&Pair| {
@@ -129,19 +129,19 @@ impl Search {
         self.open = unseen.chain(self.alike.keys().filter(compared).map(|pair| pair.0)).collect();
     }
 
-    /// Whether anything is left to find out about a table or one within it.
+    /// Whether a table or a table within it has open names or pairs.
     fn is_open(&self, table: &'static Table) -> bool {
         self.open.iter().any(|(name, _)| self.within[table.name].contains(name))
     }
 
-    /// The same of fields of a table.
+    /// As [`Self::is_open`], for fields of a table.
     fn are_open(&self, table: &'static str, mut fields: impl Iterator<Item = &'static Field>) -> bool {
         fields.any(|field| {
             self.open.contains(&(table, field.key)) || tables(&field.kind).into_iter().any(|table| self.is_open(table))
         })
     }
 
-    /// The keys that a table cannot be without, with random values.
+    /// The required keys of a table, with random values.
     fn required(&mut self, table: &'static Table, fields: impl Iterator<Item = &'static Field>) -> Vec<String> {
         let required = fields.filter(|field| matches!(field.default, Default::Required));
         let pair = |field: &'static Field| {
@@ -151,7 +151,7 @@ impl Search {
         required.map(pair).collect()
     }
 
-    /// A table with these pairs, a variant, and what that cannot be without.
+    /// A table with these pairs, a variant, and the keys that the variant requires.
     fn table(&mut self, table: &'static Table, variant: Option<&'static Variant>, mut pairs: Vec<String>) -> String {
         let key = table.variants.map_or("", |variants| variants.key);
         pairs.extend(variant.map(|variant| format!("{key} = '{}'", variant.name)));
@@ -159,7 +159,7 @@ impl Search {
         format!("{{ {} }}", pairs.join(", "))
     }
 
-    /// Finds the places of a tree at which names can be chosen, and tables that could be added to it.
+    /// Finds the places in a tree where names can be selected, and the tables that can be added.
     fn places(
         &mut self,
         table: &'static Table,
@@ -221,7 +221,7 @@ impl Search {
         }
     }
 
-    /// Chooses every name at every place of a file, and adds the tables that have names not seen yet.
+    /// Selects every name at every place of a file, and adds tables that have unseen names.
     fn examine(&mut self, text: &str, overrides: &[Override], depth: u32) {
         let Ok(loaded) = schema::load(LANGUAGE.schema, text, FILE, overrides) else { return };
         if load(text, FILE, overrides).is_err() {
@@ -265,7 +265,7 @@ impl Search {
     }
 }
 
-/// Files with what random ones lack.
+/// Files with features that the random files lack.
 const FURTHER: [(&str, &str); 6] = [
     (
         "host = [{ name = 'h1' }, { name = 'h2' }]\nethernet = [{ name = 'lan', hosts = ['h1', 'h2'], rate = '10Mbit/s', \
@@ -295,10 +295,10 @@ const FURTHER: [(&str, &str); 6] = [
     ),
 ];
 
-/// Two hosts.
+/// A network of two hosts.
 const CHAIN: &str = "topology = { kind = 'chain', link = [{ rate = '10Mbit/s', delay = '5ms' }] }";
 
-/// Keys of which no file accepts two names that are not compared otherwise, with the reason.
+/// Keys for which no file accepts two names that are otherwise not compared, with the reason.
 const APART: [(Key, &str); 6] = [
     (("topology", "kind"), "each kind has hosts of its own names, which flows name"),
     (("probe", "metrics"), "a probe watches one kind of thing, and each kind has its own metrics"),
@@ -308,10 +308,10 @@ const APART: [(Key, &str); 6] = [
     (("flow", "to_by"), "a host is real or of the model"),
 ];
 
-/// Names with one meaning, with the reason.
+/// Names with the same meaning, with the reason.
 const EQUAL: [(Pair, &str); 0] = [];
 
-/// Names that no file has, with the reason.
+/// Names that no file contains, with the reason.
 const REFUSED: [((Key, &str), &str); 1] = [((("band", "kind"), "none"), "a band without a queue is an error")];
 
 fn is_refused(key: Key, name: &str) -> bool {
@@ -319,7 +319,7 @@ fn is_refused(key: Key, name: &str) -> bool {
 }
 
 #[test]
-fn each_declared_name_is_accepted_and_has_a_meaning_of_its_own() {
+fn each_declared_name_is_accepted_and_has_a_distinct_meaning() {
     let mut search = Search::new();
     let number = search.alike.len();
     assert!(number > 500, "{number}");
@@ -366,7 +366,7 @@ fn each_declared_name_is_accepted_and_has_a_meaning_of_its_own() {
 #[test]
 fn each_declared_name_is_in_the_reference_page() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario-reference.md");
-    let page = std::fs::read_to_string(page).expect("the page");
+    let page = std::fs::read_to_string(page).expect("the reference page is readable");
     for table in reachable(LANGUAGE.schema) {
         let is_heading = |heading: &str| match table.name {
             "" => heading == "The file",

@@ -1,4 +1,4 @@
-//! Tests that go through the declarations of the whole language.
+//! Tests over all declarations of the language.
 
 mod declared_names;
 mod random;

@@ -1,5 +1,5 @@
-//! Random files made from the schema itself, so that every key is in them: what is accepted must say the same when it
-//! is written out, whatever the values.
+//! Random files that are generated from the schema, so that they cover every key. An accepted file must describe the
+//! same scenario after it is resolved.
 
 use crate::language::{LANGUAGE, load};
 use crate::schema::quantity::{format_queue_limit, format_size};
@@ -10,15 +10,15 @@ use std::collections::BTreeSet;
 
 struct Writer {
     random: Stream,
-    /// One optional key in so many is given.
+    /// One in this many optional keys is present.
     sparsity: u64,
-    /// The kind of topology that the file has.
+    /// The kind of topology in the file.
     topology: &'static str,
-    /// Steps of schedules so far.
+    /// Number of schedule steps so far.
     steps: u32,
-    /// Programs so far.
+    /// Number of programs so far.
     programs: u32,
-    /// Cells so far; nothing without an access network.
+    /// Number of cells so far; `None` without an access network.
     cells: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ impl Writer {
         &list[self.random.below(list.len() as u64) as usize]
     }
 
-    /// Small numbers, large ones and the bounds themselves.
+    /// Small numbers, large numbers and the bounds.
     fn integer(&mut self, min: u64, max: u64) -> u64 {
         match self.random.below(8) {
             0 => min,
@@ -44,7 +44,7 @@ impl Writer {
 
     fn value(&mut self, key: &str, kind: &Kind) -> String {
         match kind {
-            // Mostly names that there are.
+            // Mostly existing names.
             Kind::Text => match (key, self.topology) {
                 ("from" | "to", _) if self.random.below(50) == 0 => {
                     self.pick(&["'*'", "'nobody'", "'router1'"]).to_string()
@@ -61,7 +61,7 @@ impl Writer {
             },
             Kind::Name => format!("'{}{}'", self.pick(&["n", "Name-", "x_"]), self.random.below(50)),
             Kind::Boolean => self.random.chance(0.5).to_string(),
-            // Counts stay small, or the test would be about waiting.
+            // Counts are small, otherwise the test would take too long.
             Kind::Integer { .. } if ["count", "pairs", "hosts", "hops"].contains(&key) => {
                 (2 + self.random.below(4)).to_string()
             }
@@ -71,7 +71,7 @@ impl Writer {
             }
             Kind::Number { min, max } => {
                 let number = self.random.uniform();
-                // Without a bound in the schema, any number is accepted.
+                // If the schema states no bound, any number is accepted.
                 let [min, max] = [min, max].map(|bound| bound.clamp(-1e12, 1e12));
                 let values = [min + (max - min) * number, min, max, min + 1e-9 * number, min + 5e-324];
                 format!("{:?}", self.pick(&values))
@@ -90,7 +90,7 @@ impl Writer {
                 let bytes = self.integer(*min, *max);
                 if self.random.chance(0.5) { bytes.to_string() } else { format!("'{}'", format_size(bytes)) }
             }
-            // Thresholds of RED: mostly one below the other.
+            // Thresholds of RED: usually the first is below the second.
             Kind::LinkQueueLimit if key == "min" && self.random.chance(0.8) => "'3packets'".to_string(),
             Kind::LinkQueueLimit if key == "max" && self.random.chance(0.8) => "'40packets'".to_string(),
             Kind::LinkQueueLimit if self.random.chance(0.1) => format!("'{}BDP'", self.integer(1, 64)),
@@ -104,7 +104,7 @@ impl Writer {
                 };
                 format!("'{}'", format_queue_limit(limit))
             }
-            // What everything has.
+            // A metric that every subject has.
             Kind::Choice(_) if key == "metrics" && self.random.chance(0.7) => {
                 self.pick(&["'throughput_bps'", "'drops'"]).to_string()
             }
@@ -114,7 +114,7 @@ impl Writer {
             }
             Kind::Table(table) => self.table(table),
             Kind::Tables(table) => {
-                // A router translates once, a host is a UE once.
+                // A router is a NAT at most once, and a host is a UE at most once.
                 let count = if ["nat", "lte", "ue"].contains(&key) { 1 } else { 1 + self.random.below(3) };
                 let mut list: Vec<String> = (0..count).map(|_| self.table(table)).collect();
                 if key == "flow" && self.topology == "star" && self.random.chance(0.3) {
@@ -135,10 +135,10 @@ impl Writer {
         }
     }
 
-    /// A tunnel and a flow that goes through it.
+    /// A tunnel and a flow through it.
     fn tunnel(&mut self) -> [String; 2] {
         let masque = self.table(&fullpipe_transport::tunnel::MASQUE);
-        // Capsules are possible whatever the mode of the tunnel.
+        // Capsules are possible in every mode of the tunnel.
         let mode = if self.random.chance(0.5) { ", via_mode = 'stream'" } else { "" };
         [
             format!("{{ name = 'tunnel', from = 'host1', to = 'host2', workload = 'tunnel', masque = {masque} }}"),
@@ -168,10 +168,10 @@ impl Writer {
             self.cells = Some(0);
         }
         let (of_errors, exactly) = (["probability", "bit_error_rate"], self.random.chance(0.5));
-        // Programs alone, or flows.
+        // A file has either only programs or flows.
         let programs = table.name.is_empty() && self.random.chance(0.2);
         for field in fields {
-            // What excludes each other.
+            // Keys that exclude each other.
             let not_with_programs = ["flow", "probe", "nat"].contains(&field.key);
             if table.name.is_empty() && (programs && not_with_programs || !programs && field.key == "program") {
                 continue;
@@ -187,18 +187,18 @@ impl Writer {
                 pairs.extend(scheduled.then(|| "schedule_repeat = '100s'".to_string()));
                 continue;
             }
-            // Settings of another transport than the flow's are refused.
+            // Settings of another transport than that of the flow are rejected.
             let quic = pairs.iter().any(|pair| pair == "protocol = 'quic'");
             if table.name == "flow" && (field.key == "quic" && !quic || field.key == "tcp" && quic) {
                 continue;
             }
-            // The model's own settings, where another stack plays the ends; and what it has not.
+            // Settings of the model if another stack runs the ends, and settings that the model lacks.
             let model = pairs.iter().any(|pair| pair == "stack = 'model'");
             let of_model = fullpipe_quic::settings::is_of_model(field.key);
             if table.name == "quic" && (of_model && !model || field.key == "cryptography" && model) {
                 continue;
             }
-            // Parameters of another scheduler than the cell's, likewise.
+            // Likewise, parameters of another scheduler than that of the cell.
             let owners = ENTRIES.iter().filter(|entry| entry.parameters.contains(&field.key));
             let owners: Vec<&str> = owners.map(|entry| entry.declaration.name).collect();
             let is_owner = |name: &&str| pairs.iter().any(|pair| *pair == format!("scheduler = '{name}'"));
@@ -209,11 +209,11 @@ impl Writer {
             if table.name == "UE" && field.key == "switched_on" && !attaches {
                 continue;
             }
-            // Tunnels, and flows that name one, have to fit: see `tunnel`.
+            // Tunnels and the flows that refer to one must be consistent: see `tunnel`.
             if table.name == "flow" && ["masque", "via", "via_mode"].contains(&field.key) {
                 continue;
             }
-            // One place, and the last one's only with distances.
+            // Only one key for the position; the last key requires distances.
             let places = ["distance", "farthest", "position", "waypoints", "course"];
             let farthest = field.key == "farthest" && place == "distance" && self.random.chance(0.5);
             if table.name == "UE" && places.contains(&field.key) && field.key != place && !farthest {
@@ -237,10 +237,10 @@ impl Writer {
                 || field.key == "flow"
                 || table.name == "probe" && field.key == subject
                 || table.name == "UE" && field.key == place;
-            // A network of one's own needs names that match; `patterns_pair` and others look at that.
+            // A network with its own nodes needs matching names; `patterns_pair` and others test this.
             let own =
                 ["host", "router", "ethernet"].contains(&field.key) || field.key == "link" && table.name.is_empty();
-            // There are no flows beside programs.
+            // A file with only programs has no flows.
             let fits = field.key != "figures_of";
             let wanted = needed
                 || field.key == "lte" && self.random.chance(0.3)
@@ -257,7 +257,7 @@ impl Writer {
         pairs
     }
 
-    /// Values that depend on others: mostly such that they fit.
+    /// Values that depend on other values; they are usually consistent.
     fn consistent(&mut self, table: &str, key: &str) -> Option<String> {
         if self.random.chance(0.1) {
             return None;
@@ -349,12 +349,12 @@ impl Writer {
             ("program", "environment") => Some("environment = ['A=', 'B=b=b']".to_string()),
             ("nat", "first_port") => self.random.chance(0.5).then(|| "first_port = 2000".to_string()),
             ("nat", "last_port") => self.random.chance(0.5).then(|| "last_port = 3000".to_string()),
-            // `size` needs a size for each band but the last; the rest of the time it is drawn.
+            // `size` needs a size for each band except the last. Otherwise it is drawn.
             ("discipline" | "band", "by") => {
                 let by = *self.pick(&["flow", "protocol", "codepoint"]);
                 (self.random.chance(0.3)).then(|| format!("by = '{by}'"))
             }
-            // What comes before it in the list, of which nothing is known here.
+            // The preceding objects of the list are unknown here.
             ("web object", "after") => Some("after = []".to_string()),
             ("black hole", "from") => Some("from = '1s'".to_string()),
             ("black hole", "until") => Some("until = '2s'".to_string()),
@@ -368,19 +368,19 @@ impl Writer {
     }
 }
 
-/// A file: each case gives another one.
+/// A random file for each case.
 pub(super) fn file(case: u64) -> String {
     Writer::new(case).pairs(LANGUAGE.schema).join("\n")
 }
 
-/// A key of a table with a value, as TOML on one line: each case gives another one.
+/// A key of a table with a random value for each case, as TOML on one line.
 pub(super) fn pair(case: u64, table: &Table, field: &Field) -> String {
     let mut writer = Writer::new(case);
     let consistent = writer.consistent(table.name, field.key);
     consistent.unwrap_or_else(|| format!("{} = {}", field.key, writer.value(field.key, &field.kind)))
 }
 
-/// The paths that a tree's file gives.
+/// The paths of the values in a tree that are in the file.
 fn given(tree: &Tree, prefix: &str, paths: &mut BTreeSet<String>) {
     for (key, value) in tree.iter() {
         let path = format!("{prefix}{key}");
@@ -395,7 +395,7 @@ fn given(tree: &Tree, prefix: &str, paths: &mut BTreeSet<String>) {
     }
 }
 
-/// The paths that a schema has.
+/// The paths in a schema.
 fn declared(table: &'static Table, prefix: &str, paths: &mut BTreeSet<String>) {
     let variants = table.variants.iter().flat_map(|variants| variants.list).flat_map(|variant| variant.fields());
     for field in table.common().chain(variants) {
@@ -409,7 +409,7 @@ fn declared(table: &'static Table, prefix: &str, paths: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn what_is_written_out_says_the_same() {
+fn resolved_random_file_describes_the_same_scenario() {
     let mut seen = BTreeSet::new();
     let mut accepted = 0;
     for case in 0..12_000 {
@@ -417,7 +417,7 @@ fn what_is_written_out_says_the_same() {
         // The schema alone.
         let tree = match schema::load(LANGUAGE.schema, &text, "random.toml", &[]) {
             Ok(loaded) => loaded.root,
-            Err(errors) => panic!("the schema refuses its own values: {errors}\n{text}"),
+            Err(errors) => panic!("the schema rejects its own values: {errors}\n{text}"),
         };
         let resolved = schema::resolved(LANGUAGE.schema, &tree);
         let again = schema::load(LANGUAGE.schema, &resolved, "resolved.toml", &[])
@@ -431,16 +431,16 @@ fn what_is_written_out_says_the_same() {
         assert_eq!(again.scenario, loaded.scenario, "{text}");
         assert_eq!(again.resolved, loaded.resolved, "{text}");
     }
-    // The test is worth something only if many files are accepted and every key was in one: by its last two parts,
-    // for the directions of a link are alike wherever it is.
+    // The test is meaningful only if many files are accepted and every key was in one of them. Keys are compared by the
+    // last two parts of their paths, because the directions of a link are alike everywhere.
     assert!(accepted > 1000, "{accepted}");
     let mut missing = BTreeSet::new();
     declared(LANGUAGE.schema, "", &mut missing);
     let own = ["host", "router", "link", "ethernet"];
     missing.retain(|path| !own.contains(&path.split('.').next().unwrap_or_default()));
-    // `programs_play_tunnels_and_what_goes_through_them` gives it.
+    // `programs_play_tunnels_and_what_goes_through_them` covers it.
     missing.remove("program.figures_of");
-    // A band of strict priority is a discipline, and all links of topologies are of one kind.
+    // A band of strict priority is a discipline, and all links of topologies have the same table.
     let end = |path: &String| {
         let mut path = path.replace("discipline.bands.", "discipline.");
         for line in ["topology.access_right.", "topology.access.", "topology.bottleneck."] {
@@ -451,5 +451,5 @@ fn what_is_written_out_says_the_same() {
     };
     let seen: BTreeSet<Vec<String>> = seen.iter().map(end).collect();
     missing.retain(|path| !seen.contains(&end(path)));
-    assert!(missing.is_empty(), "never given in an accepted file: {missing:?}; {accepted} accepted");
+    assert!(missing.is_empty(), "no accepted file contains {missing:?}; {accepted} files accepted");
 }
